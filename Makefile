@@ -1,0 +1,44 @@
+# The two commands a newcomer needs are `make demo` and `make check`; everything else is for daily work.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo serve check quick lint types arrows test replay format clean
+
+.venv/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: .venv/.installed          ## a gateway, a strict stand-in upstream and a real conversation on one screen
+	$(BIN)/turnfold demo
+
+serve: .venv/.installed         ## the gateway with config/turnfold.yaml
+	$(BIN)/turnfold serve --config config/turnfold.yaml
+
+check: lint types arrows test   ## all that must hold before a change lands
+
+lint: .venv/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/.installed
+	$(BIN)/mypy
+
+arrows: .venv/.installed
+	$(BIN)/lint-imports
+
+test: .venv/.installed
+	$(BIN)/pytest
+
+quick: .venv/.installed
+	$(BIN)/pytest -m "not slow" -x
+
+replay: .venv/.installed        ## every recorded conversation through a running gateway; prints the table
+	$(BIN)/python -m benchmarks.replay
+
+format: .venv/.installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv build dist

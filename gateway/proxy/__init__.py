@@ -1,0 +1,1 @@
+"""One client request and its attempts: the aiohttp side of the gateway."""

@@ -1,0 +1,1 @@
+"""What survives a request: summaries, learned limits, ratios and usage."""

@@ -1,0 +1,31 @@
+"""What a store is: a small, bounded, expiring place for derived values that are safe to lose."""
+
+from typing import Final, Protocol
+
+KINDS: Final = ("summary", "window", "ratio", "usage", "job")
+"""All that is ever stored. ``job`` is a claim on background work, so that one replica does it."""
+
+
+class Store(Protocol):
+    """Derived values by (kind, key). Values are opaque bytes that carry their own version.
+
+    No method raises for a store that is slow, full, locked, read-only, corrupt or gone: reads answer None, writes are dropped, and
+    the failure is counted and logged. Nothing here is worth a failed request (promise 6). ``scope`` is a hash of
+    the caller's credentials and upstream ("" for facts about an upstream); `forget` deletes by it.
+    """
+
+    async def get(self, kind: str, key: str) -> bytes | None: ...
+
+    async def put(self, kind: str, key: str, value: bytes, *, ttl_s: float, scope: str = "") -> None: ...
+
+    async def claim(self, key: str, *, ttl_s: float) -> bool:
+        """Take a job that nobody holds; True for exactly one caller until it is released or expires."""
+        ...
+
+    async def release(self, key: str) -> None: ...
+
+    async def forget(self, scope: str | None) -> int:
+        """Delete everything of one scope, or everything; answer how many values went."""
+        ...
+
+    async def close(self) -> None: ...
