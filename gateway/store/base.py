@@ -1,5 +1,6 @@
 """What a store is: a small, bounded, expiring place for derived values that are safe to lose."""
 
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 KINDS: Final = ("summary", "window", "ratio", "usage", "job")
@@ -16,6 +17,10 @@ class Store(Protocol):
 
     async def get(self, kind: str, key: str) -> bytes | None: ...
 
+    async def get_many(self, kind: str, keys: Sequence[str]) -> dict[str, bytes]:
+        """Read several values in one go; those that are missing are left out of the answer."""
+        ...
+
     async def put(self, kind: str, key: str, value: bytes, *, ttl_s: float, scope: str = "") -> None: ...
 
     async def claim(self, key: str, *, ttl_s: float) -> bool:
@@ -25,7 +30,7 @@ class Store(Protocol):
     async def release(self, key: str) -> None: ...
 
     async def forget(self, scope: str | None) -> int:
-        """Delete everything of one scope, or everything; answer how many values went."""
+        """Delete everything of one scope or key hash, or everything (None); answer how many values went."""
         ...
 
     async def close(self) -> None: ...

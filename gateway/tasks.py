@@ -1,0 +1,56 @@
+"""Background work: every task has an owner, a name, and somebody who hears of its failure."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+
+class Tasks:
+    """The background tasks of one process, held until they are done."""
+
+    def __init__(self, limit: int = 1000) -> None:
+        self._running: set[asyncio.Task[Any]] = set()
+        self._limit = limit
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any] | None:
+        """Run ``work`` beside everything else; None when it was declined: too much is running, or the end has come.
+
+        Nobody needs the result: an exception is logged by type, never by text (it may quote what a user wrote).
+        """
+        if self._closed or len(self._running) >= self._limit:
+            work.close()
+            log.warning("task_declined", task=name, running=len(self._running))
+            return None
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._running.add(task)  # the event loop itself keeps only a weak reference
+        task.add_done_callback(self._done)
+        return task
+
+    async def close(self) -> None:
+        """Cancel what still runs, wait until it has stopped, and start nothing more."""
+        self._closed = True
+        running = list(self._running)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("task_failed", task=task.get_name(), error=type(error).__name__, where=_where(error))
+
+
+def _where(error: BaseException) -> str:
+    """File and line of the innermost frame: what a traceback says without quoting a value."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "" if trace is None else f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
