@@ -1,0 +1,36 @@
+"""The configuration: a YAML file and the environment in, values that never change out."""
+
+from gateway.settings.keys import SettingsError, is_loopback, load, parse
+from gateway.settings.values import (
+    Admin,
+    Defaults,
+    Fold,
+    Log,
+    Mode,
+    Model,
+    Route,
+    Server,
+    Settings,
+    StoreSettings,
+    SummarySettings,
+    Upstream,
+)
+
+__all__ = [
+    "Admin",
+    "Defaults",
+    "Fold",
+    "Log",
+    "Mode",
+    "Model",
+    "Route",
+    "Server",
+    "Settings",
+    "SettingsError",
+    "StoreSettings",
+    "SummarySettings",
+    "Upstream",
+    "is_loopback",
+    "load",
+    "parse",
+]

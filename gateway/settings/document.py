@@ -1,0 +1,176 @@
+"""A YAML document in which every value knows its path and its line.
+
+This file knows YAML and the environment, and nothing about what may be configured. Values from the environment are put in
+after the YAML has been read, so that a value can neither break nor change the document, and problems show the
+``${NAME}`` that was written, never what it stood for.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import yaml
+
+VARIABLE: Final = re.compile(r"\$\$|\$\{([^}]*)\}?")
+NAME: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\Z", re.DOTALL)
+ONE_VARIABLE: Final = re.compile(r"\$\{[A-Za-z0-9_]+\}\Z")
+PASSWORD: Final = re.compile(r"//[^/\s]*@")
+NUMBER: Final = re.compile(r"[+-]?[0-9][0-9_]*(\.[0-9]+)?\Z")
+NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
+MERGE: Final = "tag:yaml.org,2002:merge"
+SHOWN_CHARS: Final = 60
+
+# libyaml where PyYAML was built with it: it reads the same language ten times as fast.
+LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Wrong(ValueError):
+    """A value is not what is expected; the text says what is, as the end of "... is not"."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """One pass over one document: where it came from, and all that was wrong with it."""
+
+    where: str
+    environ: Mapping[str, str]
+    lines: dict[str, int] = field(default_factory=dict)
+    noted: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def note(self, path: str, text: str) -> None:
+        """Remember a problem; it is told with the line on which ``path`` (or its nearest parent) stands."""
+        parent = path
+        while parent and parent not in self.lines:
+            parent = parent.rpartition(".")[0]
+        line = self.lines.get(parent, 1)
+        self.noted.append(
+            (line, path, f"{self.where}:{line}: {path}: {text}" if path else f"{self.where}:{line}: {text}")
+        )
+
+    def is_noted(self, path: str) -> bool:
+        """Say whether something is wrong with a value already."""
+        return any(noted == path for _, noted, _ in self.noted)
+
+    def problems(self) -> tuple[str, ...]:
+        """All problems in the order of the file, each once."""
+        return tuple(dict.fromkeys(text for _, _, text in sorted(self.noted, key=lambda noted: noted[0])))
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value of the document and its place. Children are built when asked for, so a document that refers to itself is harmless."""
+
+    raw: yaml.Node
+    path: str
+    reading: Reading
+
+    def note(self, text: str) -> None:
+        """Remember a problem with this value."""
+        self.reading.note(self.path, text)
+
+    @property
+    def is_null(self) -> bool:
+        """Say whether nothing is given: ``key:``, ``key: null``, or variables that are all empty."""
+        if not isinstance(self.raw, yaml.ScalarNode):
+            return False
+        text = self.text()
+        return text in NULLS and (not self.raw.style or text != self.raw.value)
+
+    def text(self) -> str:
+        """Read a single value with its variables put in; `Wrong` when there is none, or a variable is missing."""
+        if not isinstance(self.raw, yaml.ScalarNode):
+            raise Wrong("a single value")
+        return substitute(self.raw.value, self.reading.environ)
+
+    def shown(self, *, secret: bool) -> str:
+        """Show the value in a problem, as it was written: no value of the environment, no password, no secret."""
+        if not isinstance(self.raw, yaml.ScalarNode):
+            return "a mapping" if isinstance(self.raw, yaml.MappingNode) else "a list"
+        written = PASSWORD.sub("//***@", self.raw.value)
+        if secret and not ONE_VARIABLE.match(written):
+            return "the value (not shown)"
+        if len(written) > SHOWN_CHARS:
+            written = written[:SHOWN_CHARS] + "..."
+        return written if not self.raw.style and NUMBER.match(written) else f'"{written}"'
+
+    def items(self) -> tuple["Node", ...]:
+        """Read a list."""
+        if not isinstance(self.raw, yaml.SequenceNode):
+            raise Wrong("a list")
+        return tuple(self._child(str(index), node) for index, node in enumerate(self.raw.value))
+
+    def entries(self) -> dict[str, "Node"]:
+        """Read a mapping; a key that stands twice is noted and its first value kept."""
+        if not isinstance(self.raw, yaml.MappingNode):
+            raise Wrong("a mapping of keys to values")
+        found: dict[str, Node] = {}
+        for key, value in self.raw.value:
+            if key.tag == MERGE:
+                continue
+            if not isinstance(key, yaml.ScalarNode):
+                self.note("a key must be a single value")
+            elif key.value in found:
+                first = self.reading.lines[found[key.value].path]
+                self._child(key.value, value, key).note(f"stands twice, first on line {first}")
+                self.reading.lines[found[key.value].path] = first
+            else:
+                found[key.value] = self._child(key.value, value, key)
+        for merged in self._merged():
+            for key, value in merged.value:
+                if isinstance(key, yaml.ScalarNode) and key.tag != MERGE and key.value not in found:
+                    found[key.value] = self._child(key.value, value, key)
+        return found
+
+    def _merged(self) -> Iterator[yaml.MappingNode]:
+        """Answer what ``<<: *anchor`` or ``<<: [*a, *b]`` brings in."""
+        for key, value in self.raw.value:
+            if key.tag == MERGE:
+                for node in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                    if isinstance(node, yaml.MappingNode):
+                        yield node
+                    else:
+                        self.note('"<<" takes a mapping or a list of mappings')
+
+    def _child(self, name: str, node: yaml.Node, key: yaml.Node | None = None) -> "Node":
+        path = f"{self.path}.{name}" if self.path else name
+        self.reading.lines[path] = (key or node).start_mark.line + 1
+        return Node(node, path, self.reading)
+
+
+def compose(text: str, reading: Reading) -> Node | None:
+    """Read the YAML itself; None when it has none, or when it is broken, which is noted."""
+    loader = LOADER(text)
+    try:
+        root = loader.get_single_node()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        reading.lines[""] = mark.line + 1 if mark else 1
+        reading.note("", f"not YAML: {error.problem or error.context}")
+        return None
+    except (yaml.YAMLError, RecursionError) as error:
+        reading.note("", f"not YAML: {type(error).__name__}")
+        return None
+    finally:
+        loader.dispose()
+    return Node(root, "", reading) if root is not None else None
+
+
+def substitute(text: str, environ: Mapping[str, str]) -> str:
+    """Put in ``${NAME}`` and ``${NAME:-default}``; ``$$`` stands for a dollar sign."""
+    if "$" not in text:
+        return text
+
+    def value(match: re.Match[str]) -> str:
+        if match[0] == "$$":
+            return "$"
+        parts = NAME.match(match[1]) if match[0].endswith("}") else None
+        if parts is None:
+            raise Wrong("${NAME} or ${NAME:-default} (a dollar sign is written $$)")
+        name, default = parts[1], parts[2]
+        given = environ.get(name, "") if default is not None else environ.get(name)
+        if given is None:
+            raise Wrong(f"set: the environment has no {name} (${{{name}:-default}} gives a default)")
+        return given or default or ""
+
+    return VARIABLE.sub(value, text)
