@@ -1,0 +1,20 @@
+"""A strict stand-in upstream on a real socket: `turnfold demo`, the tests and the replay try things against it."""
+
+from gateway.standin.answers import Answer, Gate, Raw, Refuse, Reply
+from gateway.standin.server import Seen, StandIn
+from gateway.standin.validity import ALL_RULES, RULES, Violation, added, violations
+
+__all__ = [
+    "ALL_RULES",
+    "RULES",
+    "Answer",
+    "Gate",
+    "Raw",
+    "Refuse",
+    "Reply",
+    "Seen",
+    "StandIn",
+    "Violation",
+    "added",
+    "violations",
+]

@@ -1,0 +1,308 @@
+"""The stand-in server: remembers every request, judges it as the strictest provider would, and answers or plays its script."""
+
+import asyncio
+import hashlib
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+import orjson
+from aiohttp import web
+from multidict import CIMultiDictProxy
+
+from gateway.standin import dialects, validity, weight
+from gateway.standin.answers import EVENTS, JSON, Answer, Raw, Refuse, Reply
+from gateway.standin.completion import complete, completion_asked, error
+
+Windows = int | Mapping[str, int] | Callable[[str], int]
+Scripted = Answer | Callable[["Seen"], Answer | None]
+"""An answer, or a function that looks at the request; None from it means: judge as usual."""
+
+LARGEST_BODY: Final = 1 << 30
+LARGEST_HEADER: Final = 1 << 18
+
+
+@dataclass(slots=True, eq=False)
+class Seen:
+    """One request as it arrived, and what became of it."""
+
+    method: str
+    path: str
+    query: str
+    headers: CIMultiDictProxy[str]
+    body: bytes
+    json: Any = None
+    """The parsed body, or None when it is no JSON."""
+    prompt_tokens: int = 0
+    window: int = 0
+    violations: list[validity.Violation] = field(default_factory=list)
+    status: int = 0
+    """What was answered; 0 while nothing was."""
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the answer is complete or the other side is gone."""
+    left: bool = False
+    """The other side went away before the answer was complete."""
+
+    @property
+    def messages(self) -> list[Any]:
+        found = self.json.get("messages") if isinstance(self.json, dict) else None
+        return found if isinstance(found, list) else []
+
+
+class StandIn:
+    """An upstream for one test, demo or replay: ``async with StandIn(window=8192) as standin: ... standin.base_url``."""
+
+    def __init__(
+        self,
+        *,
+        window: Windows = 128_000,
+        dialect: str = "openai",
+        script: Iterable[Scripted] = (),
+        rules: Iterable[str] = validity.RULES,
+        reply: Reply = Reply(),  # noqa: B008  # a frozen value
+        truncates: bool = False,
+        models: tuple[str, ...] | None = None,
+        key: str = "",
+    ) -> None:
+        """Describe the server.
+
+        ``rules`` are those of `validity` that are enforced: none makes it lenient. ``truncates`` cuts the head off
+        what is too long and answers 200, as some servers do. ``models`` are the names it knows (None: any). ``key`` is
+        the bearer token it wants (empty: any).
+        """
+        self.requests: list[Seen] = []
+        self.base_url = ""
+        self.script: deque[Scripted] = deque(script)
+        self.reply = reply
+        self._window = window
+        self._dialect = dialect
+        self._rules = frozenset(rules)
+        self._truncates = truncates
+        self._models = models
+        self._key = key
+        self._arrival = asyncio.Condition()
+        self._runner: web.AppRunner | None = None
+
+    async def start(self) -> str:
+        """Listen on a free port of the loopback and answer the base URL, ``/v1`` included."""
+        app = web.Application(client_max_size=LARGEST_BODY)
+        app.router.add_post("/v1/chat/completions", self._chat)
+        app.router.add_get("/v1/models", self._list_models)
+        app.router.add_post("/v1/embeddings", self._embed)
+        app.router.add_get("/v1/files/{name}/content", self._download)
+        app.router.add_route("*", "/{path:.*}", self._echo)
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            handler_cancellation=True,
+            auto_decompress=False,
+            max_line_size=LARGEST_HEADER,
+            max_field_size=LARGEST_HEADER,
+            shutdown_timeout=0.1,
+        )
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = self._runner.addresses[0][:2]
+        self.base_url = f"http://{host}:{port}/v1"
+        return self.base_url
+
+    async def close(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def chats(self) -> list[Seen]:
+        """The chat completions among the requests."""
+        return [seen for seen in self.requests if seen.path == "/v1/chat/completions"]
+
+    async def arrived(self, count: int) -> Seen:
+        """Wait until so many requests have arrived, and answer the last of them."""
+        async with self._arrival:
+            await self._arrival.wait_for(lambda: len(self.requests) >= count)
+        return self.requests[count - 1]
+
+    def window_of(self, model: str) -> int:
+        """The window of one model."""
+        if isinstance(self._window, int):
+            return self._window
+        return self._window(model) if callable(self._window) else self._window[model]
+
+    @asynccontextmanager
+    async def _seen(self, request: web.Request) -> AsyncIterator[Seen]:
+        """Remember a request and how its answering ended."""
+        body = await request.read()
+        seen = Seen(request.method, request.path, request.query_string, request.headers, body, _read(body))
+        async with self._arrival:
+            self.requests.append(seen)
+            self._arrival.notify_all()
+        try:
+            yield seen
+        except (asyncio.CancelledError, ConnectionError):
+            seen.left = True
+            raise
+        finally:
+            seen.done.set()
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        async with self._seen(request) as seen:
+            answer = self._scripted(seen) or self._judged(seen) or self.reply
+            if isinstance(answer, Refuse):
+                answer = self._refusal(seen, answer)
+            elif isinstance(answer, Reply):
+                answer = complete(answer, seen.json if isinstance(seen.json, dict) else {}, seen.prompt_tokens)
+            seen.status = answer.status
+            return await _play(request, answer)
+
+    def _scripted(self, seen: Seen) -> Answer | None:
+        """The next answer of the script. The request is weighed all the same, so that a test can ask."""
+        if isinstance(seen.json, dict):
+            seen.window = self.window_of(str(seen.json.get("model")))
+            seen.violations = [
+                found for found in validity.violations(seen.json.get("messages")) if found.rule in self._rules
+            ]
+            if not any(found.rule == "shape" for found in seen.violations):
+                seen.prompt_tokens = weight.prompt_tokens(seen.json)
+        if not self.script:
+            return None
+        scripted = self.script.popleft()
+        return scripted(seen) if callable(scripted) else scripted
+
+    def _judged(self, seen: Seen) -> Answer | None:
+        """What a strict server has to say against the request; None when nothing."""
+        if self._key and seen.headers.get("authorization") != f"Bearer {self._key}":
+            return error(401, "Incorrect API key provided.", code="invalid_api_key")
+        if not isinstance(seen.json, dict):
+            return error(400, "We could not parse the JSON body of your request.")
+        if "messages" not in seen.json:
+            return error(400, "Missing required parameter: 'messages'.", param="messages")
+        if seen.violations:
+            first = seen.violations[0]
+            return error(400, first.text, param=f"messages.[{first.at}]")
+        return self._model_unknown(seen.json.get("model")) or self._too_long(seen, seen.json)
+
+    def _model_unknown(self, model: Any) -> Answer | None:
+        if not isinstance(model, str) or not model:
+            return error(400, "you must provide a model parameter")
+        if self._models is not None and model not in self._models:
+            return error(
+                404, f"The model `{model}` does not exist or you do not have access to it.", code="model_not_found"
+            )
+        return None
+
+    def _too_long(self, seen: Seen, body: Mapping[str, Any]) -> Answer | None:
+        completion = completion_asked(body)
+        dialect = dialects.DIALECTS[self._dialect]
+        over = seen.prompt_tokens > seen.window or bool(dialect.total and seen.prompt_tokens + completion > seen.window)
+        if over and self._truncates:
+            counted = {"prompt_tokens": seen.window // 2, "completion_tokens": 4, "total_tokens": seen.window // 2 + 4}
+            return Reply(self.reply.text, usage=counted)
+        return Refuse() if over else None
+
+    def _refusal(self, seen: Seen, refuse: Refuse) -> Raw:
+        body = seen.json if isinstance(seen.json, dict) else {}
+        dialect = dialects.DIALECTS[refuse.dialect or self._dialect]
+        sizes = dialects.Sizes(
+            seen.window if refuse.limit is None else refuse.limit,
+            seen.prompt_tokens if refuse.prompt is None else refuse.prompt,
+            completion_asked(body),
+        )
+        text = dialects.refusal(dialect, sizes)
+        if body.get("stream") is True and dialect.silent_stream:
+            return Raw(headers={"content-type": EVENTS})
+        if body.get("stream") is True and dialect.as_event:
+            return Raw(
+                chunks=(b'data: {"error":' + text + b"}\n\n", b"data: [DONE]\n\n"), headers={"content-type": EVENTS}
+            )
+        return Raw(dialect.status, (text,))
+
+    async def _list_models(self, request: web.Request) -> web.StreamResponse:
+        async with self._seen(request) as seen:
+            seen.status = 200
+            known = self._models or ("gpt-4o",)
+            rows = [
+                {
+                    "id": name,
+                    "object": "model",
+                    "created": 0,
+                    "owned_by": "stand-in",
+                    "max_model_len": self.window_of(name),
+                }
+                for name in known
+            ]
+            return await _play(request, Raw(chunks=(orjson.dumps({"object": "list", "data": rows}),)))
+
+    async def _embed(self, request: web.Request) -> web.StreamResponse:
+        async with self._seen(request) as seen:
+            seen.status = 200
+            texts = seen.json.get("input") if isinstance(seen.json, dict) else []
+            rows = [
+                {"object": "embedding", "index": index, "embedding": [0.25, -0.5, 1.0]}
+                for index, _ in enumerate([texts] if isinstance(texts, str) else texts or [])
+            ]
+            usage = {"prompt_tokens": len(rows), "total_tokens": len(rows)}
+            answer = {"object": "list", "data": rows, "model": "stand-in", "usage": usage}
+            return await _play(request, Raw(chunks=(orjson.dumps(answer),)))
+
+    async def _download(self, request: web.Request) -> web.StreamResponse:
+        async with self._seen(request) as seen:
+            seen.status = 200
+            whole = bytes(range(256)) * 512
+            chunks = tuple(whole[start : start + 16_384] for start in range(0, len(whole), 16_384))
+            return await _play(request, Raw(chunks=chunks, headers={"content-type": "application/octet-stream"}))
+
+    async def _echo(self, request: web.Request) -> web.StreamResponse:
+        """Say what arrived: any method, any path, unless the script has an answer."""
+        async with self._seen(request) as seen:
+            scripted = self.script.popleft() if self.script else None
+            answer = scripted(seen) if callable(scripted) else scripted
+            if not isinstance(answer, Raw):
+                told = {
+                    "id": "file-standin",
+                    "object": "echo",
+                    "method": seen.method,
+                    "path": seen.path,
+                    "query": seen.query,
+                    "bytes": len(seen.body),
+                    "sha256": hashlib.sha256(seen.body).hexdigest(),
+                }
+                answer = Raw(chunks=(orjson.dumps(told),), headers={"content-type": JSON, "x-echo": "yes"})
+            seen.status = answer.status
+            return await _play(request, answer)
+
+
+def _read(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+
+
+async def _play(request: web.Request, raw: Raw) -> web.StreamResponse:
+    """Put an answer on the wire, faults included."""
+    if raw.before is not None:
+        await raw.before(0)
+    response = web.StreamResponse(status=raw.status, headers=raw.headers)
+    if raw.said:
+        if "content-length" not in response.headers and len(raw.chunks) == 1 and raw.end == "close":
+            response.content_length = len(raw.chunks[0])
+        await response.prepare(request)
+        for number, chunk in enumerate(raw.chunks):
+            if raw.pace is not None:
+                await raw.pace(number)
+            await response.write(chunk)
+    if raw.end == "silence":
+        await asyncio.Event().wait()
+    if raw.end == "reset" and request.transport is not None:
+        request.transport.abort()
+    return response

@@ -1,0 +1,39 @@
+"""What every test may ask for: a stand-in upstream and a gateway in front of it."""
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from gateway.standin import StandIn
+from tests import running
+
+
+@pytest.fixture
+async def standin():
+    """A strict upstream on a real socket; a test scripts it with ``standin.script.extend([...])``."""
+    async with StandIn() as standin:
+        yield standin
+
+
+@pytest.fixture
+async def gateway():
+    """Start gateways in this process: ``await gateway(standin, {"models": ...})``. They end with the test."""
+    async with AsyncExitStack() as stack:
+
+        async def start(standin, config=None):
+            return await stack.enter_async_context(running.in_process(running.configured(standin, config)))
+
+        yield start
+
+
+@pytest.fixture
+async def command(tmp_path: Path):
+    """Start gateways as the command, each in a process of its own."""
+    async with AsyncExitStack() as stack:
+
+        async def start(standin, config=None):
+            text = running.configured(standin, config)
+            return await stack.enter_async_context(running.as_command(text, tmp_path))
+
+        yield start
