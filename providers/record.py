@@ -21,6 +21,8 @@ class Overflow:
     completion: int | None = None
     total: int | None = None
     exact: bool = True
+    excess: int | None = None
+    """By how many tokens the limit was passed, where that is stated instead of a size."""
     sign: str = ""
     """The name of the sign that recognised it, for logs and tests."""
 
@@ -32,6 +34,9 @@ class OutputTooLarge:
     ``limit`` is the largest output (or window) stated, ``window`` says that it is the whole window that was exceeded.
     Only such refusals are read this way in which lowering is certain to be right ("max_tokens=4096 cannot be greater than
     max_model_len=2048"); a plain output cap ("max_tokens valid range [1, 8192]") is the client's to mend and passes through.
+
+    ``limit`` 0 ("max_tokens must be at least 1, got 0") means that the server computed the output itself and found no
+    room: the prompt fills the window and must shrink, unless the client had asked for 0 itself (case 124).
     """
 
     limit: int | None = None
@@ -80,6 +85,8 @@ class Provider:
     read_refusal: ReadRefusal
     read_windows: Callable[[bytes], dict[str, int]]
     """The body of the model list -> context window by model id, where the list tells; {} otherwise."""
+    read_usage: Callable[[bytes], Usage | None]
+    """A JSON body or the data of one stream event -> what was billed, where it says."""
     credential_headers: tuple[str, ...] = ("authorization",)
     """Client headers that carry credentials: replaced when the endpoint has a key, hashed for tenancy."""
     output_fields: tuple[str, ...] = ("max_completion_tokens", "max_tokens")

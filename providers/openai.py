@@ -1,0 +1,38 @@
+"""The OpenAI dialect: the record that most other providers are a row of."""
+
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+from providers.overflow import read_refusal
+from providers.record import Endpoint, Provider
+from providers.usage import read_usage
+from providers.windows import read_windows
+
+
+def join(endpoint: Endpoint, path: str, query: str, model: str) -> str:
+    """Put a path below ``/v1`` behind the base URL, which normally ends in ``/v1`` itself."""
+    base = urlsplit(endpoint.base_url)
+    joined = "&".join(part for part in (base.query, query) if part)
+    return urlunsplit((base.scheme, base.netloc, base.path.rstrip("/") + "/" + path.lstrip("/"), joined, ""))
+
+
+def join_under_v1(endpoint: Endpoint, path: str, query: str, model: str) -> str:
+    """Join like `join`, for servers that have nothing but ``/v1``: a bare host gets it."""
+    if urlsplit(endpoint.base_url).path in ("", "/"):
+        path = "/v1/" + path.lstrip("/")
+    return join(endpoint, path, query, model)
+
+
+def bearer(key: str) -> dict[str, str]:
+    """Carry the key as a bearer token."""
+    return {"authorization": f"Bearer {key}"}
+
+
+OPENAI: Final = Provider(
+    name="openai",
+    locate=join_under_v1,
+    authorize=bearer,
+    read_refusal=read_refusal,
+    read_windows=read_windows,
+    read_usage=read_usage,
+)

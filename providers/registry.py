@@ -1,0 +1,56 @@
+"""The providers by the names that configurations use."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Final
+
+from providers.azure import AZURE
+from providers.openai import OPENAI, join
+from providers.record import Provider
+
+GENERIC: Final = replace(OPENAI, name="generic", locate=join)
+
+ROWS: Final = (
+    OPENAI,
+    AZURE,
+    GENERIC,
+    replace(OPENAI, name="vllm"),
+    replace(OPENAI, name="ollama"),
+    replace(OPENAI, name="llama.cpp"),
+    replace(OPENAI, name="lmstudio"),
+    replace(OPENAI, name="litellm"),
+    replace(GENERIC, name="openrouter"),
+    replace(GENERIC, name="groq"),
+    replace(GENERIC, name="together"),
+    replace(GENERIC, name="fireworks"),
+    replace(GENERIC, name="deepseek"),
+    replace(GENERIC, name="mistral"),
+    replace(GENERIC, name="xai"),
+    replace(GENERIC, name="gemini"),
+    replace(GENERIC, name="anthropic", credential_headers=("authorization", "x-api-key")),
+    replace(GENERIC, name="bedrock"),
+    replace(GENERIC, name="vertex"),
+)
+
+ALIASES: Final = {
+    "llamacpp": "llama.cpp",
+    "llama-cpp": "llama.cpp",
+    "lm studio": "lmstudio",
+    "lm-studio": "lmstudio",
+    "openai-compatible": "generic",
+}
+
+PROVIDERS: Final[Mapping[str, Provider]] = {row.name: row for row in ROWS} | {
+    alias: next(row for row in ROWS if row.name == name) for alias, name in ALIASES.items()
+}
+
+
+def find(name: str) -> Provider:
+    """Find a provider by its configured name; LookupError names the nearest where there is none."""
+    provider = PROVIDERS.get(name.lower())
+    if provider is None:
+        near = get_close_matches(name.lower(), PROVIDERS, 1)
+        hint = f'; did you mean "{near[0]}"?' if near else f"; known are {', '.join(row.name for row in ROWS)}"
+        raise LookupError(f'no provider "{name}"{hint}')
+    return provider

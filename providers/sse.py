@@ -1,0 +1,103 @@
+"""Server-sent events: an incremental parser that any split of the bytes leaves unmoved.
+
+It follows the WHATWG rules where they matter to a chat stream: lines end in LF, CR or CRLF, a blank line ends an event,
+lines that begin with a colon are comments, ``data`` lines are joined by LF, one space after the colon is dropped. ``id``
+and ``retry`` are read past. One liberty: what stands unfinished when the stream ends is an event too (`close`), for
+servers that die in mid-sentence often forget the blank line after their error.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+MAX_EVENT: Final = 8 * 1024 * 1024
+"""An event longer than this is dropped, in bytes. Real ones stay far below; memory must stay bounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event: its name (``""`` where none is given) and its data."""
+
+    event: str
+    data: bytes
+
+
+class Events:
+    """Read events off a stream, however the bytes come."""
+
+    __slots__ = ("_after_cr", "_data", "_dropping", "_has_data", "_limit", "_line", "_name", "_size", "_started")
+
+    def __init__(self, limit: int = MAX_EVENT) -> None:
+        self._limit = limit
+        self._line = bytearray()
+        """The line under way, without its end."""
+        self._after_cr = False
+        """The last byte was a CR: an LF that follows belongs to the same line end."""
+        self._started = False
+        self._name = ""
+        self._data: list[bytes] = []
+        self._has_data = False
+        self._size = 0
+        self._dropping = False
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Take the next bytes; answer the events they complete."""
+        events: list[Event] = []
+        if not chunk:
+            return events
+        if self._after_cr:
+            chunk = chunk.removeprefix(b"\n")
+        self._after_cr = chunk.endswith(b"\r")
+        *lines, rest = _split_lines(chunk)
+        for piece in lines:
+            self._grow(piece)
+            self._end_line(events)
+        self._grow(rest)
+        return events
+
+    def close(self) -> list[Event]:
+        """Take the end of the stream; answer what stood unfinished."""
+        events: list[Event] = []
+        if self._line:
+            self._end_line(events)
+        self._dispatch(events)
+        return events
+
+    def _grow(self, piece: bytes) -> None:
+        if not self._dropping and self._size + len(self._line) + len(piece) > self._limit:
+            self._dropping = True
+            self._data.clear()
+        if self._dropping:
+            # Only whether the line is empty still matters: a blank one ends the event that is dropped.
+            self._line[:] = b":" if self._line or piece else b""
+        else:
+            self._line += piece
+
+    def _end_line(self, events: list[Event]) -> None:
+        line = bytes(self._line)
+        self._line.clear()
+        if not self._started:
+            self._started = True
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if not line:
+            self._dispatch(events)
+            return
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            self._data.append(value)
+            self._has_data = True
+            self._size += len(value) + 1
+        elif field == b"event":
+            self._name = value.decode("utf-8", "replace")
+
+    def _dispatch(self, events: list[Event]) -> None:
+        if self._has_data and not self._dropping:
+            events.append(Event(self._name, b"\n".join(self._data)))
+        self._name, self._data, self._has_data, self._size, self._dropping = "", [], False, 0, False
+
+
+def _split_lines(chunk: bytes) -> list[bytes]:
+    """Split at LF, CR and CRLF; the last piece is the line under way."""
+    if b"\r" in chunk:
+        chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return chunk.split(b"\n")
