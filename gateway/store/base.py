@@ -10,7 +10,7 @@ KINDS: Final = ("summary", "window", "ratio", "usage", "job")
 class Store(Protocol):
     """Derived values by (kind, key). Values are opaque bytes that carry their own version.
 
-    No method raises for a store that is slow, full, locked, read-only, corrupt or gone: reads answer None, writes are dropped, and
+    No method but `forget` raises for a store that is slow, full, locked, read-only, corrupt or gone: reads answer None, writes are dropped, and
     the failure is counted and logged. Nothing here is worth a failed request (promise 6). ``scope`` is a hash of
     the caller's credentials and upstream ("" for facts about an upstream); `forget` deletes by it.
     """
@@ -30,7 +30,10 @@ class Store(Protocol):
     async def release(self, key: str) -> None: ...
 
     async def forget(self, scope: str | None) -> int:
-        """Delete everything of one scope or key hash, or everything (None); answer how many values went."""
+        """Delete everything of one scope or key hash, or everything (None); answer how many values went.
+
+        The one method that raises: a person asked, and must know whether it worked.
+        """
         ...
 
     async def close(self) -> None: ...

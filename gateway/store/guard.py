@@ -1,0 +1,139 @@
+"""What stands between a request and a store: time limits, a circuit breaker, and values that prove they are ours."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
+
+import structlog
+
+from gateway.breaker import Breaker
+from gateway.store.base import Store
+from gateway.store.sealing import CHECKED, Sealing
+
+log = structlog.get_logger(__name__)
+
+READ_TIMEOUT_S: Final = 0.05
+"""A read may stand on a request's path. A healthy store answers in under a millisecond."""
+WRITE_TIMEOUT_S: Final = 0.25
+CLAIM_TIMEOUT_S: Final = 2.0
+"""Only background work claims, and an unanswered claim may block a job until it expires: better to wait."""
+FORGET_TIMEOUT_S: Final = 120.0
+MAX_VALUE_BYTES: Final = 256 * 1024
+"""A long summary has 10 KB. What is larger is not ours to keep."""
+
+Answer = TypeVar("Answer")
+
+
+class Guard:
+    """A store that never raises and never makes anybody wait for long, in front of one that may do both.
+
+    Reads and writes fail separately: a read-only disk still answers. ``failed`` hears of each failure (operation, reason), for metrics.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        sealing: Sealing = CHECKED,
+        failed: Callable[[str, str], None] = lambda operation, reason: None,
+        clock: Callable[[], float] = time.monotonic,
+        read_timeout_s: float = READ_TIMEOUT_S,
+        write_timeout_s: float = WRITE_TIMEOUT_S,
+    ) -> None:
+        self._store = store
+        self._sealing = sealing
+        self._failed = failed
+        self._reads = Breaker(clock=clock)
+        self._writes = Breaker(clock=clock)
+        self._read_timeout_s = read_timeout_s
+        self._write_timeout_s = write_timeout_s
+
+    async def get(self, kind: str, key: str) -> bytes | None:
+        sealed = await self._try("get", self._reads, self._read_timeout_s, lambda: self._store.get(kind, key), None)
+        return None if sealed is None else self._unseal(kind, key, sealed)
+
+    async def get_many(self, kind: str, keys: Sequence[str]) -> dict[str, bytes]:
+        if not keys:
+            return {}
+        nothing: dict[str, bytes] = {}
+        sealed = await self._try(
+            "get", self._reads, self._read_timeout_s, lambda: self._store.get_many(kind, keys), nothing
+        )
+        values = {key: self._unseal(kind, key, value) for key, value in sealed.items()}
+        return {key: value for key, value in values.items() if value is not None}
+
+    async def put(self, kind: str, key: str, value: bytes, *, ttl_s: float, scope: str = "") -> None:
+        if len(value) > MAX_VALUE_BYTES:
+            self._failed("put", "too_large")
+            return
+        sealed = self._sealing.seal(_place(kind, key), value)
+        await self._try(
+            "put",
+            self._writes,
+            self._write_timeout_s,
+            lambda: self._store.put(kind, key, sealed, ttl_s=ttl_s, scope=scope),
+            None,
+        )
+
+    async def claim(self, key: str, *, ttl_s: float) -> bool:
+        """Without a working store nobody can know who else is at it, so nobody gets the job."""
+        return await self._try(
+            "claim", self._writes, CLAIM_TIMEOUT_S, lambda: self._store.claim(key, ttl_s=ttl_s), False
+        )
+
+    async def release(self, key: str) -> None:
+        await self._try("release", self._writes, CLAIM_TIMEOUT_S, lambda: self._store.release(key), None)
+
+    async def forget(self, scope: str | None) -> int:
+        """Forgetting is asked for by a person who must know whether it worked: the one method that raises."""
+        async with asyncio.timeout(FORGET_TIMEOUT_S):
+            return await self._store.forget(scope)
+
+    async def close(self) -> None:
+        try:
+            async with asyncio.timeout(CLAIM_TIMEOUT_S):
+                await self._store.close()
+        except Exception as error:  # noqa: BLE001 - a store that will not close must not keep the process from ending
+            log.warning("store_not_closed", reason=_reason(error))
+
+    async def _try(
+        self,
+        operation: str,
+        breaker: Breaker,
+        timeout_s: float,
+        call: Callable[[], Awaitable[Answer]],
+        otherwise: Answer,
+    ) -> Answer:
+        if not breaker.allows():
+            return otherwise
+        try:
+            async with asyncio.timeout(timeout_s):
+                answer = await call()
+        except Exception as error:  # noqa: BLE001 - whatever a store does, the request goes on without it
+            was_open = breaker.open
+            breaker.failed()
+            self._failed(operation, _reason(error))
+            if breaker.open and not was_open:
+                # One line an outage: while it lasts, every request would have one.
+                log.warning("store_left_alone", operation=operation, reason=_reason(error))
+            return otherwise
+        if breaker.open:
+            log.info("store_recovered", operation=operation)
+        breaker.succeeded()
+        return answer
+
+    def _unseal(self, kind: str, key: str, sealed: bytes) -> bytes | None:
+        value = self._sealing.unseal(_place(kind, key), sealed)
+        if value is None:
+            self._failed("get", "foreign_value")
+        return value
+
+
+def _place(kind: str, key: str) -> bytes:
+    return f"{kind}\0{key}".encode()
+
+
+def _reason(error: Exception) -> str:
+    """The kind of failure, never its message: a driver may quote what it was given."""
+    return str(getattr(error, "sqlite_errorname", type(error).__name__))

@@ -1,0 +1,47 @@
+"""A real Redis (or Valkey) server on loopback, in a directory of its own, for as long as a test needs it."""
+
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+BINARY = shutil.which("redis-server") or shutil.which("valkey-server")
+REASON = "no redis-server or valkey-server is installed"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class RedisServer:
+    """One server process; it can be stopped and started again on the same port, keeping its data."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._process: subprocess.Popen[str] | None = None
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        """Start the server and return when it accepts connections."""
+        assert BINARY is not None, REASON
+        arguments = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._directory)]
+        self._process = subprocess.Popen(
+            [BINARY, *arguments, "--appendonly", "yes"], stdout=subprocess.PIPE, text=True, cwd=self._directory
+        )
+        assert self._process.stdout is not None
+        said = []
+        for line in self._process.stdout:
+            said.append(line)
+            if "Ready to accept connections" in line:
+                return
+        raise AssertionError(f"redis-server ended: {''.join(said)}")
+
+    def stop(self) -> None:
+        """End the server; stopping a stopped one is fine."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.terminate()
+            process.communicate(timeout=10)
