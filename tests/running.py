@@ -101,12 +101,12 @@ async def client() -> AsyncIterator[ClientSession]:
 @asynccontextmanager
 async def in_process(config: str) -> AsyncIterator[Gateway]:
     """Run the gateway in this event loop."""
-    from gateway import app, settings
+    from gateway import app, settings  # noqa: PLC0415
 
     async with client() as session:
         running = await app.start(settings.parse(config, {}, "test.yaml"))
         try:
-            yield Gateway(f"{running.url}/v1", running.admin_url, session)
+            yield Gateway(running.url, f"http://127.0.0.1:{running.admin_port}", session)
         finally:
             await running.close()
 

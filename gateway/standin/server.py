@@ -60,6 +60,7 @@ class StandIn:
         window: Windows = 128_000,
         dialect: str = "openai",
         script: Iterable[Scripted] = (),
+        otherwise: Callable[["Seen"], Answer | None] | None = None,
         rules: Iterable[str] = validity.RULES,
         reply: Reply = Reply(),  # noqa: B008  # a frozen value
         truncates: bool = False,
@@ -68,13 +69,14 @@ class StandIn:
     ) -> None:
         """Describe the server.
 
-        ``rules`` are those of `validity` that are enforced: none makes it lenient. ``truncates`` cuts the head off
+        ``script`` holds the next answers, one a request; when it is empty, ``otherwise`` is asked. ``rules`` are those of `validity` that are enforced: none makes it lenient. ``truncates`` cuts the head off
         what is too long and answers 200, as some servers do. ``models`` are the names it knows (None: any). ``key`` is
         the bearer token it wants (empty: any).
         """
         self.requests: list[Seen] = []
         self.base_url = ""
         self.script: deque[Scripted] = deque(script)
+        self._otherwise = otherwise
         self.reply = reply
         self._window = window
         self._dialect = dialect
@@ -173,9 +175,10 @@ class StandIn:
             ]
             if not any(found.rule == "shape" for found in seen.violations):
                 seen.prompt_tokens = weight.prompt_tokens(seen.json)
-        if not self.script:
-            return None
-        scripted = self.script.popleft()
+        return self._next(seen)
+
+    def _next(self, seen: Seen) -> Answer | None:
+        scripted = self.script.popleft() if self.script else self._otherwise
         return scripted(seen) if callable(scripted) else scripted
 
     def _judged(self, seen: Seen) -> Answer | None:
@@ -264,8 +267,7 @@ class StandIn:
     async def _echo(self, request: web.Request) -> web.StreamResponse:
         """Say what arrived: any method, any path, unless the script has an answer."""
         async with self._seen(request) as seen:
-            scripted = self.script.popleft() if self.script else None
-            answer = scripted(seen) if callable(scripted) else scripted
+            answer = self._next(seen)
             if not isinstance(answer, Raw):
                 told = {
                     "id": "file-standin",
