@@ -1,0 +1,28 @@
+"""Turnfold's fold as a function of (messages, budget in tokens, count), for benchmarks of the same shape."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from gateway.context.budget import Budget
+from gateway.context.compress import compress
+from gateway.context.policy import Policy
+from gateway.context.tokens import counter
+
+COUNTER = counter("o200k")
+RESERVE = 16
+TOOLS = 3
+MARGIN = 0.02
+
+
+def turnfold(messages, window, count):
+    """Fold as the gateway does for a request with ``max_tokens: 16`` and no tools."""
+    budget = Budget(window, RESERVE, TOOLS, int(window * MARGIN))
+    return list(compress(messages, budget, COUNTER, Policy()).messages)
+
+
+def without_recall(messages, window, count):
+    """The same with recall switched off."""
+    budget = Budget(window, RESERVE, TOOLS, int(window * MARGIN))
+    return list(compress(messages, budget, COUNTER, Policy(recall_share=0.0)).messages)
