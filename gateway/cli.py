@@ -1,1 +1,49 @@
-"""The command line."""
+"""The command line: serve, check, explain, demo.
+
+Commands import what they need when they run: `turnfold check` should not pay for a web server.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gateway import __version__
+
+CONFIG_HELP = "The YAML configuration; without one, --upstream says where requests go."
+_config = click.option("--config", "config", type=click.Path(path_type=Path, dir_okay=False), help=CONFIG_HELP)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="turnfold")
+def main() -> None:
+    """Turnfold keeps growing conversations inside the model's context window."""
+
+
+@main.command()
+@_config
+@click.option("--host", help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one.")
+@click.option("--upstream", help="Base URL of the one upstream, for example http://127.0.0.1:8000/v1.")
+@click.option("--window", type=click.IntRange(min=256), help="Context window of every model of --upstream, in tokens.")
+@click.option("--workers", type=click.IntRange(1, 256), help="Processes that share the port.")
+@click.option("--log-format", type=click.Choice(["json", "console"]))
+def serve(**options: Any) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    from gateway.serving import run  # noqa: PLC0415  # see the file's docstring
+
+    config = options.pop("config")
+    sys.exit(run(config, {name: value for name, value in options.items() if value is not None}))
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path))
+def check(file: Path) -> None:
+    """Check a configuration FILE: all mistakes at once, or what it means."""
+    from gateway.settings.report import report  # noqa: PLC0415
+
+    text, problems = report(file, os.environ)
+    click.echo(text)
+    sys.exit(1 if problems else 0)

@@ -1,0 +1,25 @@
+# Build: docker build -t turnfold .
+# Run:   docker run -p 8787:8787 -v ./turnfold.yaml:/etc/turnfold/turnfold.yaml:ro turnfold
+FROM python:3.12-slim AS build
+WORKDIR /src
+RUN python -m venv /opt/turnfold
+COPY pyproject.toml README.md LICENSE NOTICE ./
+COPY config config
+COPY providers providers
+COPY gateway gateway
+RUN /opt/turnfold/bin/pip install --no-cache-dir ".[redis]"
+
+FROM python:3.12-slim
+RUN useradd --system --uid 10001 --home-dir /var/lib/turnfold --create-home turnfold
+COPY --from=build /opt/turnfold /opt/turnfold
+COPY config/turnfold.yaml /etc/turnfold/turnfold.yaml
+ENV PATH=/opt/turnfold/bin:$PATH PYTHONUNBUFFERED=1
+USER 10001
+WORKDIR /var/lib/turnfold
+EXPOSE 8787 8788
+HEALTHCHECK --interval=10s --timeout=3s --start-period=5s \
+  CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8787/healthz', timeout=2)"]
+# On SIGTERM running streams end within server.shutdown_grace; give the container a little longer than that.
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["turnfold"]
+CMD ["serve", "--config", "/etc/turnfold/turnfold.yaml", "--host", "0.0.0.0", "--log-format", "json"]

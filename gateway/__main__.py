@@ -1,0 +1,5 @@
+"""Run the command line: ``python -m gateway``."""
+
+from gateway.cli import main
+
+main()

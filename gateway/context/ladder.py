@@ -1,0 +1,250 @@
+"""The retry ladder: what is sent first, and what is tried next when the upstream says "too long".
+
+Decisions only: a refusal comes in as numbers, an attempt goes out as bytes. Every attempt is strictly smaller than the one
+that was refused, in messages or in the output it asks for; when nothing smaller is left the answer is None.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, log
+from typing import Any, Final
+
+from gateway.context.budget import Budget
+from gateway.context.compress import compress
+from gateway.context.draft import Counter, Draft, Step
+from gateway.context.policy import Policy
+from gateway.context.summary import Summary
+from gateway.context.tokens import scaled
+from providers.wire import ChatRequest, splice
+
+HIGHEST_RUNG: Final = 3
+
+# Where a refusal states no numbers, the next attempt must be small enough to pass though neither the window nor the
+# tokenizer is known: half where our count is exact (then only the window is wrong), and where it is an estimate
+# a window half the configured one and a tokenizer 2.5 times denser together: 1/5, with a little air.
+BLIND_STEP_EXACT: Final = 0.5
+BLIND_STEP_ESTIMATE: Final = 0.18
+# The limit is stated but not the prompt: only the tokenizer is unknown.
+LIMIT_STEP_EXACT: Final = 0.9
+LIMIT_STEP_ESTIMATE: Final = 0.37
+# A count of the upstream further than this from ours is not believed: some servers count characters or bytes.
+MOST_DENSE: Final = 8.0
+LEAST_DENSE: Final = 0.1
+
+OUTPUT_FIELDS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One request that must fit one target. All counts are tokens."""
+
+    request: ChatRequest
+    model: str
+    """The model's name at the target; spliced in where the client used another."""
+    window: int
+    prompt: int
+    """The request as it came by the best count there is, tools and overhead included."""
+    fixed: int
+    """Tools, schemas and the overhead of a request, by the stable count."""
+    margin: int
+    reserve: int
+    """Kept free for the answer: what the client asked for, or the configured default."""
+    asked: int | None
+    """The client's own output limit; only this is ever lowered."""
+    floor: int
+    """The output is never lowered below this."""
+    counter: Counter
+    """The stable counter: where a cut stands depends on it alone."""
+    policy: Policy
+    basis: str = "estimate"
+    """What ``prompt`` rests on: ``exact``, ``anchor`` or ``estimate``."""
+    slack: float = 0.0
+    """How far the truth may lie below the count, as a share of it: 0 where the count is exact."""
+    summary: Summary | None = None
+    system_role: bool = True
+
+    @property
+    def messages(self) -> int:
+        """The messages' part of ``prompt``."""
+        return max(self.prompt - self.fixed, 0)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the request may go as it came. Equality fits."""
+        return self.prompt + self.reserve + self.margin <= self.window
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What is sent, or would be: the bytes and how they came about. ``prompt`` is our count of it, in tokens."""
+
+    body: bytes
+    prompt: int
+    window: int
+    rung: int = 0
+    """0: the client's own messages; 1: folded; 2: hard; 3: pinned messages and the last user message."""
+    ratio: float = 1.0
+    """What the stable count was multiplied by because a refusal proved it short."""
+    draft: Draft | None = None
+    output: int | None = None
+    """The lowered output limit; None where the client's own stands."""
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def turns_folded(self) -> int:
+        return self.draft.turns_folded if self.draft else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A refusal's numbers in tokens, None where it states none; the shape of ``providers.record.Overflow``."""
+
+    limit: int | None = None
+    prompt: int | None = None
+    completion: int | None = None
+    total: int | None = None
+    exact: bool = True
+
+
+def as_it_came(request: ChatRequest, model: str, window: int, prompt: int) -> Attempt:
+    """Send the client's own bytes; only an alias is spliced."""
+    body = request.raw if model == request.model or not request.model else splice(request.raw, {"model": model})
+    return Attempt(body, prompt, window)
+
+
+def first_attempt(task: Task) -> Attempt:
+    """Apply the cheapest remedy that is enough: none, a lower output limit, a fold."""
+    if task.fits:
+        return as_it_came(task.request, task.model, task.window, task.prompt)
+    left = task.window - task.margin - task.prompt
+    if task.asked is not None and left >= task.floor:
+        return _with_output(task, as_it_came(task.request, task.model, task.window, task.prompt), left)
+    return _fold(task, task.window, ratio=1.0, rung=1)
+
+
+def hopeless(task: Task, attempt: Attempt) -> bool:
+    """Whether even the smallest form is too long beyond any doubt, so that no upstream need be asked."""
+    least_output = min(task.floor, task.asked) if task.asked is not None else 1
+    return attempt.prompt * (1 - task.slack) + least_output > attempt.window
+
+
+def lower_output(task: Task, attempt: Attempt, limit: int | None) -> Attempt | None:
+    """Answer a refusal that concerns the output alone: the largest output stated, or what our count leaves."""
+    if task.asked is None:
+        return None
+    current = attempt.output if attempt.output is not None else task.asked
+    left = attempt.window - task.margin - attempt.prompt
+    if limit is not None:
+        # The limit may be the whole window ("cannot be greater than max_model_len"): leave the prompt its place.
+        left = min(left, limit - attempt.prompt if limit > attempt.prompt else limit)
+    target = min(left, current - 1)
+    return _with_output(task, attempt, target) if target >= min(task.floor, current - 1, 16) and target > 0 else None
+
+
+def next_attempt(task: Task, attempt: Attempt, refusal: Reading) -> Attempt | None:
+    """Climb until something smaller than what was refused comes out, or the ladder ends.
+
+    The upstream's own numbers beat ours: its limit replaces the configured window where it is smaller, and its count of
+    the prompt tells by how much our count was short.
+    """
+    window = min(attempt.window, refusal.limit) if refusal.limit else attempt.window
+    asked = attempt.output if attempt.output is not None else task.asked
+    stated = _prompt_of(refusal, attempt, asked)
+    if stated is not None and refusal.limit:
+        left = refusal.limit - stated
+        if asked is not None and stated + asked > refusal.limit and left >= task.floor:
+            return _with_output(task, replace(attempt, prompt=stated, window=window), left)
+    sent = attempt.draft.messages if attempt.draft else task.request.messages
+    counted = sum(map(task.counter.message, sent)) + task.fixed
+    ratio, cap = attempt.ratio, None
+    if stated is not None and LEAST_DENSE <= stated / max(counted, 1) <= MOST_DENSE:
+        # Where the upstream counted fewer tokens than we did, its limit is what was wrong, and our count stays the safe one.
+        ratio = max(stated / max(counted, 1), min(1.0, attempt.ratio))
+    if stated is None or window == attempt.window:
+        cap = _blind_cap(task, attempt, refusal, window, counted)
+    for rung in range(max(attempt.rung, 1), HIGHEST_RUNG + 1):
+        candidate = _fold(task, window, ratio=ratio, rung=rung, cap=cap if stated is None else None)
+        if _smaller(task, candidate, sent, asked):
+            return candidate
+    return None
+
+
+def _prompt_of(refusal: Reading, attempt: Attempt, asked: int | None) -> int | None:
+    """The prompt's size as the upstream counted it, or None where it states none that may size a cut."""
+    if not refusal.exact:
+        return None
+    if refusal.prompt is not None:
+        return refusal.prompt
+    if refusal.total is None:
+        return None
+    if refusal.completion is not None:
+        return max(refusal.total - refusal.completion, 1)
+    # Many sums include the output that was asked for and do not say so: believe the reading nearer to our own count.
+    candidates = [refusal.total, refusal.total - asked] if asked and asked < refusal.total else [refusal.total]
+    return min(candidates, key=lambda tokens: abs(log(max(tokens, 1) / max(attempt.prompt, 1))))
+
+
+def _blind_cap(task: Task, attempt: Attempt, refusal: Reading, window: int, counted: int) -> int:
+    """How large the next prompt may be, in our own tokens, when the upstream's count of this one is unknown."""
+    sure = task.counter.exact
+    if refusal.limit and attempt.prompt > refusal.limit:
+        return int(window * (LIMIT_STEP_EXACT if sure else LIMIT_STEP_ESTIMATE))
+    if refusal.limit:
+        # We counted it as fitting that limit, so our count is short by an unknown factor.
+        return int(min(counted, window) * (LIMIT_STEP_ESTIMATE if not sure else BLIND_STEP_EXACT))
+    return int(min(counted, attempt.prompt) * (BLIND_STEP_EXACT if sure else BLIND_STEP_ESTIMATE))
+
+
+def _fold(task: Task, window: int, *, ratio: float, rung: int, cap: int | None = None) -> Attempt:
+    """Fold to a window, with the output's reserve lowered where it would leave the messages less than half of it."""
+    counter = scaled(task.counter, ratio)
+    fixed = ceil(task.fixed * ratio)
+    margin = ceil(task.margin * window / max(task.window, 1))
+    reserve = min(task.reserve, max(window // 2, 1))
+    if cap is not None:
+        # A cap is the whole prompt; what it takes away from the window is kept free like a reserve.
+        reserve = max(reserve, window - margin - max(cap, 1))
+    draft = compress(
+        task.request.messages,
+        Budget(window, reserve, fixed, margin),
+        counter,
+        task.policy,
+        rung=rung,
+        summary=task.summary if rung < HIGHEST_RUNG else None,
+        system_role=task.system_role,
+    )
+    prompt = draft.cost + fixed
+    attempt = Attempt(b"", prompt, window, rung, ratio, draft, None, draft.steps)
+    left = window - margin - prompt
+    if task.asked is not None and left < task.asked:
+        return _with_output(task, attempt, max(left, min(task.floor, task.asked)))
+    return _encode(task, attempt)
+
+
+def _with_output(task: Task, attempt: Attempt, output: int) -> Attempt:
+    """The same messages with a lower output limit."""
+    before = attempt.output if attempt.output is not None else task.asked or 0
+    step = Step("max_tokens", max(before - output, 0), f"{before} -> {output}")
+    return _encode(task, replace(attempt, output=output, steps=(step, *attempt.steps)))
+
+
+def _encode(task: Task, attempt: Attempt) -> Attempt:
+    changes: dict[str, Any] = {}
+    if task.request.model and task.model != task.request.model:
+        changes["model"] = task.model
+    if attempt.draft is not None and attempt.draft.messages != task.request.messages:
+        changes["messages"] = list(attempt.draft.messages)
+    if attempt.output is not None:
+        for name in OUTPUT_FIELDS:
+            value = task.request.body.get(name)
+            if isinstance(value, int) and value > attempt.output:
+                changes[name] = attempt.output
+    return replace(attempt, body=splice(task.request.raw, changes) if changes else task.request.raw)
+
+
+def _smaller(task: Task, candidate: Attempt, sent: Sequence[Any], asked: int | None) -> bool:
+    """Whether a candidate is strictly smaller than what was refused: in its messages, or in the output it asks for."""
+    assert candidate.draft is not None
+    count: Callable[[Any], int] = task.counter.message
+    before, after = sum(map(count, sent)), sum(map(count, candidate.draft.messages))
+    return after < before or (after == before and asked is not None and (candidate.output or asked) < asked)

@@ -1,0 +1,40 @@
+"""What would be done to a request, and why: the same decisions as on the way to an upstream, with nobody called."""
+
+from typing import Any
+
+from gateway.context import ladder
+from gateway.proxy import plan
+from gateway.shared import Gateway
+from providers.wire import ChatRequest
+
+
+async def explain(gateway: Gateway, request: ChatRequest, scope: str = "") -> dict[str, Any]:
+    """Answer the documented explanation of one request; token counts in tokens, ``messages`` as they would be sent.
+
+    Always counts, where serving would prove the fit by size alone.
+    """
+    route = gateway.settings.route(request.model)
+    place = plan.place_of(gateway, route, gateway.targets[route.upstream])
+    task = await plan.task_for(gateway, place, request, scope)
+    attempt = ladder.first_attempt(task)
+    refused = not task.fits and ladder.hopeless(task, attempt)
+    altered = attempt.draft is not None or attempt.output is not None
+    return {
+        "model": request.model,
+        "upstream": place.target.name,
+        "window": place.window,
+        "window_from": place.entry,
+        "reserve": task.reserve,
+        "margin": task.margin,
+        "prompt_tokens": task.prompt,
+        "messages_tokens": task.messages,
+        "tools_tokens": task.prompt - task.messages,
+        "basis": task.basis,
+        "fits": task.fits,
+        "action": "error" if refused else "fold" if altered else "none",
+        "prompt_tokens_after": attempt.prompt,
+        "max_tokens_after": attempt.output,
+        "turns_folded": attempt.turns_folded,
+        "steps": [{"stage": step.stage, "saved": step.saved, "detail": step.detail} for step in attempt.steps],
+        "messages": list(attempt.draft.messages if attempt.draft else request.messages),
+    }

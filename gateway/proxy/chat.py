@@ -1,0 +1,53 @@
+"""POST /v1/chat/completions: the whole life of a request, on one page."""
+
+import asyncio
+import time
+
+from aiohttp import web
+
+from gateway.proxy import errors, plan
+from gateway.proxy.body import plain
+from gateway.proxy.passthrough import forward
+from gateway.proxy.relay import relay, usage_in
+from gateway.proxy.sender import Sender
+from gateway.proxy.story import Story, mode_of
+from gateway.shared import Gateway
+from gateway.upstream import UpstreamUnreachable
+from providers import wire
+
+
+async def chat(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
+    """Measure, fold where it must be, send, retry what is refused, relay, learn, and tell every observer."""
+    started = time.perf_counter()
+    raw = await request.read()
+    asked = wire.parse(plain(request, raw, gateway.settings.server.max_body))
+    if asked is None:
+        return await forward(gateway, request, raw)
+    route = gateway.settings.route(asked.model)
+    story = Story(gateway.request_id(), asked, mode_of(request, route.mode), started)
+    status, usage = 499, None
+    try:
+        outcome = await Sender(gateway, request, raw, story, route).send()
+        story.first_byte = time.perf_counter()
+        if outcome.answer is None:
+            status, story.error = 400, "context_length_exceeded"
+            return web.Response(status=400, body=outcome.refusal, headers=story.headers(), content_type=errors.JSON)
+        answer = outcome.answer
+        status = answer.status
+        if answer.complete:
+            usage = usage_in(answer, answer.held)
+            plan.learn_usage(gateway, story, usage)
+        relayed = await relay(request, answer, story.headers())
+        if not answer.complete:
+            usage = usage_in(answer, relayed.tail)
+            plan.learn_usage(gateway, story, usage)
+        story.error = "upstream_broke_off" if relayed.broken else ""
+        return relayed.response
+    except UpstreamUnreachable as error:
+        status, story.error, story.gave_up = error.status, error.code, True
+        return errors.response(error, story.headers())
+    except (asyncio.CancelledError, ConnectionResetError):
+        story.error = "client_gone"
+        raise
+    finally:
+        gateway.observe(story.exchange(status, usage))

@@ -1,0 +1,66 @@
+"""Every other path and method under /v1: streamed through with its query, headers and status."""
+
+from typing import Final, cast
+
+import orjson
+from aiohttp import web
+from multidict import CIMultiDict
+
+from gateway.proxy import headers as http
+from gateway.proxy.answer import Answer
+from gateway.proxy.relay import relay
+from gateway.shared import Gateway
+from gateway.upstream import Call, Payload
+from providers.wire import splice
+
+# A JSON body up to this size is read to see which model, and so which upstream, it is for.
+LONGEST_ROUTED: Final = 2**20
+
+
+async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None = None) -> web.StreamResponse:
+    """Send a request on as it came and its answer back as it comes.
+
+    Raises UpstreamUnreachable when no answer comes. ``body`` is given where the request was read already.
+    """
+    headers = http.forwarded(request.headers)
+    model, payload = "", cast("Payload", body)
+    if payload is None and request.can_read_body:
+        model, payload = await _payload(gateway, request, headers)
+    target = gateway.target_of(model)
+    if isinstance(payload, bytes) and model:
+        payload = _renamed(gateway, model, payload)
+    response = await gateway.client.send(
+        target,
+        Call(request.method, request.rel_url.raw_path.removeprefix("/v1"), request.rel_url.raw_query_string, model),
+        target.authorised(headers),
+        payload,
+    )
+    answer = Answer(target, response)
+    relayed = await relay(request, answer, {"x-turnfold-request-id": gateway.request_id(), "x-turnfold-action": "none"})
+    return relayed.response
+
+
+async def _payload(gateway: Gateway, request: web.BaseRequest, headers: CIMultiDict[str]) -> tuple[str, Payload]:
+    """The body to send: read where it decides the upstream, otherwise a stream with its length kept."""
+    length = request.content_length
+    routed = len(gateway.targets) > 1 and request.content_type == "application/json"
+    if routed and length is not None and length <= LONGEST_ROUTED:
+        body = await request.read()
+        return _model_in(body), body
+    if length is not None:
+        headers["Content-Length"] = str(length)
+    return "", request.content
+
+
+def _model_in(body: bytes) -> str:
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return ""
+    model = document.get("model") if isinstance(document, dict) else None
+    return model if isinstance(model, str) else ""
+
+
+def _renamed(gateway: Gateway, model: str, body: bytes) -> bytes:
+    name = gateway.settings.route(model).name
+    return body if name == model else splice(body, {"model": name})

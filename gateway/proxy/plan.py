@@ -1,0 +1,140 @@
+"""Where a request may go and what it must fit there: settings, catalogue and what was learned, brought together."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+
+from multidict import CIMultiDict
+
+from gateway.catalogue import ModelFacts
+from gateway.context import identity, ladder, tokens
+from gateway.context.ladder import Task
+from gateway.settings import Route
+from gateway.shared import Gateway
+from gateway.upstream import Target
+from providers.wire import ChatRequest, text_of
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One upstream and model that could answer a request, with the window that holds there."""
+
+    route: Route
+    target: Target
+    facts: ModelFacts | None
+    window: int
+    entry: str
+    """What decided the window: a configured or catalogued name, or where else it comes from. Bounded, safe as a label."""
+
+
+def places(gateway: Gateway, route: Route, request: ChatRequest) -> Iterator[Place]:
+    """The places that may answer, in order: the model's own upstreams, then its fallbacks, each with its own window."""
+    conversation = _conversation(request) if len(route.choices) > 1 else b""
+    for name in gateway.balance.order(route.choices, conversation):
+        yield place_of(gateway, route, gateway.targets[name])
+    for other in gateway.settings.fallbacks(route):
+        yield place_of(gateway, other, gateway.targets[other.upstream])
+
+
+def larger(gateway: Gateway, route: Route) -> Iterator[Place]:
+    """The places named in ``on_overflow``."""
+    for other in gateway.settings.larger(route):
+        yield place_of(gateway, other, gateway.targets[gateway.balance.order(other.choices)[0]])
+
+
+def place_of(gateway: Gateway, route: Route, target: Target) -> Place:
+    """Find the window of a model at an upstream: configured, catalogued, told, or the default, in this order.
+
+    A smaller window learned from the upstream's own refusals wins over all of them until it expires.
+    """
+    facts = gateway.catalogue.find(route.name)
+    if route.window is not None:
+        window, entry = route.window, gateway.settings.entry(route.model) or route.model
+    elif facts is not None:
+        window, entry = facts.context_window, facts.name
+    elif told := gateway.learning.told_window(target.name, route.name):
+        window, entry = told, "upstream"
+    else:
+        window, entry = gateway.settings.default_window, "default"
+    learned = gateway.learning.window(target.name, route.name)
+    return Place(route, target, facts, min(window, learned) if learned else window, entry)
+
+
+def _conversation(request: ChatRequest) -> bytes:
+    """What stays the same through a conversation's turns; empty for a first request, which may go anywhere."""
+    if not any(message.get("role") == "assistant" for message in request.messages):
+        return b""
+    opening = [text_of(message)[:1000] for message in request.messages[:3]]
+    return "\n".join(opening).encode("utf-8", "surrogatepass")
+
+
+def scope_of(place: Place, headers: CIMultiDict[str]) -> str:
+    """Whose memory a request may use: a hash of the caller's credentials and the upstream."""
+    credentials = [headers[name] for name in place.target.provider.credential_headers if name in headers]
+    return identity.scope(credentials, place.target.name)
+
+
+def bounded(request: ChatRequest) -> bool:
+    """Whether the body's size in bytes bounds its tokens: nothing in it stands for something elsewhere."""
+    return tokens.proven(len(request.raw), 0, sys.maxsize, request)
+
+
+def proven(place: Place, request: ChatRequest) -> bool:
+    """Whether the request fits by its size in bytes alone, so that nothing need be counted."""
+    return tokens.proven(len(request.raw), _reserve(place, request)[0], place.window, request)
+
+
+def _reserve(place: Place, request: ChatRequest) -> tuple[int, int | None]:
+    """Tokens to keep free for the answer, and what the client itself asked for."""
+    for name in ladder.OUTPUT_FIELDS:
+        value = request.body.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value, value
+    route, facts = place.route, place.facts
+    reserve = route.output_reserve if route.output_reserve is not None else min(4096, place.window // 4)
+    largest = route.max_output_tokens or (facts.max_output_tokens if facts else None)
+    return min(reserve, largest) if largest else reserve, None
+
+
+def largest_parts(task: Task, limit: int = 3) -> str:
+    """Name the largest parts of a request by place and size, for the honest refusal: no text of them."""
+    parts = [(task.counter.message(message), f"messages[{index}] ({message.get('role')})")
+             for index, message in enumerate(task.request.messages)]  # fmt: skip
+    parts.append((task.fixed, "tools and overhead"))
+    return ", ".join(f"{name}: {size} tokens" for size, name in sorted(parts, reverse=True)[:limit])
+
+
+async def task_for(gateway: Gateway, place: Place, request: ChatRequest, scope: str) -> Task:
+    """Count the request and say what it must fit. Long bodies are counted in a thread, off the event loop."""
+    family = (
+        place.route.tokenizer if place.route.tokenizer != "auto" else place.facts.family if place.facts else "unknown"
+    )
+    counter = tokens.counter(family)
+    fixed = tokens.fixed_cost(request.body, family)
+    prompt = sum(map(counter.message, request.messages)) + fixed
+    reserve, asked = _reserve(place, request)
+    return Task(
+        request=request,
+        model=place.route.name,
+        window=place.window,
+        prompt=prompt,
+        fixed=fixed,
+        margin=ceil(place.window * place.route.policy.margin),
+        reserve=reserve,
+        asked=asked,
+        floor=min(place.route.policy.min_output, max(place.window // 8, 16)),
+        counter=counter,
+        policy=place.route.policy,
+        basis="exact" if counter.exact else "estimate",
+        slack=0.02 if counter.exact else 0.4,
+        system_role=place.target.provider.system_role,
+    )
+
+
+def learn_usage(gateway: Gateway, story: object, usage: object) -> None:
+    """Tell what was billed to whoever learns from it."""
+
+
+def learn_refusal(gateway: Gateway, place: Place, task: Task, attempt: object, refusal: object) -> None:
+    """Tell what was refused to whoever learns from it."""

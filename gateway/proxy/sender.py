@@ -1,0 +1,205 @@
+"""The attempts of one request: to one place after another, smaller and smaller, until one is answered."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+import structlog
+from aiohttp import web
+from multidict import CIMultiDict
+
+from gateway.context import ladder
+from gateway.context.ladder import Attempt, Reading, Task
+from gateway.proxy import errors, plan
+from gateway.proxy import headers as http
+from gateway.proxy.answer import Answer, look
+from gateway.proxy.plan import Place
+from gateway.proxy.story import Story
+from gateway.settings import Route
+from gateway.shared import Gateway
+from gateway.upstream import Call, UpstreamUnreachable
+from providers.record import OutputTooLarge, Overflow, Refusal
+
+log = structlog.get_logger(__name__)
+Result = TypeVar("Result")
+
+# Statuses that speak of the server's health or patience, not of the request: another upstream may do better.
+FAULTS: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
+# An empty stream means "too long" only where the request is at least this near to its window (case 123).
+NEAR: Final = 0.8
+# Folding a body longer than this takes long enough to be worth a thread, so that other streams keep flowing.
+LONG_BODY: Final = 2**17
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one place: the upstream's answer, or our own refusal where no upstream need be asked."""
+
+    answer: Answer | None
+    too_long: bool = False
+    refusal: bytes = b""
+
+
+class Sender:
+    """Sends one request until somebody answers it. Lives as long as the request does."""
+
+    def __init__(self, gateway: Gateway, request: web.BaseRequest, raw: bytes, story: Story, route: Route) -> None:
+        self.gateway = gateway
+        self.raw = raw
+        self.story = story
+        self.route = route
+        self.path = request.rel_url.raw_path.removeprefix("/v1")
+        self.query = request.rel_url.raw_query_string
+        self.headers = http.forwarded(request.headers)
+        if "Accept-Encoding" in self.headers:
+            self.headers["Accept-Encoding"] = http.readable_encodings(self.headers["Accept-Encoding"])
+
+    async def send(self) -> Outcome:
+        """Ask the places in order; where all that is left is too long, ask those with a larger window.
+
+        Raises UpstreamUnreachable when nobody answers at all.
+        """
+        outcome = await self._first_healthy()
+        if outcome.too_long and self.story.mode == "enforce":
+            for place in plan.larger(self.gateway, self.route):
+                if (
+                    place.window > (self.story.place or place).window
+                    or place.target != (self.story.place or place).target
+                ):
+                    better = await self._at(place)
+                    if not better.too_long:
+                        return better
+            self.story.gave_up = True
+        return outcome
+
+    async def _first_healthy(self) -> Outcome:
+        balance = self.gateway.balance
+        places = list(plan.places(self.gateway, self.route, self.story.request))
+        places.sort(key=lambda place: balance.resting(place.target.name))
+        earlier: Outcome | None = None
+        for number, place in enumerate(places, 1):
+            try:
+                outcome = await self._at(place)
+            except UpstreamUnreachable as error:
+                balance.failed(place.target.name)
+                log.warning("upstream_failed", upstream=place.target.name, reason=str(error))
+                if number < len(places):
+                    continue
+                if earlier is None:
+                    raise
+                return earlier
+            if outcome.answer is None or outcome.too_long or outcome.answer.status not in FAULTS:
+                balance.succeeded(place.target.name)
+                return outcome
+            balance.failed(place.target.name, _retry_after(outcome.answer))
+            earlier = earlier or outcome
+        assert earlier is not None
+        return earlier
+
+    async def _at(self, place: Place) -> Outcome:
+        """All attempts at one place. Raises UpstreamUnreachable when it gives no answer."""
+        story = self.story
+        story.place = place
+        attempt = await self._first_attempt(place)
+        if attempt is None:
+            return Outcome(None, too_long=True, refusal=self._honest_refusal())
+        while True:
+            story.attempt = attempt
+            answer = await self._call(place, attempt)
+            refusal = answer.refusal or self._silent_refusal(answer, attempt)
+            if refusal is None:
+                return Outcome(answer)
+            story.refusals.append(refusal.sign)
+            following = await self._next_attempt(place, attempt, refusal)
+            if following is None:
+                return Outcome(answer, too_long=isinstance(refusal, Overflow))
+            answer.drop()
+            attempt = following
+
+    async def _call(self, place: Place, attempt: Attempt) -> Answer:
+        headers = CIMultiDict(self.headers)
+        body = attempt.body
+        if body is self.story.request.raw:
+            body = self.raw  # as it came, in the encoding it came in
+        else:
+            headers.popall("Content-Encoding", None)
+        headers = place.target.authorised(headers)
+        self.story.attempts += 1
+        call = Call("POST", self.path, self.query, place.route.name)
+        response = await self.gateway.client.send(place.target, call, headers, body)
+        return await look(place.target, response)
+
+    async def _first_attempt(self, place: Place) -> Attempt | None:
+        """What to send first, or None where even the smallest form is too long beyond doubt."""
+        story, request = self.story, self.story.request
+        as_it_came = ladder.as_it_came(request, place.route.name, place.window, 0)
+        if story.mode == "off" or plan.proven(place, request):
+            story.bounded = plan.bounded(request)
+            story.task = None
+            return as_it_came
+        try:
+            story.task = task = await plan.task_for(self.gateway, place, request, self._scope(place))
+            attempt = await self._off_loop(lambda: ladder.first_attempt(task))
+            story.decided = time.perf_counter()
+        except Exception as error:  # noqa: BLE001  # promise 6: a bug of ours never costs the client its answer
+            self.gateway.failed("fold", error)
+            return as_it_came
+        if story.mode == "observe":
+            story.planned = attempt
+            return replace(as_it_came, prompt=task.prompt)
+        if ladder.hopeless(task, attempt):
+            story.attempt = attempt
+            return None
+        return attempt
+
+    async def _next_attempt(self, place: Place, attempt: Attempt, refusal: Refusal) -> Attempt | None:
+        """What to send after a refusal; None when nothing smaller is left, or no more may be tried."""
+        story = self.story
+        if story.mode == "off":
+            return None
+        try:
+            if story.task is None:
+                story.task = await plan.task_for(self.gateway, place, story.request, self._scope(place))
+                attempt = replace(attempt, prompt=story.task.prompt)
+            task = story.task
+            plan.learn_refusal(self.gateway, place, task, attempt, refusal)
+            log.info("attempt_refused", request_id=story.request_id, upstream=place.target.name, sign=refusal.sign,
+                     limit=refusal.limit, rung=attempt.rung, prompt=attempt.prompt)  # fmt: skip
+            if story.mode != "enforce" or story.attempts > place.route.max_retries:
+                return None
+            return await self._off_loop(lambda: _following(task, attempt, refusal))
+        except Exception as error:  # noqa: BLE001  # promise 6: the upstream's own answer is still there to hand on
+            self.gateway.failed("ladder", error)
+            return None
+
+    def _scope(self, place: Place) -> str:
+        return plan.scope_of(place, self.headers)
+
+    def _silent_refusal(self, answer: Answer, attempt: Attempt) -> Refusal | None:
+        near = self.story.task is not None and attempt.prompt >= NEAR * attempt.window
+        return Overflow(sign="empty stream") if answer.empty_stream and near else None
+
+    def _honest_refusal(self) -> bytes:
+        task, attempt = self.story.task, self.story.attempt
+        assert task is not None and attempt is not None
+        return errors.too_long(attempt.window, attempt.prompt, task.reserve, plan.largest_parts(task))
+
+    async def _off_loop(self, work: Callable[[], Result]) -> Result:
+        if len(self.story.request.raw) < LONG_BODY:
+            return work()
+        return await asyncio.to_thread(work)
+
+
+def _following(task: Task, attempt: Attempt, refusal: Refusal) -> Attempt | None:
+    if isinstance(refusal, OutputTooLarge):
+        return ladder.lower_output(task, attempt, refusal.limit)
+    reading = Reading(refusal.limit, refusal.prompt, refusal.completion, refusal.total, refusal.exact)
+    return ladder.next_attempt(task, attempt, reading)
+
+
+def _retry_after(answer: Answer) -> float | None:
+    """Seconds the upstream asks to be left alone; an HTTP date is not worth a clock here."""
+    value = answer.response.headers.get("Retry-After", "").strip()
+    return float(value) if value.replace(".", "", 1).isdigit() else None

@@ -1,0 +1,66 @@
+"""The process that `turnfold serve` is: options and file become settings, settings become a running gateway."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import uvloop
+
+from gateway import app, workers
+from gateway.reload import Watcher
+from gateway.settings import Settings, SettingsError, load
+from gateway.telemetry.log import configure
+
+HERE: Final = Path("turnfold.yaml")
+
+
+def run(config: Path | None, given: Mapping[str, Any]) -> int:
+    """Serve until told to stop; answer the exit status. Mistakes in the configuration are told, not raised."""
+    try:
+        settings = settings_from(config, given)
+    except SettingsError as error:
+        for problem in error.problems:
+            click.echo(problem, err=True)
+        return 1
+    configure(form=settings.log.format, level=settings.log.level)
+    if settings.server.workers > 1 and not workers.is_worker():
+        return workers.run(settings.server.workers)
+    try:
+        uvloop.run(_serve(settings, config, given))
+    except OSError as error:
+        click.echo(f"turnfold: {error.strerror or error}", err=True)
+        return 1
+    return 0
+
+
+def settings_from(config: Path | None, given: Mapping[str, Any]) -> Settings:
+    """Read the file, or make do with ``--upstream``; what the command line says wins. Raises SettingsError."""
+    if config is None and "upstream" not in given:
+        if not HERE.exists():
+            raise SettingsError(("Nothing says where requests go: give --config FILE or --upstream URL.",))
+        config = HERE
+    if config is not None:
+        settings = load(config, os.environ)
+    else:
+        settings = Settings.simple(given["upstream"], given.get("window"))
+        settings = replace(settings, store=replace(settings.store, url="memory://"))
+    server = {name: given[name] for name in ("host", "port", "workers") if name in given}
+    log = {"format": given["log_format"]} if "log_format" in given else {}
+    return replace(settings, server=replace(settings.server, **server), log=replace(settings.log, **log))
+
+
+async def _serve(settings: Settings, config: Path | None, given: Mapping[str, Any]) -> None:
+    async def watch(running: app.Running) -> None:
+        if config is None:
+            return
+
+        def adopt(changed: Settings) -> None:
+            running.gateway.adopt(changed)
+
+        watcher = Watcher(config, os.environ, adopt)
+        running.gateway.tasks.start(watcher.run(), "reload")
+
+    await app.serve(settings, watch, reuse_port=workers.is_worker(), admin_offset=workers.number())

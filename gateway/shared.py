@@ -1,0 +1,78 @@
+"""The gateway: everything one process shares between requests."""
+
+import itertools
+import secrets
+
+import structlog
+
+from gateway import catalogue
+from gateway.balance import Balance
+from gateway.learning import Learning
+from gateway.settings import Settings
+from gateway.store.base import Store
+from gateway.tasks import Tasks
+from gateway.telemetry.exchange import Exchange, Observer
+from gateway.telemetry.log import log_exchange
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.recent import Recent
+from gateway.upstream import Client, Target, target
+
+log = structlog.get_logger(__name__)
+
+
+class Gateway:
+    """Everything one process shares between requests. ``settings`` is replaced whole when the file changes."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self.catalogue = catalogue.load()
+        self.store = store
+        self.tasks = Tasks()
+        self.client = Client()
+        self.balance = Balance()
+        self.learning = Learning(store)
+        self.metrics = Metrics()
+        self.recent = Recent()
+        self.observers: tuple[Observer, ...] = (log_exchange, self.metrics.observe, self.recent.observe)
+        self.draining = False
+        self.settings = settings
+        self.targets: dict[str, Target] = {}
+        self.adopt(settings)
+        self._ids = itertools.count()
+        self._id_prefix = secrets.token_hex(6)
+
+    def adopt(self, settings: Settings) -> None:
+        """Serve new requests by these settings; requests on their way keep what they started with."""
+        self.targets = {name: target(upstream) for name, upstream in settings.upstreams.items()}
+        self.settings = settings
+
+    def request_id(self) -> str:
+        """A name for one request: unique across processes, in order within one."""
+        return f"tf-{self._id_prefix}-{next(self._ids):x}"
+
+    def target_of(self, model: str) -> Target:
+        """Where a request that is not a chat completion goes: its model's upstream, else the default one."""
+        name = self.settings.route(model).upstream if model else self.settings.default_upstream
+        return self.targets[name]
+
+    def observe(self, exchange: Exchange) -> None:
+        """Tell every observer; one that fails is logged and does not disturb the others."""
+        for observer in self.observers:
+            try:
+                observer(exchange)
+            except Exception as error:  # noqa: BLE001  # an observer's bug is not the client's affair
+                self.failed("observer", error)
+
+    def failed(self, part: str, error: Exception) -> None:
+        """Count and log a failure of our own that was survived. Its text may quote the request and is left out."""
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        where = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else ""
+        self.metrics.degraded(part)
+        log.error("degraded", part=part, error=type(error).__name__, where=where)
+
+    async def close(self) -> None:
+        await self.tasks.close()
+        await self.client.close()
+        await self.learning.close()
+        await self.store.close()
