@@ -20,11 +20,7 @@ from gateway.settings.values import (
     Upstream,
     is_pattern,
 )
-
-try:
-    from providers.registry import PROVIDERS
-except ImportError:
-    PROVIDERS = {"openai": None, "vllm": None, "azure": None}
+from providers.registry import PROVIDERS, ROWS
 
 PORT: Final = read.number("a port number from 0 to 65535 (0: any free one)", 0, 65535)
 TOKENS: Final = read.number("a number of tokens, such as 128000", 1)
@@ -58,7 +54,7 @@ LOG: Final = {
     "level": Key(read.choice("debug", "info", "warning", "error")),
 }
 UPSTREAM: Final = {
-    "provider": Key(read.choice(*PROVIDERS)),
+    "provider": Key(read.choice(*PROVIDERS, shown=[row.name for row in ROWS])),
     "base_url": Key(read.url("http", "https")),
     "api_key": Key(read.text, secret=True),
     "connect_timeout": Key(read.duration, "connect_timeout_s"),

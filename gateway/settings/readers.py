@@ -1,7 +1,7 @@
 """Readers: how a single configured value is read, and what is said when it is something else."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
@@ -93,13 +93,16 @@ def _measure(node: Node, units: Mapping[str, float], fold: Callable[[str], str],
     return float(match[1]) * unit
 
 
-def choice(*words: str) -> Reader:
-    """Answer a reader of one of a few words. It reads the text, since YAML takes a bare ``off`` for false."""
+def choice(*words: str, shown: Sequence[str] = ()) -> Reader:
+    """Answer a reader of one of a few words; ``shown`` are those worth telling, where some are only other spellings.
+
+    It reads the text, since YAML takes a bare ``off`` for false.
+    """
 
     def read(node: Node) -> str:
-        found = node.text()
+        found = node.text().strip().lower()
         if found not in words:
-            raise Wrong(f"one of {', '.join(words)}{nearest(found, words)}")
+            raise Wrong(f"one of {', '.join(shown or words)}{nearest(found, words)}")
         return found
 
     return read
