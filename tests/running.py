@@ -15,6 +15,7 @@ import orjson
 import yaml
 from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
+from gateway import app, settings
 from gateway.standin import StandIn
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,8 +102,6 @@ async def client() -> AsyncIterator[ClientSession]:
 @asynccontextmanager
 async def in_process(config: str) -> AsyncIterator[Gateway]:
     """Run the gateway in this event loop."""
-    from gateway import app, settings  # noqa: PLC0415
-
     async with client() as session:
         running = await app.start(settings.parse(config, {}, "test.yaml"))
         try:

@@ -64,14 +64,16 @@ class StandIn:
         rules: Iterable[str] = validity.RULES,
         reply: Reply = Reply(),  # noqa: B008  # a frozen value
         truncates: bool = False,
+        scale: float = 1.0,
         models: tuple[str, ...] | None = None,
         key: str = "",
     ) -> None:
         """Describe the server.
 
-        ``script`` holds the next answers, one a request; when it is empty, ``otherwise`` is asked. ``rules`` are those of `validity` that are enforced: none makes it lenient. ``truncates`` cuts the head off
-        what is too long and answers 200, as some servers do. ``models`` are the names it knows (None: any). ``key`` is
-        the bearer token it wants (empty: any).
+        ``script`` holds the next answers, one a request; when it is empty, ``otherwise`` is asked. ``rules`` are those
+        of `validity` that are enforced: none makes it lenient. ``truncates`` cuts the head off what is too long and
+        answers 200, as some servers do. ``scale`` makes its vocabulary so many times worse than o200k. ``models`` are the
+        names it knows (None: any). ``key`` is the bearer token it wants (empty: any).
         """
         self.requests: list[Seen] = []
         self.base_url = ""
@@ -82,6 +84,7 @@ class StandIn:
         self._dialect = dialect
         self._rules = frozenset(rules)
         self._truncates = truncates
+        self._scale = scale
         self._models = models
         self._key = key
         self._arrival = asyncio.Condition()
@@ -174,7 +177,7 @@ class StandIn:
                 found for found in validity.violations(seen.json.get("messages")) if found.rule in self._rules
             ]
             if not any(found.rule == "shape" for found in seen.violations):
-                seen.prompt_tokens = weight.prompt_tokens(seen.json)
+                seen.prompt_tokens = round(weight.prompt_tokens(seen.json) * self._scale)
         return self._next(seen)
 
     def _next(self, seen: Seen) -> Answer | None:

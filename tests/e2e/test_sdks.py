@@ -3,72 +3,76 @@
 import asyncio
 import os
 import shutil
+import subprocess
 import sys
+from asyncio.subprocess import PIPE
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
-from tests import running
 from tests.e2e import scenes
+from tests.running import ROOT
 
 HERE = Path(__file__).parent
 NODE = HERE / "node"
-OPENAI_1 = running.ROOT / "build" / "openai1"
+OPENAI_1 = ROOT / "build" / "openai1"
 INSTALL_S = 180
+Driver = tuple[tuple[str | Path, ...], dict[str, str], str]
+"""A command, what it needs in the environment, and what the library's version starts with."""
 ERRORS = (*scenes.ERRORS, "reset", "unreachable")
 
 
-async def run(*command: str | Path, given: bytes = b"", **where) -> tuple[int, bytes, str]:
-    process = await asyncio.create_subprocess_exec(
-        *map(str, command),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        **where,
-    )
-    async with asyncio.timeout(INSTALL_S):
-        out, err = await process.communicate(given)
-    return process.returncode or 0, out, err.decode()
-
-
-async def install(made: Path, *command: str | Path, **where) -> None:
+def install(made: Path, *command: str | Path, cwd: Path | None = None) -> None:
     """Install a client library on demand, once; without a package registry the test is skipped."""
-    if made.exists():
-        return
-    status, _, err = await run(*command, **where)
-    if status:
-        pytest.skip(f"cannot install {made.name}: {err[-200:]}")
+    if not made.exists():
+        done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=INSTALL_S, check=False)
+        if done.returncode:
+            pytest.skip(f"cannot install {made.name}: {done.stderr[-200:]}")
 
 
-async def current_python() -> tuple[tuple[str | Path, ...], dict[str, str], str]:
+def current_python() -> Driver:
     return (sys.executable, HERE / "drive.py"), {}, ""
 
 
-async def python_1() -> tuple[tuple[str | Path, ...], dict[str, str], str]:
-    await install(
-        OPENAI_1 / "openai", sys.executable, "-m", "pip", "install", "--quiet", "--target", OPENAI_1, "openai>=1.99,<2"
-    )
+def python_1() -> Driver:
+    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--target", OPENAI_1, "openai>=1.99,<2")
+    install(OPENAI_1 / "openai", *pip)
     return (sys.executable, HERE / "drive.py"), {"PYTHONPATH": str(OPENAI_1)}, "1."
 
 
-async def npm() -> tuple[tuple[str | Path, ...], dict[str, str], str]:
+def npm() -> Driver:
     node = shutil.which("node")
     if node is None or shutil.which("npm") is None:
         pytest.skip("node and npm are not installed")
-    await install(NODE / "node_modules" / "openai", "npm", "ci", "--silent", cwd=NODE)
+    install(NODE / "node_modules" / "openai", "npm", "ci", "--silent", cwd=NODE)
     return (node, NODE / "drive.mjs"), {}, ""
 
 
-@pytest.mark.parametrize("library", [current_python, python_1, npm], ids=lambda library: library.__name__)
-async def test_a_client_library_gets_what_it_expects(gateway, library):
-    command, environment, version = await library()
+async def drive(driver: Driver, base_url: str, given: bytes) -> dict[str, Any]:
+    """Run a driver to its end and answer what it printed."""
+    command, environment, _ = driver
+    process = await asyncio.create_subprocess_exec(
+        *command, base_url, stdin=PIPE, stdout=PIPE, stderr=PIPE, env={**os.environ, **environment}
+    )
+    async with asyncio.timeout(INSTALL_S):
+        out, err = await process.communicate(given)
+    assert process.returncode == 0, err.decode()
+    return orjson.loads(out)
+
+
+@pytest.fixture(scope="session", params=[current_python, python_1, npm], ids=lambda library: library.__name__)
+def driver(request) -> Driver:
+    """How each library is driven, installed where it has to be."""
+    return request.param()
+
+
+async def test_a_client_library_gets_what_it_expects(gateway, driver):
     async with scenes.upstream() as standin:
-        running_gateway = await gateway(standin, scenes.CONFIG)
+        running = await gateway(standin, scenes.CONFIG)
         given = orjson.dumps({"long": scenes.LONG, "too_long": scenes.TOO_LONG, "errors": ERRORS})
-        status, out, err = await run(*command, running_gateway.base_url, given=given, env={**os.environ, **environment})
-        assert status == 0, err
-        told = orjson.loads(out)
-        assert told["version"].startswith(version)
+        told = await drive(driver, running.base_url, given)
+        assert told["version"].startswith(driver[2])
         assert told["told"] == scenes.EXPECTED
         assert [seen.violations for seen in standin.chats if seen.violations] == []
