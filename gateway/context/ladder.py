@@ -147,23 +147,29 @@ def next_attempt(task: Task, attempt: Attempt, refusal: Reading) -> Attempt | No
     The upstream's own numbers beat ours: its limit replaces the configured window where it is smaller, and its count of
     the prompt tells by how much our count was short.
     """
-    window = min(attempt.window, refusal.limit) if refusal.limit else attempt.window
     asked = attempt.output if attempt.output is not None else task.asked
-    stated = _prompt_of(refusal, attempt, asked)
-    if stated is not None and refusal.limit:
-        left = refusal.limit - stated
-        if asked is not None and stated + asked > refusal.limit and left >= task.floor:
-            return _with_output(task, replace(attempt, prompt=stated, window=window), left)
     sent = attempt.draft.messages if attempt.draft else task.request.messages
     counted = sum(map(task.counter.message, sent)) + task.fixed
-    ratio, cap = attempt.ratio, None
-    if stated is not None and LEAST_DENSE <= stated / max(counted, 1) <= MOST_DENSE:
+    window = min(attempt.window, refusal.limit) if refusal.limit else attempt.window
+    stated = _prompt_of(refusal, attempt, asked)
+    if stated is not None and not LEAST_DENSE <= stated / max(counted, 1) <= MOST_DENSE:
+        stated = None
+    ratio, cap, reserve = attempt.ratio, None, task.reserve
+    if stated is not None:
         # Where the upstream counted fewer tokens than we did, its limit is what was wrong, and our count stays the safe one.
         ratio = max(stated / max(counted, 1), min(1.0, attempt.ratio))
-    if stated is None or window == attempt.window:
-        cap = _blind_cap(task, attempt, refusal, window, counted)
+    if stated is not None and refusal.limit:
+        output = asked or refusal.completion or 0
+        left = refusal.limit - stated
+        if asked is not None and asked > left >= task.floor:
+            return _with_output(task, replace(attempt, prompt=stated, window=window, ratio=ratio), left)
+        reserve = max(reserve, refusal.completion or 0)
+        if stated + output <= refusal.limit:
+            cap = _blind_cap(task, ceil(counted * ratio), None)  # the numbers contradict the refusal
+    else:
+        cap = _blind_cap(task, ceil(counted * ratio), refusal.limit if stated is None else None)
     for rung in range(max(attempt.rung, 1), HIGHEST_RUNG + 1):
-        candidate = _fold(task, window, ratio=ratio, rung=rung, cap=cap if stated is None else None)
+        candidate = _fold(replace(task, reserve=reserve), window, ratio=ratio, rung=rung, cap=cap)
         if _smaller(task, candidate, sent, asked):
             return candidate
     return None
@@ -184,15 +190,15 @@ def _prompt_of(refusal: Reading, attempt: Attempt, asked: int | None) -> int | N
     return min(candidates, key=lambda tokens: abs(log(max(tokens, 1) / max(attempt.prompt, 1))))
 
 
-def _blind_cap(task: Task, attempt: Attempt, refusal: Reading, window: int, counted: int) -> int:
-    """How large the next prompt may be, in our own tokens, when the upstream's count of this one is unknown."""
+def _blind_cap(task: Task, ours: int, limit: int | None) -> int:
+    """How large the next prompt may be by our own count, when the upstream does not say by how much this one was too long."""
     sure = task.counter.exact
-    if refusal.limit and attempt.prompt > refusal.limit:
-        return int(window * (LIMIT_STEP_EXACT if sure else LIMIT_STEP_ESTIMATE))
-    if refusal.limit:
+    if limit is not None and ours > limit:
+        return int(limit * (LIMIT_STEP_EXACT if sure else LIMIT_STEP_ESTIMATE))
+    if limit is not None:
         # We counted it as fitting that limit, so our count is short by an unknown factor.
-        return int(min(counted, window) * (LIMIT_STEP_ESTIMATE if not sure else BLIND_STEP_EXACT))
-    return int(min(counted, attempt.prompt) * (BLIND_STEP_EXACT if sure else BLIND_STEP_ESTIMATE))
+        return int(ours * (BLIND_STEP_EXACT if sure else LIMIT_STEP_ESTIMATE))
+    return int(ours * (BLIND_STEP_EXACT if sure else BLIND_STEP_ESTIMATE))
 
 
 def _fold(task: Task, window: int, *, ratio: float, rung: int, cap: int | None = None) -> Attempt:

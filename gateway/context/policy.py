@@ -17,5 +17,5 @@ class Policy:
     """Old tool results longer than this are cut first, in characters."""
     recall_share: float = 0.15
     """Share of the room that excerpts of folded content may take; 0 switches recall off."""
-    min_output: int = 256
+    min_output: int = 1024
     """``max_tokens`` is never lowered below this many tokens."""
