@@ -1,0 +1,129 @@
+"""The servers of the benchmark: an upstream by nginx, a streaming upstream, and the proxies that stand before them."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from benchmarks.speed.processes import Running, free_port, start
+
+ROOT = Path(__file__).resolve().parents[2]
+
+ANSWER = orjson.dumps(
+    {
+        "id": "chatcmpl-0123456789abcdef",
+        "object": "chat.completion",
+        "created": 1760000000,
+        "model": "fits",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "The quick brown fox jumps over the lazy dog. " * 15},
+                "finish_reason": "stop",
+            }
+        ],
+        "usage": {"prompt_tokens": 200, "completion_tokens": 150, "total_tokens": 350},
+    }
+).decode()
+"""About 1 KB. The bill is that of no body in particular, so nothing should be learned from it that matters here."""
+
+NGINX = """
+worker_processes 1;
+daemon off;
+pid {folder}/nginx-{name}.pid;
+error_log {folder}/nginx-{name}.log crit;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off;
+  client_max_body_size 64m;
+  client_body_buffer_size 2m;
+  client_body_temp_path {folder}/body-{name};
+  proxy_temp_path {folder}/proxy-{name};
+  fastcgi_temp_path {folder}/fastcgi-{name};
+  uwsgi_temp_path {folder}/uwsgi-{name};
+  scgi_temp_path {folder}/scgi-{name};
+  keepalive_requests 100000000;
+  {block}
+}}
+"""
+
+STATIC = """
+  server {{
+    listen 127.0.0.1:{port} backlog=4096;
+    default_type application/json;
+    location / {{ return 200 '{answer}'; }}
+  }}
+"""
+
+PROXY = """
+  upstream models {{ server 127.0.0.1:{upstream}; keepalive 256; keepalive_requests 100000000; }}
+  server {{
+    listen 127.0.0.1:{port} backlog=4096;
+    location / {{
+      proxy_pass http://models;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_buffering off;
+    }}
+  }}
+"""
+
+TURNFOLD = """
+server: {{host: 127.0.0.1, port: {port}}}
+admin: {{host: 127.0.0.1, port: {admin}}}
+store: {{url: "memory://"}}
+log: {{format: json, level: warning}}
+upstreams:
+  bench: {{provider: openai, base_url: "http://127.0.0.1:{upstream}/v1"}}
+models:
+  fits: {{context_window: 1048576}}
+  counted: {{context_window: 200000, tokenizer: o200k}}
+  folded: {{context_window: {fold_window}, tokenizer: o200k}}
+"""
+
+FOLD_WINDOW = 8192
+"""About an eleventh of what the folded body holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the benchmark keeps its files."""
+
+    folder: Path
+
+    def nginx(self, name: str, port: int, block: str) -> Running:
+        """Start an nginx with one worker."""
+        config = self.folder / f"{name}.conf"
+        config.write_text(NGINX.format(folder=self.folder, name=name, block=block))
+        return start(name, ["/usr/sbin/nginx", "-p", str(self.folder), "-c", str(config)], port)
+
+    def upstream(self) -> Running:
+        """Start the upstream that answers everything at once with 1 KB."""
+        port = free_port()
+        return self.nginx("upstream", port, STATIC.format(port=port, answer=ANSWER))
+
+    def streams(self) -> Running:
+        """Start the upstream that answers everything with a stream."""
+        port = free_port()
+        return start("streams", [sys.executable, "-m", "benchmarks.speed.streams", str(port)], port)
+
+    def reference(self, upstream: Running) -> Running:
+        """Start nginx as a proxy."""
+        port = free_port()
+        return self.nginx("nginx", port, PROXY.format(port=port, upstream=upstream.port))
+
+    def bare(self, upstream: Running) -> Running:
+        """Start the bare pass-through."""
+        port = free_port()
+        command = [sys.executable, "-m", "benchmarks.speed.bare", f"http://127.0.0.1:{upstream.port}", str(port)]
+        return start("bare", command, port, log=self.folder / "bare.log")
+
+    def turnfold(self, upstream: Running) -> Running:
+        """Start Turnfold as its users do."""
+        port = free_port()
+        config = self.folder / f"turnfold-{upstream.name}.yaml"
+        text = TURNFOLD.format(port=port, admin=free_port(), upstream=upstream.port, fold_window=FOLD_WINDOW)
+        config.write_text(text)
+        command = [sys.executable, "-m", "gateway", "serve", "--config", str(config)]
+        return start("turnfold", command, port, log=self.folder / "turnfold.log")
