@@ -47,3 +47,23 @@ def check(file: Path) -> None:
     text, problems = report(file, os.environ)
     click.echo(text)
     sys.exit(1 if problems else 0)
+
+
+@main.command()
+@click.argument("request", type=click.Path(path_type=Path, allow_dash=True))
+@_config
+@click.option("--window", type=click.IntRange(min=256), help="Pretend that the model has this context window.")
+@click.option("--json", "as_json", is_flag=True, help="Answer JSON instead of a picture.")
+def explain(request: Path, config: Path | None, window: int | None, as_json: bool) -> None:
+    """Show what would be cut from REQUEST.json, and why. Nobody is called; - reads standard input."""
+    from gateway.explaining import run  # noqa: PLC0415
+
+    sys.exit(run(request, config, window, as_json=as_json))
+
+
+@main.command()
+def demo() -> None:
+    """Show a gateway, a stand-in upstream and a real conversation on one screen. Needs no key."""
+    from gateway.demo import run  # noqa: PLC0415
+
+    sys.exit(run())

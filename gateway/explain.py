@@ -13,8 +13,9 @@ async def explain(gateway: Gateway, request: ChatRequest, scope: str = "") -> di
 
     Always counts, where serving would prove the fit by size alone.
     """
-    route = gateway.settings.route(request.model)
-    place = plan.place_of(gateway, route, gateway.targets[route.upstream])
+    setup = gateway.setup
+    route = setup.settings.route(request.model)
+    place = plan.place_of(gateway, setup, route, setup.targets[route.upstream])
     task = await plan.task_for(gateway, place, request, scope)
     attempt = ladder.first_attempt(task)
     refused = not task.fits and ladder.hopeless(task, attempt)

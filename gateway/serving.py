@@ -1,6 +1,8 @@
 """The process that `turnfold serve` is: options and file become settings, settings become a running gateway."""
 
+import asyncio
 import os
+import signal
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +40,8 @@ def run(config: Path | None, given: Mapping[str, Any]) -> int:
 
 def settings_from(config: Path | None, given: Mapping[str, Any]) -> Settings:
     """Read the file, or make do with ``--upstream``; what the command line says wins. Raises SettingsError."""
+    if config is not None and given.keys() & {"upstream", "window"}:
+        raise SettingsError(("--upstream and --window are for serving without a file; the file names its own.",))
     if config is None and "upstream" not in given:
         if not HERE.exists():
             raise SettingsError(("Nothing says where requests go: give --config FILE or --upstream URL.",))
@@ -47,6 +51,10 @@ def settings_from(config: Path | None, given: Mapping[str, Any]) -> Settings:
     else:
         settings = Settings.simple(given["upstream"], given.get("window"))
         settings = replace(settings, store=replace(settings.store, url="memory://"))
+    return _overridden(settings, given)
+
+
+def _overridden(settings: Settings, given: Mapping[str, Any]) -> Settings:
     server = {name: given[name] for name in ("host", "port", "workers") if name in given}
     log = {"format": given["log_format"]} if "log_format" in given else {}
     return replace(settings, server=replace(settings.server, **server), log=replace(settings.log, **log))
@@ -58,9 +66,12 @@ async def _serve(settings: Settings, config: Path | None, given: Mapping[str, An
             return
 
         def adopt(changed: Settings) -> None:
-            running.gateway.adopt(changed)
+            running.gateway.adopt(_overridden(changed, given))
 
+        tasks = running.gateway.tasks
         watcher = Watcher(config, os.environ, adopt)
-        running.gateway.tasks.start(watcher.run(), "reload")
+        tasks.start(watcher.run(), "watch")
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, lambda: tasks.start(watcher.reload(), "reload"))
 
     await app.serve(settings, watch, reuse_port=workers.is_worker(), admin_offset=workers.number())

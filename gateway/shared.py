@@ -2,6 +2,8 @@
 
 import itertools
 import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import structlog
 
@@ -20,8 +22,26 @@ from gateway.upstream import Client, Target, target
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """One reading of the configuration, ready for use. A request keeps the one it started with."""
+
+    settings: Settings
+    targets: Mapping[str, Target]
+
+    def target_of(self, model: str) -> Target:
+        """Where a request that is not a chat completion goes: its model's upstream, else the default one."""
+        name = self.settings.route(model).upstream if model else self.settings.default_upstream
+        return self.targets[name]
+
+
+def setup(settings: Settings) -> Setup:
+    """Make the upstreams of a configuration callable. Raises OSError where a certificate file cannot be read."""
+    return Setup(settings, {name: target(upstream) for name, upstream in settings.upstreams.items()})
+
+
 class Gateway:
-    """Everything one process shares between requests. ``settings`` is replaced whole when the file changes."""
+    """Everything one process shares between requests. ``setup`` is replaced whole when the configuration changes."""
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self.catalogue = catalogue.load()
@@ -34,25 +54,22 @@ class Gateway:
         self.recent = Recent()
         self.observers: tuple[Observer, ...] = (log_exchange, self.metrics.observe, self.recent.observe)
         self.draining = False
-        self.settings = settings
-        self.targets: dict[str, Target] = {}
-        self.adopt(settings)
+        self.setup = setup(settings)
         self._ids = itertools.count()
         self._id_prefix = secrets.token_hex(6)
 
     def adopt(self, settings: Settings) -> None:
         """Serve new requests by these settings; requests on their way keep what they started with."""
-        self.targets = {name: target(upstream) for name, upstream in settings.upstreams.items()}
-        self.settings = settings
+        self.setup = setup(settings)
 
     def request_id(self) -> str:
         """A name for one request: unique across processes, in order within one."""
         return f"tf-{self._id_prefix}-{next(self._ids):x}"
 
-    def target_of(self, model: str) -> Target:
-        """Where a request that is not a chat completion goes: its model's upstream, else the default one."""
-        name = self.settings.route(model).upstream if model else self.settings.default_upstream
-        return self.targets[name]
+    @property
+    def settings(self) -> Settings:
+        """What is configured now."""
+        return self.setup.settings
 
     def observe(self, exchange: Exchange) -> None:
         """Tell every observer; one that fails is logged and does not disturb the others."""

@@ -23,11 +23,11 @@ async def chat(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse
     asked = wire.parse(plain(request, raw, gateway.settings.server.max_body))
     if asked is None:
         return await forward(gateway, request, raw)
-    route = gateway.settings.route(asked.model)
-    story = Story(gateway.request_id(), asked, mode_of(request, route.mode), started)
+    setup = gateway.setup
+    story = Story(gateway.request_id(), asked, mode_of(request, setup.settings.route(asked.model).mode), started)
     status, usage = 499, None
     try:
-        outcome = await Sender(gateway, request, raw, story, route).send()
+        outcome = await Sender(gateway, request, raw, story, setup).send()
         story.first_byte = time.perf_counter()
         if outcome.answer is None:
             status, story.error = 400, "context_length_exceeded"

@@ -9,7 +9,7 @@ from multidict import CIMultiDict
 from gateway.proxy import headers as http
 from gateway.proxy.answer import Answer
 from gateway.proxy.relay import relay
-from gateway.shared import Gateway
+from gateway.shared import Gateway, Setup
 from gateway.upstream import Call, Payload
 from providers.wire import splice
 
@@ -22,13 +22,14 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
 
     Raises UpstreamUnreachable when no answer comes. ``body`` is given where the request was read already.
     """
+    setup = gateway.setup
     headers = http.forwarded(request.headers)
     model, payload = "", cast("Payload", body)
     if payload is None and request.can_read_body:
-        model, payload = await _payload(gateway, request, headers)
-    target = gateway.target_of(model)
+        model, payload = await _payload(setup, request, headers)
+    target = setup.target_of(model)
     if isinstance(payload, bytes) and model:
-        payload = _renamed(gateway, model, payload)
+        payload = _renamed(setup, model, payload)
     response = await gateway.client.send(
         target,
         Call(request.method, request.rel_url.raw_path.removeprefix("/v1"), request.rel_url.raw_query_string, model),
@@ -40,10 +41,10 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     return relayed.response
 
 
-async def _payload(gateway: Gateway, request: web.BaseRequest, headers: CIMultiDict[str]) -> tuple[str, Payload]:
+async def _payload(setup: Setup, request: web.BaseRequest, headers: CIMultiDict[str]) -> tuple[str, Payload]:
     """The body to send: read where it decides the upstream, otherwise a stream with its length kept."""
     length = request.content_length
-    routed = len(gateway.targets) > 1 and request.content_type == "application/json"
+    routed = len(setup.targets) > 1 and request.content_type == "application/json"
     if routed and length is not None and length <= LONGEST_ROUTED:
         body = await request.read()
         return _model_in(body), body
@@ -61,6 +62,6 @@ def _model_in(body: bytes) -> str:
     return model if isinstance(model, str) else ""
 
 
-def _renamed(gateway: Gateway, model: str, body: bytes) -> bytes:
-    name = gateway.settings.route(model).name
+def _renamed(setup: Setup, model: str, body: bytes) -> bytes:
+    name = setup.settings.route(model).name
     return body if name == model else splice(body, {"model": name})

@@ -11,7 +11,7 @@ from gateway.catalogue import ModelFacts
 from gateway.context import identity, ladder, tokens
 from gateway.context.ladder import Task
 from gateway.settings import Route
-from gateway.shared import Gateway
+from gateway.shared import Gateway, Setup
 from gateway.upstream import Target
 from providers.wire import ChatRequest, text_of
 
@@ -28,35 +28,35 @@ class Place:
     """What decided the window: a configured or catalogued name, or where else it comes from. Bounded, safe as a label."""
 
 
-def places(gateway: Gateway, route: Route, request: ChatRequest) -> Iterator[Place]:
+def places(gateway: Gateway, setup: Setup, route: Route, request: ChatRequest) -> Iterator[Place]:
     """The places that may answer, in order: the model's own upstreams, then its fallbacks, each with its own window."""
     conversation = _conversation(request) if len(route.choices) > 1 else b""
     for name in gateway.balance.order(route.choices, conversation):
-        yield place_of(gateway, route, gateway.targets[name])
-    for other in gateway.settings.fallbacks(route):
-        yield place_of(gateway, other, gateway.targets[other.upstream])
+        yield place_of(gateway, setup, route, setup.targets[name])
+    for other in setup.settings.fallbacks(route):
+        yield place_of(gateway, setup, other, setup.targets[other.upstream])
 
 
-def larger(gateway: Gateway, route: Route) -> Iterator[Place]:
+def larger(gateway: Gateway, setup: Setup, route: Route) -> Iterator[Place]:
     """The places named in ``on_overflow``."""
-    for other in gateway.settings.larger(route):
-        yield place_of(gateway, other, gateway.targets[gateway.balance.order(other.choices)[0]])
+    for other in setup.settings.larger(route):
+        yield place_of(gateway, setup, other, setup.targets[gateway.balance.order(other.choices)[0]])
 
 
-def place_of(gateway: Gateway, route: Route, target: Target) -> Place:
+def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target) -> Place:
     """Find the window of a model at an upstream: configured, catalogued, told, or the default, in this order.
 
     A smaller window learned from the upstream's own refusals wins over all of them until it expires.
     """
     facts = gateway.catalogue.find(route.name)
     if route.window is not None:
-        window, entry = route.window, gateway.settings.entry(route.model) or route.model
+        window, entry = route.window, setup.settings.entry(route.model) or route.model
     elif facts is not None:
         window, entry = facts.context_window, facts.name
     elif told := gateway.learning.told_window(target.name, route.name):
         window, entry = told, "upstream"
     else:
-        window, entry = gateway.settings.default_window, "default"
+        window, entry = setup.settings.default_window, "default"
     learned = gateway.learning.window(target.name, route.name)
     return Place(route, target, facts, min(window, learned) if learned else window, entry)
 

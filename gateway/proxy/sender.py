@@ -17,8 +17,7 @@ from gateway.proxy import headers as http
 from gateway.proxy.answer import Answer, look
 from gateway.proxy.plan import Place
 from gateway.proxy.story import Story
-from gateway.settings import Route
-from gateway.shared import Gateway
+from gateway.shared import Gateway, Setup
 from gateway.upstream import Call, UpstreamUnreachable
 from providers.record import OutputTooLarge, Overflow, Refusal
 
@@ -45,11 +44,12 @@ class Outcome:
 class Sender:
     """Sends one request until somebody answers it. Lives as long as the request does."""
 
-    def __init__(self, gateway: Gateway, request: web.BaseRequest, raw: bytes, story: Story, route: Route) -> None:
+    def __init__(self, gateway: Gateway, request: web.BaseRequest, raw: bytes, story: Story, setup: Setup) -> None:
         self.gateway = gateway
+        self.setup = setup
         self.raw = raw
         self.story = story
-        self.route = route
+        self.route = setup.settings.route(story.request.model)
         self.path = request.rel_url.raw_path.removeprefix("/v1")
         self.query = request.rel_url.raw_query_string
         self.headers = http.forwarded(request.headers)
@@ -63,7 +63,7 @@ class Sender:
         """
         outcome = await self._first_healthy()
         if outcome.too_long and self.story.mode == "enforce":
-            for place in plan.larger(self.gateway, self.route):
+            for place in plan.larger(self.gateway, self.setup, self.route):
                 if (
                     place.window > (self.story.place or place).window
                     or place.target != (self.story.place or place).target
@@ -76,7 +76,7 @@ class Sender:
 
     async def _first_healthy(self) -> Outcome:
         balance = self.gateway.balance
-        places = list(plan.places(self.gateway, self.route, self.story.request))
+        places = list(plan.places(self.gateway, self.setup, self.route, self.story.request))
         places.sort(key=lambda place: balance.resting(place.target.name))
         earlier: Outcome | None = None
         for number, place in enumerate(places, 1):
