@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 import yaml
 from aiohttp import ClientSession, ClientTimeout, TCPConnector
+from yarl import URL
 
 from gateway import app, settings
 from gateway.standin import StandIn
@@ -64,9 +65,9 @@ class Gateway:
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> Answered:
         """Ask anything below ``/v1``."""
-        url = f"{self.base_url}{path}"
+        url = URL(f"{self.base_url}{path}", encoded=True)
         async with self.session.request(method, url, data=body or None, headers=headers) as response:
-            return Answered(response.status, dict(response.headers), await response.read())
+            return Answered(response.status, response.headers, await response.read())
 
 
 def configured(standin: StandIn | str, config: Mapping[str, Any] | None = None) -> str:

@@ -33,6 +33,8 @@ class Seen:
     query: str
     headers: CIMultiDictProxy[str]
     body: bytes
+    raw_target: str = ""
+    """The path and query as they stood in the request line."""
     json: Any = None
     """The parsed body, or None when it is no JSON."""
     prompt_tokens: int = 0
@@ -147,7 +149,9 @@ class StandIn:
     async def _seen(self, request: web.Request) -> AsyncIterator[Seen]:
         """Remember a request and how its answering ended."""
         body = await request.read()
-        seen = Seen(request.method, request.path, request.query_string, request.headers, body, _read(body))
+        seen = Seen(
+            request.method, request.path, request.query_string, request.headers, body, request.raw_path, _read(body)
+        )
         async with self._arrival:
             self.requests.append(seen)
             self._arrival.notify_all()
@@ -176,8 +180,7 @@ class StandIn:
             seen.violations = [
                 found for found in validity.violations(seen.json.get("messages")) if found.rule in self._rules
             ]
-            if not any(found.rule == "shape" for found in seen.violations):
-                seen.prompt_tokens = round(weight.prompt_tokens(seen.json) * self._scale)
+            seen.prompt_tokens = round(weight.prompt_tokens(seen.json) * self._scale)
         return self._next(seen)
 
     def _next(self, seen: Seen) -> Answer | None:

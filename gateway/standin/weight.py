@@ -28,9 +28,8 @@ def text_tokens(text: str) -> int:
 
 
 def prompt_tokens(body: Mapping[str, Any]) -> int:
-    """Count everything of a request that a model reads."""
-    messages = body.get("messages")
-    total = A_REPLY + sum(message_tokens(orjson.dumps(message)) for message in messages or [])
+    """Count everything of a request that a model reads. What has no known shape weighs nothing."""
+    total = A_REPLY + sum(message_tokens(orjson.dumps(message)) for message in _objects(body.get("messages")))
     for key in ("tools", "functions", "response_format"):
         if body.get(key):
             total += text_tokens(orjson.dumps(body[key]).decode())
@@ -41,24 +40,16 @@ def prompt_tokens(body: Mapping[str, Any]) -> int:
 def message_tokens(message: bytes) -> int:
     """Count one message, given as JSON so that it can be remembered."""
     read = orjson.loads(message)
-    total = A_MESSAGE + text_tokens(str(read.get("role", "")))
-    if isinstance(read.get("name"), str):
-        total += A_NAME + text_tokens(read["name"])
-    total += _content_tokens(read.get("content")) + text_tokens(read.get("reasoning_content") or "")
-    for call in [*(read.get("tool_calls") or []), {"function": read.get("function_call") or {}}]:
-        called = call.get("function") or call.get("custom") or {}
-        total += sum(text_tokens(str(called.get(key) or "")) for key in ("name", "arguments", "input"))
-        total += A_MESSAGE if called else 0
+    total = A_MESSAGE + sum(_text(read.get(key)) for key in ("role", "name", "reasoning_content"))
+    total += A_NAME * ("name" in read) + _text(read.get("content")) + sum(map(_part, _objects(read.get("content"))))
+    for call in [*_objects(read.get("tool_calls")), {"function": read.get("function_call")}]:
+        called = call.get("function") or call.get("custom")
+        if isinstance(called, dict):
+            total += A_MESSAGE + sum(_text(called.get(key)) for key in ("name", "arguments", "input"))
     return total
 
 
-def _content_tokens(content: Any) -> int:
-    if isinstance(content, str):
-        return text_tokens(content)
-    return sum(map(_part_tokens, content)) if isinstance(content, list) else 0
-
-
-def _part_tokens(part: Mapping[str, Any]) -> int:
+def _part(part: Mapping[str, Any]) -> int:
     text = part.get("text", part.get("refusal"))
     if isinstance(text, str):
         return text_tokens(text)
@@ -66,3 +57,11 @@ def _part_tokens(part: Mapping[str, Any]) -> int:
         detail = part["image_url"].get("detail") if isinstance(part.get("image_url"), dict) else None
         return A_SMALL_IMAGE if detail == "low" else AN_IMAGE
     return A_SOUND_OR_FILE
+
+
+def _text(value: Any) -> int:
+    return text_tokens(value) if isinstance(value, str) else 0
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -37,6 +37,9 @@ PROVIDERS = {
 HISTORY = fakes.chat(60, 100)
 """Too long for the upstream, not for the gateway."""
 
+NEAR = 7600
+"""A window that the history nearly fills: there a stream without an event is taken for a refusal."""
+
 
 def config(window: int | None = BELIEVED, provider: str = "openai", **model):
     named = {} if window is None else {"context_window": window}
@@ -65,7 +68,8 @@ async def story(gateway):
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_78_79_82_83_84_97_98_120_125_a_refusal_in_any_dialect_is_recovered(story, dialect, stream):
-    told = await story(StandIn(window=REAL, dialect=dialect), config(provider=PROVIDERS.get(dialect, "openai")))
+    believed = NEAR if DIALECTS[dialect].silent_stream and stream else BELIEVED
+    told = await story(StandIn(window=REAL, dialect=dialect), config(believed, PROVIDERS.get(dialect, "openai")))
     body = {"model": "m", "messages": HISTORY, "max_tokens": 100, "stream": stream}
     answer = await told.gateway.chat(body)
     assert answer.status == 200
@@ -234,7 +238,7 @@ async def test_96_a_retry_does_not_repeat_the_users_message(story):
     told = await story(StandIn(window=REAL), config())
     await told.gateway.chat({"model": "m", "messages": HISTORY})
     asked = HISTORY[-1]["content"]
-    assert sum(message.get("content") == asked for message in told.chats[-1].messages) == 1
+    assert sum(asked in message["content"] for message in told.chats[-1].messages) == 1
 
 
 async def test_99_126_an_error_after_content_is_handed_on_and_not_retried(story):
@@ -339,9 +343,9 @@ async def test_122_chinese_that_counts_for_more_is_recovered_and_then_known(stor
 
 
 async def test_123_a_stream_without_an_event_is_a_refusal_only_near_the_window(story):
-    told = await story(StandIn(script=[fakes.EMPTY_STREAM]), config(7000))
+    told = await story(StandIn(script=[fakes.EMPTY_STREAM]), config(NEAR))
     answer = await told.gateway.chat({"model": "m", "messages": HISTORY, "stream": True})
-    assert prompt_tokens({"messages": HISTORY}) > 0.85 * 7000
+    assert prompt_tokens({"messages": HISTORY}) > 0.85 * NEAR
     assert events_of(answer)[-1] == "[DONE]"
     assert len(told.chats) == 2
 
