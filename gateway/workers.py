@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,8 +26,8 @@ LONGEST_PAUSE_S: Final = 30.0
 STEADY_S: Final = 30.0
 """Who ran so long has recovered: the next crash is the first again."""
 STILLBORN_S: Final = 5.0
-STILLBORN_EXIT: Final = 3
-"""A worker that fails so early, so many times in a row and never before ran, has a fault that a restart will not mend."""
+STILLBORN_CRASHES: Final = 3
+"""When a worker fails so early, so many times in a row, and no other one runs, a restart will not mend it."""
 POLL_S: Final = 0.1
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -69,44 +68,62 @@ def run(
     still there after ``grace_s`` is killed. SIGHUP is handed on as it is. Call it in the main thread.
     """
     command = list(argv) if argv is not None else [sys.executable, "-m", "gateway", *sys.argv[1:]]
-    stop = threading.Event()
     workers = [Worker(number) for number in range(count)]
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in STOP_SIGNALS}
-    before[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda *_: _signal(workers, signal.SIGHUP))
+    told: set[int] = set()  # handlers only take note: a lock in one could wait for the very code it interrupted
+    before = {each: signal.signal(each, lambda number, _: told.add(number)) for each in (*STOP_SIGNALS, signal.SIGHUP)}
     try:
-        while not stop.is_set():
+        while told.isdisjoint(STOP_SIGNALS):
+            if signal.SIGHUP in told:
+                told.discard(signal.SIGHUP)
+                _signal(workers, signal.SIGHUP)
             if _tend(workers, command, clock()):
                 return 1
-            stop.wait(POLL_S)
+            time.sleep(POLL_S)
         return 0
     finally:
         _end(workers, grace_s)
-        for signal_number, handler in before.items():
-            signal.signal(signal_number, handler)
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _tend(workers: Sequence[Worker], command: Sequence[str], now: float) -> bool:
     """Start who is due, note who died; answer whether there is no point in going on."""
     for worker in workers:
-        if worker.process is not None and (status := worker.process.poll()) is not None:
-            worker.process = None
-            lived_s = now - worker.started
-            worker.crashes = 1 if lived_s > STEADY_S else worker.crashes + 1
-            pause = min(FIRST_PAUSE_S * 2 ** (worker.crashes - 1), LONGEST_PAUSE_S)
-            worker.due = now + pause
-            log.error("worker_died", worker=worker.number, status=status, lived_s=round(lived_s, 1), pause_s=pause)
-            if worker.crashes >= STILLBORN_EXIT and lived_s < STILLBORN_S and not _any_running(workers):
-                log.error("workers_cannot_start", status=status)
-                return True
-        if worker.process is None and now >= worker.due:
-            worker.started = now
-            worker.process = subprocess.Popen(command, env={**os.environ, NUMBER: str(worker.number)})
-            log.info("worker_started", worker=worker.number, pid=worker.process.pid)
+        status = _running_status(worker)
+        if status is None and worker.process is None and now >= worker.due:
+            status = _start(worker, command, now)
+        if status is None:
+            continue
+        _note_death(worker, status, now)
+        stillborn = worker.crashes >= STILLBORN_CRASHES and now - worker.started < STILLBORN_S
+        if stillborn and all(other.process is None for other in workers):
+            log.error("workers_cannot_start", status=status)
+            return True
     return False
 
 
-def _any_running(workers: Sequence[Worker]) -> bool:
-    return any(worker.process is not None and worker.process.poll() is None for worker in workers)
+def _running_status(worker: Worker) -> int | None:
+    return None if worker.process is None else worker.process.poll()
+
+
+def _start(worker: Worker, command: Sequence[str], now: float) -> int | None:
+    """Start a worker; answer the error number when the machine cannot, for the next round may find memory again."""
+    worker.started = now
+    try:
+        worker.process = subprocess.Popen(command, env={**os.environ, NUMBER: str(worker.number)})
+    except OSError as error:
+        return error.errno or -1
+    log.info("worker_started", worker=worker.number, pid=worker.process.pid)
+    return None
+
+
+def _note_death(worker: Worker, status: int, now: float) -> None:
+    lived_s = now - worker.started
+    worker.process = None
+    worker.crashes = 1 if lived_s > STEADY_S else worker.crashes + 1
+    pause_s = min(FIRST_PAUSE_S * 2 ** (worker.crashes - 1), LONGEST_PAUSE_S)
+    worker.due = now + pause_s
+    log.error("worker_died", worker=worker.number, status=status, lived_s=round(lived_s, 1), pause_s=pause_s)
 
 
 def _end(workers: Sequence[Worker], grace_s: float) -> None:
@@ -126,5 +143,5 @@ def _end(workers: Sequence[Worker], grace_s: float) -> None:
 
 def _signal(workers: Sequence[Worker], number: signal.Signals) -> None:
     for worker in workers:
-        if worker.process is not None and worker.process.poll() is None:
-            worker.process.send_signal(number)
+        if worker.process is not None:
+            worker.process.send_signal(number)  # which does nothing where it has ended
