@@ -52,7 +52,7 @@ class Task:
     asked: int | None
     """The client's own output limit; only this is ever lowered."""
     floor: int
-    """The output is never lowered below this."""
+    """The output is never lowered below this, nor below an eighth of a window too small for it."""
     counter: Counter
     """The stable counter: where a cut stands depends on it alone."""
     policy: Policy
@@ -67,6 +67,11 @@ class Task:
     def messages(self) -> int:
         """The messages' part of ``prompt``."""
         return max(self.prompt - self.fixed, 0)
+
+    def least_output(self, window: int) -> int:
+        """What an answer must be left at least; never more than the client asked for."""
+        least = min(self.floor, max(window // 8, 16))
+        return min(least, self.asked) if self.asked is not None else least
 
     @property
     def fits(self) -> bool:
@@ -117,15 +122,15 @@ def first_attempt(task: Task) -> Attempt:
     if task.fits:
         return as_it_came(task.request, task.model, task.window, task.prompt)
     left = task.window - task.margin - task.prompt
-    if task.asked is not None and left >= task.floor:
+    if task.asked is not None and left >= task.least_output(task.window):
         return _with_output(task, as_it_came(task.request, task.model, task.window, task.prompt), left)
     return _fold(task, task.window, ratio=1.0, rung=1)
 
 
 def hopeless(task: Task, attempt: Attempt) -> bool:
     """Whether even the smallest form is too long beyond any doubt, so that no upstream need be asked."""
-    least_output = min(task.floor, task.asked) if task.asked is not None else 1
-    return attempt.prompt * (1 - task.slack) + least_output > attempt.window
+    least = task.least_output(attempt.window) if task.asked is not None else 1
+    return attempt.prompt * (1 - task.slack) + least > attempt.window
 
 
 def lower_output(task: Task, attempt: Attempt, limit: int | None) -> Attempt | None:
@@ -138,7 +143,7 @@ def lower_output(task: Task, attempt: Attempt, limit: int | None) -> Attempt | N
         # The limit may be the whole window ("cannot be greater than max_model_len"): leave the prompt its place.
         left = min(left, limit - attempt.prompt if limit > attempt.prompt else limit)
     target = min(left, current - 1)
-    return _with_output(task, attempt, target) if target >= min(task.floor, current - 1, 16) and target > 0 else None
+    return _with_output(task, attempt, target) if target >= 16 else None
 
 
 def next_attempt(task: Task, attempt: Attempt, refusal: Reading) -> Attempt | None:
@@ -161,7 +166,7 @@ def next_attempt(task: Task, attempt: Attempt, refusal: Reading) -> Attempt | No
     if stated is not None and refusal.limit:
         output = asked or refusal.completion or 0
         left = refusal.limit - stated
-        if asked is not None and asked > left >= task.floor:
+        if asked is not None and asked > left >= task.least_output(window):
             return _with_output(task, replace(attempt, prompt=stated, window=window, ratio=ratio), left)
         reserve = max(reserve, refusal.completion or 0)
         if stated + output <= refusal.limit:
@@ -223,7 +228,7 @@ def _fold(task: Task, window: int, *, ratio: float, rung: int, cap: int | None =
     attempt = Attempt(b"", prompt, window, rung, ratio, draft, None, draft.steps)
     left = window - margin - prompt
     if task.asked is not None and left < task.asked:
-        return _with_output(task, attempt, max(left, min(task.floor, task.asked)))
+        return _with_output(task, attempt, max(left, task.least_output(window)))
     return _encode(task, attempt)
 
 

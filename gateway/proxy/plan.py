@@ -123,7 +123,7 @@ async def task_for(gateway: Gateway, place: Place, request: ChatRequest, scope: 
         margin=ceil(place.window * place.route.policy.margin),
         reserve=reserve,
         asked=asked,
-        floor=min(place.route.policy.min_output, max(place.window // 8, 16)),
+        floor=place.route.policy.min_output,
         counter=counter,
         policy=place.route.policy,
         basis="exact" if counter.exact else "estimate",

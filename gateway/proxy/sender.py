@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 # Statuses that speak of the server's health or patience, not of the request: another upstream may do better.
 FAULTS: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
-# An empty stream means "too long" only where the request is at least this near to its window (case 123).
+# An empty stream means "too long" where the request was folded, or is at least this near to its window (case 123).
 NEAR: Final = 0.8
 # Folding a body longer than this takes long enough to be worth a thread, so that other streams keep flowing.
 LONG_BODY: Final = 2**17
@@ -178,7 +178,7 @@ class Sender:
         return plan.scope_of(place, self.headers)
 
     def _silent_refusal(self, answer: Answer, attempt: Attempt) -> Refusal | None:
-        near = self.story.task is not None and attempt.prompt >= NEAR * attempt.window
+        near = attempt.draft is not None or (self.story.task is not None and attempt.prompt >= NEAR * attempt.window)
         return Overflow(sign="empty stream") if answer.empty_stream and near else None
 
     def _honest_refusal(self) -> bytes:

@@ -1,0 +1,69 @@
+"""Headers: what ends at the gateway ends there, and everything else travels both ways."""
+
+import pytest
+from multidict import CIMultiDict
+
+from gateway.proxy.headers import forwarded, readable_encodings, returned
+
+CLIENT = CIMultiDict(
+    [
+        ("Host", "gateway"),
+        ("Authorization", "Bearer k"),
+        ("Content-Length", "5"),
+        ("Transfer-Encoding", "chunked"),
+        ("Connection", "keep-alive, X-Hop"),
+        ("X-Hop", "1"),
+        ("Keep-Alive", "timeout=5"),
+        ("Expect", "100-continue"),
+        ("X-Turnfold-Mode", "off"),
+        ("OpenAI-Organization", "org"),
+        ("Idempotency-Key", "i"),
+        ("X-Many", "1"),
+        ("X-Many", "2"),
+    ]
+)
+
+
+def test_the_clients_headers_travel_but_for_the_hop_and_our_own() -> None:
+    """Case 113."""
+    assert list(forwarded(CLIENT).items()) == [
+        ("Authorization", "Bearer k"),
+        ("OpenAI-Organization", "org"),
+        ("Idempotency-Key", "i"),
+        ("X-Many", "1"),
+        ("X-Many", "2"),
+    ]
+
+
+def test_the_upstreams_headers_come_back_with_their_length_and_none_that_claims_to_be_ours() -> None:
+    upstream = CIMultiDict(
+        [
+            ("Content-Length", "5"),
+            ("Connection", "close"),
+            ("Retry-After", "3"),
+            ("Set-Cookie", "a"),
+            ("Set-Cookie", "b"),
+            ("X-Turnfold-Action", "forged"),
+        ]
+    )
+
+    assert list(returned(upstream).items()) == [
+        ("Content-Length", "5"),
+        ("Retry-After", "3"),
+        ("Set-Cookie", "a"),
+        ("Set-Cookie", "b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("offered", "kept"),
+    [
+        ("gzip, deflate, br, zstd", "gzip, deflate"),
+        ("br", "identity"),
+        ("", "identity"),
+        ("GZIP;q=0.5, *;q=0", "gzip;q=0.5"),
+        ("identity", "identity"),
+    ],
+)
+def test_only_encodings_that_can_be_read_along_are_asked_for(offered: str, kept: str) -> None:
+    assert readable_encodings(offered) == kept
