@@ -36,6 +36,8 @@ class Reading:
     where: str
     environ: Mapping[str, str]
     lines: dict[str, int] = field(default_factory=dict)
+    written: dict[str, str] = field(default_factory=dict)
+    """How a value was written that came from the environment, for problems to show instead of it."""
     noted: list[tuple[int, str, str]] = field(default_factory=list)
 
     def note(self, path: str, text: str) -> None:
@@ -51,6 +53,10 @@ class Reading:
     def is_noted(self, path: str) -> bool:
         """Say whether something is wrong with a value already."""
         return any(noted == path for _, noted, _ in self.noted)
+
+    def quoted(self, value: str) -> str:
+        """Show a value that was read as it was written."""
+        return f'"{self.written.get(value, value)}"'
 
     def problems(self) -> tuple[str, ...]:
         """All problems in the order of the file, each once."""
@@ -81,7 +87,10 @@ class Node:
         """Read a single value with its variables put in; `Wrong` when there is none, or a variable is missing."""
         if not isinstance(self.raw, yaml.ScalarNode):
             raise Wrong("a single value")
-        return substitute(self.raw.value, self.reading.environ)
+        text = substitute(self.raw.value, self.reading.environ)
+        if text != self.raw.value:
+            self.reading.written[text] = self.raw.value
+        return text
 
     def shown(self, *, secret: bool) -> str:
         """Show the value in a problem, as it was written: no value of the environment, no password, no secret."""

@@ -50,7 +50,7 @@ STORE: Final = {
     "encryption_key": Key(read.text, secret=True),
 }
 LOG: Final = {
-    "format": Key(read.choice("json", "console")),
+    "format": Key(read.choice("auto", "json", "console")),
     "level": Key(read.choice("debug", "info", "warning", "error")),
 }
 UPSTREAM: Final = {
@@ -218,7 +218,9 @@ def _cross_check(settings: Settings, reading: Reading) -> None:
 def _check_ports(settings: Settings, reading: Reading) -> None:
     server, admin = settings.server, settings.admin
     if not admin.token and not is_loopback(admin.host) and not reading.is_noted("admin.token"):
-        reading.note("admin.token", f"is compulsory when admin.host ({admin.host}) is not a loopback address")
+        reading.note(
+            "admin.token", f"is compulsory when admin.host ({reading.quoted(admin.host)}) is not a loopback address"
+        )
     if server.port and server.port == admin.port:
         reading.note("admin.port", f"is also server.port ({server.port})")
 
@@ -258,7 +260,7 @@ def _check_model(name: str, model: Model, settings: Settings, reading: Reading) 
 def _check_alias(name: str, model: Model, settings: Settings, reading: Reading) -> None:
     """Note an alias that leads back to itself. A pattern or a model that names itself is none."""
     if model.name and is_pattern(model.name):
-        reading.note(f"models.{name}.name", f'"{model.name}" is not the name of one model')
+        reading.note(f"models.{name}.name", f"{reading.quoted(model.name)} is not the name of one model")
     chain, following = [name], model.name
     while following and (entry := settings.entry(following)) is not None and entry != chain[-1]:
         if entry in chain:
@@ -278,7 +280,7 @@ def _check_names(place: str, names: Iterable[str], known: Iterable[str], what: s
     for name in names:
         if name not in known:
             hint = read.nearest(name, known) or f"; known: {', '.join(known)}"
-            reading.note(place, f'"{name}" is not {what}{hint}')
+            reading.note(place, f"{reading.quoted(name)} is not {what}{hint}")
 
 
 def is_loopback(host: str) -> bool:

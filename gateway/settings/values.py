@@ -54,7 +54,8 @@ class StoreSettings:
 class Log:
     """How events are written."""
 
-    format: Literal["json", "console"] = "console"
+    format: Literal["auto", "json", "console"] = "auto"
+    """``auto``: for eyes on a terminal, else JSON."""
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
