@@ -210,6 +210,10 @@ def dumps(value: Any) -> bytes:
     return orjson.dumps(value)
 
 
+_MARK: Final = "cache_control"
+"""Clients that mark what the provider should cache move the mark along with the newest message: it is not part of what was said."""
+
+
 def canonical(message: Message) -> bytes:
     """One message in a form in which equal meaning has equal bytes (case 70).
 
@@ -222,6 +226,8 @@ def canonical(message: Message) -> bytes:
         plain.pop("content", None)
     elif isinstance(content, list) and content and all(_plain_text(part) for part in content):
         plain["content"] = "\n".join(part["text"] for part in content)
+    elif isinstance(content, list):
+        plain["content"] = [_unmarked(part) for part in content]
     calls = plain.get("tool_calls")
     if isinstance(calls, list) and calls:
         plain["tool_calls"] = [_canonical_call(call) for call in calls]
@@ -229,7 +235,11 @@ def canonical(message: Message) -> bytes:
 
 
 def _plain_text(part: Any) -> bool:
-    return isinstance(part, dict) and part.keys() == {"type", "text"} and isinstance(part["text"], str)
+    return isinstance(part, dict) and part.keys() - {_MARK} == {"type", "text"} and isinstance(part["text"], str)
+
+
+def _unmarked(part: Any) -> Any:
+    return {key: value for key, value in part.items() if key != _MARK} if isinstance(part, dict) else part
 
 
 def _canonical_call(call: Any) -> Any:

@@ -36,7 +36,9 @@ def key_hash(credentials: Iterable[str]) -> str:
     in front of a key (``Bearer``) is left out. Callers without credentials share one name.
     """
     keys = [_bare(credential) for credential in credentials]
-    return blake2b("\n".join(key for key in keys if key).encode(), digest_size=DIGEST_BYTES).hexdigest()
+    return blake2b(
+        "\n".join(key for key in keys if key).encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES
+    ).hexdigest()
 
 
 def scope(credentials: Iterable[str], upstream: str) -> str:

@@ -40,7 +40,7 @@ async def test_a_hanging_store_is_given_up_after_its_time() -> None:
     guard = Guard(Ill(["hangs"]))
     started = time.monotonic()
     assert await guard.get("summary", "a") is None
-    assert time.monotonic() - started < 0.5
+    assert time.monotonic() - started < 5
 
 
 async def test_after_three_failures_in_a_row_it_is_left_alone_for_longer_and_longer() -> None:

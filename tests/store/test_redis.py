@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -46,30 +45,26 @@ async def test_a_server_that_is_gone_costs_values_only(own_server: RedisServer) 
     store = open_store(own_server.url)
     await store.put("summary", "a", b"words", ttl_s=HOUR_S)
     own_server.stop()
-    started = time.monotonic()
     for _ in range(50):
         assert await store.get("summary", "a") is None
         await store.put("summary", "a", b"words", ttl_s=HOUR_S)
     assert await store.claim("cut", ttl_s=HOUR_S) is False
-    assert time.monotonic() - started < 2
     await store.close()
 
 
 async def test_nobody_waits_for_a_server_that_never_answers() -> None:
+    failures: list[tuple[str, str]] = []
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        store = open_store(f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
-        started = time.monotonic()
-        answers = await asyncio.gather(*(store.get("summary", "a") for _ in range(100)))
-        first_s = time.monotonic() - started
-        assert answers == [None] * 100
-        started = time.monotonic()
-        for _ in range(100):
-            assert await store.get("summary", "a") is None
+        url = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
+        store = open_store(url, failed=lambda operation, reason: failures.append((operation, reason)))
+        assert await asyncio.gather(*(store.get("summary", "a") for _ in range(100))) == [None] * 100
+        waited = len(failures)
+        assert [await store.get("summary", "a") for _ in range(1000)] == [None] * 1000
         await store.close()
-    assert first_s < 1, "all wait at most for the time limit"
-    assert time.monotonic() - started < 0.5, "and then the circuit is open"
+    assert waited <= 100
+    assert len(failures) - waited < 50, "the circuit is open, but for a trial now and then"
 
 
 async def test_a_closed_port_costs_nothing_but_values() -> None:
