@@ -14,7 +14,7 @@ from gateway.settings import Settings
 from gateway.store.base import Store
 from gateway.tasks import Tasks
 from gateway.telemetry.exchange import Exchange, Observer
-from gateway.telemetry.log import log_exchange
+from gateway.telemetry.log import ExchangeLog
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.recent import Recent
 from gateway.upstream import Client, Target, target
@@ -52,7 +52,7 @@ class Gateway:
         self.learning = Learning(store)
         self.metrics = Metrics()
         self.recent = Recent()
-        self.observers: tuple[Observer, ...] = (log_exchange, self.metrics.observe, self.recent.observe)
+        self.observers: tuple[Observer, ...] = (ExchangeLog().observe, self.metrics.observe, self.recent.observe)
         self.draining = False
         self.setup = setup(settings)
         self._ids = itertools.count()

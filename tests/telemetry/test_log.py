@@ -6,7 +6,7 @@ import orjson
 import pytest
 import structlog
 
-from gateway.telemetry.log import configure, log_exchange
+from gateway.telemetry.log import ExchangeLog, configure
 from tests.telemetry.test_metrics import FOLDED
 
 
@@ -20,7 +20,7 @@ def unconfigured():
 def test_an_exchange_is_one_line_of_json_with_its_steps(unconfigured: None) -> None:
     stream = io.StringIO()
     configure(form="json", stream=stream)
-    log_exchange(FOLDED)
+    ExchangeLog().observe(FOLDED)
     lines = stream.getvalue().splitlines()
 
     assert len(lines) == 1
@@ -34,6 +34,6 @@ def test_an_exchange_is_one_line_of_json_with_its_steps(unconfigured: None) -> N
 def test_levels_below_the_configured_one_are_silent(unconfigured: None) -> None:
     stream = io.StringIO()
     configure(form="console", level="warning", stream=stream)
-    log_exchange(FOLDED)
+    ExchangeLog().observe(FOLDED)
 
     assert stream.getvalue() == ""
