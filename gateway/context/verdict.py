@@ -10,7 +10,7 @@ import orjson
 
 from gateway.context.signals import binding
 from gateway.context.words import Kind, words
-from providers.wire import Message, text_of, texts
+from providers.wire import Message, call_arguments, text_of, texts, tool_calls
 
 SHORTEST: Final = 24
 """Characters. A summary of turns that were worth summarising has more."""
@@ -46,7 +46,7 @@ _CHATTY: Final = 400
 """Greetings and refusals are shorter than this; a longer text that begins so says more than that."""
 _THOUGHT: Final = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>\s*", re.S | re.I)
 _FENCE: Final = re.compile(r"```[a-z]*\n(.*)\n```", re.S)
-_SENTENCES: Final = re.compile(r"(?<=[.!?。！？])\s*|\n+")
+_SENTENCES: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _TOKENS: Final = re.compile(r"[^\s\"'`<>(){}\[\],;|]+")
 _EDGES: Final = ".:-#$%&+~^*!?。，、"
 
@@ -174,8 +174,7 @@ def _identifiers(messages: Sequence[Message], earlier: str) -> list[tuple[str, s
     seen: Counter[str] = Counter()
     sources = [(earlier, 2)] if earlier else []
     for message in messages:
-        calls = message.get("tool_calls")
-        text = text_of(message) + (orjson.dumps(calls).decode() if calls else "")
+        text = "\n".join([text_of(message), *map(call_arguments, tool_calls(message))])
         sources.append((text, 2 if message.get("role") == "user" else 1))
     for text, weight in sources:
         here: dict[str, str] = {}
