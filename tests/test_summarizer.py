@@ -176,7 +176,11 @@ async def test_twelve_requests_on_three_replicas_make_one_summary(stores: str, t
     shared = MemoryStore()
 
     def opened() -> Store:
-        return shared if stores == "memory" else open_store(f"sqlite:///{tmp_path}/t.db")
+        return (
+            shared
+            if stores == "memory"
+            else open_store(f"sqlite:///{tmp_path}/t.db", read_timeout_s=30, write_timeout_s=30)
+        )
 
     replicas = [(store, Summarizer(store, Tasks())) for store in (opened(), opened(), opened())]
     model = Model()

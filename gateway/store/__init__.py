@@ -6,7 +6,7 @@ from typing import Final
 
 from gateway.store import memory, sqlite
 from gateway.store.base import Store
-from gateway.store.guard import Guard
+from gateway.store.guard import READ_TIMEOUT_S, WRITE_TIMEOUT_S, Guard
 from gateway.store.memory import MemoryStore
 from gateway.store.sealing import CHECKED, Sealing
 from gateway.store.sqlite import SqliteStore
@@ -22,6 +22,8 @@ def open_store(
     encryption_key: str = "",
     max_bytes: int | None = None,
     failed: Callable[[str, str], None] = lambda operation, reason: None,
+    read_timeout_s: float = READ_TIMEOUT_S,
+    write_timeout_s: float = WRITE_TIMEOUT_S,
 ) -> Store:
     """Open the store that a configuration URL names: ``memory://``, ``sqlite:///path`` or ``redis://host:6379/0``.
 
@@ -31,6 +33,12 @@ def open_store(
     """
     scheme, separator, rest = url.partition("://")
     sealing = _encrypted(encryption_key) if encryption_key else CHECKED
+
+    def guarded(store: Store) -> Store:
+        return Guard(
+            store, sealing=sealing, failed=failed, read_timeout_s=read_timeout_s, write_timeout_s=write_timeout_s
+        )
+
     if separator and scheme == "memory":
         return MemoryStore(max_bytes=max_bytes or memory.DEFAULT_MAX_BYTES)
     if separator and scheme == "sqlite":
@@ -38,11 +46,9 @@ def open_store(
         host, slash, path = rest.partition("/")
         if host or not slash or not path or path == ":memory:":
             raise ValueError(f"store.url: {url!r} names no file: write sqlite:///turnfold.db, or memory:// for none")
-        return Guard(
-            SqliteStore(Path(path), max_bytes=max_bytes or sqlite.DEFAULT_MAX_BYTES), sealing=sealing, failed=failed
-        )
+        return guarded(SqliteStore(Path(path), max_bytes=max_bytes or sqlite.DEFAULT_MAX_BYTES))
     if separator and scheme in REDIS_SCHEMES:
-        return Guard(_redis(url.replace("valkey", "redis", 1)), sealing=sealing, failed=failed)
+        return guarded(_redis(url.replace("valkey", "redis", 1)))
     # The URL may carry a password: name its scheme only.
     raise ValueError(f"store.url: {scheme!r} is not one of memory://, sqlite:///path, redis://host:port/db")
 

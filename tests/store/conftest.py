@@ -8,6 +8,8 @@ import pytest
 from gateway.store import Store, open_store
 from tests.redis_server import BINARY, REASON, RedisServer
 
+PATIENCE_S = 30.0
+"""Time limits are another test's subject; a busy machine must not look like a failing store."""
 KEY = base64.b64encode(bytes(range(32))).decode()
 
 
@@ -27,7 +29,9 @@ async def store(request: pytest.FixtureRequest, tmp_path: object) -> AsyncIterat
     place, _, encrypted = request.param.partition(" ")
     urls = {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path}/turnfold.db"}
     url = urls[place] if place in urls else request.getfixturevalue("redis_server").url
-    opened = open_store(url, encryption_key=KEY if encrypted else "")
+    opened = open_store(
+        url, encryption_key=KEY if encrypted else "", read_timeout_s=PATIENCE_S, write_timeout_s=PATIENCE_S
+    )
     await opened.forget(None)
     yield opened
     await opened.close()

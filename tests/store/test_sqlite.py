@@ -10,13 +10,19 @@ import pytest
 
 from gateway.store import open_store
 from gateway.store.base import Store
-from tests.store.conftest import KEY
+from tests.store.conftest import KEY, PATIENCE_S
 
 HOUR_S = 3600.0
 
 
 def at(path: Path, max_bytes: int | None = None, key: str = "") -> Store:
-    return open_store(f"sqlite:///{path}", max_bytes=max_bytes, encryption_key=key)
+    return open_store(
+        f"sqlite:///{path}",
+        max_bytes=max_bytes,
+        encryption_key=key,
+        read_timeout_s=PATIENCE_S,
+        write_timeout_s=PATIENCE_S,
+    )
 
 
 def contents(directory: Path) -> dict[str, bytes]:
