@@ -11,7 +11,7 @@ import structlog
 from aiohttp import web
 
 from gateway import admin
-from gateway.proxy import errors
+from gateway.proxy import errors, websocket
 from gateway.proxy.chat import chat
 from gateway.proxy.passthrough import forward
 from gateway.settings import Settings
@@ -27,14 +27,8 @@ JSON: Final = "application/json"
 
 async def handle(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
     """Answer one request on the client port; no failure of ours leaves as anything but an error in OpenAI's shape."""
-    path = request.rel_url.raw_path
     try:
-        if path.startswith("/v1/"):
-            await _continue(request)
-            if path == CHAT and request.method == "POST":
-                return await chat(gateway, request)
-            return await forward(gateway, request)
-        return _own(gateway, request, path)
+        return await _served(gateway, request)
     except errors.ClientError as error:
         return errors.response(error)
     except UpstreamUnreachable as error:
@@ -43,6 +37,18 @@ async def handle(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespon
         limit = gateway.settings.server.max_body
         message = f"The request body is larger than server.max_body ({limit} bytes). {error.text or ''}".strip()
         return errors.response(errors.ClientError(413, message, code="request_too_large"), close=True)
+
+
+async def _served(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
+    path = request.rel_url.raw_path
+    if not path.startswith("/v1/"):
+        return _own(gateway, request, path)
+    if websocket.wanted(request):
+        return await websocket.connect(gateway, request)
+    await _continue(request)
+    if path == CHAT and request.method == "POST":
+        return await chat(gateway, request)
+    return await forward(gateway, request)
 
 
 def _own(gateway: Gateway, request: web.BaseRequest, path: str) -> web.StreamResponse:
