@@ -1,0 +1,197 @@
+"""Error bodies as plain statements, however often they were wrapped on the way.
+
+A refusal may travel as JSON, as JSON inside a string inside JSON, as a ``data:`` line, as the ``repr`` of a Python
+dictionary, or as bare text, with every proxy adding a layer. This file peels the layers off and knows which fields speak
+for the server and which repeat the user's or the model's words: those are never read. It does not know what an
+overflow is.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+LARGEST_BODY: Final = 64 * 1024
+"""Only so much of an answer is looked at, in bytes. A refusal says what it has to say at once."""
+
+LARGEST_TEXT: Final = 4000
+"""Only so much of one statement is kept, in characters."""
+
+MOST_TEXTS: Final = 50
+"""Only so many statements and names of one body are kept."""
+
+MOST_LAYERS: Final = 32
+"""So many embedded structures are opened in one body; real ones nest three or four deep."""
+
+ECHO: Final = re.compile(
+    r"choices|delta|contents?|messages|history|conversation|transcript|inputs?|prompts?|prompt_messages|outputs?"
+    r"|completions?|documents?|requests?|request_?body|arguments|parameters|tools?|functions?|failed_generation"
+    r"|flagged\w*|\w*user\w*|quer(?:y|ies)|logs?|headers|stack\w*|traceback|usage"
+)
+"""Fields (and everything below them) that repeat what the user or the model wrote, or that say nothing about why."""
+
+SPEAKS: Final = re.compile(
+    r"mess|msg|err|detail|reason|desc|cause|raw|title|fault|exception|hint|explan|problem|info|body|param"
+)
+"""Fields whose text is the server's own."""
+
+NAMES: Final = re.compile(r"(?:\w*_)?(?:code|type|status|reason|kind|key|name|tpe|error)|errorcode|__type")
+"""Fields whose value names the error: ``context_length_exceeded``, ``invalid_request_error``, 1261."""
+
+
+@dataclass(slots=True)
+class Complaint:
+    """What an answer says, layers off: its statements, the names it gives the error, the numbers in fields of their own."""
+
+    statements: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    layers: int = 0
+
+
+def unwrap(body: bytes) -> Complaint:
+    """Peel an answer, or the data of one event, down to what the server says."""
+    complaint = Complaint()
+    text = body[:LARGEST_BODY].decode("utf-8", "replace").strip("\ufeff \t\r\n")
+    if text[:1] == "<":
+        return complaint  # an HTML page comes from a web server in front, which knows nothing of tokens
+    for piece in _events(text):
+        try:
+            _walk(complaint, orjson.loads(piece), "error")
+        except orjson.JSONDecodeError:
+            _hear(complaint, piece, "error")
+    return complaint
+
+
+def _events(text: str) -> Iterator[str]:
+    """The data of each event when the text is a piece of an event stream, else the text itself.
+
+    Old llama-server streams write ``error: {...}`` where the data should be.
+    """
+    if not text.startswith(("data:", "event:", "error: {", ":", "id:")):
+        yield text
+        return
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name in ("data", "error") and value.strip() not in ("", "[DONE]"):
+            yield value.strip()
+
+
+def _walk(complaint: Complaint, value: Any, key: str) -> None:
+    """Go through a structure; ``key`` is the field it stands in."""
+    if isinstance(value, int):
+        if NAMES.fullmatch(key):
+            _add(complaint.names, str(value))
+        elif not isinstance(value, bool):
+            complaint.counts.setdefault(key, value)
+    elif ECHO.fullmatch(key):
+        return
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            _walk(complaint, inner, str(name).lower())
+    elif isinstance(value, list):
+        for inner in value:
+            _walk(complaint, inner, key)
+    elif isinstance(value, str):
+        if SPEAKS.search(key):
+            _hear(complaint, value, key)
+        elif NAMES.fullmatch(key):
+            _add(complaint.names, value[:100])
+
+
+def _hear(complaint: Complaint, text: str, key: str) -> None:
+    """Take in a text: what is structured in it is walked, what is left over is a statement."""
+    plain: list[str] = []
+    position = 0
+    while complaint.layers < MOST_LAYERS and (opening := _OPENING.search(text, position)):
+        complaint.layers += 1
+        plain.append(text[position : opening.start()])
+        if opening["escaped"]:
+            # Quoted once more than it was decoded: {\"error\": ...
+            text, position = _unescape(text[opening.start() :]), 0
+            continue
+        value, position = _read(text, opening.start(), 0)
+        if not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+            _walk(complaint, value, key)  # but a plain list enumerates what would be allowed
+    plain.append(text[position:])
+    statement = " ".join(piece for piece in plain if piece.strip(" \t\r\n\"'.,:;()b"))[:LARGEST_TEXT].strip()
+    if statement:
+        _add(complaint.statements, statement)
+        if " " not in statement:
+            _add(complaint.names, statement)
+
+
+def _add(texts: list[str], text: str) -> None:
+    if len(texts) < MOST_TEXTS and text not in texts:
+        texts.append(text)
+
+
+_OPENING: Final = re.compile(r"[{\[]\s*(?:(?P<escaped>\\+[\"'])|(?=[\"'{\[]))")
+_GAP: Final = re.compile(r"(?:\s|,|\\[nrt])*")
+_COLON: Final = re.compile(r"\s*:\s*")
+_STRING: Final = {
+    '"': re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"?', re.S),
+    "'": re.compile(r"'([^'\\]*(?:\\.[^'\\]*)*)'?", re.S),
+}
+_BARE: Final = re.compile(r"[^\s,:{}\[\]()\"']+")
+_ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.S)
+_CONTROL: Final = {"n": "\n", "r": "\r", "t": "\t", "b": " ", "f": " "}
+
+
+def _read(text: str, position: int, depth: int) -> tuple[Any, int]:
+    """Read JSON or a Python repr as far as it makes sense; answer it with the place where it stopped making sense.
+
+    What is cut off in the middle counts as ended there: error messages are often clipped.
+    """
+    if text[position] in "{[":
+        return _read_items(text, position, depth)
+    if string := _STRING.get(text[position]):
+        found = string.match(text, position)
+        assert found  # the pattern needs no more than its opening quote
+        return _unescape(found[1]), found.end()
+    bare = _BARE.match(text, position)
+    if not bare:
+        return None, position
+    word = bare[0]
+    if word in ("null", "None", "true", "false", "True", "False"):
+        return False, bare.end()
+    return (int(word) if word.isdecimal() and len(word) < 16 else word), bare.end()
+
+
+def _read_items(text: str, position: int, depth: int) -> tuple[Any, int]:
+    named = text[position] == "{"
+    items: dict[str, Any] = {}
+    position += 1
+    while depth < MOST_LAYERS:
+        position = _GAP.match(text, position).end()  # type: ignore[union-attr]  # matches nothing at least
+        if position >= len(text):
+            break
+        if text[position] in "}])":
+            position += 1
+            break
+        start, name = position, str(len(items))
+        if named:
+            name, position = _read(text, position, depth + 1)
+            colon = _COLON.match(text, position)
+            if not colon or colon.end() >= len(text):
+                position = start
+                break
+            position = colon.end()
+        value, position = _read(text, position, depth + 1)
+        if position == start or (value is None and not text.startswith(("None", "null"), position)):
+            break
+        items[str(name)] = value
+    return (items if named else list(items.values())), position
+
+
+def _unescape(text: str) -> str:
+    """Undo one level of backslashes."""
+    if "\\" not in text:
+        return text
+    return _ESCAPE.sub(lambda found: _plain(found[1]), text)
+
+
+def _plain(escape: str) -> str:
+    return chr(int(escape[1:], 16)) if len(escape) == 5 else _CONTROL.get(escape, escape)
