@@ -127,12 +127,12 @@ def _opening(conversation: Mapping[str, Any]) -> str:
 
 def _table(sent: Sequence[Sent]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("request", max_width=46, no_wrap=True)
-    table.add_column("tokens", justify="right")
-    table.add_column("straight", justify="center")
-    table.add_column("Turnfold", justify="center")
-    table.add_column("sent", justify="right")
-    table.add_column("what was done", no_wrap=True)
+    table.add_column("request", no_wrap=True, max_width=46)
+    table.add_column("tokens", justify="right", no_wrap=True, min_width=6)
+    table.add_column("straight", justify="center", no_wrap=True, min_width=12)
+    table.add_column("Turnfold", justify="center", no_wrap=True, min_width=8)
+    table.add_column("sent", justify="right", no_wrap=True, min_width=5)
+    table.add_column("what was done", no_wrap=True, min_width=22)
     for each in sent:
         table.add_row(
             escape(each.asked),
@@ -151,18 +151,18 @@ def _status(status: int) -> str:
 
 def _done(sent: Sent) -> str:
     if sent.untouched:
-        return "[dim]nothing: the same bytes[/]"
+        return "[dim]nothing, same bytes[/]"
     turns = int(sent.headers.get("x-turnfold-turns-folded", 0))
     folded = f"{turns} turn{'s' * (turns != 1)} folded" if turns else "old tool results shortened"
-    return f"{folded}, {sent.tokens - sent.arrived:,} tokens saved"
+    return f"{folded}, -{sent.tokens - sent.arrived:,} tokens"
 
 
 def _last(sent: Sent) -> Panel:
     """The last request as the model saw it: its messages, and the first lines of what stands in for the folded turns."""
     table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="cyan", no_wrap=True)
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(overflow="ellipsis", no_wrap=True)
+    table.add_column(style="cyan", no_wrap=True, min_width=9)
+    table.add_column(justify="right", no_wrap=True, min_width=5)
+    table.add_column(no_wrap=True)
     for message in sent.messages:
         table.add_row(message["role"], f"{prompt_tokens({'messages': [message]}):,}", escape(_words(message)))
         if message is sent.messages[0]:

@@ -1,6 +1,7 @@
 """A running gateway to talk to: in this process on a real socket, or as the command in a process of its own."""
 
 import asyncio
+import io
 import os
 import signal
 import socket
@@ -66,7 +67,9 @@ class Gateway:
     ) -> Answered:
         """Ask anything below ``/v1``."""
         url = URL(f"{self.base_url}{path}", encoded=True)
-        async with self.session.request(method, url, data=body or None, headers=headers) as response:
+        async with self.session.request(
+            method, url, data=io.BytesIO(body) if body else None, headers=headers
+        ) as response:
             return Answered(response.status, response.headers, await response.read())
 
 

@@ -79,3 +79,9 @@ def final_text(answer: Answered, stream: bool) -> str:
     parts = events_of(answer)
     assert parts[-1] == "[DONE]"
     return "".join(choice["delta"].get("content") or "" for part in parts[:-1] for choice in part["choices"])
+
+
+def common(before: bytes, after: bytes) -> int:
+    """How many bytes two bodies share at the front: what a provider's prompt cache can use again."""
+    differing = (at for at, (old, new) in enumerate(zip(before, after, strict=False)) if old != new)
+    return next(differing, min(len(before), len(after)))

@@ -149,11 +149,8 @@ async def test_a_long_answer_that_breaks_off_is_no_complete_answer(gateway):
     )
     async with StandIn(script=[long] * 5) as standin:
         running = await gateway(standin)
-        try:
-            async with running.session.post(f"{running.base_url}/chat/completions", json=ASK) as response:
-                assert response.status == 502
-        except (aiohttp.ClientError, ConnectionError):
-            pass  # its head was on the way already
+        with pytest.raises((aiohttp.ClientError, ConnectionError)):
+            await running.chat(ASK)
 
 
 async def test_invalid_utf8_from_the_upstream_passes(gateway):
