@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
+from typing import Final
 
 from multidict import CIMultiDict
 
@@ -13,7 +14,13 @@ from gateway.context.ladder import Task
 from gateway.settings import Route
 from gateway.shared import Gateway, Setup
 from gateway.upstream import Target
+from providers.registry import PROVIDERS
 from providers.wire import ChatRequest, text_of
+
+# Every header by which some provider is told who asks.
+CREDENTIALS: Final = frozenset(name.lower() for each in PROVIDERS.values() for name in each.credential_headers) | {
+    "cookie"
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,10 @@ class Sender:
 
     async def _call(self, place: Place, attempt: Attempt) -> Answer:
         headers = CIMultiDict(self.headers)
+        if place.target.name not in dict(self.route.choices):
+            # The client gave its key to the model it named, not to whoever steps in for it.
+            for name in plan.CREDENTIALS:
+                headers.popall(name, None)
         body = attempt.body
         if body is self.story.request.raw:
             body = self.raw  # as it came, in the encoding it came in

@@ -58,7 +58,11 @@ def refused_port() -> dict[str, str]:
 
 
 async def test_a_configured_key_takes_the_place_of_the_clients_and_else_the_clients_travels(scene: Any) -> None:
-    told = await scene({"upstreams": {"keyed": {"api_key": "sk-ours"}}, "models": {"k": {"upstream": "keyed"}}}, open=StandIn(), keyed=StandIn())
+    told = await scene(
+        {"upstreams": {"keyed": {"api_key": "sk-ours"}}, "models": {"k": {"upstream": "keyed"}}},
+        open=StandIn(),
+        keyed=StandIn(),
+    )
     await told.ask("m", authorization="Bearer sk-client")
     await told.ask("k", authorization="Bearer sk-client")
 
@@ -78,6 +82,19 @@ async def test_a_listed_fallback_steps_in_when_the_upstream_fails(scene: Any, fa
     assert answer.headers["x-turnfold-attempts"] == "2"
 
 
+async def test_a_clients_key_does_not_travel_to_whoever_steps_in(scene: Any) -> None:
+    """It was given to the model the client named; a fallback or a larger model uses its own key or none."""
+    told = await scene(
+        {"upstreams": {"first": {"fallbacks": ["second"]}}}, first=StandIn(script=[UNAVAILABLE]), second=StandIn()
+    )
+    await told.ask(authorization="Bearer sk-client", api_key="sk-client", x_app="mine")
+    sent = told.upstreams["second"].chats[0].headers
+
+    assert "authorization" not in sent
+    assert "sk-client" not in str(sent)
+    assert sent["x-app"] == "mine"
+
+
 async def test_without_a_fallback_the_upstreams_fault_is_the_answer(scene: Any) -> None:
     told = await scene({}, only=StandIn(script=[UNAVAILABLE]))
     answer = await told.ask()
@@ -88,7 +105,9 @@ async def test_without_a_fallback_the_upstreams_fault_is_the_answer(scene: Any) 
 
 async def test_an_error_of_the_request_itself_is_no_reason_to_ask_elsewhere(scene: Any) -> None:
     bad = fakes.error(400, "temperature must be at most 2")
-    told = await scene({"upstreams": {"first": {"fallbacks": ["second"]}}}, first=StandIn(script=[bad]), second=StandIn())
+    told = await scene(
+        {"upstreams": {"first": {"fallbacks": ["second"]}}}, first=StandIn(script=[bad]), second=StandIn()
+    )
 
     assert (await told.ask()).status == 400
     assert told.calls() == {"first": 1, "second": 0}
@@ -97,7 +116,9 @@ async def test_an_error_of_the_request_itself_is_no_reason_to_ask_elsewhere(scen
 async def test_an_upstream_that_asked_for_rest_is_left_alone(scene: Any) -> None:
     """retry-after: 7 is respected: the second request goes to the fallback at once."""
     told = await scene(
-        {"upstreams": {"first": {"fallbacks": ["second"]}}}, first=StandIn(script=[fakes.RATE_LIMITED]), second=StandIn()
+        {"upstreams": {"first": {"fallbacks": ["second"]}}},
+        first=StandIn(script=[fakes.RATE_LIMITED]),
+        second=StandIn(),
     )
     await told.ask()
     await told.ask()
@@ -185,7 +206,9 @@ async def test_a_larger_model_is_asked_when_even_the_smallest_form_is_too_long(s
 
 async def test_without_a_larger_model_the_honest_refusal_calls_nobody(scene: Any) -> None:
     """Cases 52, 127: the words that clients look for, with the sizes."""
-    told = await scene({"models": {"m": {"context_window": 2000, "tokenizer": "o200k_base"}}}, first=StandIn(window=2000))
+    told = await scene(
+        {"models": {"m": {"context_window": 2000, "tokenizer": "o200k_base"}}}, first=StandIn(window=2000)
+    )
     system = fakes.system(" ".join(fakes.PROSE for _ in range(200)))
     answer = await told.ask("m", [system, fakes.user("Hello")])
 
@@ -198,12 +221,16 @@ async def test_without_a_larger_model_the_honest_refusal_calls_nobody(scene: Any
 
 
 async def test_other_endpoints_go_where_their_model_lives(scene: Any) -> None:
-    told = await scene({"models": {"emb": {"upstream": "second", "name": "real-emb"}}}, first=StandIn(), second=StandIn())
+    told = await scene(
+        {"models": {"emb": {"upstream": "second", "name": "real-emb"}}}, first=StandIn(), second=StandIn()
+    )
     body = b'{"model": "emb", "input":  "x", "n": 1.50}'
     answer = await told.gateway.ask("POST", "/embeddings", body, {"content-type": "application/json"})
 
     assert answer.status == 200
-    assert [seen.body for seen in told.upstreams["second"].requests] == [b'{"model": "real-emb", "input":  "x", "n": 1.50}']
+    assert [seen.body for seen in told.upstreams["second"].requests] == [
+        b'{"model": "real-emb", "input":  "x", "n": 1.50}'
+    ]
     assert told.upstreams["first"].requests == []
 
 
