@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from gateway.context.budget import Budget
 from gateway.context.draft import Counter, Draft, Step
-from gateway.context.fold import Fold, fold
+from gateway.context.fold import Source, fold
 from gateway.context.policy import Policy
 from gateway.context.summary import Summary
 from gateway.context.turns import split
@@ -37,6 +37,6 @@ def compress(
     if rung >= 3:
         policy = replace(policy, max_turns=1, recall_share=0.0)
     try:
-        return fold(Fold(messages, split(messages), budget, counter, policy, summary, system_role))
+        return fold(Source(messages, split(messages), budget, counter, policy, summary, system_role))
     except Exception as error:  # noqa: BLE001  # a bug in folding must never cost the client its answer (promise 6)
         return replace(whole, steps=(Step("failed", 0, type(error).__name__),))

@@ -1,6 +1,6 @@
-"""The fold: the messages that stand, and the shorter text that stands in for the others."""
+"""The fold: which messages stand, and the shorter text that stands in for the others."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,15 +10,22 @@ from gateway.context.draft import Counter, Draft, Step
 from gateway.context.policy import Policy
 from gateway.context.prefix import Cut, Room, Unit
 from gateway.context.summary import Summary
-from gateway.context.turns import Conversation
-from providers.wire import RESULT_ROLES, Message, media_parts, text_of
+from gateway.context.turns import Conversation, call_ids, pairs, result_id
+from gateway.context.words import words
+from gateway.context.worth import Entry
+from providers.wire import RESULT_ROLES, Message, call_name, media_parts, text_of, tool_calls
 
 STUB: Final = 48
-"""Tokens of a tool result that is reduced to a line."""
+"""Tokens of a tool result that is reduced to its most telling rows."""
+CUT: Final = 1 / 16
+"""Share of the free room that an old tool result may keep when it is cut for the first time."""
+NOTE: Final = "[Earlier messages were cut here.]"
+LEAST_DIGEST: Final = 40
+"""Below so many tokens a digest says less than it costs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class Source:
     """What a fold is made from."""
 
     messages: Sequence[Message]
@@ -26,157 +33,238 @@ class Fold:
     budget: Budget
     counter: Counter
     policy: Policy
-    summary: Summary | None
-    system_role: bool
+    summary: Summary | None = None
+    system_role: bool = True
+
+    def cost(self, message: Message) -> int:
+        """What a message costs, with the ids of its calls: some servers write them into the prompt, others do not."""
+        text = self.counter.text
+        names = [*call_ids(message), result_id(message)] if message.get("role") in _WITH_IDS else ()
+        return self.counter.message(message) + sum(text(name) + 1 for name in names if name)
 
 
-def fold(source: Fold) -> Draft:
-    """Fold a conversation so that it fits its budget, as far as it can be."""
-    count = source.counter.message
-    pinned = sum(count(source.messages[index]) for index in source.conversation.pinned)
-    free = prefix.rounded_room(source.budget) - pinned
-    share = int(min(source.policy.recall_share * source.budget.room, free * 0.25)) if free > 0 else 0
-    room = Room(max(free, 1), max(share, 0), source.policy.low_water, source.policy.max_turns)
+_WITH_IDS: Final = RESULT_ROLES | {"assistant"}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What stands and what goes, before a word is written."""
+
+    units: tuple[Unit, ...]
+    room: Room
+    cut: Cut
+    quoted: Cut
+    """The cut as it was when the current turn began: recall searches what was folded then."""
+    folded: tuple[int, ...]
+    current: tuple[int, ...]
+    """The user messages of the current turn."""
+
+
+def plan(source: Source) -> Plan:
+    """Decide where the conversation is cut."""
+    pinned = sum(source.cost(source.messages[index]) for index in source.conversation.pinned)
+    free = max(prefix.rounded_room(source.budget) - pinned, 1)
+    share = min(source.policy.recall_share * source.budget.room, source.policy.recall_share * 1.6 * free)
+    room = Room(free, max(int(share), 0), source.policy.low_water, source.policy.max_turns)
     units = _units(source, room)
     cuts = prefix.replay(units, room)
     cut = cuts[-1] if cuts else Cut()
-    start = max((position for position, unit in enumerate(units) if unit.step < 0), default=-1)
-    asked = cuts[start] if start >= 0 else Cut()
-    return _assemble(source, room, units, cut, asked, start)
+    start = next((p for p in range(len(units) - 1, -1, -1) if units[p].step < 0), -1)
+    folded = [
+        index
+        for position, unit in enumerate(units[: cut.first])
+        if not (unit.step < 0 and unit.turn == units[cut.first].turn)
+        for index in unit.indices
+    ]
+    quoted = cuts[start] if start >= 0 else Cut()
+    return Plan(tuple(units), room, cut, quoted, tuple(folded), units[start].indices if start >= 0 else ())
 
 
-def _units(source: Fold, room: Room) -> list[Unit]:
+def _units(source: Source, room: Room) -> list[Unit]:
     units: list[Unit] = []
-    large = max(room.free // 16, 64)
-    count = source.counter.message
     for number, turn in enumerate(source.conversation.turns):
-        groups = ([(-1, turn.user)] if turn.user else []) + list(enumerate(turn.steps))
-        for step, indices in groups:
-            costs = [count(source.messages[index]) for index in indices]
-            cut = stub = 0
-            for index, cost in zip(indices, costs, strict=True):
-                message = source.messages[index]
-                plain = cost
-                if any(media_parts(message)) or "reasoning_content" in message:
-                    plain = min(count(shrink.without_media(message)), cost)
-                result = message.get("role") in RESULT_ROLES
-                cut += min(plain, large + 8) if result else plain
-                stub += min(plain, STUB + 8) if result else plain
-            units.append(Unit(number, step, indices, sum(costs), cut, stub))
+        if turn.user:
+            units.append(_unit(source, room, number, -1, turn.user))
+        units += [_unit(source, room, number, step, indices) for step, indices in enumerate(turn.steps)]
     return units
 
 
-def _assemble(source: Fold, room: Room, units: list[Unit], cut: Cut, asked: Cut, start: int) -> Draft:
-    count = source.counter.message
-    steps: list[Step] = []
-    standing: dict[int, Message] = {index: source.messages[index] for index in source.conversation.pinned}
-    folded: list[int] = []
-    current = units[start].indices if start >= 0 else ()
-    asker = max((p for p, unit in enumerate(units[: cut.first + 1]) if unit.step < 0), default=-1)
-    if not (0 <= asker and units[asker].turn == units[cut.first].turn):
-        asker = -1
-    for position, unit in enumerate(units):
-        if position < cut.first and position != asker:
-            folded += unit.indices
-            continue
-        for index in unit.indices:
-            standing[index] = _form(source, room, units, position, cut, start, index)
-    before = sum(count(message) for message in source.messages)
-    text_tokens = source.counter.text
-    keep = source.budget.room
-    spent = sum(count(message) for message in standing.values())
-    pool = [(index, line) for index in folded for line in lines.read(source.messages[index])]
-    dropped = bool(folded) or any(standing[index] is not source.messages[index] for index in standing)
-    note = ""
-    if dropped:
-        size = min(cut.digest, keep - spent - 4)
-        chosen = digest.choose(pool, size - text_tokens(digest.HEAD) - 2, text_tokens)
-        note = digest.render(digest.HEAD, [pool[position] for position in chosen])
-        steps.append(Step("digest", 0, f"{len(chosen)} of {len(pool)} lines"))
-    out = dict(sorted(standing.items()))
-    if note:
-        _place_note(out, note, source.system_role, source.conversation.pinned)
-    spent = sum(count(message) for message in out.values())
-    if current and asked.first > 0 and room.recall > 24:
-        early = {index for unit in units[: asked.first] for index in unit.indices} - set(current)
-        available = min(room.recall, keep - spent - 4)
-        query = "\n".join(text_of(source.messages[index]) for index in current)
-        candidates = [(index, line) for index, line in pool if index in early and line.text not in note]
-        block = recall.excerpts(candidates, query, available, text_tokens)
+def _unit(source: Source, room: Room, turn: int, step: int, indices: tuple[int, ...]) -> Unit:
+    large = max(int(room.free * CUT), STUB)
+    total = cut = stub = 0
+    for index in indices:
+        message = source.messages[index]
+        cost = plain = source.cost(message)
+        if any(media_parts(message)) or any(message.get(key) for key in shrink.REASONING):
+            plain = min(source.cost(shrink.without_media(message)), cost)
+        result = message.get("role") in RESULT_ROLES
+        total += cost
+        cut += min(plain, large) if result else plain
+        stub += min(plain, STUB) if result else plain
+    asks = step < 0 or source.messages[indices[-1]].get("role") in RESULT_ROLES
+    return Unit(turn, step, indices, total, cut, stub, asks=asks)
+
+
+def fold(source: Source) -> Draft:
+    """Fold a conversation so that it fits its budget, as far as it can be."""
+    made = plan(source)
+    standing = _standing(source, made)
+    steps = list(_standing_steps(source, standing, made))
+    whole = all(standing.get(index) is message for index, message in enumerate(source.messages))
+    if not whole:
+        left = source.budget.room - sum(map(source.cost, standing.values()))
+        pool = _pool(source, made.folded)
+        note, taken = _note(source, made, pool, left)
+        steps.append(Step("digest", -source.counter.text(note), f"{len(taken)} of {len(pool)} lines"))
+        _place_note(standing, note, source)
+        left = source.budget.room - sum(map(source.cost, standing.values()))
+        block = _block(source, made, pool, taken, min(made.room.recall, left - 2))
         if block:
-            first = current[0]
-            out[first] = _with_text(out[first], block)
-            steps.append(Step("recall", -text_tokens(block)))
-    messages = tuple(out.values())
-    costs = tuple(count(message) for message in messages)
-    steps.insert(0, Step("turns", before - sum(costs), f"{len(folded)} messages folded"))
-    turns = {unit.turn for unit in units[: cut.first]}
-    draft = Draft(messages, costs, tuple(steps), len(turns))
-    return draft if draft.cost <= keep else _squeeze(source, draft, keep)
+            first = made.current[0]
+            standing[first] = _with_text(standing[first], block, at_end=False)
+            steps.append(Step("recall", -source.counter.text(block), f"{block.count(chr(10)) - 1} lines"))
+    messages = tuple(standing[index] for index in sorted(standing))
+    turns = made.units[made.cut.first].turn if made.cut.first and made.cut.first < len(made.units) else 0
+    draft = Draft(messages, tuple(map(source.counter.message, messages)), tuple(steps), turns)
+    return draft if sum(map(source.cost, messages)) <= source.budget.room else squeeze(source, draft)
 
 
-def _squeeze(source: Fold, draft: Draft, keep: int) -> Draft:
-    """Shrink the largest messages that stand, results first, the last user message last."""
-    messages = list(draft.messages)
-    costs = list(draft.costs)
-    last = max((i for i, message in enumerate(messages) if message.get("role") == "user"), default=-1)
-    for accepted in (
-        lambda m, i: m.get("role") in RESULT_ROLES,
-        lambda m, i: i != last and m.get("role") != "system",
-        lambda m, i: i == last,
-    ):
-        while sum(costs) > keep:
-            able = [i for i, m in enumerate(messages) if accepted(m, i) and costs[i] > 40]
-            if not able:
-                break
-            worst = max(able, key=lambda i: costs[i])
-            target = max(costs[worst] - (sum(costs) - keep), costs[worst] // 2, 24)
-            messages[worst] = shrink.shrink_message(messages[worst], target, source.counter)
-            now = source.counter.message(messages[worst])
-            if now >= costs[worst]:
-                break
-            costs[worst] = now
-    return Draft(
-        tuple(messages), tuple(costs), (*draft.steps, Step("giant", draft.cost - sum(costs))), draft.turns_folded
-    )
+def _standing(source: Source, made: Plan) -> dict[int, Message]:
+    """The messages that stand, by index, each in the form it stands in."""
+    allowed = prefix.allowances(made.units, made.room)
+    gone = set(made.folded)
+    standing = {index: source.messages[index] for index in source.conversation.pinned}
+    asked = frozenset(word.key for index in made.current for word in words(text_of(source.messages[index])[-2000:]))
+    for position, unit in enumerate(made.units):
+        if position < made.cut.first and unit.indices[0] in gone:
+            continue
+        for index, message in _forms(source, made, position):
+            standing[index] = message
+        costs = [source.cost(standing[index]) for index in unit.indices]
+        if sum(costs) > allowed[position]:
+            for index, cost, level in zip(unit.indices, costs, shrink.levels(costs, allowed[position]), strict=True):
+                if level < cost:
+                    allowance = level - cost + source.counter.message(standing[index])
+                    standing[index] = shrink.shrink_message(standing[index], allowance, source.counter, asked)
+    return standing
 
 
-def _form(source: Fold, room: Room, units: list[Unit], position: int, cut: Cut, start: int, index: int) -> Message:
-    message = source.messages[index]
-    unit = units[position]
-    share = prefix.LIVE_UNIT if position in (start, len(units) - 1) else prefix.OLD_UNIT
-    cap = int(room.free * share)
-    if position != start and position < len(units) - 1:
-        if position < max(cut.trimmed, cut.stubbed):
-            message = shrink.without_media(message)
+def _forms(source: Source, made: Plan, position: int) -> Iterator[tuple[int, Message]]:
+    """The messages of a unit as they stand: in full, with results cut, or with results as a line."""
+    unit = made.units[position]
+    old = position < len(made.units) - 1 and unit.indices != made.current
+    trimmed = old and position < max(made.cut.trimmed, made.cut.stubbed)
+    for index in unit.indices:
+        message = source.messages[index]
+        if trimmed:
+            if any(media_parts(message)) or any(message.get(key) for key in shrink.REASONING):
+                message = shrink.without_media(message)
             if message.get("role") in RESULT_ROLES:
-                size = STUB if position < cut.stubbed else max(room.free // 16, 64)
-                message = shrink.shrink_message(message, size, source.counter)
-    if unit.cost > cap:
-        message = shrink.shrink_message(message, max(cap // len(unit.indices), 24), source.counter)
-    return message
+                most = STUB if position < made.cut.stubbed else max(int(made.room.free * CUT), STUB)
+                message = shrink.shrink_message(message, most, source.counter)
+        yield index, message
 
 
-def _place_note(out: dict[int, Message], note: str, system_role: bool, pinned: Sequence[int]) -> None:
-    if system_role:
-        if pinned:
-            out[pinned[0]] = _with_text(out[pinned[0]], note, at_end=True)
+def _standing_steps(source: Source, standing: Mapping[int, Message], made: Plan) -> Iterator[Step]:
+    """What folding and trimming took away, stage by stage."""
+    count = source.counter.message
+    folded = sum(count(source.messages[index]) for index in made.folded)
+    if folded:
+        yield Step("turns", folded, f"{len(made.folded)} messages")
+    saved = {"media": 0, "tool_results": 0, "giant": 0}
+    for index, message in standing.items():
+        before = source.messages[index]
+        if message is before:
+            continue
+        stage = (
+            "tool_results" if before.get("role") in RESULT_ROLES else "media" if any(media_parts(before)) else "giant"
+        )
+        saved[stage] += count(before) - count(message)
+    for stage, tokens in saved.items():
+        if tokens:
+            yield Step(stage, tokens)
+
+
+def _pool(source: Source, folded: Sequence[int]) -> list[Entry]:
+    """The lines of the folded messages, each result's with the name of the tool that gave it."""
+    callers = pairs(source.messages)
+    pool: list[Entry] = []
+    for index in folded:
+        message = source.messages[index]
+        tool = ""
+        if message.get("role") in RESULT_ROLES:
+            calls = tool_calls(source.messages[callers[index]]) if index in callers else []
+            tool = next((call_name(call) for call in calls if call.get("id") == message.get("tool_call_id")), "")
+            tool = tool or str(message.get("name") or "tool")
+        role = str(message.get("role"))
+        pool += [Entry(index, role, line, tool) for line in lines.read(message)]
+    return pool
+
+
+def _note(source: Source, made: Plan, pool: Sequence[Entry], left: int) -> tuple[str, set[int]]:
+    """The text that stands for the folded part, and the positions of the lines in it."""
+    count = source.counter.text
+    size = min(made.cut.digest, left - 4) - count(digest.HEAD) - 2
+    if not pool or size < LEAST_DIGEST - 20:
+        return NOTE, set()
+    pinned = [line for index in source.conversation.pinned for line in lines.read(source.messages[index])]
+    first = next((index for index, message in enumerate(source.messages) if message.get("role") == "user"), -1)
+    chosen = digest.choose(pool, size, count, known=frozenset(lines.keys_of(pinned)), first=first)
+    if not chosen:
+        return NOTE, set()
+    return f"{digest.HEAD}\n{digest.render(pool, chosen)}", set(chosen)
+
+
+def _block(source: Source, made: Plan, pool: Sequence[Entry], taken: set[int], tokens: int) -> str:
+    """Excerpts for the current question, from what was folded when it was asked."""
+    if not made.current or made.quoted.first == 0 or tokens < LEAST_DIGEST:
+        return ""
+    early = {index for unit in made.units[: made.quoted.first] for index in unit.indices}
+    candidates = [entry for place, entry in enumerate(pool) if place not in taken and entry.index in early]
+    query = "\n".join(text_of(source.messages[index]) for index in made.current)
+    return recall.excerpts(candidates, query, tokens, source.counter.text, frozenset())
+
+
+def _place_note(standing: dict[int, Message], note: str, source: Source) -> None:
+    """Put the note at the end of the first pinned message, into a new one, or into the first user message that stands."""
+    pinned = source.conversation.pinned
+    if source.system_role and pinned:
+        standing[pinned[0]] = _with_text(standing[pinned[0]], note, at_end=True)
+    elif source.system_role:
+        standing[-1] = {"role": "system", "content": note}
+    else:
+        user = next((index for index in sorted(standing) if standing[index].get("role") == "user"), None)
+        if user is None:
+            standing[-1] = {"role": "user", "content": note}
         else:
-            ordered = dict(out)
-            out.clear()
-            out[-1] = {"role": "system", "content": note}
-            out.update(ordered)
-        return
-    for index, message in out.items():
-        if message.get("role") == "user":
-            out[index] = _with_text(message, note)
-            return
+            standing[user] = _with_text(standing[user], note, at_end=False)
 
 
-def _with_text(message: Message, text: str, *, at_end: bool = False) -> Message:
+def _with_text(message: Message, text: str, *, at_end: bool) -> Message:
+    """A message with a text before or behind its content, as a part of its own where the content has parts."""
     content: Any = message.get("content")
     if isinstance(content, list):
         part = {"type": "text", "text": text}
         return {**message, "content": [*content, part] if at_end else [part, *content]}
-    old = content if isinstance(content, str) else ""
-    return {**message, "content": f"{old}\n\n{text}" if at_end else f"{text}\n\n{old}"}
+    if not isinstance(content, str) or not content:
+        return {**message, "content": text}
+    return {**message, "content": f"{content}\n\n{text}" if at_end else f"{text}\n\n{content}"}
+
+
+def squeeze(source: Source, draft: Draft) -> Draft:
+    """Shrink the largest messages that stand: results first, the last user message last, pinned ones never."""
+    messages = list(draft.messages)
+    costs = list(draft.costs)
+    room = source.budget.room - sum(map(source.cost, messages)) + draft.cost
+    last = max((place for place, message in enumerate(messages) if message.get("role") == "user"), default=-1)
+    able = [place for place, message in enumerate(messages) if message.get("role") not in ("system", "developer")]
+    results = [place for place in able if messages[place].get("role") in RESULT_ROLES]
+    for places in (results, [place for place in able if place != last], [last] if last >= 0 else []):
+        for place in sorted(places, key=lambda place: -costs[place]):
+            over = sum(costs) - room
+            if over <= 0:
+                break
+            messages[place] = shrink.shrink_message(messages[place], max(costs[place] - over, 12), source.counter)
+            costs[place] = source.counter.message(messages[place])
+    step = Step("giant", draft.cost - sum(costs))
+    return Draft(tuple(messages), tuple(costs), (*draft.steps, step), draft.turns_folded)

@@ -5,6 +5,7 @@ replica and after any restart, gets the same cut; whoever folds a longer one get
 used up again. This file sees units and their costs, never a text.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -21,8 +22,10 @@ DIGEST: Final = 0.3
 """A digest takes so much, where the conversation can grow for several turns beside it."""
 OLD_UNIT: Final = 0.5
 """One old unit that is larger is shrunk to this."""
-LIVE_UNIT: Final = 0.85
-"""The current user message and the newest step may be this large before they are shrunk."""
+LIVE: Final = 0.85
+"""The current user messages and the newest step together may be this large before they are shrunk."""
+GROWTH_TURNS: Final = 2
+"""Room for fewer typical turns than these is not worth keeping free: the digest takes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,8 @@ class Unit:
     """With reasoning and media gone and large results cut."""
     stub: int
     """With every result reduced to a line."""
+    asks: bool = True
+    """Whether a request can end with it: user messages and results can, a plain answer cannot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +60,13 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The room a cut is measured against, in tokens: what is left beside the pinned messages, and the shares of it."""
+    """The room a cut is measured against, in tokens: what is left beside the pinned messages, and how it is shared."""
 
     free: int
     recall: int
+    """Kept for excerpts from the moment on when something is folded."""
     low_water: float
     max_turns: int | None
-
-    @property
-    def limit(self) -> int:
-        """What the digest and all that stands may take together."""
-        return self.free - self.recall
 
 
 def rounded_room(budget: Budget) -> int:
@@ -77,125 +78,131 @@ def rounded_room(budget: Budget) -> int:
 
 def replay(units: Sequence[Unit], room: Room) -> list[Cut]:
     """Answer the cut after each unit, as the conversation grew."""
-    sums = _Sums(units, room)
+    growth = _Growth(units, room)
     cuts: list[Cut] = []
     cut = Cut()
-    for newest in range(len(units)):
-        if sums.standing(cut, newest) + cut.digest > room.limit or sums.too_many_turns(cut, newest):
-            cut = _move(sums, cut, newest)
+    quoting = False
+    for newest, unit in enumerate(units):
+        if unit.step < 0:
+            quoting = cut.first > 0
+        # A plain answer is no request: what follows it decides.
+        if unit.asks or newest == len(units) - 1:
+            limit = room.free - (room.recall if quoting else 0)
+            if growth.standing(cut, newest) + cut.digest > limit or growth.too_many_turns(cut, newest):
+                quoting = quoting or unit.step < 0
+                cut = _move(growth, cut, newest, room.free - (room.recall if quoting else 0))
         cuts.append(cut)
     return cuts
 
 
-class _Sums:
+def allowances(units: Sequence[Unit], room: Room) -> list[int]:
+    """What each unit may cost where it stands, when the last one is the newest."""
+    growth = _Growth(units, room)
+    newest = len(units) - 1
+    allowed = [growth.cap] * len(units)
+    if units:
+        allowed[newest] = growth.live(newest, newest)
+        if growth.user[newest] >= 0:
+            allowed[growth.user[newest]] = growth.live(growth.user[newest], newest)
+    return allowed
+
+
+class _Growth:
     """Running sums of what units cost in each form, and the questions a replay asks of them."""
 
     def __init__(self, units: Sequence[Unit], room: Room) -> None:
         self.units = units
         self.room = room
         self.cap = max(int(room.free * OLD_UNIT), 1)
-        self.live = max(int(room.free * LIVE_UNIT), 1)
         self.full = [0, *accumulate(min(unit.cost, self.cap) for unit in units)]
         self.trim = [0, *accumulate(min(unit.cut, self.cap) for unit in units)]
         self.stub = [0, *accumulate(min(unit.stub, self.cap) for unit in units)]
+        self.starts = [p for p, unit in enumerate(units) if p == 0 or unit.turn != units[p - 1].turn]
+        self.start: list[int] = []
+        """For each unit the first unit of its turn."""
         self.user: list[int] = []
         """For each unit the user messages of its turn, or -1."""
-        start = -1
         for position, unit in enumerate(units):
-            if position == 0 or unit.turn != units[position - 1].turn:
-                start = position if unit.step < 0 else -1
-            self.user.append(start)
-        self.starts = [p for p, unit in enumerate(units) if p == 0 or unit.turn != units[p - 1].turn]
+            new = position == 0 or unit.turn != units[position - 1].turn
+            self.start.append(position if new else self.start[-1])
+            self.user.append(self.start[-1] if units[self.start[-1]].step < 0 else -1)
 
     def standing(self, cut: Cut, newest: int) -> int:
-        """What stands after a cut when ``newest`` is the last unit, the live units in their full size."""
-        trimmed = min(max(cut.trimmed, cut.first), newest)
+        """What stands after a cut when ``newest`` is the last unit."""
         stubbed = min(max(cut.stubbed, cut.first), newest)
-        trimmed = max(trimmed, stubbed)
-        total = self.stub[stubbed] - self.stub[cut.first] if stubbed > cut.first else 0
+        trimmed = max(min(max(cut.trimmed, cut.first), newest), stubbed)
+        total = self.stub[stubbed] - self.stub[cut.first]
         total += self.trim[trimmed] - self.trim[stubbed] + self.full[newest + 1] - self.full[trimmed]
-        total += self._live_extra(newest)
-        asker = self.asker(cut)
-        if asker >= 0:
+        total += self.live(newest, newest) - min(self.units[newest].cost, self.cap)
+        asker = self.user[cut.first]
+        if asker < cut.first and asker >= 0:
             total += min(self.units[asker].cost, self.cap)
         user = self.user[newest]
         if 0 <= user != newest:
-            total += self._live_extra(user)
+            total += self.live(user, newest) - min(self.units[user].cost, self.cap)
         return total
 
-    def asker(self, cut: Cut) -> int:
-        """The user messages that stand although the cut is behind them, for it is inside their turn; else -1."""
-        user = self.user[cut.first]
-        return user if user < cut.first else -1
-
-    def _live_extra(self, position: int) -> int:
-        return max(min(self.units[position].cost, self.live) - self.cap, 0)
-
-    def turn_start(self, newest: int) -> int:
-        """The first unit of the turn that ``newest`` belongs to."""
-        position = newest
-        while position > 0 and self.units[position - 1].turn == self.units[newest].turn:
-            position -= 1
-        return position
+    def live(self, position: int, newest: int) -> int:
+        """What the current user messages or the newest step may take: nearly all, the user's words before the step."""
+        most = int(self.room.free * LIVE)
+        user = self.user[newest]
+        asked = min(self.units[user].cost, most) if user >= 0 else 0
+        if position == user:
+            return asked
+        return min(self.units[position].cost, max(most - asked, self.cap // 2))
 
     def too_many_turns(self, cut: Cut, newest: int) -> bool:
         most = self.room.max_turns
         return most is not None and self.units[newest].turn - self.units[cut.first].turn >= max(most, 1)
 
 
-def _move(sums: _Sums, cut: Cut, newest: int) -> Cut:
+def _move(growth: _Growth, cut: Cut, newest: int, limit: int) -> Cut:
     """Trim old results where that is enough, else cut at the first boundary that leaves room to grow."""
-    if not sums.too_many_turns(cut, newest):
-        for candidate in _trims(sums, cut, newest):
-            if sums.standing(candidate, newest) + cut.digest <= sums.room.low_water * sums.room.limit:
+    if not growth.too_many_turns(cut, newest):
+        for candidate in _trims(growth, cut, newest):
+            if growth.standing(candidate, newest) + cut.digest <= growth.room.low_water * limit:
                 return candidate
-    first = _boundary(sums, cut, newest)
+    first = _boundary(growth, cut, newest)
     moved = Cut(first, first, first)
-    digest = _digest_size(sums, moved, newest)
-    return replace(moved, digest=digest)
+    return replace(moved, digest=_digest_size(growth, moved, newest, limit))
 
 
-def _trims(sums: _Sums, cut: Cut, newest: int) -> list[Cut]:
+def _trims(growth: _Growth, cut: Cut, newest: int) -> list[Cut]:
     """The ways to trim what stands without folding more of it: first cut results, then stubs."""
-    keep = sums.room.free * STANDS
+    keep = growth.room.free * STANDS
     frontier = newest
-    while frontier > cut.first and sums.full[newest + 1] - sums.full[frontier - 1] <= keep:
+    while frontier > cut.first and growth.full[newest + 1] - growth.full[frontier - 1] <= keep:
         frontier -= 1
-    return [
-        replace(cut, trimmed=max(frontier, cut.trimmed)),
-        replace(cut, trimmed=max(frontier, cut.trimmed), stubbed=max(frontier, cut.stubbed)),
-    ]
+    trimmed = replace(cut, trimmed=max(frontier, cut.trimmed))
+    return [trimmed, replace(trimmed, stubbed=max(frontier, cut.stubbed))]
 
 
-def _boundary(sums: _Sums, cut: Cut, newest: int) -> int:
+def _boundary(growth: _Growth, cut: Cut, newest: int) -> int:
     """The first turn boundary that leaves room, else the current turn, else a step in it."""
-    keep = sums.room.free * STANDS
-    current = sums.turn_start(newest)
-    most = sums.room.max_turns
-    oldest = -1 if most is None else sums.units[newest].turn - max(int(most * sums.room.low_water), 1)
-    for start in sums.starts:
-        if cut.first < start <= newest and sums.units[start].turn > oldest:
-            if sums.standing(Cut(start, start, start), newest) <= keep:
-                return start
-    if sums.standing(Cut(current, current, current), newest) <= sums.room.free * TURN_STANDS and cut.first <= current:
+    keep = growth.room.free * STANDS
+    current = growth.start[newest]
+    most = growth.room.max_turns
+    oldest = -1 if most is None else growth.units[newest].turn - max(int(most * growth.room.low_water), 1)
+    for start in growth.starts[bisect_right(growth.starts, cut.first) :]:
+        if start > newest:
+            break
+        if growth.units[start].turn > oldest and growth.standing(Cut(start, start, start), newest) <= keep:
+            return start
+    whole = growth.standing(Cut(current, current, current), newest) <= growth.room.free * TURN_STANDS
+    if cut.first <= current and (whole or newest == current):
         return current
-    steps = [p for p in range(max(current, cut.first), newest + 1) if sums.units[p].step >= 0]
+    steps = [position for position in range(max(current, cut.first), newest + 1) if growth.units[position].step >= 0]
     for position in steps:
-        if sums.standing(Cut(position, position, position), newest) <= keep:
+        if growth.standing(Cut(position, position, position), newest) <= keep:
             return position
-    return steps[-1] if steps else current
+    return steps[-1]
 
 
-def _digest_size(sums: _Sums, cut: Cut, newest: int) -> int:
+def _digest_size(growth: _Growth, cut: Cut, newest: int, limit: int) -> int:
     """A share of the room where several more turns will fit beside it, else all that is left."""
     if cut.first == 0:
         return 0
-    room = sums.room
-    left = room.limit - sums.standing(cut, newest)
-    wanted = int(room.free * DIGEST)
-    turns = sums.units[newest].turn + 1
-    typical = sums.full[newest + 1] / max(turns, 1)
-    growth = left - wanted
-    if growth < 2 * typical:
-        return max(left, 0)
-    return max(min(wanted, left), 0)
+    left = max(limit - growth.standing(cut, newest), 0)
+    wanted = int(growth.room.free * DIGEST)
+    typical = growth.full[newest + 1] / (growth.units[newest].turn + 1)
+    return min(wanted, left) if left - wanted >= GROWTH_TURNS * typical else left
