@@ -2,12 +2,14 @@
 
 import asyncio
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from gateway.patience import Patience
 from gateway.settings import Upstream
 from providers.record import Endpoint, Provider
 from providers.registry import find
@@ -34,6 +36,8 @@ class Target:
     endpoint: Endpoint
     headers: dict[str, str]
     timeout: aiohttp.ClientTimeout
+    """Until the head of an answer is there; within the answer `Patience` takes over."""
+    patience_s: float
     tls: ssl.SSLContext | bool = True
     credentials: frozenset[str] = field(default_factory=frozenset)
     """The client headers that the configured key replaces, in lower case; empty when the client's own travel on."""
@@ -60,6 +64,7 @@ def target(upstream: Upstream) -> Target:
         timeout=aiohttp.ClientTimeout(
             total=None, sock_connect=upstream.connect_timeout_s, sock_read=upstream.timeout_s
         ),
+        patience_s=upstream.timeout_s,
         tls=_tls(upstream),
         credentials=frozenset(name.lower() for name in provider.credential_headers),
     )
@@ -85,6 +90,7 @@ class Client:
     """The shared connection pool. Opened once, closed once."""
 
     def __init__(self) -> None:
+        self._patience = Patience()
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, keepalive_timeout=60),
             auto_decompress=False,
@@ -101,7 +107,7 @@ class Client:
         """Send one request and wait for the head of its answer. Raises UpstreamUnreachable when no head comes."""
         url = target.provider.locate(target.endpoint, call.path, call.query, call.model)
         try:
-            return await self._session.request(
+            response = await self._session.request(
                 call.method,
                 URL(url, encoded=True),
                 data=body,
@@ -114,8 +120,31 @@ class Client:
             raise UpstreamUnreachable(target.name, "did not answer in time", timed_out=True) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise UpstreamUnreachable(target.name, f"could not be reached: {_reason(error)}") from error
+        self._patience.watch(response, target.patience_s)
+        return response
+
+    async def connect(
+        self, target: Target, call: Call, headers: CIMultiDict[str], protocols: Sequence[str], largest: int
+    ) -> aiohttp.ClientWebSocketResponse:
+        """Open a WebSocket; ``largest`` bounds a frame in bytes. Raises UpstreamUnreachable when it is not accepted."""
+        url = target.provider.locate(target.endpoint, call.path, call.query, call.model)
+        try:
+            return await self._session.ws_connect(
+                URL(url, encoded=True),
+                protocols=protocols,
+                headers=headers,
+                ssl=target.tls,
+                autoping=False,
+                max_msg_size=largest,
+                timeout=aiohttp.ClientWSTimeout(ws_close=5.0),
+            )
+        except aiohttp.WSServerHandshakeError as error:
+            raise UpstreamUnreachable(target.name, f"refused the WebSocket with status {error.status}") from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise UpstreamUnreachable(target.name, f"could not be reached: {_reason(error)}") from error
 
     async def close(self) -> None:
+        self._patience.close()
         await self._session.close()
         await asyncio.sleep(0)  # lets closed TLS transports finish
 

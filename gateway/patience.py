@@ -1,0 +1,81 @@
+"""Patience with upstreams that fall silent in the middle of an answer: one timer for all answers under way.
+
+aiohttp's own read timeout is set anew with every piece that arrives, which costs a quarter of handing a stream's chunk on.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final, cast
+from weakref import WeakKeyDictionary
+
+import aiohttp
+
+LONGEST_LOOK_S: Final = 1.0
+"""How late a silence may be noticed; a short patience is looked after more often."""
+SHORTEST_LOOK_S: Final = 0.01
+
+
+@dataclass(slots=True)
+class Silence:
+    """How long an answer has brought nothing."""
+
+    patience_s: float
+    seen: int
+    since: float
+
+
+class Patience:
+    """Ends answers that bring nothing for too long. An answer nobody holds any more is forgotten by itself."""
+
+    def __init__(self) -> None:
+        self._answers: WeakKeyDictionary[aiohttp.ClientResponse, Silence] = WeakKeyDictionary()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def watch(self, response: aiohttp.ClientResponse, patience_s: float) -> None:
+        """Look after an answer from here on, in place of aiohttp's read timeout; one that is complete needs nobody."""
+        connection = response.connection
+        if connection is None or connection.protocol is None or response.content.is_eof():
+            return
+        connection.protocol.read_timeout = None
+        loop = asyncio.get_running_loop()
+        self._answers[response] = Silence(patience_s, response.content.total_bytes, loop.time())
+        if self._timer is None:
+            self._timer = loop.call_later(_pause_s(patience_s), self._tick)
+
+    def close(self) -> None:
+        """Stop looking."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def look(self, now: float) -> None:
+        """End the answers that have brought nothing for too long at ``now``, forget those that have ended."""
+        for response, silence in list(self._answers.items()):
+            content = response.content
+            if content.is_eof() or response.closed:
+                del self._answers[response]
+            elif content.total_bytes != silence.seen or _held_back(response):
+                silence.seen, silence.since = content.total_bytes, now
+            elif now - silence.since >= silence.patience_s:
+                del self._answers[response]
+                content.set_exception(aiohttp.SocketTimeoutError("The upstream fell silent"))
+                response.close()
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.look(loop.time())
+        shortest = min((silence.patience_s for silence in self._answers.values()), default=None)
+        self._timer = None if shortest is None else loop.call_later(_pause_s(shortest), self._tick)
+
+
+def _pause_s(patience_s: float) -> float:
+    return max(min(LONGEST_LOOK_S, patience_s / 4), SHORTEST_LOOK_S)
+
+
+def _held_back(response: aiohttp.ClientResponse) -> bool:
+    """Whether it is we who do not read, because the client is slow: no fault of the upstream."""
+    transport = response.connection.transport if response.connection else None
+    return transport is not None and not cast("asyncio.ReadTransport", transport).is_reading()
