@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+import aiohttp
 import structlog
 from aiohttp import web
 
@@ -37,6 +38,14 @@ async def handle(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespon
         limit = gateway.settings.server.max_body
         message = f"The request body is larger than server.max_body ({limit} bytes). {error.text or ''}".strip()
         return errors.response(errors.ClientError(413, message, code="request_too_large"), close=True)
+    except (ConnectionResetError, aiohttp.ClientConnectionResetError):
+        raise  # the client has gone; nobody is left to answer
+    except Exception as error:  # noqa: BLE001  # a bug of ours must still leave as an error that SDKs understand
+        gateway.failed("request", error)
+        broken = errors.ClientError(
+            500, "The gateway failed; this is its own fault.", code="internal_error", type_="server_error"
+        )
+        return errors.response(broken, {"x-turnfold-request-id": gateway.request_id(), "x-turnfold-action": "error"})
 
 
 async def _served(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:

@@ -1,9 +1,11 @@
 """The one HTTP client: it sends a request to an upstream and gives back the answer as it arrives."""
 
 import asyncio
+import io
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import aiohttp
 from multidict import CIMultiDict
@@ -14,6 +16,8 @@ from gateway.settings import Upstream
 from providers.record import Endpoint, Provider
 from providers.registry import find
 
+# As large as aiohttp writes at once without a warning.
+LARGE: Final = 2**20
 Payload = bytes | aiohttp.StreamReader | None
 
 
@@ -86,6 +90,23 @@ class Call:
     model: str
 
 
+class Body(aiohttp.Payload):
+    """A request body that is all there. aiohttp's own warns of large ones; a proxy's bodies are as large as they are."""
+
+    _autoclose = True  # nothing to close: bytes in memory
+    _value: bytes
+
+    def __init__(self, value: bytes) -> None:
+        super().__init__(value)
+        self._size = len(value)
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        return self._value.decode(encoding, errors)
+
+    async def write(self, writer: aiohttp.abc.AbstractStreamWriter) -> None:
+        await writer.write(self._value)
+
+
 class Client:
     """The shared connection pool. Opened once, closed once."""
 
@@ -106,11 +127,15 @@ class Client:
     ) -> aiohttp.ClientResponse:
         """Send one request and wait for the head of its answer. Raises UpstreamUnreachable when no head comes."""
         url = target.provider.locate(target.endpoint, call.path, call.query, call.model)
+        if isinstance(body, bytes) and len(body) > LARGE:
+            data: Payload | io.BytesIO = io.BytesIO(body)  # written piece by piece; bytes would be written in one go
+        else:
+            data = body
         try:
             response = await self._session.request(
                 call.method,
                 URL(url, encoded=True),
-                data=body,
+                data=data,
                 headers=headers,
                 timeout=target.timeout,
                 ssl=target.tls,
