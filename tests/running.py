@@ -57,6 +57,11 @@ class Gateway:
     admin_url: str
     session: ClientSession
 
+    @property
+    def port(self) -> int:
+        """Where clients connect."""
+        return URL(self.base_url).port or 80
+
     async def chat(self, body: Any, headers: Mapping[str, str] | None = None) -> Answered:
         """Post a chat completion: a value is sent as JSON, bytes as they are."""
         raw = body if isinstance(body, bytes) else orjson.dumps(body)

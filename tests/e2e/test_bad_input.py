@@ -72,9 +72,8 @@ async def test_a_large_body_below_the_limit_passes_whole(gateway, standin):
 )
 async def test_a_broken_request_is_a_400_and_not_a_500(gateway, standin, request_line):
     running = await gateway(standin)
-    port = int(running.base_url.split(":")[2].split("/")[0])
     async with asyncio.timeout(10):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
         writer.write(request_line)
         await writer.drain()
         if request_line.startswith(b"\x16"):
@@ -87,8 +86,7 @@ async def test_a_broken_request_is_a_400_and_not_a_500(gateway, standin, request
 
 async def test_half_a_request_that_ends_reaches_nobody(gateway, standin):
     running = await gateway(standin)
-    port = int(running.base_url.split(":")[2].split("/")[0])
-    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    _, writer = await asyncio.open_connection("127.0.0.1", running.port)
     writer.write(b'POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n{"model":')
     await writer.drain()
     writer.close()
