@@ -1,13 +1,13 @@
 """The one HTTP client: it sends a request to an upstream and gives back the answer as it arrives."""
 
 import asyncio
-import io
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -16,8 +16,8 @@ from gateway.settings import Upstream
 from providers.record import Endpoint, Provider
 from providers.registry import find
 
-# As large as aiohttp writes at once without a warning.
-LARGE: Final = 2**20
+# How much of a body is written at once: what is copied to stand behind the headers in one packet is bounded by it.
+PIECE: Final = 2**18
 Payload = bytes | aiohttp.StreamReader | None
 
 
@@ -91,7 +91,10 @@ class Call:
 
 
 class Body(aiohttp.Payload):
-    """A request body that is all there. aiohttp's own warns of large ones; a proxy's bodies are as large as they are."""
+    """A request body that is all there, written piece by piece: each waits until the upstream has taken the one before.
+
+    aiohttp's own payload of bytes is written in one go and warns of it; one of BytesIO is read in a thread.
+    """
 
     _autoclose = True  # nothing to close: bytes in memory
     _value: bytes
@@ -103,8 +106,13 @@ class Body(aiohttp.Payload):
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         return self._value.decode(encoding, errors)
 
-    async def write(self, writer: aiohttp.abc.AbstractStreamWriter) -> None:
-        await writer.write(self._value)
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        if len(self._value) <= PIECE:
+            await writer.write(self._value)
+            return
+        view = memoryview(self._value)
+        for start in range(0, len(view), PIECE):
+            await writer.write(view[start : start + PIECE])
 
 
 class Client:
@@ -127,15 +135,11 @@ class Client:
     ) -> aiohttp.ClientResponse:
         """Send one request and wait for the head of its answer. Raises UpstreamUnreachable when no head comes."""
         url = target.provider.locate(target.endpoint, call.path, call.query, call.model)
-        if isinstance(body, bytes) and len(body) > LARGE:
-            data: Payload | io.BytesIO = io.BytesIO(body)  # written piece by piece; bytes would be written in one go
-        else:
-            data = body
         try:
             response = await self._session.request(
                 call.method,
                 URL(url, encoded=True),
-                data=data,
+                data=Body(body) if isinstance(body, bytes) else body,
                 headers=headers,
                 timeout=target.timeout,
                 ssl=target.tls,
