@@ -17,12 +17,12 @@ LARGEST_BODY: Final = 64 * 1024
 """Only so much of an answer is looked at, in bytes. A refusal says what it has to say at once."""
 
 LARGEST_TEXT: Final = 4000
-"""Only so much of one statement is kept, in characters."""
+"""Only so much of one statement is kept, in characters: its two halves from the beginning and the end."""
 
-MOST_TEXTS: Final = 50
+MOST_TEXTS: Final = 16
 """Only so many statements and names of one body are kept."""
 
-MOST_LAYERS: Final = 32
+MOST_LAYERS: Final = 16
 """So many embedded structures are opened in one body; real ones nest three or four deep."""
 
 ECHO: Final = re.compile(
@@ -116,7 +116,9 @@ def _hear(complaint: Complaint, text: str, key: str) -> None:
         if not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
             _walk(complaint, value, key)  # but a plain list enumerates what would be allowed
     plain.append(text[position:])
-    statement = " ".join(piece for piece in plain if piece.strip(" \t\r\n\"'.,:;()b"))[:LARGEST_TEXT].strip()
+    statement = " ".join(piece for piece in plain if piece.strip(" \t\r\n\"'.,:;()b")).strip()
+    if len(statement) > LARGEST_TEXT:
+        statement = f"{statement[: LARGEST_TEXT // 2]} . {statement[-LARGEST_TEXT // 2 :]}"
     if statement:
         _add(complaint.statements, statement)
         if " " not in statement:

@@ -11,20 +11,21 @@ import re
 import unicodedata
 from typing import Final
 
-LONGEST: Final = 250
-"""Only so many words of a statement are kept: a refusal comes to the point."""
+HEAD, TAIL: Final = 100, 50
+"""So many words are kept of the beginning and the end of a statement: a refusal comes to the point, a traceback at last."""
 
 NOISE: Final = re.compile(
     r"https?://\S+"  # the address of a page says more than the error does
     r"|\binput (?:should|validation error)\b:?"  # pydantic and TGI call every field an input
     r"|\[\w+=[^\]]*\]"  # [address=127.0.0.1:41233, pid=5412]
     r"|input_value=.*?(?=, input_type=|\]|$)"  # pydantic repeats the value it did not like
-    r"|\b(?:variant|value|model|function|tool|property|option|type|deployment|engine):? *(?:[`'\"][^`'\"]*[`'\"][\s,]*)+"
+    r"|\b(?:variant|value|model|function|tool|property|option|type|deployment|engine|name|argument|field|text was):? *(?:[`'\"][^`'\"]*[`'\"][\s,]*)+"
     r"|\(?\b(?:request|trace|ray|req|log|session|internal|correlation)[ _-]?ids?[:= ]+[\w-]*\d[\w-]*\)?"
     r"|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
     r"|\b(?=[a-z\d]*\d)(?=\d*[a-z])[a-z\d]{16,}\b"
     r"|\(parameter=\w+, value=[^)]*\)"  # vLLM says it twice, without saying in which unit
-    r"|<\d{3}>|\[\d+\]|\(2013\)"  # <400>, [1261][Prompt too long], and the code MiniMax puts where a size could stand
+    r"|<\d{3}>|(?<=[\w\]])\[\d+\]|\[\d+\](?=\[)"  # <400>, messages[3], [1261][Prompt too long]
+    r"|\(2013\)"  # the code that MiniMax puts where a size could stand
     r"|\b(?:error |status |http )*(?:code|status|http)[ :=]+\d+\b"
     r"|\d{4}-\d\d-\d\d\S*|\b\d+(?:\.\d+){2,}\S*",  # dates, addresses of hosts
     re.I | re.A | re.S,
@@ -43,13 +44,19 @@ LEXICON: Final = (
     # What has nothing to do with the size of a conversation comes first, for it borrows the words of what has.
     (
         "time",
-        "context_(deadline|cancell?ed)* time*_out deadline too_long_to_[a-z]+ took_too_long duration"
-        " (execution|response|processing|allowed)_time 超时 响应时间 時間",
+        "context_(deadline|cancell?ed)* time*_out deadline (took|takes|taking)_(too_long|longer) duration"
+        " too_long_to_(respond|complete|finish|start|load|answer|reply)"
+        " (execution|response|processing|allowed|setup|wait|queue|elapsed)_time 超时 响应时间 時間",
     ),
     (
         "auth",
         "(access|security|bearer|auth|api|id|refresh|secret)_(token|key)s? invalid_token token_(has|is|was)?_(expired|invalid)"
         " zugriffstoken permission* lifetime 过期 令牌 敏感 审核",
+    ),
+    (
+        "absent",
+        "(does|do)_not_exist not_found not_one_of must_be_one_of unknown_(model|parameter|field|variant|argument)"
+        " unrecognized unsupported not_supported 不存在",
     ),
     (
         "rate",
@@ -78,7 +85,7 @@ LEXICON: Final = (
         "(must|should|shall|can|may|could|will)_?(not|n't)_(be_)?(exceed|(great|larg|long|high|bigg)er_than|more_than|over|above)"
         " (must|should|shall|has_to|have_to|needs?_to)_(be_|have_|contain_)*(strictly_)?((less|fewer|small|short|low)(er)?_than"
         "(_or_equal_to)?|at_most|no_(more|longer|greater)_than|up_to|within|under|<=?|≤)"
-        " not_exceed not_be_exceeded (no|not)_(more|longer|greater|larger)_than at_most up_to (less|fewer)_than(_or_equal_to)?"
+        " not_exceed not_be_exceeded under between (no|not)_(more|longer|greater|larger)_than at_most en_fazla toi_da up_to (less|fewer)_than(_or_equal_to)?"
         " (small|short)er_than <=? ≤ or_(less|fewer) range 不(能|得|可|应)?(超过|大于|多于) 小于等?于? 最多 至多 以内"
         " まで 以下 이하 까지 hochstens au_plus como_maximo no_mas_de не_более не_больше",
     ),
@@ -86,19 +93,21 @@ LEXICON: Final = (
         "at_least",
         "(must|should|has_to|needs?_to)_be_(strictly_)?(great|larg|high)er_than(_or_equal_to)? at_least no_less_than minimum",
     ),
+    ("over token", "more_tokens"),
+    ("excess", "tokens?_over_(the|your|its|this) tokens?_too_many"),
     (
         "too_long",
         "too_(long|large|big|many|much|lengthy) over_?sized 过长 太长 超长 过大 太大 过多 太多 過長 長すぎ* zu_(lang|gross|viele)"
-        " trop_(long|grand|de_)* demasiado_[a-z]+ muito_(long|grande)* troppo_[a-z]+ слишком_* 너무_*",
+        " trop_(long|grand|de_)* demasiado_[a-z]+ muito_(long|grande)* troppo_[a-z]+ te_lang cok_uzun qua_dai terlalu_panjang zbyt_dlug* слишком_* 너무_*",
     ),
     ("given at_least", "(resulted_in|contains?|has|have|got)_(over|more_than|at_least)"),
     (
         "over",
         "(has_|have_|had_)?(been_)?(exceed|surpass|overflow|outgrow|exhaust)* above beyond (long|larg|great|high|bigg)er_than"
         " more_than over overrun*"
-        " (does_not|doesn't|do_not|cannot|can't|won't|will_not)_fit(_in)?(_?to)? cannot_truncate_to not_enough(_room|_space)?"
+        " (does_not|doesn't|do_not|cannot|can't|won't|will_not|unable_to)_fit(_in)?(_?to)? cannot_truncate_to not_enough(_room|_space)?"
         " no_(room|space|tokens?)_(left)? r[au]n_out_of out_of used_(up_)?all reached is_full >=? ≥"
-        " 超过了? 超出了? 已超 超 大于 uberschr* ubersteig* depass* exced* supera* ultrapass* превы* больше 超え* 超過* 초과*",
+        " 超过了? 超出了? 已超 超 大于 overschr* asiyor vuot_qua melebihi przekracza uberschr* ubersteig* depass* exced* supera* ultrapass* превы* больше 超え* 超過* 초과*",
     ),
     (
         "reduce",
@@ -109,7 +118,7 @@ LEXICON: Final = (
     (
         "output",
         "max[_](new_|completion_|output_|gen_|generated_)?tokens max[_]tokens_to_sample maximum[_]tokens"
-        " max(imum)?_(new|completion|output|generated)_(tokens|len*) n_predict num_predict new_tokens maximum_tokens_(you_|value)"
+        " max(imum)?_(new|completion|output|generated)_(tokens|len*) max(imum)?_new n_predict num_predict new_tokens maximum_tokens_(you_|value)"
         " completion* output* response* generat* prediction* repl(y|ies) answer* reserved"
         " 输出 生成 回复 补全 ausgabe* antwort* reponse* respuesta* 出力 생성 출력 ответ*",
     ),
@@ -126,7 +135,7 @@ LEXICON: Final = (
     ),
     (
         "prompt",
-        "input_ids prompt* input* message* conversation* dialog* chats? history quer(y|ies) question* texts? content* instruction*"
+        "n_(prompt|input)_tokens input_ids prompt* input* message* conversation* dialog* chats? history quer(y|ies) question* texts? content* instruction*"
         " sequence* n_keep prefix 提示词? 输入 消息 对话 会话 历史 文本 内容 问题 eingabe* nachricht* entree* requete* entrada*"
         " mensaje* mensage* richiesta* ввод* запрос* プロンプト 入力 メッセージ 입력 메시지 프롬프트",
     ),
@@ -139,7 +148,7 @@ LEXICON: Final = (
     (
         "limit",
         "limit* maximum max maxim* allow* caps? capacity threshold* ceiling bound* budget support* permitted accepts? handles?"
-        " available window* finestra ventana fenetre janela capabilit* 上限 限制 最大值? 最高 限度 限 massim* grenze* erlaubt лимит* максим* предел*"
+        " available gioi_han batas window* finestra ventana fenetre janela capabilit* 上限 限制 最大值? 最高 支持 允许 限度 限 massim* grenze* erlaubt лимит* максим* предел*"
         " 최대 제한 한도 制限",
     ),
     ("request", "request payload body entity 请求体? anfrage solicitud* リクエスト 요청"),
@@ -150,7 +159,7 @@ LEXICON: Final = (
         " requir* used uses? using current* actual* but however while 当前 实际 但 recib* 受け取",
     ),
     ("plus", "\\+ plus and with 和 与"),
-    ("minus", "-"),
+    ("minus", "\\s-\\s"),
     ("of", "/"),
     ("by", "by"),
     ("none", "none"),
@@ -160,7 +169,7 @@ LEXICON: Final = (
         " than when will would can could should must may might do does did please about approximately around only just already"
         " configured entire whole full final first single specified estimated resulting decoder encoder system user any there"
         " here now s even without so if then both either one error value upstream failed selected long longer larger"
-        " di 的 了 请 个 已 set process* を が は に の て 을 를 이 가 은 는 의 der die das des dem den ist wurde fur von le la les de du est pour une? el"
+        " into default splited exception fault di 的 了 请 个 已 set process* を が は に の て 을 를 이 가 은 는 의 der die das des dem den ist wurde fur von le la les de du est pour une? el"
         " los las del es para il lo per o os do da",
     ),
 )
@@ -184,10 +193,11 @@ _WORD: Final = re.compile(
     NUMBER
     + r"|(?P<stop>[.;!?](?=[\s\"')\]]|$)|[。！？；\n]|:(?=\s*[^\s\d]))"
     + "".join(f"|(?P<w{place}>{_pattern(phrases)})" for place, (_, phrases) in enumerate(LEXICON))
-    + r"|(?P<unknown>[a-z\d][a-z\d'.-]*|[\u0400-\u04ff]+|[\u3040-\u30ff]|[\u4e00-\u9fff\uac00-\ud7af])",
+    + r"|(?P<unknown>\?\?|[a-z\d][a-z\d'.-]*|[\u0400-\u04ff]+|[\u3040-\u30ff]|[\u4e00-\u9fff\uac00-\ud7af])",
     re.A,
 )
-_LATIN: Final = re.compile(r"[\u00c0-\u024f]")
+_LATIN: Final = re.compile(r"[\u00c0-\u024f\u1e00-\u1eff]")
+_IDENTIFIER: Final = re.compile(r"(?<![a-z\d])[a-z\d]+(?:_[a-z\d]+)+")
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -197,14 +207,21 @@ def words(text: str) -> str:
     text = _LATIN.sub(
         lambda found: unicodedata.normalize("NFKD", found[0])[0], _CAMEL.sub("_", text).replace("ß", "ss")
     )
+    text = _IDENTIFIER.sub(_whole, text.lower().replace("`", "").replace("’", "'"))
     said: list[str] = []
-    for found in _WORD.finditer(text.lower().replace("`", "").replace("’", "'")):
+    for found in _WORD.finditer(text):
         word = _word(found)
         if word and not (word in "~." and said and said[-1] == word):
             said.append(word)
-            if len(said) >= LONGEST:
-                break
+    if len(said) > HEAD + TAIL:
+        said = [*said[:HEAD], ".", *said[-TAIL:]]
     return f" {' '.join(said)} "
+
+
+def _whole(identifier: re.Match[str]) -> str:
+    """Keep a name of several words only if all of them are known: ``context_length_exceeded`` is, ``..._behavior`` is not."""
+    known = all(found.lastgroup != "unknown" for found in _WORD.finditer(identifier[0]))
+    return identifier[0] if known else " ?? "
 
 
 def _word(found: re.Match[str]) -> str:

@@ -1,0 +1,37 @@
+"""Patterns over the controlled language of `wording`, written as they are read.
+
+A pattern is a row of words: ``over (length|token)* context``. A word may be optional (``?``) or repeated (``*``), so may a choice in
+parentheses, whose alternatives may be several words long. ``#`` is any number, ``#limit`` one that is kept under that name, ``#1``
+that very number, ``#negative`` one below zero; ``^`` and ``$`` are the ends of a statement. Words in capitals stand for the phrases handed in.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+_ELEMENT: Final = re.compile(r"(?:\(([^()]*)\)|([^\s()?*]+))([?*]?)")
+
+
+def phrase(pattern: str, parts: Mapping[str, str] | None = None) -> re.Pattern[str]:
+    """Compile a pattern; ``parts`` are the phrases that words in capitals stand for."""
+    for name, part in (parts or {}).items():
+        pattern = re.sub(rf"\b{name}\b", lambda _, part=part: part, pattern)  # type: ignore[misc]
+    start = "^ " if pattern.startswith("^") else " "
+    elements = [_element(*found.groups()) for found in _ELEMENT.finditer(pattern.removeprefix("^").removesuffix("$"))]
+    return re.compile(start + "".join(elements) + ("$" if pattern.endswith("$") else ""))
+
+
+def _element(choice: str | None, word: str | None, times: str) -> str:
+    alternatives = (choice or word or "").split("|")
+    regex = "|".join("".join(_word(word) + " " for word in alternative.split()) for alternative in alternatives)
+    return regex if word and not times else f"(?:{regex}){times}"
+
+
+def _word(word: str) -> str:
+    if word == "#":
+        return r"#-?\d+"
+    if word == "#negative":
+        return r"#-\d+"
+    if re.fullmatch(r"#[a-z]+", word):
+        return rf"(?P<{word[1:]}>#\d+)"
+    return re.escape(word)
