@@ -11,7 +11,8 @@ import re
 import unicodedata
 from typing import Final
 
-HEAD, TAIL: Final = 100, 50
+HEAD: Final = 100
+TAIL: Final = 50
 """So many words are kept of the beginning and the end of a statement: a refusal comes to the point, a traceback at last."""
 
 NOISE: Final = re.compile(
