@@ -1,43 +1,321 @@
-"""The tokens of a request: what its messages and everything beside them cost."""
+"""The tokens of a request: what each message costs and what is billed beside them.
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, Final
+A message costs its texts, its media and the frame its family's template puts around it. Texts are remembered by content, so a grown
+conversation costs only its new messages. What depends on other messages (several calls wrapped into one, reasoning
+that a template drops) is in `beside`, so that a message costs the same wherever it stands.
+"""
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import ceil
+from typing import Any, Final, Literal
+
+from gateway.context import media, tools
 from gateway.context.draft import Counter
-from gateway.context.tokenizers import count
-from providers.wire import ChatRequest, Message, call_arguments, call_name, dumps, media_parts, texts, tool_calls
+from gateway.context.families import Family, family_of
+from gateway.context.tokenizers import count, counting, known, loaded
+from gateway.context.tokenizers import preload as load_vocabulary
+from providers.wire import (
+    MEDIA_TYPES,
+    ChatRequest,
+    Message,
+    call_arguments,
+    call_name,
+    dumps,
+    media_parts,
+    texts,
+    tool_calls,
+)
 
-MESSAGE: Final = 3
-REQUEST: Final = 3
-IMAGE: Final = 1000
+Basis = Literal["exact", "anchor", "estimate"]
+
+LEARNED: Final = 0.05
+"""Error of a count that was set right by what the upstream billed before."""
+
+_EXPANSION: Final = 11
+"""The most tokens per byte where letters are taken apart first: U+FDFA has 3 bytes and becomes 18 letters of 33."""
+
+HEAVY: Final = 48_000
+"""Bytes of text not counted before: in the worst case about 50 ms of counting, beyond which it belongs into a thread."""
+
+_ENVELOPE: Final = 1024
+"""Tokens that templates may add to a request without tools: preambles, frames, default prompts."""
+
+_ELSEWHERE: Final = (
+    "previous_response_id",
+    "prompt_cache_id",
+    "cached_content",
+    "conversation",
+    "prompt",
+    "web_search_options",
+    "plugins",
+    "preset",
+)
+"""Fields by which text enters the prompt that does not stand in the body."""
 
 
-def counter(family: str) -> Counter:
-    """Answer the counter of a family of models."""
-    vocabulary = _vocabulary(family)
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What a request costs, in tokens, and how sure that is."""
 
-    def text(value: str) -> int:
-        return count(value, vocabulary)
+    messages: int
+    fixed: int
+    """Tools, schema, preambles: all that is not in a message."""
+    basis: Basis
+    error: float
+    """How far the truth may lie above ``total``, as a share of it."""
+    bounded: bool = False
+    """Media were counted by an upper bound, so that the bill teaches nothing."""
+
+    @property
+    def total(self) -> int:
+        return self.messages + self.fixed
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """What an upstream billed for the first messages of a conversation, everything beside them included."""
+
+    covered: int
+    """How many messages."""
+    billed: int
+    fixed: int
+    """What was counted for tools, schema and frame of that request: what has changed since is added."""
+
+
+@lru_cache(maxsize=256)
+def counter(family: str, images: str = "") -> Counter:
+    """Answer the counter of a family of models; ``images`` is the rule by which its images are priced."""
+    row = family_of(family)
+    text = _text(row)
+    said = text if row.thinking else _without_thoughts(text)
+    frames, frame = dict(row.roles), row.message
 
     def message(value: Message) -> int:
-        total = MESSAGE + sum(text(part) for part in texts(value.get("content")))
-        total += sum(IMAGE for _ in media_parts(value))
-        for call in tool_calls(value):
-            total += text(call_name(call)) + text(call_arguments(call)) + 8
-        reasoning = value.get("reasoning_content", value.get("reasoning"))
-        return total + (text(reasoning) if isinstance(reasoning, str) else 0)
+        role = value.get("role")
+        around = frames.get(role, frame) if type(role) is str else frame
+        read = said if role == "assistant" else text
+        content = value.get("content")
+        if type(content) is str and len(value) == 2:  # most messages by far: a role and a text
+            return around + read(content)
+        return around + _rest(value, row, read, images)
 
-    return Counter(message, text, exact=vocabulary == family)
+    return Counter(message, text, exact=row.exact)
+
+
+def _without_thoughts(text: Callable[[str], int]) -> Callable[[str], int]:
+    """Count what a template leaves of an assistant's text: everything up to ``</think>`` goes."""
+    return lambda value: text(value.rpartition("</think>")[2] if "</think>" in value else value)
+
+
+def _text(row: Family) -> Callable[[str], int]:
+    """Count bare texts as a family does."""
+    plain = counting(row.vocabulary)
+    if row.ratio == 1.0:
+        return plain
+    ratio = row.ratio
+    return lambda value: ceil(plain(value) * ratio)
+
+
+def _rest(message: Message, row: Family, text: Callable[[str], int], images: str) -> int:
+    """Everything in a message but its frame: parts, calls, reasoning, a name."""
+    total = sum(_part(part, text, images) for part in _parts(message.get("content")))
+    calls = tool_calls(message)
+    if len(calls) > 1 and row.parallel is not None:
+        total += row.parallel + text(_wrapped(calls))
+    else:
+        for call in calls:
+            total += row.call + row.call_names * text(call_name(call)) + text(call_arguments(call))
+    for key in ("reasoning_content", "reasoning", "refusal"):
+        value = message.get(key)
+        if isinstance(value, str) and (row.thinking or key == "refusal"):
+            total += text(value)
+    name = message.get("name")
+    if isinstance(name, str) and message.get("role") not in ("tool", "function"):
+        total += 1 + text(name)
+    return total
+
+
+def _wrapped(calls: Iterable[Mapping[str, Any]]) -> str:
+    """Several calls as the one call of ``multi_tool_use.parallel`` that the model made of them."""
+    uses = (f'{{"recipient_name":"functions.{call_name(call)}","parameters":{call_arguments(call)}}}' for call in calls)
+    return f'{{"tool_uses":[{",".join(uses)}]}}'
+
+
+def _parts(content: Any) -> Iterator[Any]:
+    """The parts of a content value; a tool result's nested parts stand for it."""
+    if isinstance(content, list):
+        for part in content:
+            if isinstance(part, dict) and isinstance(part.get("content"), list) and part.get("type") not in MEDIA_TYPES:
+                yield from _parts(part["content"])
+            else:
+                yield part
+    elif content is not None:
+        yield content
+
+
+def _part(part: Any, text: Callable[[str], int], images: str) -> int:
+    """One content part: its text, its media, or, of a kind nobody knows, all the texts in it."""
+    if isinstance(part, str):
+        return text(part)
+    if not isinstance(part, dict):
+        return 1
+    value = part.get("text", part.get("refusal"))
+    if isinstance(value, str):
+        return text(value)
+    if part.get("type") in MEDIA_TYPES or "document" in str(part.get("type")):
+        return media.tokens(part, images)
+    return sum(text(leaf) for leaf in _leaves(part, 0))
+
+
+def _leaves(value: Any, depth: int) -> Iterator[str]:
+    """All texts in a JSON value, names of members left out; what lies too deep counts as the JSON it is."""
+    if isinstance(value, str):
+        yield value
+    elif depth > tools.DEEPEST:
+        yield str(value)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if key not in ("type", "id", "signature", "cache_control", "data"):
+                yield from _leaves(inner, depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _leaves(inner, depth + 1)
+    elif value is not None:
+        yield str(value)
 
 
 def fixed_cost(body: Mapping[str, Any], family: str) -> int:
-    """Count what is billed beside the messages: tools, functions, response schema and the frame of a request."""
-    total = REQUEST
-    for key in ("tools", "functions", "response_format"):
-        if body.get(key):
-            total += count(dumps(body[key]).decode(), _vocabulary(family))
-    return total
+    """Count what is billed beside the messages: tools, functions, schema, and the frame of a request with its preambles."""
+    row = family_of(family)
+    messages = body.get("messages")
+    first = (
+        messages[0].get("role") if isinstance(messages, list) and messages and isinstance(messages[0], dict) else None
+    )
+    leading = first in ("system", "developer")
+    total = row.request + row.preamble + (0 if leading else row.default_system)
+    system = body.get("system")
+    if system:
+        total += row.message + sum(_text(row)(leaf) for leaf in _leaves(system, 0))
+    if _thinks(body):
+        total += row.effort.get("on", 0)
+    elif _thinks(body) is False:
+        total += row.effort.get("off", 0)
+    return total + _tools_cost(body, family, row, leading) + _schema_cost(body, row)
+
+
+def _thinks(body: Mapping[str, Any]) -> bool | None:
+    """Whether the request switches thinking on or off; None where it does not say."""
+    thinking = body.get("thinking")
+    if isinstance(thinking, dict):
+        kind = thinking.get("type")
+        return True if kind == "enabled" else False if kind == "disabled" else None
+    effort = body.get("reasoning_effort")
+    reasoning = body.get("reasoning")
+    if isinstance(reasoning, dict):
+        effort = reasoning.get("effort", effort)
+        if reasoning.get("enabled") is False:
+            return False
+        if reasoning.get("max_tokens"):
+            return True
+    return None if not isinstance(effort, str) else effort != "none"
+
+
+def _tools_cost(body: Mapping[str, Any], family: str, row: Family, leading: bool) -> int:
+    choice = body.get("tool_choice")
+    given = {key: body[key] for key in ("tools", "functions") if body.get(key)}
+    if not given or row.tools == "none" or (choice == "none" and not row.unused_tools):
+        return 0
+    forced = choice is not None and choice not in ("auto", "none")
+    cost = _definitions_cost(given, family, row)
+    return cost + (row.tools_forced if forced else 0) - (row.tools_merge if leading else 0)
+
+
+_DEFINITIONS: Final[dict[tuple[int, str], int]] = {}
+"""What definitions cost, by the hash of their JSON and the family: clients send the same ones with every request."""
+
+
+def _definitions_cost(given: Mapping[str, Any], family: str, row: Family) -> int:
+    key = hash(dumps(given)), family
+    cost = _DEFINITIONS.get(key)
+    if cost is None:
+        found = tools.definitions(given)
+        text = tools.write(found, row.tools)
+        cost = ceil(count(text, row.vocabulary) * row.ratio) + row.tools_once + row.tools_each * len(found)
+        if row.tools == "typescript":
+            cost += tools.typescript_extra(found)
+        if len(_DEFINITIONS) >= 2048:
+            _DEFINITIONS.clear()
+        _DEFINITIONS[key] = cost
+    return max(cost, 0)
+
+
+def _schema_cost(body: Mapping[str, Any], row: Family) -> int:
+    schema = tools.response_schema(body)
+    if not schema or not (row.schema_once or row.schema_ratio):
+        return 0
+    return row.schema_once + ceil(counting(row.vocabulary)(schema) * row.ratio * row.schema_ratio)
+
+
+def beside(messages: Sequence[Message], family: str) -> int:
+    """Count what messages cost only in each other's company, beyond the sum of them.
+
+    OpenAI's backend writes the results of several calls made at once as ASCII JSON: each letter beyond ASCII becomes an escape of some four
+    tokens (https://community.openai.com/t/massive-token-overestimation-in-multiple-tool-calls-due-to-internal-unicode-escaping/1375117).
+    """
+    row = family_of(family)
+    if row.parallel is None:
+        return 0
+    together: set[Any] = set()
+    extra = 0
+    for message in messages:
+        if message.get("role") == "assistant":
+            calls = tool_calls(message)
+            if len(calls) > 1:
+                together.update(call.get("id") for call in calls if isinstance(call.get("id"), str))
+        elif together and message.get("role") == "tool" and message.get("tool_call_id") in together:
+            extra += sum(_escape_cost(value) for value in texts(message.get("content")))
+    return extra
+
+
+def _escape_cost(value: str) -> int:
+    return 0 if value.isascii() else 3 * (len(value) - len(value.encode("ascii", "ignore")))
+
+
+def count_request(
+    request: ChatRequest, family: str, images: str = "", ratio: float = 1.0, anchor: Anchor | None = None
+) -> Count:
+    """Count a whole request by the best there is: what the same conversation was billed last time, else vocabulary and ratio."""
+    counts = scaled(counter(family, images), ratio)
+    row = family_of(family)
+    fixed = ceil(fixed_cost(request.body, family) * ratio)
+    bounded = has_bounds(request.messages)
+    if anchor is not None and 0 < anchor.covered <= len(request.messages):
+        new = sum(map(counts.message, request.messages[anchor.covered :]))
+        total = max(anchor.billed + fixed - anchor.fixed + new, 1)
+        error = 0.002 + row.error * new / total
+        return Count(max(total - fixed, 0), fixed, "anchor", error, bounded)
+    messages = sum(map(counts.message, request.messages)) + beside(request.messages, family)
+    sure = row.exact and ratio == 1.0 and not bounded
+    error = row.error if ratio == 1.0 else min(row.error, LEARNED)
+    return Count(messages, fixed, "exact" if sure else "estimate", error, bounded)
+
+
+def has_bounds(messages: Iterable[Message]) -> bool:
+    """Whether something in the messages could only be counted by an upper bound."""
+    return any(media.bounded(part) for message in messages for part in media_parts(message))
+
+
+def margin(count: Count, window: int, share: float) -> int:
+    """Tokens to keep free because a count may be short: the count's own error, for an estimate at least ``share`` of the window.
+
+    What is sure keeps less than ``share`` free. A share of 0 is the operator's wish to keep nothing free.
+    """
+    if share <= 0:
+        return 0
+    kept = max(count.error, share) if count.basis == "estimate" else min(count.error, share)
+    return ceil(kept * window)
 
 
 def scaled(counter: Counter, ratio: float) -> Counter:
@@ -46,20 +324,71 @@ def scaled(counter: Counter, ratio: float) -> Counter:
         return counter
     return replace(
         counter,
-        message=lambda message: -int(-counter.message(message) * ratio // 1),
-        text=lambda text: -int(-counter.text(text) * ratio // 1),
+        message=lambda message: ceil(counter.message(message) * ratio),
+        text=lambda text: ceil(counter.text(text) * ratio),
         exact=False,
     )
 
 
-def proven(body_bytes: int, reserve: int, window: int, request: ChatRequest) -> bool:
-    """Prove without counting that a request fits: no tokenizer makes more tokens than bytes."""
-    return body_bytes + reserve + 1024 <= window and not any(
-        part for message in request.messages for part in media_parts(message)
-    )
+def proven(body_bytes: int, reserve: int, window: int, request: ChatRequest, family: str = "") -> bool:
+    """Prove without counting that a request fits: no vocabulary makes more tokens than bytes, and nothing enters by reference.
+
+    Two kinds of text may cost more tokens than bytes: letters that a normaliser takes apart (Qwen's, old Claude's), and results of parallel
+    calls, escaped. Both need letters beyond ASCII; where there are any, and they could matter, the size counts several times.
+    """
+    if body_bytes + reserve + _ENVELOPE > window or not self_contained(request):
+        return False
+    if request.raw.isascii() and b"\\u" not in request.raw:
+        return True
+    growth = _EXPANSION if family_of(family).normalises else 1
+    if growth == 1 and any(len(tool_calls(message)) > 1 for message in request.messages if "tool_calls" in message):
+        growth = 2
+    return body_bytes * growth + reserve + _ENVELOPE <= window
 
 
-def _vocabulary(family: str) -> str:
-    return {"o200k": "o200k_base", "cl100k": "cl100k_base", "gemma": "gemma3", "qwen": "qwen3"}.get(
-        family, "o200k_base"
-    )
+def self_contained(request: ChatRequest) -> bool:
+    """Whether all that will be read stands in the body: no media, no ids of files or earlier answers, no tools that the server runs."""
+    body = request.body
+    if any(body.get(key) for key in _ELSEWHERE):
+        return False
+    given = body.get("tools")
+    if isinstance(given, list) and not all(isinstance(tool, dict) and _own(tool) for tool in given):
+        return False
+    for message in request.messages:
+        content = message.get("content")
+        if type(content) is not str and isinstance(content, list) and not all(map(_is_text, content)):
+            return False
+        if "audio" in message:
+            return False
+    return True
+
+
+def _own(tool: Mapping[str, Any]) -> bool:
+    return tool.get("type", "function") in ("function", "custom")
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, str) or (isinstance(part, dict) and isinstance(part.get("text"), str) and len(part) <= 3)
+
+
+def heavy(request: ChatRequest, family: str) -> bool:
+    """Whether counting would hold the event loop for long: much text that was not counted before, or a vocabulary to load."""
+    row = family_of(family)
+    if not loaded(row.vocabulary):
+        return True
+    if len(request.raw) <= HEAVY:
+        return False
+    size = 0
+    for message in request.messages:
+        for value in texts(message.get("content")):
+            if not known(value, row.vocabulary):
+                size += len(value) if value.isascii() else 3 * len(value)
+        if size > HEAVY:
+            return True
+    return any(len(call_arguments(call)) > HEAVY for message in request.messages for call in tool_calls(message))
+
+
+def preload(families: Iterable[str]) -> None:
+    """Load the vocabularies of families now, so that no request waits for it."""
+    for vocabulary in {family_of(family).vocabulary for family in families}:
+        load_vocabulary(vocabulary)
