@@ -202,6 +202,8 @@ def report(found: Mapping[tuple[str, float], Sequence[Outcome]], examples: int) 
         print(row(f"{name} {share:.0%}", outcomes))
     everything = [outcome for outcomes in found.values() for outcome in outcomes]
     print(row("all", everything))
+    kinds = Counter(fault.partition(":")[0] for each in everything if each.status == 200 for fault in each.broken)
+    print(f"\npromises broken, by kind: {dict(kinds) or 'none'}")
     for title, wrong in (
         ("not answered 200", [each for each in everything if each.status != 200]),
         ("broken", [each for each in everything if each.broken and each.status == 200]),

@@ -44,8 +44,9 @@ def broken(client: Sequence[Any], sent: Sequence[Any], *, last_user_whole: bool 
     found = [f"{violation.rule}: {violation}" for violation in added(client, sent)]
     pinned = [message for message in client if message["role"] in PINNED]
     kept = [message for message in sent if message["role"] in PINNED]
-    if not all(any(_continues(message, late) for late in kept) for message in pinned) or len(kept) > len(pinned) + 1:
-        found.append("pinned: a system message is missing or changed")
+    rest = iter(kept)
+    if not all(any(_continues(message, late) for late in rest) for message in pinned) or len(kept) > len(pinned) + 1:
+        found.append("pinned: a system message is missing, changed or out of order")
     asked = [message for message in client if message["role"] == "user"]
     if asked and last_user_whole and not any(_continues(asked[-1], message, before=True) for message in sent):
         found.append("last_user: the last user message is missing or changed")
