@@ -42,7 +42,7 @@ ROLES: Final = tuple(
         "#total token? #prompt token? given* prompt",
         "prompt (token|length)* #prompt token? plus? limit? output (token|length)* #completion",  # prompt: 8500, max_tokens: 500
         "output (token|length)* #completion plus prompt (token|length)* #prompt",
-        "#prompt (token|prompt)* plus (limit|output|token)* #completion",  # given 3474 inputs and 60 max_new_tokens
+        "#prompt (token|prompt)* plus (limit output|output|token)* #completion",  # given 3474 inputs and 60 max_new_tokens
         "prompt (token|length)* plus limit? output (token|length)* #total",  # input and maximum output tokens (35050)
         "prompt total #prompt token? (over|at_most) LIMIT #limit",
         "total SIZE #total token? (over|at_most) LIMIT #limit",
@@ -58,6 +58,7 @@ ROLES: Final = tuple(
         # 142907 > 131072; 8192 < 9000: the limit is the smaller one.
         "#one (token|prompt)* (over|at_most) LIMIT #other",
         "over LIMIT #one token? of? #other",
+        "over LIMIT #one token? (context|limit) LIMIT #other",
         "#one token? of #other",
         "#one token? given? #other token? .",
         "#one token? given? #other token? $",
@@ -129,6 +130,8 @@ def _agrees(found: dict[str, int], match: re.Match[str]) -> bool:
     roles = {role: int(number[1:]) for role, number in match.groupdict().items() if number}
     if "one" in roles:
         one, other = roles["one"], roles["other"]
+        if one == other:
+            return False
         roles = {"prompt": max(one, other), "limit": min(one, other)}
     limit, prompt = roles.get("limit", SMALLEST), roles.get("prompt", SMALLEST)
     if min(limit, prompt) < SMALLEST or limit in STATUSES or roles.get("completion") == 0:

@@ -103,6 +103,8 @@ def _walk(complaint: Complaint, value: Any, key: str) -> None:
 
 def _hear(complaint: Complaint, text: str, key: str) -> None:
     """Take in a text: what is structured in it is walked, what is left over is a statement."""
+    if "\\x" in text:
+        text = _BYTES.sub(lambda found: bytes.fromhex(found[0].replace("\\x", "")).decode("utf-8", "replace"), text)
     plain: list[str] = []
     position = 0
     while complaint.layers < MOST_LAYERS and (opening := _OPENING.search(text, position)):
@@ -112,7 +114,11 @@ def _hear(complaint: Complaint, text: str, key: str) -> None:
             # Quoted once more than it was decoded: {\"error\": ...
             text, position = _unescape(text[opening.start() :]), 0
             continue
-        value, position = _read(text, opening.start(), 0)
+        value, end = _read(text, opening.start(), 0)
+        if text[end - 1] not in "}]" and "\\\\" in text[opening.start() :]:
+            text, position = text[opening.start() :].replace("\\\\", "\\"), 0  # the repr of a string that holds JSON
+            continue
+        position = end
         if not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
             _walk(complaint, value, key)  # but a plain list enumerates what would be allowed
     plain.append(text[position:])
@@ -131,6 +137,7 @@ def _add(texts: list[str], text: str) -> None:
 
 
 _OPENING: Final = re.compile(r"[{\[]\s*(?:(?P<escaped>\\+[\"'])|(?=[\"'{\[]))")
+_BYTES: Final = re.compile(r"(?:\\x[0-9a-fA-F]{2})+")
 _GAP: Final = re.compile(r"(?:\s|,|\\[nrt])*")
 _COLON: Final = re.compile(r"\s*:\s*")
 _STRING: Final = {

@@ -16,7 +16,8 @@ TAIL: Final = 50
 """So many words are kept of the beginning and the end of a statement: a refusal comes to the point, a traceback at last."""
 
 NOISE: Final = re.compile(
-    r"https?://\S+"  # the address of a page says more than the error does
+    r"\bb(?=['\"])"  # the repr of bytes
+    r"|https?://\S+"  # the address of a page says more than the error does
     r"|\binput (?:should|validation error)\b:?"  # pydantic and TGI call every field an input
     r"|\[\w+=[^\]]*\]"  # [address=127.0.0.1:41233, pid=5412]
     r"|input_value=.*?(?=, input_type=|\]|$)"  # pydantic repeats the value it did not like
@@ -51,7 +52,7 @@ LEXICON: Final = (
     ),
     (
         "auth",
-        "(access|security|bearer|auth|api|id|refresh|secret)_(token|key)s? invalid_token token_(has|is|was)?_(expired|invalid)"
+        "(access|security|bearer|auth|api|id|refresh|secret|session)_(token|key)s? invalid_token token_(has|is|was)?_(expired|invalid)"
         " zugriffstoken permission* lifetime 过期 令牌 敏感 审核",
     ),
     (
@@ -74,7 +75,7 @@ LEXICON: Final = (
     (
         "field",
         "functions?_(name|description|parameter)* stop(_sequences?)? prompt_(cache|template|pattern|id)* cache*"
-        " temperature top_[pk] logprobs seed schema* grammar json header* cookie* ur[il]s? title* name* description*"
+        " temperature num_ctx top_[pk] logprobs seed schema* grammar json header* cookie* ur[il]s? title* name* description*"
         " metadata dimension* nesting depth level* recursion batch* choices propert* enum* truncat[eo]_* parallel* runs?"
         " parts? document* line column context-free context= position best_of (tool|function)_call* template* input':_array",
     ),
@@ -112,8 +113,8 @@ LEXICON: Final = (
     ),
     (
         "reduce",
-        "reduc* shorten* decreas* trim truncat* cut remove condense split shorter fewer smaller lower(ing)?"
-        " 精简 缩短 减少 新建 kurz* сократ* 줄여* 短く",
+        "reduc* shorten* compress* compact* decreas* trim truncat* cut remove condense split shorter fewer smaller lower(ing)?"
+        " 精简 压缩 缩短 减少 新建 kurz* сократ* 줄여* 短く",
     ),
     # The parts of a request and the measures of a model.
     (
@@ -136,7 +137,7 @@ LEXICON: Final = (
     ),
     (
         "prompt",
-        "n_(prompt|input)_tokens input_ids prompt* input* message* conversation* dialog* chats? history quer(y|ies) question* texts? content* instruction*"
+        "n_(prompt|input)_tokens input_ids prompt* input* message* conversation* dialog* chats? sessions? history quer(y|ies) question* texts? content* instruction*"
         " sequence* n_keep prefix 提示词? 输入 消息 对话 会话 历史 文本 内容 问题 eingabe* nachricht* entree* requete* entrada*"
         " mensaje* mensage* richiesta* ввод* запрос* プロンプト 入力 メッセージ 입력 메시지 프롬프트",
     ),
