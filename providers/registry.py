@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from providers.azure import AZURE
+from providers.cerebras import CEREBRAS
 from providers.openai import OPENAI, join
 from providers.record import Provider
 
@@ -24,6 +25,7 @@ ROWS: Final = (
     replace(GENERIC, name="groq"),
     replace(GENERIC, name="together"),
     replace(GENERIC, name="fireworks"),
+    CEREBRAS,
     replace(GENERIC, name="deepseek"),
     replace(GENERIC, name="mistral"),
     replace(GENERIC, name="xai"),

@@ -52,8 +52,8 @@ ROLES: Final = tuple(
         # The output asked for.
         "#completion token? output",
         "output (token|given|length)* #completion",
-        # A bound: the server stopped counting there.
-        "(prompt|given) SIZE at_least #bound",
+        # Bounds: the server stopped counting there.
+        "(prompt|given) SIZE at_least #prompt",
         "total SIZE at_least #ignored",
         # 142907 > 131072; 8192 < 9000: the limit is the smaller one.
         "#one (token|prompt)* (over|at_most) LIMIT #other",
@@ -88,7 +88,7 @@ def sizes(words: str) -> dict[str, int]:
     ``bound`` is a prompt of which only a lower bound is stated.
     """
     found, rest = _explain(words)
-    known = {"prompt", "bound", "total", "completion", "excess"} & found.keys()
+    known = {"prompt", "total", "completion", "excess"} & found.keys()
     if not known and "limit" in found and len(rest) == 1 and rest[0] > found["limit"]:
         found["prompt"] = rest[0]
     elif not found and len(rest) == 2 and rest[0] != rest[1]:
@@ -97,6 +97,8 @@ def sizes(words: str) -> dict[str, int]:
         found["total"] = found.pop("prompt")
     if "tool" in found:
         found["prompt"] = found.get("prompt", 0) + found.pop("tool")
+    if f" at_least #{found.get('prompt')} " in words:
+        found["bound"] = found.pop("prompt")
     return found
 
 

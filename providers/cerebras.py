@@ -1,0 +1,18 @@
+"""Cerebras: OpenAI's dialect, and at times a refusal without a single word."""
+
+from dataclasses import replace
+from typing import Final, Literal
+
+from providers.openai import OPENAI, join
+from providers.overflow import read_refusal
+from providers.record import Overflow, Refusal
+
+
+def read_silence(status: int, body: bytes, where: Literal["http", "sse"]) -> Refusal | None:
+    """Read an empty 400 or 413 as too long: Cerebras sends both, and sends a body with every other refusal."""
+    if status in (400, 413) and not body.strip():
+        return Overflow(sign="no_body")
+    return read_refusal(status, body, where)
+
+
+CEREBRAS: Final = replace(OPENAI, name="cerebras", locate=join, read_refusal=read_silence)
