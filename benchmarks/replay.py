@@ -223,7 +223,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="only every Nth conversation")
     parser.add_argument(
         "--tokenizer",
-        default="o200k_base",
+        default="o200k",
         help="the models' tokenizer in the configuration; the upstream's is o200k_base",
     )
     parser.add_argument("--examples", type=int, default=5)

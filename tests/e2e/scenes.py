@@ -88,6 +88,6 @@ def upstream() -> StandIn:
 
 CONFIG: Final = {
     "upstreams": {"nowhere": {"provider": "openai", "base_url": "http://127.0.0.1:9/v1"}},
-    "models": {"small": {"context_window": WINDOW, "tokenizer": "o200k_base"}, "unreachable": {"upstream": "nowhere"}},
+    "models": {"small": {"context_window": WINDOW, "tokenizer": "o200k"}, "unreachable": {"upstream": "nowhere"}},
 }
 """The gateway's configuration for all of it. Port 9 is the discard port: nobody listens on it."""

@@ -216,7 +216,7 @@ async def test_odd_messages_over_the_window_never_fail_in_us(gateway, messages, 
     """The upstream decides; whatever it is sent, the client gets its answer."""
     many = [*messages, *fakes.chat(60), *messages, *last]
     async with StandIn(rules=(), otherwise=lambda _: fakes.reply("ok")) as standin:
-        running = await gateway(standin, {"models": {"m": {"context_window": 3000, "tokenizer": "o200k_base"}}})
+        running = await gateway(standin, {"models": {"m": {"context_window": 3000, "tokenizer": "o200k"}}})
         answer = await running.chat({"model": "m", "messages": many, "max_tokens": 100})
         assert answer.status in (200, 400)
         if answer.status == 400:

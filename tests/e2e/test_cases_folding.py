@@ -22,7 +22,7 @@ PNG = "data:image/png;base64," + "iVBORw0KGgo" * 2000
 
 
 def config(window=WINDOW, **model):
-    return {"models": {"m": {"context_window": window, "tokenizer": "o200k_base", **model}}}
+    return {"models": {"m": {"context_window": window, "tokenizer": "o200k", **model}}}
 
 
 def image(*texts):

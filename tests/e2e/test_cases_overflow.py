@@ -45,7 +45,7 @@ def config(window: int | None = BELIEVED, provider: str = "openai", **model):
     named = {} if window is None else {"context_window": window}
     return {
         "upstreams": {"standin": {"provider": provider}},
-        "models": {"m": {"tokenizer": "o200k_base", **named, **model}},
+        "models": {"m": {"tokenizer": "o200k", **named, **model}},
     }
 
 

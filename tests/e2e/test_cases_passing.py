@@ -228,7 +228,7 @@ async def test_117_the_same_request_twice_is_two_upstream_calls(gateway, standin
 @pytest.mark.parametrize("mode", ["off", "observe"])
 async def test_104_an_opt_out_is_never_altered(gateway, mode):
     async with StandIn(window=1000) as standin:
-        running = await gateway(standin, {"models": {"m": {"context_window": 1000, "tokenizer": "o200k_base"}}})
+        running = await gateway(standin, {"models": {"m": {"context_window": 1000, "tokenizer": "o200k"}}})
         raw = orjson.dumps({"model": "m", "messages": fakes.chat(30), "max_tokens": 10})
         answer = await running.chat(raw, {"x-turnfold-mode": mode})
         assert (answer.status, answer.action) == (400, mode)
