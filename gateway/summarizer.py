@@ -6,7 +6,8 @@ Nobody waits for one. Whatever goes wrong here costs a summary, and the digest s
 import asyncio
 import time
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +16,8 @@ import structlog
 
 from gateway.breaker import Breaker
 from gateway.context import identity, transcript, verdict
+from gateway.context.fold import Source
+from gateway.context.foresight import Wish, foresee
 from gateway.context.summary import Summary
 from gateway.store.base import Store
 from gateway.tasks import Tasks
@@ -48,14 +51,17 @@ LARGEST: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One summary to be made, with everything it is made from and for whom."""
+    """A conversation that may want a summary, and who would write it."""
 
     scope: str
-    messages: Sequence[Message]
-    covers: int
-    replaced: int
-    """Tokens that the covered messages cost."""
+    source: Source
+    """The conversation as it is folded: with the budget, the stable counter and the policy its cut depends on."""
+    used: float
+    """Share of the room that was in use; 1 where something had to be folded."""
+    at: float
+    """The share from which on a summary is wanted."""
     model: str
+    """The summariser's; empty where there is none."""
     window: int
     """The summariser's own, in tokens."""
     count: Callable[[str], int]
@@ -63,11 +69,6 @@ class Job:
     deadline_s: float = 60.0
     """For each call."""
     tokens_per_hour: int | None = None
-
-    @property
-    def size(self) -> int:
-        """How long the summary should be, in tokens."""
-        return min(max(self.replaced // SIZE_SHARE, SMALLEST), LARGEST)
 
 
 class Summarizer:
@@ -111,30 +112,44 @@ class Summarizer:
         return next((index for index in reversed(range(len(chain))) if chain[index] in self._known), -1)
 
     def consider(self, job: Job, ask: Ask) -> bool:
-        """Start making a summary in the background; False where it is declined at once."""
-        if len(self._running) >= MOST_JOBS or job.covers > len(job.messages):
-            return False
-        return self._tasks.start(self._work(job, ask), "summary") is not None
+        """Look in the background whether a summary is wanted, and make it; False where there is nothing to look at.
 
-    async def _work(self, job: Job, ask: Ask) -> None:
-        chain = identity.chain(job.messages[: job.covers], job.scope.encode())
-        key = chain[-1]
-        if key in self._running or key in self._known:
-            return
+        Costs the caller nothing: all counting and hashing is done in a thread.
+        """
+        if not job.model or job.used < job.at or len(self._running) >= MOST_JOBS:
+            return False
+        return self._tasks.start(self._consider(job, ask), "summary") is not None
+
+    async def _consider(self, job: Job, ask: Ask) -> None:
+        chain = await asyncio.to_thread(identity.chain, job.source.messages, job.scope.encode())
+        if not chain or chain[-1] in self._running:
+            return  # the same request is being looked at
+        async with self._holding(chain[-1]):
+            earlier = await self.find(chain)
+            wish = await asyncio.to_thread(foresee, job.source, earlier.covers if earlier else 0)
+            key = chain[wish.covers - 1] if wish else ""
+            if wish is None or key in self._running or await self._store.get(KIND, key) is not None:
+                return
+            async with self._holding(key):
+                await self._make(job, ask, key, wish, earlier)
+
+    @asynccontextmanager
+    async def _holding(self, key: str) -> AsyncIterator[None]:
         self._running.add(key)
         try:
-            if await self._store.get(KIND, key) is not None:
-                return
-            plan = await asyncio.to_thread(_plan, job, await self.find(chain[:-1]))
-            if plan is None:
-                await self._give_up(job, key, "window_too_small")
-            elif await self._store.claim(key, ttl_s=job.deadline_s * len(plan.pieces) + 30):
-                try:
-                    await self._claimed(job, ask, key, plan)
-                finally:
-                    await self._store.release(key)
+            yield
         finally:
             self._running.discard(key)
+
+    async def _make(self, job: Job, ask: Ask, key: str, wish: Wish, earlier: Summary | None) -> None:
+        plan = await asyncio.to_thread(_plan, job, wish, earlier)
+        if plan is None:
+            await self._give_up(job, key, "window_too_small")
+        elif await self._store.claim(key, ttl_s=job.deadline_s * len(plan.pieces) + 30):
+            try:
+                await self._claimed(job, ask, key, plan)
+            finally:
+                await self._store.release(key)
 
     async def _claimed(self, job: Job, ask: Ask, key: str, plan: "Plan") -> None:
         """Make the summary that this process alone may make now."""
@@ -146,7 +161,7 @@ class Summarizer:
             return
         text = plan.earlier
         for piece in plan.pieces:
-            body = await self._asked(job, ask, transcript.question(piece, text, job.size), breaker)
+            body = await self._asked(job, ask, transcript.question(piece, text, plan.size), breaker)
             text = verdict.read(body) if body is not None else ""
             if not text:
                 await self._give_up(job, key, "no_answer")
@@ -159,9 +174,8 @@ class Summarizer:
         value = orjson.dumps({"v": VERSION, "text": judged.text})
         await self._store.put(KIND, key, value, ttl_s=self._ttl_s, scope=job.scope)
         self._observed("stored", plan.cost)
-        log.info(
-            "summary_stored", covers=job.covers, calls=len(plan.pieces), replaced=job.replaced, chars=len(judged.text)
-        )
+        log.info("summary_stored", covers=plan.wish.covers, calls=len(plan.pieces),
+                 replaced=plan.wish.replaced, chars=len(judged.text))  # fmt: skip
 
     async def _asked(self, job: Job, ask: Ask, messages: Sequence[Message], breaker: Breaker) -> bytes | None:
         try:
@@ -179,7 +193,7 @@ class Summarizer:
     async def _give_up(self, job: Job, key: str, reason: str) -> None:
         """Leave a mark, so that no request and no replica tries this cut again too soon."""
         self._observed(reason, 0)
-        log.info("summary_rejected", covers=job.covers, model=job.model, reason=reason)
+        log.info("summary_rejected", model=job.model, reason=reason)
         mark = orjson.dumps({"v": VERSION, "text": ""})
         await self._store.put(KIND, key, mark, ttl_s=FAILED_TTL_S, scope=job.scope)
 
@@ -208,34 +222,38 @@ class Summarizer:
 class Plan:
     """The calls that make a summary: one a piece, each on top of the one before."""
 
+    wish: Wish
     pieces: list[str]
     earlier: str
+    size: int
+    """How long the summary should be, in tokens."""
     cost: int
     """Tokens of all calls together, about."""
 
 
-def _plan(job: Job, earlier: Summary | None) -> Plan | None:
+def _plan(job: Job, wish: Wish, earlier: Summary | None) -> Plan | None:
     """Write the messages down in as few pieces as the summariser's window takes; None where that cannot be.
 
     An earlier summary that leaves no room for anything else is set aside: the client still has all the messages.
     """
+    size = min(max(wish.replaced // SIZE_SHARE, SMALLEST), LARGEST)
     for known in (earlier, None) if earlier else (None,):
         text, first = (known.text, known.covers) if known else ("", 0)
-        room = transcript.input_room(job.window, job.size, text, job.count)
-        if room < job.size:
+        room = transcript.input_room(job.window, size, text, job.count)
+        if room < size:
             continue
         for longest in transcript.LONGEST:
-            entries = transcript.write(job.messages, first, job.covers, longest)
+            entries = transcript.write(job.source.messages, first, wish.covers, longest)
             pieces = transcript.pieces(entries, room, job.count)
             if 0 < len(pieces) <= MOST_PIECES:
-                cost = sum(job.count(piece) for piece in pieces) + len(pieces) * 2 * job.size
-                return Plan(pieces, text, cost)
+                cost = sum(job.count(piece) for piece in pieces) + len(pieces) * 2 * size
+                return Plan(wish, pieces, text, size, cost)
     return None
 
 
 def _judge(job: Job, plan: Plan, text: str) -> verdict.Verdict:
-    covered = job.messages[: job.covers]
-    return verdict.judge(text, covered, plan.earlier, replaced=job.replaced, size=job.size, count=job.count)
+    covered = job.source.messages[: plan.wish.covers]
+    return verdict.judge(text, covered, plan.earlier, replaced=plan.wish.replaced, size=plan.size, count=job.count)
 
 
 def _text_in(value: bytes) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,16 @@ import orjson
 import pytest
 
 from gateway.context import identity
+from gateway.context.budget import Budget
+from gateway.context.draft import Counter
+from gateway.context.fold import Source
+from gateway.context.foresight import cut_of, foresee
+from gateway.context.policy import Policy
 from gateway.context.summary import Summary
+from gateway.context.turns import split
 from gateway.store import Store, open_store
 from gateway.store.memory import MemoryStore
-from gateway.summarizer import FAILED_TTL_S, Job, Summarizer
+from gateway.summarizer import FAILED_TTL_S, LARGEST, Job, Summarizer
 from gateway.tasks import Tasks
 from providers.wire import text_of
 
@@ -50,15 +55,29 @@ class Model:
 
 
 def talk(turns: int, words: str = "please move the shop to db1.example.com, order A-4711") -> list[Message]:
-    return [
-        {"role": role, "content": f"{words} ({turn})"} for turn in range(turns) for role in ("user", "assistant")
-    ]  # fmt: skip
+    return [{"role": role, "content": f"{words} ({turn})"} for turn in range(turns) for role in ("user", "assistant")]
 
 
-def job(messages: Sequence[Message] | None = None, covers: int = 8, scope: str = "alice.openai", **more: Any) -> Job:
-    messages = talk(10) if messages is None else messages
-    given = {"replaced": 1200, "model": "small", "window": 8000, "count": count, **more}
-    return Job(scope, messages, covers, **given)
+def source(messages: Sequence[Message], room: int = 450) -> Source:
+    """A conversation as it is folded; twenty-some messages of `talk` fill the room."""
+    counter = Counter(lambda message: 4 + count(text_of(message)), count)
+    return Source(messages, split(messages), Budget(room, 0, 0, 0), counter, Policy())
+
+
+def end_of(messages: Sequence[Message], covered: int = 0, room: int = 450) -> int:
+    """How many messages the next summary will cover."""
+    wish = foresee(source(messages, room), covered)
+    assert wish is not None
+    return wish.covers
+
+
+def job(messages: Sequence[Message] | None = None, scope: str = "alice.openai", room: int = 450, **more: Any) -> Job:
+    given = {"used": 0.9, "at": 0.7, "model": "small", "window": 8000, "count": count, **more}
+    return Job(scope, source(talk(11) if messages is None else messages, room), **given)
+
+
+COVERS = end_of(talk(11))
+"""What the first summary of `talk` covers."""
 
 
 def chain(messages: Sequence[Message], scope: str = "alice.openai") -> list[str]:
@@ -86,28 +105,35 @@ async def test_a_summary_is_made_in_the_background_and_found_by_whoever_goes_on(
     assert summarizer.consider(job(), model)
     assert model.asked == [], "nobody waits for it"
     await settled()
-    assert await summarizer.find(chain(talk(10))) == Summary(TEXT, 8)
-    assert await summarizer.find(chain(talk(40))) == Summary(TEXT, 8)
+    assert await summarizer.find(chain(talk(11))) == Summary(TEXT, COVERS)
+    assert await summarizer.find(chain(talk(40))) == Summary(TEXT, COVERS)
 
 
 async def test_another_replica_finds_it_in_the_store_and_so_does_a_restarted_one(store: MemoryStore) -> None:
     Summarizer(store, Tasks()).consider(job(), Model())
     await settled()
-    assert await Summarizer(store, Tasks()).find(chain(talk(10))) == Summary(TEXT, 8)
+    assert await Summarizer(store, Tasks()).find(chain(talk(11))) == Summary(TEXT, COVERS)
+
+
+@pytest.mark.parametrize("more", [{"used": 0.69}, {"model": ""}])
+async def test_where_there_is_room_or_no_summariser_nothing_is_looked_at(
+    summarizer: Summarizer, more: dict[str, Any]
+) -> None:
+    assert not summarizer.consider(job(**more), Model())
 
 
 async def test_before_the_cut_reaches_it_a_summary_is_not_used(summarizer: Summarizer) -> None:
     summarizer.consider(job(), Model())
     await settled()
-    assert await summarizer.find(chain(talk(10))[:7]) is None
+    assert await summarizer.find(chain(talk(11))[: COVERS - 1]) is None
     assert await summarizer.find([]) is None
 
 
 async def test_an_edited_message_leaves_summaries_of_it_unused(summarizer: Summarizer) -> None:
     summarizer.consider(job(), Model())
     await settled()
-    for place in (0, 3, 7):
-        edited = talk(10)
+    for place in (0, 3, COVERS - 1):
+        edited = talk(11)
         edited[place] = {**edited[place], "content": "edited"}
         assert await summarizer.find(chain(edited)) is None
 
@@ -115,58 +141,59 @@ async def test_an_edited_message_leaves_summaries_of_it_unused(summarizer: Summa
 async def test_a_client_that_compacted_by_itself_is_new(summarizer: Summarizer) -> None:
     summarizer.consider(job(), Model())
     await settled()
-    assert await summarizer.find(chain(talk(10)[8:])) is None
+    assert await summarizer.find(chain(talk(40)[COVERS:])) is None
 
 
 async def test_two_futures_of_one_past_share_its_summary_and_nothing_else(summarizer: Summarizer) -> None:
-    left, right = [*talk(10), *talk(4, "left")], [*talk(10), *talk(4, "right")]
+    left, right = [*talk(11), *talk(12, "left")], [*talk(11), *talk(12, "right")]
     summarizer.consider(job(), Model())
     await settled()
-    summarizer.consider(job(left, covers=24), Model(answer(TEXT + " Left.")))
+    summarizer.consider(job(left), Model(answer(TEXT + " Left.")))
     await settled()
-    assert await summarizer.find(chain(left)) == Summary(TEXT + " Left.", 24)
-    assert await summarizer.find(chain(right)) == Summary(TEXT, 8)
+    assert await summarizer.find(chain(left)) == Summary(TEXT + " Left.", end_of(left, COVERS))
+    assert await summarizer.find(chain(right)) == Summary(TEXT, COVERS)
 
 
 async def test_two_callers_with_the_same_words_share_nothing(summarizer: Summarizer) -> None:
     summarizer.consider(job(), Model())
     await settled()
-    assert await summarizer.find(chain(talk(10), "bob.openai")) is None
-    assert await summarizer.find(chain(talk(10), "alice.local")) is None
+    assert await summarizer.find(chain(talk(11), "bob.openai")) is None
+    assert await summarizer.find(chain(talk(11), "alice.local")) is None
 
 
 async def test_two_sessions_with_one_system_prompt_do_not_disturb_each_other(summarizer: Summarizer) -> None:
     system = {"role": "system", "content": "You are a shop."}
     one, other = [system, *talk(10, "shoes")], [system, *talk(10, "hats")]
-    summarizer.consider(job(one, covers=9), Model(answer(TEXT + " Shoes.")))
-    summarizer.consider(job(other, covers=9), Model(answer(TEXT + " Hats.")))
+    summarizer.consider(job(one, room=150), Model(answer(TEXT + " Shoes.")))
+    summarizer.consider(job(other, room=150), Model(answer(TEXT + " Hats.")))
     await settled()
-    assert await summarizer.find(chain(one)) == Summary(TEXT + " Shoes.", 9)
-    assert await summarizer.find(chain(other)) == Summary(TEXT + " Hats.", 9)
+    assert await summarizer.find(chain(one)) == Summary(TEXT + " Shoes.", end_of(one, room=150))
+    assert await summarizer.find(chain(other)) == Summary(TEXT + " Hats.", end_of(other, room=150))
 
 
 async def test_the_next_summary_is_made_from_the_last_one_and_what_came_since(summarizer: Summarizer) -> None:
     model = Model(answer(TEXT), answer(TEXT + " More."))
     summarizer.consider(job(), model)
     await settled()
-    summarizer.consider(job(talk(20), covers=24, replaced=3000), model)
+    summarizer.consider(job(talk(24)), model)
     await settled()
     assert TEXT in model.questions()[1]
-    assert "A-4711 (3)" not in model.questions()[1], "what is covered is not told again"
-    assert "A-4711 (4)" in model.questions()[1]
-    assert await summarizer.find(chain(talk(20))) == Summary(TEXT + " More.", 24)
+    assert f"A-4711 ({COVERS // 2 - 1})" not in model.questions()[1], "what is covered is not told again"
+    assert f"A-4711 ({COVERS // 2})" in model.questions()[1]
+    assert await summarizer.find(chain(talk(24))) == Summary(TEXT + " More.", end_of(talk(24), COVERS))
 
 
 async def test_facts_of_the_first_summary_survive_a_second_that_forgot_them(summarizer: Summarizer) -> None:
-    messages = [{"role": "user", "content": "Never deploy on Fridays. The licence is KEY-55021."}, *talk(20)]
-    summarizer.consider(
-        job(messages, covers=9), Model(answer(TEXT + " Licence KEY-55021. Rules: never deploy on Fridays."))
-    )
+    rule = {"role": "user", "content": "Never deploy on Fridays. The licence is KEY-55021."}
+    messages = [rule, *talk(26)[1:]]
+    kept = answer(TEXT + " Licence KEY-55021. Rules: never deploy on Fridays.")
+    summarizer.consider(job(messages[:21], room=600), Model(kept))
     await settled()
-    summarizer.consider(job(messages, covers=25, replaced=3000), Model(answer(TEXT)))
+    summarizer.consider(job(messages, room=600), Model(answer(TEXT)))
     await settled()
     found = await summarizer.find(chain(messages))
     assert found is not None
+    assert found.covers > 20
     assert "Never deploy on Fridays." in found.text
     assert "KEY-55021" in found.text
 
@@ -192,7 +219,7 @@ async def test_twelve_requests_on_three_replicas_make_one_summary(stores: str, t
     await settled()
     assert len(model.asked) == 1
     for _, summarizer in replicas:
-        assert await summarizer.find(chain(talk(10))) == Summary(TEXT, 8)
+        assert await summarizer.find(chain(talk(11))) == Summary(TEXT, COVERS)
     for store, _ in replicas:
         await store.close()
 
@@ -201,8 +228,8 @@ async def test_a_longer_copy_of_the_conversation_wants_no_second_summary_of_the_
     summarizer: Summarizer,
 ) -> None:
     model = Model()
-    for turns in (10, 11, 12):
-        summarizer.consider(job(talk(turns)), model)
+    for end in (22, 23):
+        summarizer.consider(job(talk(12)[:end]), model)
         await settled()
     assert len(model.asked) == 1
 
@@ -229,7 +256,7 @@ async def test_a_failed_summary_is_no_summary_and_is_not_tried_again_at_once(
         for _ in range(2):
             summarizer.consider(job(), model)
             await settled()
-            assert await summarizer.find(chain(talk(10))) is None
+            assert await summarizer.find(chain(talk(11))) is None
     assert len(model.asked) == 1
 
 
@@ -241,7 +268,7 @@ async def test_a_failed_cut_is_tried_again_after_its_pause() -> None:
         summarizer.consider(job(), model)
         await settled()
     assert len(model.asked) == 2
-    assert await summarizer.find(chain(talk(10))) == Summary(TEXT, 8)
+    assert await summarizer.find(chain(talk(11))) == Summary(TEXT, COVERS)
 
 
 async def test_a_hanging_summariser_is_given_up_at_its_deadline(summarizer: Summarizer) -> None:
@@ -251,7 +278,7 @@ async def test_a_hanging_summariser_is_given_up_at_its_deadline(summarizer: Summ
 
     summarizer.consider(job(deadline_s=0.01), hang)
     await settled()
-    assert await summarizer.find(chain(talk(10))) is None
+    assert await summarizer.find(chain(talk(11))) is None
 
 
 async def test_a_model_that_keeps_failing_is_left_alone(store: MemoryStore) -> None:
@@ -286,20 +313,19 @@ async def test_a_session_attached_late_is_told_in_pieces_that_fit_the_summariser
     messages = talk(300, "please move the shop to db1.example.com, order A-4711, " + "as we said before " * 20)
     model = Model()
     window = 12_000
-    late = job(messages, covers=500, replaced=50_000, window=window)
-    summarizer.consider(late, model)
+    summarizer.consider(job(messages, room=16_000, window=window), model)
     await settled()
     sizes = [sum(count(text_of(message)) for message in asked) for asked in model.asked]
     assert 4 < len(sizes) <= 16
-    assert max(sizes) + late.size <= window
+    assert max(sizes) + LARGEST <= window
     assert all(TEXT in question for question in model.questions()[1:]), "each piece is told on top of the ones before"
-    assert await summarizer.find(chain(messages)) == Summary(TEXT, 500)
+    assert await summarizer.find(chain(messages)) == Summary(TEXT, cut_of(source(messages, 16_000)))
 
 
 async def test_a_window_that_takes_nothing_makes_no_call(summarizer: Summarizer) -> None:
     model = Model()
     summarizer.consider(job(window=500), model)
-    summarizer.consider(replace(job(), window=0, covers=6), model)
+    summarizer.consider(job(talk(30), window=0), model)
     await settled()
     assert model.asked == []
 
@@ -311,7 +337,7 @@ async def test_an_earlier_summary_too_large_for_a_smaller_summariser_is_made_ane
     summarizer.consider(job(), Model(answer(long)))
     await settled()
     model = Model()
-    summarizer.consider(job(talk(20), covers=16, replaced=1500, window=1400), model)
+    summarizer.consider(job(talk(24), window=1700), model)
     await settled()
     assert "A-4711 (0)" in model.questions()[0]
     assert "<memory-" not in model.questions()[0]
@@ -324,8 +350,8 @@ async def test_an_earlier_summary_too_large_for_a_smaller_summariser_is_made_ane
 async def test_values_of_another_version_are_no_summaries(
     value: bytes, summarizer: Summarizer, store: MemoryStore
 ) -> None:
-    await store.put("summary", chain(talk(10))[7], value, ttl_s=60)
-    assert await summarizer.find(chain(talk(10))) is None
+    await store.put("summary", chain(talk(11))[COVERS - 1], value, ttl_s=60)
+    assert await summarizer.find(chain(talk(11))) is None
 
 
 async def test_forgetting_a_caller_takes_the_summaries_from_the_store(
@@ -336,8 +362,8 @@ async def test_forgetting_a_caller_takes_the_summaries_from_the_store(
     await settled()
     assert await store.forget("alice") == 1
     fresh = Summarizer(store, Tasks())
-    assert await fresh.find(chain(talk(10))) is None
-    assert await fresh.find(chain(talk(10), "bob.openai")) is not None
+    assert await fresh.find(chain(talk(11))) is None
+    assert await fresh.find(chain(talk(11), "bob.openai")) is not None
 
 
 async def test_a_store_that_is_gone_costs_summaries_only() -> None:
@@ -346,7 +372,7 @@ async def test_a_store_that_is_gone_costs_summaries_only() -> None:
     model = Model()
     summarizer.consider(job(), model)
     await settled()
-    assert await summarizer.find(chain(talk(10))) is None
+    assert await summarizer.find(chain(talk(11))) is None
     assert model.asked == [], "nobody can know whether another replica is at it"
     await store.close()
 
@@ -366,4 +392,4 @@ async def test_closing_lets_go_of_a_job_so_that_another_replica_can_have_it(stor
     other = Summarizer(store, Tasks())
     other.consider(job(), Model())
     await settled()
-    assert await other.find(chain(talk(10))) == Summary(TEXT, 8)
+    assert await other.find(chain(talk(11))) == Summary(TEXT, COVERS)
