@@ -47,7 +47,7 @@ ROLES: Final = tuple(
         "prompt total #prompt token? (over|at_most) LIMIT #limit",
         "total SIZE #total token? (over|at_most) LIMIT #limit",
         "at_most (prompt|length|token)* (#0|#1) plus? #limit",  # range of input length should be [1, 983616]
-        "over by #excess",
+        "over LIMIT by #excess",
         "#excess excess",
         # The output asked for.
         "#completion token? output",
@@ -76,7 +76,7 @@ ROLES: Final = tuple(
         "total SIZE #total",
         "(prompt|given|request) SIZE #prompt",
         "too_long length? #prompt",
-        "#prompt token? given* (prompt|given|over)",
+        "#prompt token? given* (prompt|given|request|over)",
     )
 )
 """Roles by phrase, the surest first. ``one`` and ``other`` are told apart by their size."""
@@ -91,8 +91,6 @@ def sizes(words: str) -> dict[str, int]:
     known = {"prompt", "total", "completion", "excess"} & found.keys()
     if not known and "limit" in found and len(rest) == 1 and rest[0] > found["limit"]:
         found["prompt"] = rest[0]
-    elif not found and len(rest) == 2 and rest[0] != rest[1]:
-        found = {"prompt": max(rest), "limit": min(rest)}
     if "prompt" in found and "completion" not in found and "total" not in found and " prompt plus output " in words:
         found["total"] = found.pop("prompt")
     if "tool" in found:
