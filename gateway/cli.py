@@ -26,6 +26,7 @@ def main() -> None:
 @_config
 @click.option("--host", help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one.")
+@click.option("--admin-port", type=click.IntRange(0, 65535), help="Port of the admin interface; 0 takes a free one.")
 @click.option("--upstream", help="Base URL of the one upstream, for example http://127.0.0.1:8000/v1.")
 @click.option("--window", type=click.IntRange(min=256), help="Context window of every model of --upstream, in tokens.")
 @click.option("--workers", type=click.IntRange(1, 256), help="Processes that share the port.")

@@ -56,8 +56,14 @@ def settings_from(config: Path | None, given: Mapping[str, Any]) -> Settings:
 
 def _overridden(settings: Settings, given: Mapping[str, Any]) -> Settings:
     server = {name: given[name] for name in ("host", "port", "workers") if name in given}
+    admin = {"port": given["admin_port"]} if "admin_port" in given else {}
     log = {"format": given["log_format"]} if "log_format" in given else {}
-    return replace(settings, server=replace(settings.server, **server), log=replace(settings.log, **log))
+    return replace(
+        settings,
+        server=replace(settings.server, **server),
+        admin=replace(settings.admin, **admin),
+        log=replace(settings.log, **log),
+    )
 
 
 async def _serve(settings: Settings, config: Path | None, given: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ from gateway.balance import Balance
 from gateway.learning import Learning
 from gateway.settings import Settings
 from gateway.store.base import Store
+from gateway.summarizer import Summarizer
 from gateway.tasks import Tasks
 from gateway.telemetry.exchange import Exchange, Observer
 from gateway.telemetry.log import ExchangeLog
@@ -49,8 +50,9 @@ class Gateway:
         self.tasks = Tasks()
         self.client = Client()
         self.balance = Balance()
-        self.learning = Learning(store)
+        self.learning = Learning(store, self.tasks)
         self.metrics = Metrics()
+        self.summarizer = Summarizer(store, self.tasks, ttl_s=settings.store.ttl_s, observed=self.metrics.summarised)
         self.recent = Recent()
         self.observers: tuple[Observer, ...] = (ExchangeLog().observe, self.metrics.observe, self.recent.observe)
         self.draining = False
@@ -91,5 +93,4 @@ class Gateway:
     async def close(self) -> None:
         await self.tasks.close()
         await self.client.close()
-        await self.learning.close()
         await self.store.close()

@@ -47,6 +47,10 @@ class Task:
     fixed: int
     """Tools, schemas and the overhead of a request, by the stable count."""
     margin: int
+    """Kept free where the request is said to fit as it came: as much as the count may be short."""
+    kept: int
+    """Kept free where it is folded. It must not depend on what the last answer taught, or the cut would move; and where a
+    count is in doubt the upstream decides, for a refusal costs one call and teaches, and an unused window costs context."""
     reserve: int
     """Kept free for the answer: what the client asked for, or the configured default."""
     asked: int | None
@@ -60,6 +64,8 @@ class Task:
     """What ``prompt`` rests on: ``exact``, ``anchor`` or ``estimate``."""
     slack: float = 0.0
     """How far the truth may lie below the count, as a share of it: 0 where the count is exact."""
+    anchored: int | None = None
+    """What the beginning of this conversation was billed last time; None where nobody knows."""
     summary: Summary | None = None
     system_role: bool = True
 
@@ -156,7 +162,7 @@ def next_attempt(task: Task, attempt: Attempt, refusal: Reading) -> Attempt | No
     sent = attempt.draft.messages if attempt.draft else task.request.messages
     counted = sum(map(task.counter.message, sent)) + task.fixed
     window = min(attempt.window, refusal.limit) if refusal.limit else attempt.window
-    stated = _prompt_of(refusal, attempt, asked)
+    stated = stated_prompt(refusal, attempt, asked)
     if stated is not None and not LEAST_DENSE <= stated / max(counted, 1) <= MOST_DENSE:
         stated = None
     ratio, cap, reserve = attempt.ratio, None, task.reserve
@@ -180,7 +186,7 @@ def next_attempt(task: Task, attempt: Attempt, refusal: Reading) -> Attempt | No
     return None
 
 
-def _prompt_of(refusal: Reading, attempt: Attempt, asked: int | None) -> int | None:
+def stated_prompt(refusal: Reading, attempt: Attempt, asked: int | None) -> int | None:
     """The prompt's size as the upstream counted it, or None where it states none that may size a cut."""
     if not refusal.exact:
         return None
@@ -206,12 +212,22 @@ def _blind_cap(task: Task, ours: int, limit: int | None) -> int:
     return int(ours * (BLIND_STEP_EXACT if sure else BLIND_STEP_ESTIMATE))
 
 
+def budget_of(task: Task) -> Budget:
+    """The budget of a first fold: what decides where its cut stands."""
+    return Budget(task.window, _reserve(task, task.window), task.fixed, task.kept)
+
+
+def _reserve(task: Task, window: int) -> int:
+    """What is kept free for the answer: never so much that the messages are left less than half of the window."""
+    return min(task.reserve, max(window // 2, 1))
+
+
 def _fold(task: Task, window: int, *, ratio: float, rung: int, cap: int | None = None) -> Attempt:
     """Fold to a window, with the output's reserve lowered where it would leave the messages less than half of it."""
     counter = scaled(task.counter, ratio)
     fixed = ceil(task.fixed * ratio)
-    margin = ceil(task.margin * window / max(task.window, 1))
-    reserve = min(task.reserve, max(window // 2, 1))
+    margin = ceil(task.kept * window / max(task.window, 1))
+    reserve = _reserve(task, window)
     if cap is not None:
         # A cap is the whole prompt; what it takes away from the window is kept free like a reserve.
         reserve = max(reserve, window - margin - max(cap, 1))

@@ -5,7 +5,7 @@ import time
 
 from aiohttp import web
 
-from gateway.proxy import errors, plan
+from gateway.proxy import errors, lessons, memory
 from gateway.proxy.body import plain
 from gateway.proxy.passthrough import forward
 from gateway.proxy.relay import relay, usage_in
@@ -27,7 +27,8 @@ async def chat(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse
     story = Story(gateway.request_id(), asked, mode_of(request, setup.settings.route(asked.model).mode), started)
     status, usage = 499, None
     try:
-        outcome = await Sender(gateway, request, raw, story, setup).send()
+        sender = Sender(gateway, request, raw, story, setup)
+        outcome = await sender.send()
         story.first_byte = time.perf_counter()
         if outcome.answer is None:
             status, story.error = 400, "context_length_exceeded"
@@ -36,12 +37,13 @@ async def chat(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse
         status = answer.status
         if answer.complete:
             usage = usage_in(answer, answer.held)
-            plan.learn_usage(gateway, story, usage)
+            lessons.from_answer(gateway, story, usage)
         relayed = await relay(request, answer, story.headers())
         if not answer.complete:
             usage = usage_in(answer, relayed.tail)
-            plan.learn_usage(gateway, story, usage)
+            lessons.from_answer(gateway, story, usage)
         story.error = "upstream_broke_off" if relayed.broken else ""
+        memory.consider(gateway, setup, story, sender.headers)
         return relayed.response
     except UpstreamUnreachable as error:
         status, story.error, story.gave_up = error.status, error.code, True

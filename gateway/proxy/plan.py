@@ -1,6 +1,6 @@
 """Where a request may go and what it must fit there: settings, catalogue and what was learned, brought together."""
 
-import sys
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
@@ -11,12 +11,19 @@ from multidict import CIMultiDict
 from gateway.catalogue import ModelFacts
 from gateway.context import identity, ladder, tokens
 from gateway.context.ladder import Task
+from gateway.context.tokens import Count
 from gateway.settings import Route
 from gateway.shared import Gateway, Setup
 from gateway.upstream import Target
 from providers.registry import PROVIDERS
 from providers.wire import ChatRequest, text_of
 
+# What decided a window when no name did: the upstream's model list, or the configured default.
+TOLD: Final = "upstream"
+DEFAULT: Final = "default"
+UNKNOWN: Final = frozenset({TOLD, DEFAULT})
+# A tokenizer so much denser than ours may make more tokens than bytes: nothing is proven by bytes then.
+DENSE: Final = 2.0
 # Every header by which some provider is told who asks.
 CREDENTIALS: Final = frozenset(name.lower() for each in PROVIDERS.values() for name in each.credential_headers) | {
     "cookie"
@@ -61,9 +68,9 @@ def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target) -> Pl
     elif facts is not None:
         window, entry = facts.context_window, facts.name
     elif told := gateway.learning.told_window(target.name, route.name):
-        window, entry = told, "upstream"
+        window, entry = told, TOLD
     else:
-        window, entry = setup.settings.default_window, "default"
+        window, entry = setup.settings.default_window, DEFAULT
     learned = gateway.learning.window(target.name, route.name)
     return Place(route, target, facts, min(window, learned) if learned else window, entry)
 
@@ -84,12 +91,14 @@ def scope_of(place: Place, headers: CIMultiDict[str]) -> str:
 
 def bounded(request: ChatRequest) -> bool:
     """Whether the body's size in bytes bounds its tokens: nothing in it stands for something elsewhere."""
-    return tokens.proven(len(request.raw), 0, sys.maxsize, request)
+    return tokens.self_contained(request)
 
 
-def proven(place: Place, request: ChatRequest) -> bool:
+def proven(gateway: Gateway, place: Place, request: ChatRequest) -> bool:
     """Whether the request fits by its size in bytes alone, so that nothing need be counted."""
-    return tokens.proven(len(request.raw), _reserve(place, request)[0], place.window, request)
+    if gateway.learning.ratio(place.target.name, place.route.name) > DENSE:
+        return False
+    return tokens.proven(len(request.raw), _reserve(place, request)[0], place.window, request, family_of(place))
 
 
 def _reserve(place: Place, request: ChatRequest) -> tuple[int, int | None]:
@@ -112,36 +121,42 @@ def largest_parts(task: Task, limit: int = 3) -> str:
     return ", ".join(f"{name}: {size} tokens" for size, name in sorted(parts, reverse=True)[:limit])
 
 
+def family_of(place: Place) -> str:
+    """By whose vocabulary and rules the place's model counts."""
+    if place.route.tokenizer != "auto":
+        return place.route.tokenizer
+    return place.facts.family if place.facts else "unknown"
+
+
 async def task_for(gateway: Gateway, place: Place, request: ChatRequest, scope: str) -> Task:
-    """Count the request and say what it must fit. Long bodies are counted in a thread, off the event loop."""
-    family = (
-        place.route.tokenizer if place.route.tokenizer != "auto" else place.facts.family if place.facts else "unknown"
-    )
-    counter = tokens.counter(family)
-    fixed = tokens.fixed_cost(request.body, family)
-    prompt = sum(map(counter.message, request.messages)) + fixed
+    """Count the request and say what it must fit. Much new text is counted in a thread, off the event loop."""
+    family, images = family_of(place), place.facts.images if place.facts else ""
+    upstream, model, policy = place.target.name, place.route.name, place.route.policy
+    ratio = gateway.learning.ratio(upstream, model)
+    anchor = await gateway.learning.anchor(scope, model, request.messages)
+
+    def counted() -> tuple[Count, Count]:
+        stable = tokens.count_request(request, family, images, ratio)
+        return stable, tokens.count_request(request, family, images, ratio, anchor) if anchor else stable
+
+    stable, best = await asyncio.to_thread(counted) if tokens.heavy(request, family) else counted()
     reserve, asked = _reserve(place, request)
+    sure = stable.basis == "exact"
     return Task(
         request=request,
-        model=place.route.name,
+        model=model,
         window=place.window,
-        prompt=prompt,
-        fixed=fixed,
-        margin=ceil(place.window * place.route.policy.margin),
+        prompt=best.total,
+        fixed=stable.fixed,
+        margin=tokens.margin(best, place.window, policy.margin),
+        kept=tokens.margin(stable, place.window, policy.margin) if sure else ceil(place.window * policy.margin),
         reserve=reserve,
         asked=asked,
-        floor=place.route.policy.min_output,
-        counter=counter,
-        policy=place.route.policy,
-        basis="exact" if counter.exact else "estimate",
-        slack=0.02 if counter.exact else 0.4,
+        floor=policy.min_output,
+        counter=tokens.scaled(tokens.counter(family, images), ratio),
+        policy=policy,
+        basis=best.basis,
+        slack=best.error if sure or anchor else min(0.6, 1.5 * best.error),
+        anchored=anchor.billed if anchor else None,
         system_role=place.target.provider.system_role,
     )
-
-
-def learn_usage(gateway: Gateway, story: object, usage: object) -> None:
-    """Tell what was billed to whoever learns from it."""
-
-
-def learn_refusal(gateway: Gateway, place: Place, task: Task, attempt: object, refusal: object) -> None:
-    """Tell what was refused to whoever learns from it."""

@@ -11,8 +11,8 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from gateway.context import ladder
-from gateway.context.ladder import Attempt, Reading, Task
-from gateway.proxy import errors, plan
+from gateway.context.ladder import Attempt, Task
+from gateway.proxy import errors, lessons, memory, plan
 from gateway.proxy import headers as http
 from gateway.proxy.answer import Answer, look
 from gateway.proxy.plan import Place
@@ -64,20 +64,15 @@ class Sender:
         outcome = await self._first_healthy()
         if outcome.too_long and self.story.mode == "enforce":
             for place in plan.larger(self.gateway, self.setup, self.route):
-                if (
-                    place.window > (self.story.place or place).window
-                    or place.target != (self.story.place or place).target
-                ):
-                    better = await self._at(place)
-                    if not better.too_long:
-                        return better
+                better = await self._at(place)
+                if not better.too_long:
+                    return better
             self.story.gave_up = True
         return outcome
 
     async def _first_healthy(self) -> Outcome:
         balance = self.gateway.balance
-        places = list(plan.places(self.gateway, self.setup, self.route, self.story.request))
-        places.sort(key=lambda place: balance.resting(place.target.name))
+        places = await self._places()
         earlier: Outcome | None = None
         for number, place in enumerate(places, 1):
             try:
@@ -98,10 +93,23 @@ class Sender:
         assert earlier is not None
         return earlier
 
+    async def _places(self) -> list[Place]:
+        """Where to ask, in order, those who rest last. What is known of a place is fetched when it is first used."""
+        learning = self.gateway.learning
+        for name, _ in self.route.choices:
+            if learning.is_new(name, self.route.name):
+                await learning.know(name, self.route.name)
+                place = plan.place_of(self.gateway, self.setup, self.route, self.setup.targets[name])
+                if place.entry in plan.UNKNOWN:
+                    await lessons.ask_windows(self.gateway, place.target, self.headers)
+        places = plan.places(self.gateway, self.setup, self.route, self.story.request)
+        return sorted(places, key=lambda place: self.gateway.balance.resting(place.target.name))
+
     async def _at(self, place: Place) -> Outcome:
         """All attempts at one place. Raises UpstreamUnreachable when it gives no answer."""
         story = self.story
-        story.place = place
+        story.place, story.unsized = place, (False, False)
+        story.scope = plan.scope_of(place, self.headers)
         attempt = await self._first_attempt(place)
         if attempt is None:
             return Outcome(None, too_long=True, refusal=self._honest_refusal())
@@ -139,12 +147,13 @@ class Sender:
         """What to send first, or None where even the smallest form is too long beyond doubt."""
         story, request = self.story, self.story.request
         as_it_came = ladder.as_it_came(request, place.route.name, place.window, 0)
-        if story.mode == "off" or plan.proven(place, request):
+        if story.mode == "off" or plan.proven(self.gateway, place, request):
             story.bounded = plan.bounded(request)
             story.task = None
             return as_it_came
         try:
-            story.task = task = await plan.task_for(self.gateway, place, request, self._scope(place))
+            task = await plan.task_for(self.gateway, place, request, story.scope)
+            story.task = task = await memory.recalled(self.gateway, place, task, story.scope)
             attempt = await self._off_loop(lambda: ladder.first_attempt(task))
             story.decided = time.perf_counter()
         except Exception as error:  # noqa: BLE001  # promise 6: a bug of ours never costs the client its answer
@@ -165,10 +174,10 @@ class Sender:
             return None
         try:
             if story.task is None:
-                story.task = await plan.task_for(self.gateway, place, story.request, self._scope(place))
+                story.task = await plan.task_for(self.gateway, place, story.request, story.scope)
                 attempt = replace(attempt, prompt=story.task.prompt)
             task = story.task
-            plan.learn_refusal(self.gateway, place, task, attempt, refusal)
+            lessons.from_refusal(self.gateway, story, place, attempt, refusal)
             log.info("attempt_refused", request_id=story.request_id, upstream=place.target.name, sign=refusal.sign,
                      limit=refusal.limit, rung=attempt.rung, prompt=attempt.prompt)  # fmt: skip
             if story.mode != "enforce" or story.attempts > place.route.max_retries:
@@ -177,9 +186,6 @@ class Sender:
         except Exception as error:  # noqa: BLE001  # promise 6: the upstream's own answer is still there to hand on
             self.gateway.failed("ladder", error)
             return None
-
-    def _scope(self, place: Place) -> str:
-        return plan.scope_of(place, self.headers)
 
     def _silent_refusal(self, answer: Answer, attempt: Attempt) -> Refusal | None:
         near = attempt.draft is not None or (self.story.task is not None and attempt.prompt >= NEAR * attempt.window)
@@ -199,8 +205,7 @@ class Sender:
 def _following(task: Task, attempt: Attempt, refusal: Refusal) -> Attempt | None:
     if isinstance(refusal, OutputTooLarge):
         return ladder.lower_output(task, attempt, refusal.limit)
-    reading = Reading(refusal.limit, refusal.prompt, refusal.completion, refusal.total, refusal.exact)
-    return ladder.next_attempt(task, attempt, reading)
+    return ladder.next_attempt(task, attempt, lessons.reading_of(refusal))
 
 
 def _retry_after(answer: Answer) -> float | None:

@@ -41,6 +41,10 @@ class Story:
     attempt: Attempt | None = None
     planned: Attempt | None = None
     """What would have been sent, in mode observe."""
+    scope: str = ""
+    """Whose memory may be used: a hash of the caller's credentials and the upstream."""
+    unsized: tuple[bool, bool] = (False, False)
+    """Whether the last refusal of this place left the limit, or the prompt's size, unsaid."""
     bounded: bool = False
     """Nothing was counted; the body's size in bytes bounds its tokens."""
     attempts: int = 0

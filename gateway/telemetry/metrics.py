@@ -92,6 +92,11 @@ class Metrics(Collector):
         """Count a failure of our own that the client did not notice."""
         self._counters["degraded"][(part,)] += 1
 
+    def summarised(self, outcome: str, tokens: int) -> None:
+        """Count what came of a background summary, and the tokens it took."""
+        self._counters["summaries"][(outcome,)] += 1
+        self._counters["summary_tokens"][()] += tokens
+
     def render(self) -> bytes:
         """All numbers in Prometheus' text format."""
         return generate_latest(self._registry)
@@ -126,6 +131,8 @@ _COUNTERS: Final[dict[str, tuple[str, Labels]]] = {
     "tokens_before": ("Prompt tokens as clients sent them, where they were counted.", _WHERE),
     "tokens_after": ("Prompt tokens as they were forwarded, where they were counted.", _WHERE),
     "saved_tokens": ("Tokens each folding stage saved.", (*_WHERE, "stage")),
+    "summaries": ("Background summaries by what came of them.", ("outcome",)),
+    "summary_tokens": ("Tokens spent on background summaries, about.", ()),
     "degraded": ("Failures of the gateway's own parts that clients did not notice.", ("part",)),
 }
 _HISTOGRAMS: Final[dict[str, tuple[str, Labels, tuple[float, ...]]]] = {

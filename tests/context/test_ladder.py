@@ -48,6 +48,7 @@ def task(asked: ChatRequest, window: int, *, exact: bool = True, margin: int = 0
         prompt=sum(map(count.message, asked.messages)) + FIXED,
         fixed=FIXED,
         margin=margin,
+        kept=margin,
         reserve=output if output is not None else 50,
         asked=output,
         floor=20,

@@ -1,0 +1,94 @@
+"""The model-written summary of a conversation: looked up before a fold, asked for once an answer has gone out.
+
+Only where the operator named a summariser. No request waits for one to be made.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from multidict import CIMultiDict
+
+from gateway.context import identity, ladder, tokens
+from gateway.context.fold import Source
+from gateway.context.foresight import cut_of
+from gateway.context.ladder import Task
+from gateway.context.prefix import rounded_room
+from gateway.context.turns import split
+from gateway.proxy import plan
+from gateway.proxy.plan import Place
+from gateway.proxy.story import Story
+from gateway.settings import SummarySettings
+from gateway.shared import Gateway, Setup
+from gateway.summarizer import Ask, Job
+from gateway.upstream import Call, Target, UpstreamUnreachable
+from providers.wire import Message, dumps
+
+# A summary is a page; an answer far beyond that is no summary.
+LONGEST_ANSWER: Final = 2**20
+
+
+async def recalled(gateway: Gateway, place: Place, task: Task, scope: str) -> Task:
+    """Give the task the newest summary that covers what will be folded, where there is one."""
+    if not place.route.summary.model or task.fits:
+        return task
+    cut = cut_of(_source(task))
+    summary = (
+        await gateway.summarizer.find(identity.chain(task.request.messages[:cut], scope.encode())) if cut else None
+    )
+    return replace(task, summary=summary) if summary else task
+
+
+def consider(gateway: Gateway, setup: Setup, story: Story, headers: CIMultiDict[str]) -> None:
+    """Start a summary in the background where the conversation will soon need one."""
+    place, task, attempt = story.place, story.task, story.attempt
+    if place is None or task is None or attempt is None or not place.route.summary.model or attempt.rung > 1:
+        return
+    chosen = place.route.summary
+    summariser = _summariser(gateway, setup, chosen)
+    source = _source(task)
+    job = Job(
+        scope=story.scope,
+        source=source,
+        used=max(attempt.prompt - task.fixed, 0) / max(rounded_room(source.budget), 1)
+        if attempt.draft is None
+        else 1.0,
+        at=chosen.at,
+        model=summariser.route.name,
+        window=summariser.window,
+        count=tokens.counter(plan.family_of(summariser)).text,
+        deadline_s=chosen.deadline_s,
+        tokens_per_hour=chosen.tokens_per_hour,
+    )
+    gateway.summarizer.consider(job, _ask(gateway, summariser.target, place.target, headers))
+
+
+def _source(task: Task) -> Source:
+    messages = task.request.messages
+    return Source(messages, split(messages), ladder.budget_of(task), task.counter, task.policy)
+
+
+def _summariser(gateway: Gateway, setup: Setup, chosen: SummarySettings) -> Place:
+    route = setup.settings.route(chosen.model)
+    return plan.place_of(gateway, setup, route, setup.targets[chosen.upstream or route.upstream])
+
+
+def _ask(gateway: Gateway, summariser: Target, answered: Target, headers: CIMultiDict[str]) -> Ask:
+    """How the summariser is called: with its configured key, or the client's where it is the client's own upstream."""
+    own = CIMultiDict({"Content-Type": "application/json"})
+    if summariser.name == answered.name:
+        own.extend((name, value) for name, value in headers.items() if name.lower() in plan.CREDENTIALS)
+    authorised = summariser.authorised(own)
+
+    async def ask(model: str, messages: Sequence[Message], _: float) -> bytes | None:
+        call = Call("POST", "/chat/completions", "", model)
+        body = dumps({"model": model, "messages": list(messages)})
+        try:
+            response = await gateway.client.send(summariser, call, CIMultiDict(authorised), body)
+        except UpstreamUnreachable:
+            return None
+        async with response:
+            answer = await response.content.read(LONGEST_ANSWER)
+            return answer if response.status == 200 else None
+
+    return ask
