@@ -39,8 +39,8 @@ LOOKED_UP: Final = 400
 """Newest messages behind which a summary may end that is looked for in the store."""
 FAILED_TTL_S: Final = 600.0
 """After a failure a cut is left alone this long, on all replicas."""
-MOST_JOBS: Final = 8
-"""At once in one process. Whoever is declined asks again with its next request."""
+MOST_HELD: Final = 16
+"""Conversations and cuts at work at once in one process, two a job. Whoever is declined asks again with its next request."""
 MOST_PIECES: Final = 16
 SIZE_SHARE: Final = 8
 """A summary is asked to be so many times shorter than what it stands for."""
@@ -116,7 +116,7 @@ class Summarizer:
 
         Costs the caller nothing: all counting and hashing is done in a thread.
         """
-        if not job.model or job.used < job.at or len(self._running) >= MOST_JOBS:
+        if not job.model or job.used < job.at or len(self._running) >= MOST_HELD:
             return False
         return self._tasks.start(self._consider(job, ask), "summary") is not None
 

@@ -1,9 +1,11 @@
 """What a summariser is asked: a conversation written down as text, in pieces it can take, with the question in front."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Final
 
+from gateway.context import digest, fold, recall
 from providers.wire import (
     PINNED_ROLES,
     RESULT_ROLES,
@@ -43,6 +45,12 @@ SAFETY: Final = 0.9
 FRAME_TOKENS: Final = 80
 """Roles, tags and headings around the texts of a question."""
 
+# What we wrote ourselves, where a client sends it back: it stands for messages that are told anyway, and would be told twice.
+_OURS: Final = re.compile(
+    rf"{re.escape(digest.HEAD)}.*?(?:\n\n|\Z)|{re.escape(recall.HEAD)}.*?(?:{re.escape(recall.END)}|\Z)|{re.escape(fold.NOTE)}",
+    re.S,
+)
+
 
 def write(messages: Sequence[Message], first: int, end: int, longest: int) -> list[str]:
     """Write messages ``first`` to ``end`` down, one entry each. Tool results belong to it; pinned messages stand anyway."""
@@ -57,7 +65,7 @@ def write(messages: Sequence[Message], first: int, end: int, longest: int) -> li
             role = f"result of {name}".strip() if name else "result"
         said = [text_of(message), *(f"[{kind}]" for kind in media_kinds([message]))]
         said += [f"calls {call_name(call)} {call_arguments(call)}" for call in tool_calls(message)]
-        text = "\n".join(part for part in said if part)
+        text = _OURS.sub("", "\n".join(part for part in said if part)).strip()
         if text:
             entries.append(f"{role}: {ends(text, longest)}")
     return entries

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.context import digest, fold, recall
 from gateway.context.transcript import ends, input_room, pieces, question, write
 from providers.wire import text_of
 
@@ -33,13 +34,13 @@ def test_a_tool_only_turn_is_told_with_its_calls_and_results() -> None:
     assert write(messages, 0, 4, 1000) == [
         "user: find the port",
         'assistant: calls read_config {"path":"app.env"}',
-        "result of read_config: HOST=db1\nPORT=8443\n",
+        "result of read_config: HOST=db1\nPORT=8443",
         "assistant: Found it.",
     ]
 
 
 def test_a_later_part_still_knows_which_tool_a_result_is_of() -> None:
-    assert write([CALL, RESULT], 1, 2, 1000) == ["result of read_config: HOST=db1\nPORT=8443\n"]
+    assert write([CALL, RESULT], 1, 2, 1000) == ["result of read_config: HOST=db1\nPORT=8443"]
 
 
 def test_pinned_messages_and_empty_ones_are_left_out_and_media_named() -> None:
@@ -51,6 +52,17 @@ def test_pinned_messages_and_empty_ones_are_left_out_and_media_named() -> None:
         {"role": "assistant", "content": ""},
     ]
     assert write(messages, 0, 4, 1000) == ["user: what is this?\n[image]"]
+
+
+def test_what_we_wrote_ourselves_is_not_told_again_when_a_client_sends_it_back() -> None:
+    quoted = f"{recall.HEAD}\nuser: the order is A-4711\n{recall.END}\n\nand now?"
+    noted = f"{digest.HEAD}\nuser: move the shop\n assistant: done\n\nhello"
+    messages = [
+        {"role": "user", "content": quoted},
+        {"role": "user", "content": noted},
+        {"role": "user", "content": fold.NOTE},
+    ]
+    assert write(messages, 0, 3, 1000) == ["user: and now?", "user: hello"]
 
 
 def test_five_identical_messages_are_told_five_times() -> None:
