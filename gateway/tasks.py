@@ -34,6 +34,11 @@ class Tasks:
         task.add_done_callback(self._done)
         return task
 
+    async def settled(self) -> None:
+        """Wait until nothing runs any more, what is started meanwhile included."""
+        while self._running:
+            await asyncio.gather(*self._running, return_exceptions=True)
+
     async def close(self) -> None:
         """Cancel what still runs, wait until it has stopped, and start nothing more."""
         self._closed = True
