@@ -18,6 +18,7 @@ from gateway.proxy.passthrough import forward
 from gateway.settings import Settings
 from gateway.shared import Gateway
 from gateway.store import Store, open_store
+from gateway.telemetry.metrics import Metrics
 from gateway.upstream import UpstreamUnreachable
 
 log = structlog.get_logger(__name__)
@@ -102,7 +103,9 @@ class Running:
 
 async def start(settings: Settings, *, reuse_port: bool = False, admin_offset: int = 0) -> Running:
     """Open the store, bind both ports and serve. Raises OSError where a port is taken."""
-    gateway = Gateway(settings, _store(settings))
+    metrics = Metrics()
+    store = store_of(settings, lambda operation, reason: metrics.degraded(f"store {operation}"))
+    gateway = Gateway(settings, store, metrics)
     runner = _client_runner(gateway, settings)
     admin_runner = admin.runner(gateway)
     running = Running(gateway, settings.server.host, 0, 0, (runner, admin_runner))
@@ -116,9 +119,10 @@ async def start(settings: Settings, *, reuse_port: bool = False, admin_offset: i
     return running
 
 
-def _store(settings: Settings) -> Store:
+def store_of(settings: Settings, failed: Callable[[str, str], None] = lambda operation, reason: None) -> Store:
+    """Open the configured store; ``failed`` hears of each operation that did not work, and why."""
     chosen = settings.store
-    return open_store(chosen.url, encryption_key=chosen.encryption_key, max_bytes=chosen.max_size)
+    return open_store(chosen.url, encryption_key=chosen.encryption_key, max_bytes=chosen.max_size, failed=failed)
 
 
 def _client_runner(gateway: Gateway, settings: Settings) -> web.BaseRunner:

@@ -62,6 +62,34 @@ def explain(request: Path, config: Path | None, window: int | None, as_json: boo
     sys.exit(run(request, config, window, as_json=as_json))
 
 
+_file = click.option(
+    "--config", "config", type=click.Path(path_type=Path, exists=True, dir_okay=False), default="turnfold.yaml",
+    show_default=True, help="The YAML configuration.",
+)  # fmt: skip
+
+
+@main.command()
+@_file
+def models(config: Path) -> None:
+    """Show the models the file and its upstreams name, with their windows and what was learned."""
+    from gateway.memories import show_models  # noqa: PLC0415
+
+    sys.exit(show_models(config))
+
+
+@main.command()
+@_file
+@click.option("--key-hash", help='Forget one caller: `printf %s "$KEY" | b2sum -l 128` tells its hash.')
+@click.option("--all", "everything", is_flag=True, help="Forget everything.")
+def forget(config: Path, key_hash: str | None, everything: bool) -> None:
+    """Delete what is stored for one caller, or everything. Learned windows and ratios are nobody's and go with --all."""
+    from gateway.memories import forget as forget_memories  # noqa: PLC0415
+
+    if (key_hash is None) == (not everything):
+        raise click.UsageError("Say either --key-hash HASH or --all.")
+    sys.exit(forget_memories(config, key_hash))
+
+
 @main.command()
 def demo() -> None:
     """Show a gateway, a stand-in upstream and a real conversation on one screen. Needs no key."""

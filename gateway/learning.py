@@ -95,6 +95,10 @@ class Learning:
         told = self._told.get(upstream)
         return told[1].get(model) if told else None
 
+    def listed(self) -> set[str]:
+        """Every model whose window some upstream's list states."""
+        return {model for _, windows in self._told.values() for model in windows}
+
     def wants_list(self, upstream: str) -> bool:
         """Whether it is time to ask an upstream for its model list; answering yes counts as having asked."""
         told = self._told.get(upstream)

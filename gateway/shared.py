@@ -44,14 +44,14 @@ def setup(settings: Settings) -> Setup:
 class Gateway:
     """Everything one process shares between requests. ``setup`` is replaced whole when the configuration changes."""
 
-    def __init__(self, settings: Settings, store: Store) -> None:
+    def __init__(self, settings: Settings, store: Store, metrics: Metrics | None = None) -> None:
         self.catalogue = catalogue.load()
         self.store = store
         self.tasks = Tasks()
         self.client = Client()
         self.balance = Balance()
         self.learning = Learning(store, self.tasks)
-        self.metrics = Metrics()
+        self.metrics = metrics or Metrics()
         self.summarizer = Summarizer(store, self.tasks, ttl_s=settings.store.ttl_s, observed=self.metrics.summarised)
         self.recent = Recent()
         self.observers: tuple[Observer, ...] = (ExchangeLog().observe, self.metrics.observe, self.recent.observe)
