@@ -12,7 +12,7 @@ from gateway.context.prefix import Cut, Room, Unit
 from gateway.context.summary import Summary
 from gateway.context.turns import Conversation, call_ids, pairs, result_id
 from gateway.context.words import words
-from gateway.context.worth import Entry
+from gateway.context.worth import Entry, Pool
 from providers.wire import RESULT_ROLES, Message, call_name, media_parts, text_of, tool_calls
 
 STUB: Final = 48
@@ -115,7 +115,7 @@ def fold(source: Source) -> Draft:
         left = source.budget.room - sum(map(source.cost, standing.values()))
         pool = _pool(source, made.folded)
         note, taken = _note(source, made, pool, left)
-        steps.append(Step("digest", -source.counter.text(note), f"{len(taken)} of {len(pool)} lines"))
+        steps.append(Step("digest", -source.counter.text(note), f"{len(taken)} of {len(pool.entries)} lines"))
         _place_note(standing, note, source)
         left = source.budget.room - sum(map(source.cost, standing.values()))
         block = _block(source, made, pool, taken, min(made.room.recall, left - 2))
@@ -185,44 +185,78 @@ def _standing_steps(source: Source, standing: Mapping[int, Message], made: Plan)
             yield Step(stage, tokens)
 
 
-def _pool(source: Source, folded: Sequence[int]) -> list[Entry]:
+_POOLS: dict[object, tuple[object, Pool]] = {}
+_NOTES: dict[object, tuple[str, frozenset[int]]] = {}
+_MOST_KEPT: Final = 64
+"""Folds that are remembered: as long as a cut stands, its digest need not be made again."""
+
+
+def _pool(source: Source, folded: Sequence[int]) -> Pool:
     """The lines of the folded messages, each result's with the name of the tool that gave it."""
     callers = pairs(source.messages)
-    pool: list[Entry] = []
-    for index in folded:
-        message = source.messages[index]
-        tool = ""
-        if message.get("role") in RESULT_ROLES:
-            calls = tool_calls(source.messages[callers[index]]) if index in callers else []
-            tool = next((call_name(call) for call in calls if call.get("id") == message.get("tool_call_id")), "")
-            tool = tool or str(message.get("name") or "tool")
-        role = str(message.get("role"))
-        pool += [Entry(index, role, line, tool) for line in lines.read(message)]
-    return pool
+    readings = [lines.read(source.messages[index]) for index in folded]
+    tools = [_tool(source.messages, index, callers) for index in folded]
+    roles = [str(source.messages[index].get("role")) for index in folded]
+    first = next((index for index, message in enumerate(source.messages) if message.get("role") == "user"), -1)
+    # Equal readings are one object as long as they are kept, and the pool keeps them.
+    key = (tuple(map(id, readings)), tuple(tools), tuple(roles), tuple(folded), first)
+    found = _POOLS.get(key)
+    if found is None:
+        entries = [
+            Entry(index, role, line, tool)
+            for index, role, tool, reading in zip(folded, roles, tools, readings, strict=True)
+            for line in reading
+        ]
+        if len(_POOLS) >= _MOST_KEPT:
+            _POOLS.clear()
+            _NOTES.clear()
+        found = _POOLS[key] = (readings, Pool(entries, first))
+    return found[1]
 
 
-def _note(source: Source, made: Plan, pool: Sequence[Entry], left: int) -> tuple[str, set[int]]:
+def _tool(messages: Sequence[Message], index: int, callers: Mapping[int, int]) -> str:
+    """The name of the tool that a message is the result of; empty for any other message."""
+    message = messages[index]
+    if message.get("role") not in RESULT_ROLES:
+        return ""
+    calls = tool_calls(messages[callers[index]]) if index in callers else []
+    named = next((call_name(call) for call in calls if call.get("id") == message.get("tool_call_id")), "")
+    return named or str(message.get("name") or "tool")
+
+
+def _note(source: Source, made: Plan, pool: Pool, left: int) -> tuple[str, frozenset[int]]:
     """The text that stands for the folded part, and the positions of the lines in it."""
     count = source.counter.text
     size = min(made.cut.digest, left - 4) - count(digest.HEAD) - 2
-    if not pool or size < LEAST_DIGEST - 20:
-        return NOTE, set()
-    pinned = [line for index in source.conversation.pinned for line in lines.read(source.messages[index])]
-    first = next((index for index, message in enumerate(source.messages) if message.get("role") == "user"), -1)
-    chosen = digest.choose(pool, size, count, known=frozenset(lines.keys_of(pinned)), first=first)
-    if not chosen:
-        return NOTE, set()
-    return f"{digest.HEAD}\n{digest.render(pool, chosen)}", set(chosen)
+    if not pool.entries or size < LEAST_DIGEST - 20:
+        return NOTE, frozenset()
+    pinned = [lines.read(source.messages[index]) for index in source.conversation.pinned]
+    known = frozenset().union(*(line.keys for reading in pinned for line in reading))
+    key = (id(pool), size, source.counter.text, known)
+    found = _NOTES.get(key)
+    if found is None:
+        chosen = digest.choose(pool, size, count, known=known)
+        text = f"{digest.HEAD}\n{digest.render(pool.entries, chosen)}" if chosen else NOTE
+        found = _NOTES[key] = (text, frozenset(chosen))
+    return found
 
 
-def _block(source: Source, made: Plan, pool: Sequence[Entry], taken: set[int], tokens: int) -> str:
+def _block(source: Source, made: Plan, pool: Pool, taken: frozenset[int], tokens: int) -> str:
     """Excerpts for the current question, from what was folded when it was asked."""
     if not made.current or made.quoted.first == 0 or tokens < LEAST_DIGEST:
         return ""
     early = {index for unit in made.units[: made.quoted.first] for index in unit.indices}
-    candidates = [entry for place, entry in enumerate(pool) if place not in taken and entry.index in early]
+    # A short message is quoted whole or not at all, even where a sentence of it stands in the digest.
+    parts = {
+        entry.index for place, entry in enumerate(pool.entries) if place not in taken and entry.index in pool.brief
+    }
+    skip = {
+        place
+        for place, entry in enumerate(pool.entries)
+        if entry.index not in early or (place in taken and entry.index not in parts)
+    }
     query = "\n".join(text_of(source.messages[index]) for index in made.current)
-    return recall.excerpts(candidates, query, tokens, source.counter.text, frozenset())
+    return recall.excerpts(pool, query, tokens, source.counter.text, skip)
 
 
 def _place_note(standing: dict[int, Message], note: str, source: Source) -> None:

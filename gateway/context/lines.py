@@ -4,7 +4,7 @@ Reading is a pure function of one message and is remembered by content, so that 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import chain
@@ -12,9 +12,9 @@ from typing import Final
 
 import orjson
 
-from gateway.context.records import MOST_LEAVES, records, size_of
+from gateway.context.records import MOST_LEAVES, records
 from gateway.context.signals import binding, reports_error
-from gateway.context.words import Word, distinct, words
+from gateway.context.words import Kind, Word, words
 from providers.wire import RESULT_ROLES, Message, call_arguments, call_name, canonical, text_of, tool_calls
 
 
@@ -27,30 +27,41 @@ class Sort(Enum):
     OUTPUT = "output"
 
 
+# How likely a fact is to be needed later, by its shape: rough odds measured on recorded agents of several kinds.
+IN_SPEECH: Final = (0.07, 0.25, 0.2, 0.7, 0.7, 0.8, 1.2)
+IN_DATA: Final = (0.02, 0.05, 0.1, 0.3, 0.25, 0.35, 0.5)
+"""Both in the order of `Kind`. What somebody said is needed more often than what only stood in a result."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
     """One line of a message: what would be quoted and the facts in it."""
 
     text: str
     sort: Sort
-    words: tuple[Word, ...]
+    facts: tuple[tuple[str, float], ...]
+    """(fact, how likely it is to be needed, by its shape alone)."""
+    keys: frozenset[str]
+    plain: tuple[str, ...]
+    """The facts that are ordinary words or names; how rare they are decides what they are worth."""
     size: float
-    """About how many tokens it takes; which lines are worth their place is decided with it, what fits is counted."""
+    """About how many tokens it takes. Which lines are worth their place is decided with it; what fits is counted."""
     group: int = 0
     """Lines of one group belong together: the values of one record, the sentences of one message."""
     label: str = ""
-    """What stands once in front of a group: the key a list of records stands under, the name of a called tool."""
+    """What stands once in front of a group: the key that a list of records stands under."""
     slot: str = ""
     """Where the value of a record stands; a later line with the same slot takes its place."""
     binding: float = 0.0
     """How much it sounds like something to be kept to, where a user said it."""
     error: bool = False
-    share: float = 1.0
-    """Below 1 where it is one of very many of its kind: one row among thousands is seldom the one that is needed."""
 
 
-UNIT: Final = 110
+UNIT: Final = 220
 """Characters up to which short sentences stay together; longer ones stand alone."""
+ALONE: Final = 80
+"""Characters from which a user's sentence stands alone."""
+BINDS: Final = 1.1
 LONGEST: Final = 360
 """A longer sentence or row is quoted in pieces."""
 
@@ -90,18 +101,37 @@ def _read(message: Message) -> Iterator[Line]:
         yield from _said(_undecorated(text), number + 1, user=False)
 
 
+def _line(
+    text: str,
+    sort: Sort,
+    found: tuple[Word, ...],
+    group: int,
+    share: float,
+    *,
+    label: str = "",
+    slot: str = "",
+    bound: float = 0.0,
+    error: bool = False,
+) -> Line:
+    odds = IN_SPEECH if sort in (Sort.SAID, Sort.CALL) else IN_DATA
+    facts = tuple([(word.key, odds[word.kind] * share) for word in found])
+    plain = tuple([word.key for word in found if word.kind is Kind.PLAIN or word.kind is Kind.NAME])
+    size = 0.8 + len(text) * 0.15 + text.count(" ") * 0.2 + sum([word.size for word in found])
+    return Line(text, sort, facts, frozenset([key for key, _ in facts]), plain, size, group, label, slot, bound, error)
+
+
 def _call(name: str, arguments: str, group: int) -> Line:
     """A call as one line: its name and its arguments, without the JSON around them."""
     value = _json(arguments)
-    if isinstance(value, dict):
-        written = ", ".join(f"{key}={_flat(item)}" for key, item in value.items())
-    else:
-        written = arguments
+    written = _flat_arguments(value) if isinstance(value, dict) else arguments
+    found = words(" ".join(_values(value)) if isinstance(value, dict) else arguments[:2000])
     if len(written) > LONGEST:
         written = f"{written[: LONGEST * 2 // 3]} … {written[-LONGEST // 3 :]}"
-    text = f"{name}({written})"
-    found = distinct(words(" ".join(_values(value)) if isinstance(value, dict) else arguments[:2000]))
-    return Line(text, Sort.CALL, found, size_of(text), group)
+    return _line(f"{name}({written})", Sort.CALL, found, group, 1.0)
+
+
+def _flat_arguments(value: dict[str, object]) -> str:
+    return ", ".join(f"{key}={_flat(item)}" for key, item in value.items())
 
 
 def _flat(value: object) -> str:
@@ -122,7 +152,7 @@ def _values(value: object) -> Iterator[str]:
 
 
 def _json(text: str) -> object:
-    if text[:1] not in "{[" and text[:2].strip()[:1] not in "{[":
+    if text[:1] not in "{[":
         return None
     try:
         found: object = orjson.loads(text)
@@ -133,21 +163,20 @@ def _json(text: str) -> object:
 
 def _result(text: str) -> Iterator[Line]:
     value = _json(text)
-    if isinstance(value, (dict, list)):
-        for leaf in records(value):
-            yield Line(
-                leaf.text,
-                Sort.RECORD,
-                leaf.words,
-                leaf.size,
-                leaf.group,
-                leaf.label,
-                leaf.slot,
-                error=leaf.error,
-                share=leaf.share,
-            )
+    if not isinstance(value, (dict, list)):
+        yield from _output(text)
         return
-    yield from _output(text)
+    for leaf in records(value):
+        yield _line(
+            leaf.text,
+            Sort.RECORD,
+            leaf.words,
+            leaf.group,
+            leaf.share,
+            label=leaf.label,
+            slot=leaf.slot,
+            error=leaf.error,
+        )
 
 
 def _output(text: str) -> Iterator[Line]:
@@ -156,23 +185,21 @@ def _output(text: str) -> Iterator[Line]:
     if len(rows) > MOST_LEAVES:
         head = MOST_LEAVES * 2 // 3
         rows = [*rows[:head], *rows[head - MOST_LEAVES :]]
-    shapes: dict[str, int] = {}
-    for row in rows:
-        shape = _shape(row)
-        shapes[shape] = shapes.get(shape, 0) + 1
-    many = min(1.0, (60 / max(len(rows), 1)) ** 0.5)
-    for number, row in enumerate(rows, 1):
-        share = many / shapes[_shape(row)]
-        yield Line(
-            row.strip(), Sort.OUTPUT, distinct(words(row)), size_of(row), number, error=reports_error(row), share=share
-        )
+    shapes = [_DIGITS.sub("0", row[:80]) for row in rows]
+    alike: dict[str, int] = {}
+    for shape in shapes:
+        alike[shape] = alike.get(shape, 0) + 1
+    many = few_of_many(len(rows))
+    for number, (row, shape) in enumerate(zip(rows, shapes, strict=True), 1):
+        yield _line(row.strip(), Sort.OUTPUT, words(row), number, many / alike[shape], error=reports_error(row))
 
 
 _DIGITS: Final = re.compile(r"\d+")
 
 
-def _shape(row: str) -> str:
-    return _DIGITS.sub("0", row[:80])
+def few_of_many(number: int) -> float:
+    """How much less one of so many is worth: one row among thousands is seldom the one that is needed."""
+    return min(1.0, (60 / max(number, 1)) ** 0.5)
 
 
 def _rows(lines: Iterable[str]) -> Iterator[str]:
@@ -197,37 +224,37 @@ def _pieces(line: str) -> Iterator[str]:
     yield line[start:]
 
 
-def _sentences(text: str) -> Iterator[str]:
+def _sentences(text: str, *, user: bool) -> Iterator[str]:
+    """Sentences, short ones together; but each that a user wants to be kept to by itself."""
     for line in text.split("\n"):
         bare = line.strip()
-        if len(bare) <= UNIT:
+        if len(bare) <= UNIT and not user:
             if bare:
                 yield bare
             continue
         grown = ""
         for sentence in chain.from_iterable(map(_pieces, _SENTENCE.split(bare))):
             piece = sentence.strip()
-            if not piece:
-                continue
-            if grown and len(grown) + len(piece) > UNIT:
+            alone = user and (len(piece) > ALONE or binding(piece) > BINDS or _DIGITS.search(piece) is not None)
+            if grown and (alone or len(grown) + len(piece) > UNIT):
                 yield grown
-                grown = piece
-            else:
-                grown = f"{grown} {piece}" if grown else piece
+                grown = ""
+            grown = f"{grown} {piece}" if grown else piece
+            if alone:
+                yield grown
+                grown = ""
         if grown:
             yield grown
 
 
 def _said(text: str, group: int, *, user: bool) -> Iterator[Line]:
-    pieces = list(_sentences(text))
+    pieces = list(_sentences(text, user=user))
     if len(pieces) > MOST_LEAVES:
         pieces = [*pieces[: MOST_LEAVES // 2], *pieces[-MOST_LEAVES // 2 :]]
     # A user who pastes a file or a log says little of it himself.
-    share = min(1.0, (40 / max(len(pieces), 1)) ** 0.5)
+    share = few_of_many(len(pieces))
     for piece in pieces:
-        found = distinct(words(piece))
-        bound = binding(piece) * share if user else 0.0
-        yield Line(piece, Sort.SAID, found, size_of(piece), group, binding=bound, share=share)
+        yield _line(piece, Sort.SAID, words(piece), group, share, bound=binding(piece) * share if user else 0.0)
 
 
 _DECORATION: Final = re.compile(r"^\s*(?:[-*•#>]+\s+|\d+[.)]\s+)|\*\*|__|`{1,3}", re.M)
@@ -236,8 +263,3 @@ _DECORATION: Final = re.compile(r"^\s*(?:[-*•#>]+\s+|\d+[.)]\s+)|\*\*|__|`{1,3
 def _undecorated(text: str) -> str:
     """An answer without the marks of its layout, which cost tokens and say nothing."""
     return _DECORATION.sub("", text)
-
-
-def keys_of(lines: Sequence[Line]) -> set[str]:
-    """All facts in some lines."""
-    return {word.key for line in lines for word in line.words}

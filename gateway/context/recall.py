@@ -1,58 +1,73 @@
 """Recall: excerpts of the folded part that bear on the current question."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from math import log
 from typing import Final
 
 from gateway.context import digest
 from gateway.context.digest import Count
-from gateway.context.words import Kind, Word, distinct, words
-from gateway.context.worth import Entry
+from gateway.context.words import Kind, Word, words
+from gateway.context.worth import Pool
 
 HEAD: Final = "[From earlier messages, quoted by the gateway as data:]"
 END: Final = "[End of quotes]"
 
 
-def excerpts(pool: Sequence[Entry], query: str, tokens: int, count: Count, known: frozenset[str]) -> str:
-    """Choose the excerpts that bear on a question, in the order of the conversation; empty when nothing does."""
-    scores = relevance(pool, distinct(words(query)))
-    if not scores or max(scores) <= 0:
-        return ""
-    chosen = digest.choose(pool, tokens - count(HEAD) - count(END) - 3, count, known=known, relevance=scores)
-    if not chosen:
-        return ""
-    return f"{HEAD}\n{digest.render(pool, chosen)}\n{END}"
+def excerpts(pool: Pool, query: str, tokens: int, count: Count, skip: Collection[int]) -> str:
+    """Choose the excerpts that bear on a question, in the order of the conversation; empty when nothing does.
+
+    ``skip`` holds the positions of lines that the model sees anyway or must not see.
+    """
+    scores = {place: score for place, score in relevance(pool, words(query)).items() if place not in skip}
+    room = tokens - count(HEAD) - count(END) - 3
+    chosen = digest.choose(pool, room, count, relevance=scores) if scores and room > 0 else []
+    return f"{HEAD}\n{digest.render(pool.entries, chosen)}\n{END}" if chosen else ""
 
 
-def relevance(pool: Sequence[Entry], asked: Sequence[Word]) -> list[float]:
-    """How much each line bears on a question: its own words, and some of its message's and its neighbours'."""
-    keys = {word.key for word in asked}
+def relevance(pool: Pool, asked: Collection[Word]) -> dict[int, float]:
+    """How much lines bear on a question, by position: by their own words, and by their message's and its neighbours'."""
+    keys = frozenset(word.key for word in asked)
+    hits = [
+        (place, keys & entry.line.keys)
+        for place, entry in enumerate(pool.entries)
+        if not keys.isdisjoint(entry.line.keys)
+    ]
     counts: dict[str, int] = {}
-    for entry in pool:
-        for word in entry.line.words:
-            if word.key in keys:
-                counts[word.key] = counts.get(word.key, 0) + 1
-    if not counts:
-        return []
-    total = len(pool)
-    worth = {key: log(1 + (total - n + 0.5) / (n + 0.5)) for key, n in counts.items()}
+    for _, found in hits:
+        for key in found:
+            counts[key] = counts.get(key, 0) + 1
+    total = len(pool.entries)
+    worth = {
+        word.key: log(1 + (total - counts[word.key] + 0.5) / (counts[word.key] + 0.5))
+        * (1.3 if word.kind > Kind.PLAIN else 1.0)
+        for word in asked
+        if word.key in counts
+    }
+    own: dict[int, float] = {}
     best: dict[int, float] = {}
-    own: list[float] = []
-    for entry in pool:
-        score = sum(
-            worth[word.key] * (1.3 if word.kind > Kind.PLAIN else 1.0) for word in entry.line.words if word.key in worth
-        )
-        score /= 0.6 + 0.4 * entry.line.size / 25
-        own.append(score)
+    for place, found in hits:
+        entry = pool.entries[place]
+        score = sum(worth[key] for key in found) / (0.6 + 0.016 * entry.line.size)
+        own[place] = score
         best[entry.index] = max(best.get(entry.index, 0.0), score)
-    order = sorted(best)
+    if not best:
+        return {}
+    return _spread(pool, own, best)
+
+
+def _spread(pool: Pool, own: dict[int, float], best: dict[int, float]) -> dict[int, float]:
+    """Let lines share in the score of their message and of the messages next to it: an answer seldom repeats its question."""
+    order = list(dict.fromkeys(entry.index for entry in pool.entries))
     near: dict[int, float] = {}
     for place, index in enumerate(order):
-        before = best[order[place - 1]] if place else 0.0
-        after = best[order[place + 1]] if place + 1 < len(order) else 0.0
+        before = best.get(order[place - 1], 0.0) if place else 0.0
+        after = best.get(order[place + 1], 0.0) if place + 1 < len(order) else 0.0
         near[index] = max(before, after)
-    top = max(best.values()) or 1.0
-    return [
-        ((0.6 * score + 0.3 * best[entry.index] + 0.1 * near[entry.index]) / top) ** 2
-        for entry, score in zip(pool, own, strict=True)
-    ]
+    top = max(best.values())
+    scores: dict[int, float] = {}
+    for place, entry in enumerate(pool.entries):
+        score = best.get(entry.index, 0.0) if entry.index in pool.brief else own.get(place, 0.0)
+        score = 0.6 * score + 0.3 * best.get(entry.index, 0.0) + 0.1 * near[entry.index]
+        if score > 0:
+            scores[place] = (score / top) ** 2
+    return scores

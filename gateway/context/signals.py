@@ -15,7 +15,7 @@ _BOUND = (
     "|from now on|in future|by default|at (?:most|least)|instead|rather|prefer\\w*|required?|remember|forget|keep|avoid|throughout"
     "|make sure|ensure|mind|essential|important"
     # German, Dutch, Scandinavian
-    "|nie(?:mals)?|immer|stets|m(?:uss|üssen|usst)|soll(?:en|st|te)?|darf|dürfen|nicht|kein(?:e[nmrs]?)?|nur|jede[nmrs]?|alle[nmrs]?|ab jetzt|künftig|bitte|lieber"
+    "|nie(?:mals)?|immer|stets|m(?:uss|üssen|usst)|soll(?:en|st|te)?|darf|dürfen|nicht|kein(?:e[nmrs]?)?|nur|jede[nmrs]?|alle[nmrs]?|ab jetzt|künftig|lieber"
     "|nooit|altijd|moet(?:en)?|geen|alleen|elke?|aldrig|alltid|altid|aldri|måste|må|skal|ska|inte|ikke|bara|kun"
     # French, Spanish, Italian, Portuguese, Romanian
     "|jamais|toujours|doi[st]|devez|doivent|faut|pas|seulement|chaque|tou(?:t|te|s|tes)|dorénavant|désormais|plutôt|sans|avant|aucune?"

@@ -1,35 +1,20 @@
-"""What a line is worth: how likely its facts are to be needed later, by their shape and by who has used them.
+"""What the lines of a folded part are worth, together: how likely their facts are to be needed, by who has used them.
 
 The numbers are rough odds, measured on recorded agents of several kinds: a value that a call has used is six times as
 likely to be used again as one that only stood in a result; one that the user named, four times.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from math import log
 from typing import Final
 
+from gateway.context.changes import superseded
 from gateway.context.lines import Line, Sort
-from gateway.context.words import Kind, Word
 
-IN_RECORD: Final = {
-    Kind.IDENT: 0.5,
-    Kind.DATE: 0.35,
-    Kind.CODE: 0.3,
-    Kind.SYMBOL: 0.25,
-    Kind.NAME: 0.1,
-    Kind.NUMBER: 0.05,
-    Kind.PLAIN: 0.02,
-}
-IN_SPEECH: Final = {
-    Kind.IDENT: 1.2,
-    Kind.DATE: 0.8,
-    Kind.CODE: 0.7,
-    Kind.SYMBOL: 0.7,
-    Kind.NAME: 0.6,
-    Kind.NUMBER: 0.5,
-    Kind.PLAIN: 0.3,
-}
 USED: Final = 6.0
 ASKED: Final = 4.0
 ANSWERED: Final = 2.2
@@ -39,6 +24,9 @@ FIRST: Final = 2.0
 """The first user message says what it is all about."""
 CALLED: Final = 0.5
 """A call is worth seeing even where its arguments are known: a model must not repeat what it did."""
+LEAST_BINDING: Final = 0.5
+BRIEF: Final = 60
+"""Tokens up to which a message is short."""
 OLDEST: Final = 0.6
 """What the oldest line is worth beside the same line among the newest."""
 
@@ -55,74 +43,93 @@ class Entry:
     """The tool whose result it stands in."""
 
 
-def weights(pool: Sequence[Entry], known: frozenset[str], first: int) -> list[tuple[float, list[tuple[str, float]]]]:
-    """For each line its own worth, and the worth of each fact in it that is not known anyway.
+class Pool:
+    """The lines of a folded part, oldest first, and what follows from them alone."""
 
-    ``first`` is the index of the first user message.
-    """
-    boost = _boosts(pool)
-    rarity = _rarities(pool)
-    total = max(len(pool), 1)
-    out: list[tuple[float, list[tuple[str, float]]]] = []
-    for position, entry in enumerate(pool):
+    def __init__(self, entries: Sequence[Entry], first: int = -1) -> None:
+        self.entries = tuple(entries)
+        self.first = first
+        """The index of the first user message."""
+
+    @cached_property
+    def worth(self) -> list[tuple[float, list[tuple[str, float]]]]:
+        """For each line its own worth, and the worth of each fact in it."""
+        used = self._used()
+        rare = self.rarity
+        in_data = used
+        in_speech = {key: max(value / ANSWERED, 1.0) for key, value in used.items()}
+        for key, value in rare.items():
+            in_speech[key] = in_speech.get(key, 1.0) * value
+        total = max(len(self.entries), 1)
+        out: list[tuple[float, list[tuple[str, float]]]] = []
+        for position, entry in enumerate(self.entries):
+            line = entry.line
+            age = OLDEST + (1 - OLDEST) * position / total
+            factor = in_speech if line.sort is Sort.SAID or line.sort is Sort.CALL else in_data
+            out.append((self._own(entry) * age, [(key, base * factor.get(key, 1.0) * age) for key, base in line.facts]))
+        return out
+
+    @cached_property
+    def bound(self) -> list[int]:
+        """What the user said that is to hold, by position, the most binding and least common words per token first."""
+        rare = self.rarity
+        scored: list[tuple[float, int]] = []
+        for position, entry in enumerate(self.entries):
+            line = entry.line
+            if line.binding > LEAST_BINDING and position not in self.gone:
+                telling = sum(rare.get(key, 1.0) for key in line.keys)
+                scored.append((-line.binding * telling / (line.size + 6), position))
+        return [position for _, position in sorted(scored)]
+
+    @cached_property
+    def brief(self) -> frozenset[int]:
+        """The indices of short messages, which are understood as a whole or not at all."""
+        sizes: dict[int, float] = {}
+        for entry in self.entries:
+            sizes[entry.index] = sizes.get(entry.index, 0.0) + entry.line.size
+        return frozenset(index for index, size in sizes.items() if size <= BRIEF)
+
+    def _own(self, entry: Entry) -> float:
         line = entry.line
-        age = OLDEST + (1 - OLDEST) * position / total
-        facts = [
-            (word.key, _weight(word, line.sort, boost, rarity) * line.share * age)
-            for word in line.words
-            if word.key not in known
-        ]
-        out.append((_own(entry, first) * age, facts))
-    return out
+        own = ERROR if line.error else 0.0
+        if line.sort is Sort.CALL:
+            own += CALLED
+        if entry.role == "user":
+            own += BINDING * line.binding
+            if entry.index == self.first:
+                own += FIRST
+        return own
 
+    def _used(self) -> dict[str, float]:
+        """By fact: what it is worth because somebody has used it."""
+        used: dict[str, float] = {}
+        said = [entry for entry in self.entries if entry.line.sort is Sort.SAID]
+        for value, lines in (
+            (ANSWERED, [entry.line for entry in said if entry.role != "user"]),
+            (ASKED, [entry.line for entry in said if entry.role == "user"]),
+            (USED, [entry.line for entry in self.entries if entry.line.sort is Sort.CALL]),
+        ):
+            used.update(dict.fromkeys(chain.from_iterable(line.keys for line in lines), value))
+        return used
 
-def _own(entry: Entry, first: int) -> float:
-    line = entry.line
-    own = ERROR if line.error else 0.0
-    if line.sort == Sort.CALL:
-        own += CALLED
-    if entry.role == "user":
-        own += BINDING * line.binding
-        if entry.index == first:
-            own += FIRST * line.share
-    return own
+    @cached_property
+    def rarity(self) -> dict[str, float]:
+        """By ordinary word or name: 1 where one line has it, towards 0 where many have."""
+        counts = Counter(chain.from_iterable(entry.line.plain for entry in self.entries))
+        scale = log(len(self.entries) + 2)
+        by_count = {count: max(1.0 - log(count) / scale, 0.0) ** 2 for count in set(counts.values())}
+        return {key: by_count[count] for key, count in counts.items()}
 
-
-def _weight(word: Word, sort: Sort, boost: dict[str, float], rarity: dict[str, float]) -> float:
-    if sort in (Sort.SAID, Sort.CALL):
-        base = IN_SPEECH[word.kind]
-        if word.kind in (Kind.PLAIN, Kind.NAME):
-            base *= rarity.get(word.key, 1.0)
-        return base * max(boost.get(word.key, 1.0) / ANSWERED, 1.0)
-    base = IN_RECORD[word.kind]
-    if word.kind == Kind.PLAIN and sort == Sort.OUTPUT:
-        base *= rarity.get(word.key, 1.0)
-    return base * boost.get(word.key, 1.0)
-
-
-def _boosts(pool: Sequence[Entry]) -> dict[str, float]:
-    """By fact: who has used it."""
-    boost: dict[str, float] = {}
-    for entry in pool:
-        sort = entry.line.sort
-        if sort == Sort.SAID:
-            value = ASKED if entry.role == "user" else ANSWERED
-        elif sort == Sort.CALL:
-            value = USED
-        else:
-            continue
-        for word in entry.line.words:
-            if boost.get(word.key, 1.0) < value:
-                boost[word.key] = value
-    return boost
-
-
-def _rarities(pool: Sequence[Entry]) -> dict[str, float]:
-    """By plain word or name: 1 where one line has it, towards 0 where many have."""
-    counts: dict[str, int] = {}
-    for entry in pool:
-        for word in entry.line.words:
-            if word.kind <= Kind.NAME:
-                counts[word.key] = counts.get(word.key, 0) + 1
-    scale = log(len(pool) + 2)
-    return {key: max(1.0 - log(count) / scale, 0.0) ** 2 for key, count in counts.items()}
+    @cached_property
+    def gone(self) -> frozenset[int]:
+        """Lines that a newer line repeats, or whose place in a record a newer value has taken."""
+        seen: set[str] = set()
+        gone: set[int] = set()
+        for position in range(len(self.entries) - 1, -1, -1):
+            line = self.entries[position].line
+            key = line.slot or (line.text if line.sort is Sort.SAID or line.sort is Sort.CALL else "")
+            if key:
+                if key in seen:
+                    gone.add(position)
+                seen.add(key)
+        return frozenset(gone | superseded(self.entries, self.rarity))
