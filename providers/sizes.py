@@ -51,7 +51,7 @@ ROLES: Final = tuple(
         "#excess excess",
         # The output asked for.
         "#completion token? output",
-        "output (token|given|length)* #completion",
+        "output (token|given|length)* too_long? #completion",
         # Bounds: the server stopped counting there.
         "(prompt|given) SIZE at_least #prompt",
         "total SIZE at_least #ignored",

@@ -2,8 +2,8 @@
 
 It follows the WHATWG rules where they matter to a chat stream: lines end in LF, CR or CRLF, a blank line ends an event,
 lines that begin with a colon are comments, ``data`` lines are joined by LF, one space after the colon is dropped. ``id``
-and ``retry`` are read past. One liberty: what stands unfinished when the stream ends is an event too (`close`), for
-servers that die in mid-sentence often forget the blank line after their error.
+and ``retry`` are read past. Two liberties, both for servers that fail: what stands unfinished when the stream ends is an
+event too (`close`), and a line ``error: {...}``, which older llama-servers send, is the data of an event named error.
 """
 
 from dataclasses import dataclass
@@ -83,10 +83,12 @@ class Events:
             return
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
-        if field == b"data":
+        if field in (b"data", b"error"):
             self._data.append(value)
             self._has_data = True
             self._size += len(value) + 1
+            if field == b"error":
+                self._name = "error"
         elif field == b"event":
             self._name = value.decode("utf-8", "replace")
 

@@ -30,6 +30,7 @@ def read(*chunks: bytes, limit: int = 1000) -> list[Event]:
         (b"event: ping\n\ndata: a\n\n", [Event("", b"a")]),
         (b"data: unfinished", [Event("", b"unfinished")]),
         (b"data: [DONE]\n\n", [Event("", b"[DONE]")]),
+        (b'error: {"code":400}\n\n', [Event("error", b'{"code":400}')]),
         (b"event: \xff\ndata: \xff\n\n", [Event("�", b"\xff")]),
         (b"", []),
         (b"\n\n\r\n", []),

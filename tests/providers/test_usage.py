@@ -1,0 +1,38 @@
+"""What was billed is read wherever a provider puts it, and nothing else is taken for it."""
+
+import pytest
+
+from providers.record import Usage
+from providers.usage import read_usage
+
+
+@pytest.mark.parametrize(
+    ("body", "usage"),
+    [
+        (b'{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2,"total_tokens":12}}', Usage(10, 2)),
+        (
+            b'{"usage":{"prompt_tokens":10,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":8}}}',
+            Usage(10, 2, 8),
+        ),
+        (b'{"usage":{"prompt_tokens":10,"completion_tokens":0,"prompt_cache_hit_tokens":4}}', Usage(10, 0, 4)),
+        (
+            b'{"usage":{"input_tokens":10,"output_tokens":2,"input_tokens_details":{"cached_tokens":1}}}',
+            Usage(10, 2, 1),
+        ),
+        (b'{"choices":[],"x_groq":{"id":"r","usage":{"prompt_tokens":7,"completion_tokens":1}}}', Usage(7, 1)),
+        (b'{"type":"response.completed","response":{"usage":{"input_tokens":3,"output_tokens":1}}}', Usage(3, 1)),
+        (b'{"usage":{"prompt_tokens":10}}', Usage(10)),
+        (b'{"choices":[{"delta":{"content":"hi"}}],"usage":null}', None),
+        (b'{"choices":[{"delta":{"content":"\\"usage\\": 5"}}]}', None),
+        (b'{"usage":{"prompt_tokens":"10"}}', None),
+        (b'{"usage":{"prompt_tokens":-1}}', None),
+        (b'{"usage":{"prompt_tokens":true}}', None),
+        (b'{"usage":[1]}', None),
+        (b'["usage"]', None),
+        (b'{"usage"', None),
+        (b"[DONE]", None),
+        (b"", None),
+    ],
+)
+def test_usage_is_read_from_a_body_or_an_event(body: bytes, usage: Usage | None) -> None:
+    assert read_usage(body) == usage
