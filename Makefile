@@ -4,15 +4,19 @@ BIN := .venv/bin
 
 .PHONY: demo serve check quick lint types arrows test replay format clean
 
-.venv/.installed: pyproject.toml
+.venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/.installed: .venv/.runtime
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: .venv/.installed          ## a gateway, a strict stand-in upstream and a real conversation on one screen
+demo: .venv/.runtime          ## a gateway, a strict stand-in upstream and a real conversation on one screen
 	$(BIN)/turnfold demo
 
-serve: .venv/.installed         ## the gateway with config/turnfold.yaml
+serve: .venv/.runtime         ## the gateway with config/turnfold.yaml
 	$(BIN)/turnfold serve --config config/turnfold.yaml
 
 check: lint types arrows test   ## all that must hold before a change lands
