@@ -107,12 +107,12 @@ SIGNS: Final = (
     *_signs(
         "overflow",
         {
-            "prompt_over": "PROMPT ~? over by? at_most? ~? NP (limit|length|token|model|#)",
+            "prompt_over": "PROMPT ~? over by? at_most? ~? NP (limit|token|model|#)",
             "prompt_too_long": "PROMPT ~? too_long",
             "too_long_prompt": "too_long length? (prompt|token)",
-            "limit_over": "(token|prompt|model) (length|token|limit|model|#)* limit NP over",
-            "prompt_length_over": "(prompt|limit|token) (token|length|limit|#)* over (.|#|%)",
-            "prompt_length_over_end": "(prompt|limit|token) (token|length|limit|#)* over $",
+            "limit_over": "(token|prompt|model) (length|token|limit|model|#|%)* limit NP over",
+            "prompt_length_over": "(prompt|token|limit length|length limit) (token|length|limit|#)* over (.|#|%)",
+            "prompt_length_over_end": "(prompt|token|limit length|length limit) (token|length|limit|#)* over $",
             "over_limit": "over (length|limit|model)* (prompt|token)",
             "prompt_at_most": "PROMPT at_most NP #",
             "range": "at_most prompt length #1 #",
