@@ -7,17 +7,19 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import aiohttp
-from aiohttp.abc import AbstractStreamWriter
 from multidict import CIMultiDict
 from yarl import URL
 
 from gateway.patience import Patience
+from gateway.request import LONGEST_LINE, Body, Request, exchange
 from gateway.settings import Upstream
 from providers.record import Endpoint, Provider
 from providers.registry import find
 
-# How much of a body is written at once: what is copied to stand behind the headers in one packet is bounded by it.
-PIECE: Final = 2**18
+# Sent again when a connection breaks before anything is answered (RFC 9110 section 9.2.2).
+IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+# Paths and model names come from clients, so the URLs remembered for them are bounded.
+URLS_KEPT: Final = 1024
 Payload = bytes | aiohttp.StreamReader | None
 
 
@@ -29,6 +31,16 @@ class UpstreamUnreachable(Exception):
         self.status = 504 if timed_out else 502
         self.code = "upstream_timeout" if timed_out else "upstream_unreachable"
         self.type = "upstream_error"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What is called at an upstream: ``path`` is what stands behind ``/v1``, ``query`` what stands behind ``?``."""
+
+    method: str
+    path: str
+    query: str
+    model: str
 
 
 @dataclass(slots=True)
@@ -45,6 +57,18 @@ class Target:
     tls: ssl.SSLContext | bool = True
     credentials: frozenset[str] = field(default_factory=frozenset)
     """The client headers that the configured key replaces, in lower case; empty when the client's own travel on."""
+
+    _urls: dict[Call, URL] = field(default_factory=dict)
+
+    def url(self, call: Call) -> URL:
+        """Where a call goes at this upstream."""
+        found = self._urls.get(call)
+        if found is None:
+            if len(self._urls) >= URLS_KEPT:
+                self._urls.clear()
+            where = self.provider.locate(self.endpoint, call.path, call.query, call.model)
+            found = self._urls[call] = URL(where, encoded=True)
+        return found
 
     def authorised(self, headers: CIMultiDict[str]) -> CIMultiDict[str]:
         """Put the configured key, if there is one, in the place of the client's credentials; add configured headers."""
@@ -80,71 +104,28 @@ def _tls(upstream: Upstream) -> ssl.SSLContext | bool:
     return ssl.create_default_context(cafile=upstream.ca_file) if upstream.ca_file else True
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """What is called at an upstream: ``path`` is what stands behind ``/v1``, ``query`` what stands behind ``?``."""
-
-    method: str
-    path: str
-    query: str
-    model: str
-
-
-class Body(aiohttp.Payload):
-    """A request body that is all there, written piece by piece: each waits until the upstream has taken the one before.
-
-    aiohttp's own payload of bytes is written in one go and warns of it; one of BytesIO is read in a thread.
-    """
-
-    _autoclose = True  # nothing to close: bytes in memory
-    _value: bytes
-
-    def __init__(self, value: bytes) -> None:
-        super().__init__(value)
-        self._size = len(value)
-
-    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
-        return self._value.decode(encoding, errors)
-
-    async def write(self, writer: AbstractStreamWriter) -> None:
-        if len(self._value) <= PIECE:
-            await writer.write(self._value)
-            return
-        view = memoryview(self._value)
-        for start in range(0, len(view), PIECE):
-            await writer.write(view[start : start + PIECE])
-
-
 class Client:
     """The shared connection pool. Opened once, closed once."""
 
     def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
         self._patience = Patience()
+        self._connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, keepalive_timeout=60)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, keepalive_timeout=60),
-            auto_decompress=False,
+            connector=self._connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
-            read_bufsize=2**17,
-            max_line_size=2**16,
-            max_field_size=2**16,
+            max_line_size=LONGEST_LINE,
+            max_field_size=LONGEST_LINE,
         )
 
     async def send(
         self, target: Target, call: Call, headers: CIMultiDict[str], body: Payload
     ) -> aiohttp.ClientResponse:
         """Send one request and wait for the head of its answer. Raises UpstreamUnreachable when no head comes."""
-        url = target.provider.locate(target.endpoint, call.path, call.query, call.model)
+        repeatable = call.method in IDEMPOTENT and not isinstance(body, aiohttp.StreamReader)
         try:
-            response = await self._session.request(
-                call.method,
-                URL(url, encoded=True),
-                data=Body(body) if isinstance(body, bytes) else body,
-                headers=headers,
-                timeout=target.timeout,
-                ssl=target.tls,
-                allow_redirects=False,
-            )
+            response = await self._exchange(target, call, headers, body, repeatable=repeatable)
         except (TimeoutError, aiohttp.ServerTimeoutError) as error:
             raise UpstreamUnreachable(target.name, "did not answer in time", timed_out=True) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -152,14 +133,34 @@ class Client:
         self._patience.watch(response, target.patience_s)
         return response
 
+    async def _exchange(
+        self, target: Target, call: Call, headers: CIMultiDict[str], body: Payload, *, repeatable: bool
+    ) -> aiohttp.ClientResponse:
+        request = Request(
+            call.method,
+            target.url(call),
+            headers=headers,
+            data=Body(body) if isinstance(body, bytes) else body,
+            loop=self._loop,
+            session=self._session,
+            ssl=target.tls,
+        )
+        try:
+            return await exchange(self._connector, request, target.timeout)
+        except aiohttp.ClientConnectorError:
+            raise
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            if not repeatable:
+                raise
+        return await self._exchange(target, call, headers, body, repeatable=False)
+
     async def connect(
         self, target: Target, call: Call, headers: CIMultiDict[str], protocols: Sequence[str], largest: int
     ) -> aiohttp.ClientWebSocketResponse:
         """Open a WebSocket; ``largest`` bounds a frame in bytes. Raises UpstreamUnreachable when it is not accepted."""
-        url = target.provider.locate(target.endpoint, call.path, call.query, call.model)
         try:
             return await self._session.ws_connect(
-                URL(url, encoded=True),
+                target.url(call),
                 protocols=protocols,
                 headers=headers,
                 ssl=target.tls,
