@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
+from gateway.context import note
 from gateway.context.budget import Budget
 from gateway.context.draft import Counter, Draft, Step
-from gateway.context.fold import Source, fold
+from gateway.context.fold import fold
+from gateway.context.layout import Source
 from gateway.context.policy import Policy
 from gateway.context.summary import Summary
 from gateway.context.turns import split
 from providers.wire import Message
 
-HARD_TURNS = 5
+HARD_TURNS: Final = 5
 
 
 def compress(
@@ -26,17 +29,35 @@ def compress(
 ) -> Draft:
     """Fold a conversation into its room; what fits comes back as it is.
 
-    Never raises. Where nothing fits, the smallest draft there is comes back: compare its cost with the room.
+    Rung 1 does as much as is needed, stage by stage. Rung 2 keeps at most five turns and 10,000 characters of any text; rung
+    3 keeps the pinned messages and the last user message, with the newest step where the request ends inside a
+    tool loop. Never raises. Where nothing fits, the smallest draft there is comes back: compare its cost with the room.
     """
-    costs = tuple(counter.message(message) for message in messages)
-    whole = Draft(tuple(messages), costs)
-    if rung <= 1 and whole.cost <= budget.room:
+    whole = Draft(tuple(messages), tuple(map(counter.message, messages)))
+    if rung <= 1 and whole.cost <= budget.room and policy.max_turns is None:
         return whole
-    if rung == 2:
-        policy = replace(policy, max_turns=min(policy.max_turns or HARD_TURNS, HARD_TURNS))
-    if rung >= 3:
-        policy = replace(policy, max_turns=1, recall_share=0.0)
     try:
-        return fold(Source(messages, split(messages), budget, counter, policy, summary, system_role))
+        source = _source(messages, budget, counter, policy, rung, summary, system_role)
+        if rung <= 1 and whole.cost <= budget.room and len(source.conversation.turns) <= (policy.max_turns or 1):
+            return whole
+        return fold(source)
     except Exception as error:  # noqa: BLE001  # a bug in folding must never cost the client its answer (promise 6)
         return replace(whole, steps=(Step("failed", 0, type(error).__name__),))
+
+
+def _source(
+    messages: Sequence[Message],
+    budget: Budget,
+    counter: Counter,
+    policy: Policy,
+    rung: int,
+    summary: Summary | None,
+    system_role: bool,
+) -> Source:
+    """What is folded: the messages without the notes of an earlier fold, and the policy of the rung."""
+    if rung > 1:
+        policy = replace(policy, max_turns=min(policy.max_turns or HARD_TURNS, HARD_TURNS))
+    cleaned = [note.without(message) if message.get("role") != "tool" else (message, "") for message in messages]
+    earlier = "\n".join(text for _, text in cleaned if text)
+    plain = tuple(message for message, _ in cleaned)
+    return Source(plain, split(plain), budget, counter, policy, summary, system_role, rung, earlier)

@@ -1,145 +1,58 @@
-"""The fold: which messages stand, and the shorter text that stands in for the others."""
+"""The fold: the messages that stand, and the shorter text that stands in for the others."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from gateway.context import digest, lines, prefix, recall, shrink
-from gateway.context.budget import Budget
-from gateway.context.draft import Counter, Draft, Step
-from gateway.context.policy import Policy
-from gateway.context.prefix import Cut, Room, Unit
-from gateway.context.summary import Summary
-from gateway.context.turns import Conversation, call_ids, pairs, result_id
+from gateway.context import digest, lines, note, prefix, recall, shrink
+from gateway.context.draft import Draft, Step
+from gateway.context.layout import CUT, STUB, Layout, Source, carries_more, lay_out
+from gateway.context.turns import pairs
 from gateway.context.words import words
 from gateway.context.worth import Entry, Pool
-from providers.wire import RESULT_ROLES, Message, call_name, media_parts, text_of, tool_calls
+from providers.wire import PINNED_ROLES, RESULT_ROLES, Message, call_name, media_parts, text_of, tool_calls
 
-STUB: Final = 48
-"""Tokens of a tool result that is reduced to its most telling rows."""
-CUT: Final = 1 / 16
-"""Share of the free room that an old tool result may keep when it is cut for the first time."""
-NOTE: Final = "[Earlier messages were cut here.]"
-LEAST_DIGEST: Final = 40
-"""Below so many tokens a digest says less than it costs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What a fold is made from."""
-
-    messages: Sequence[Message]
-    conversation: Conversation
-    budget: Budget
-    counter: Counter
-    policy: Policy
-    summary: Summary | None = None
-    system_role: bool = True
-
-    def cost(self, message: Message) -> int:
-        """What a message costs, with the ids of its calls: some servers write them into the prompt, others do not."""
-        text = self.counter.text
-        names = [*call_ids(message), result_id(message)] if message.get("role") in _WITH_IDS else ()
-        return self.counter.message(message) + sum(text(name) + 1 for name in names if name)
-
-
-_WITH_IDS: Final = RESULT_ROLES | {"assistant"}
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What stands and what goes, before a word is written."""
-
-    units: tuple[Unit, ...]
-    room: Room
-    cut: Cut
-    quoted: Cut
-    """The cut as it was when the current turn began: recall searches what was folded then."""
-    folded: tuple[int, ...]
-    current: tuple[int, ...]
-    """The user messages of the current turn."""
-
-
-def plan(source: Source) -> Plan:
-    """Decide where the conversation is cut."""
-    pinned = sum(source.cost(source.messages[index]) for index in source.conversation.pinned)
-    free = max(prefix.rounded_room(source.budget) - pinned, 1)
-    share = min(source.policy.recall_share * source.budget.room, source.policy.recall_share * 1.6 * free)
-    room = Room(free, max(int(share), 0), source.policy.low_water, source.policy.max_turns)
-    units = _units(source, room)
-    cuts = prefix.replay(units, room)
-    cut = cuts[-1] if cuts else Cut()
-    start = next((p for p in range(len(units) - 1, -1, -1) if units[p].step < 0), -1)
-    folded = [
-        index
-        for position, unit in enumerate(units[: cut.first])
-        if not (unit.step < 0 and unit.turn == units[cut.first].turn)
-        for index in unit.indices
-    ]
-    quoted = cuts[start] if start >= 0 else Cut()
-    return Plan(tuple(units), room, cut, quoted, tuple(folded), units[start].indices if start >= 0 else ())
-
-
-def _units(source: Source, room: Room) -> list[Unit]:
-    units: list[Unit] = []
-    for number, turn in enumerate(source.conversation.turns):
-        if turn.user:
-            units.append(_unit(source, room, number, -1, turn.user))
-        units += [_unit(source, room, number, step, indices) for step, indices in enumerate(turn.steps)]
-    return units
-
-
-def _unit(source: Source, room: Room, turn: int, step: int, indices: tuple[int, ...]) -> Unit:
-    large = max(int(room.free * CUT), STUB)
-    total = cut = stub = 0
-    for index in indices:
-        message = source.messages[index]
-        cost = plain = source.cost(message)
-        if any(media_parts(message)) or any(message.get(key) for key in shrink.REASONING):
-            plain = min(source.cost(shrink.without_media(message)), cost)
-        result = message.get("role") in RESULT_ROLES
-        total += cost
-        cut += min(plain, large) if result else plain
-        stub += min(plain, STUB) if result else plain
-    asks = step < 0 or source.messages[indices[-1]].get("role") in RESULT_ROLES
-    return Unit(turn, step, indices, total, cut, stub, asks=asks)
+LEAST: Final = 24
+"""A digest or quotes of fewer tokens say less than they cost."""
+HARD: Final = 10_000
+"""Characters that any text may keep on the hard rung."""
+HARD_RUNG: Final = 2
 
 
 def fold(source: Source) -> Draft:
     """Fold a conversation so that it fits its budget, as far as it can be."""
-    made = plan(source)
-    standing = _standing(source, made)
-    steps = list(_standing_steps(source, standing, made))
-    whole = all(standing.get(index) is message for index, message in enumerate(source.messages))
-    if not whole:
-        left = source.budget.room - sum(map(source.cost, standing.values()))
-        pool = _pool(source, made.folded)
-        note, taken = _note(source, made, pool, left)
-        steps.append(Step("digest", -source.counter.text(note), f"{len(taken)} of {len(pool.entries)} lines"))
-        _place_note(standing, note, source)
-        left = source.budget.room - sum(map(source.cost, standing.values()))
-        block = _block(source, made, pool, taken, min(made.room.recall, left - 2))
-        if block:
-            first = made.current[0]
-            standing[first] = _with_text(standing[first], block, at_end=False)
-            steps.append(Step("recall", -source.counter.text(block), f"{block.count(chr(10)) - 1} lines"))
+    layout = lay_out(source)
+    standing = _standing(source, layout)
+    steps = list(_yields(source, standing, layout))
+    if layout.folded or source.earlier or any(standing[index] is not source.messages[index] for index in standing):
+        written = write(source, layout, standing)
+        note.place(standing, written.note, source.conversation.pinned, system_role=source.system_role)
+        steps.append(
+            Step(
+                written.stage,
+                -source.counter.text(written.note),
+                f"{len(written.taken)} of {len(written.pool.entries)} lines",
+            )
+        )
+        if written.quotes:
+            first = layout.current[0]
+            standing[first] = note.with_text(standing[first], written.quotes, at_end=False)
+            steps.append(Step("recall", -source.counter.text(written.quotes), f"{len(written.quoted)} lines"))
     messages = tuple(standing[index] for index in sorted(standing))
-    turns = made.units[made.cut.first].turn if made.cut.first and made.cut.first < len(made.units) else 0
-    draft = Draft(messages, tuple(map(source.counter.message, messages)), tuple(steps), turns)
-    return draft if sum(map(source.cost, messages)) <= source.budget.room else squeeze(source, draft)
+    draft = Draft(messages, tuple(map(source.counter.message, messages)), tuple(steps), layout.turns_folded)
+    return draft if sum(map(source.cost, messages)) <= source.budget.room else _squeeze(source, draft)
 
 
-def _standing(source: Source, made: Plan) -> dict[int, Message]:
+def _standing(source: Source, layout: Layout) -> dict[int, Message]:
     """The messages that stand, by index, each in the form it stands in."""
-    allowed = prefix.allowances(made.units, made.room)
-    gone = set(made.folded)
+    allowed = prefix.allowances(layout.units, layout.room)
+    gone = set(layout.folded)
     standing = {index: source.messages[index] for index in source.conversation.pinned}
-    asked = frozenset(word.key for index in made.current for word in words(text_of(source.messages[index])[-2000:]))
-    for position, unit in enumerate(made.units):
-        if position < made.cut.first and unit.indices[0] in gone:
+    asked = frozenset(word.key for index in layout.current for word in words(text_of(source.messages[index])[-2000:]))
+    for position, unit in enumerate(layout.units):
+        if unit.indices[0] in gone:
             continue
-        for index, message in _forms(source, made, position):
-            standing[index] = message
+        standing.update(_forms(source, layout, position))
         costs = [source.cost(standing[index]) for index in unit.indices]
         if sum(costs) > allowed[position]:
             for index, cost, level in zip(unit.indices, costs, shrink.levels(costs, allowed[position]), strict=True):
@@ -149,67 +62,178 @@ def _standing(source: Source, made: Plan) -> dict[int, Message]:
     return standing
 
 
-def _forms(source: Source, made: Plan, position: int) -> Iterator[tuple[int, Message]]:
+def _forms(source: Source, layout: Layout, position: int) -> Iterator[tuple[int, Message]]:
     """The messages of a unit as they stand: in full, with results cut, or with results as a line."""
-    unit = made.units[position]
-    old = position < len(made.units) - 1 and unit.indices != made.current
-    trimmed = old and position < max(made.cut.trimmed, made.cut.stubbed)
+    unit = layout.units[position]
+    old = position < len(layout.units) - 1 and unit.indices != layout.current
+    trimmed = old and position < max(layout.cut.trimmed, layout.cut.stubbed)
     for index in unit.indices:
         message = source.messages[index]
         if trimmed:
-            if any(media_parts(message)) or any(message.get(key) for key in shrink.REASONING):
+            if carries_more(message):
                 message = shrink.without_media(message)
             if message.get("role") in RESULT_ROLES:
-                most = STUB if position < made.cut.stubbed else max(int(made.room.free * CUT), STUB)
+                most = STUB if position < layout.cut.stubbed else max(int(layout.room.free * CUT), STUB)
                 message = shrink.shrink_message(message, most, source.counter)
+        if source.rung >= HARD_RUNG:
+            message = _hard(source, message)
         yield index, message
 
 
-def _standing_steps(source: Source, standing: Mapping[int, Message], made: Plan) -> Iterator[Step]:
-    """What folding and trimming took away, stage by stage."""
-    count = source.counter.message
-    folded = sum(count(source.messages[index]) for index in made.folded)
-    if folded:
-        yield Step("turns", folded, f"{len(made.folded)} messages")
-    saved = {"media": 0, "tool_results": 0, "giant": 0}
-    for index, message in standing.items():
-        before = source.messages[index]
-        if message is before:
-            continue
-        stage = (
-            "tool_results" if before.get("role") in RESULT_ROLES else "media" if any(media_parts(before)) else "giant"
-        )
-        saved[stage] += count(before) - count(message)
-    for stage, tokens in saved.items():
-        if tokens:
-            yield Step(stage, tokens)
+def _hard(source: Source, message: Message) -> Message:
+    characters = len(text_of(message))
+    if characters <= HARD:
+        return message
+    cost = source.counter.message(message)
+    return shrink.shrink_message(message, max(int(cost * HARD / characters), 1), source.counter)
 
+
+def _yields(source: Source, standing: Mapping[int, Message], layout: Layout) -> Iterator[Step]:
+    """What each stage took away, in the order of the stages."""
+    count = source.counter.message
+    saved = {"media": 0, "reasoning": 0, "tool_results": 0, "turns": 0, "steps": 0, "giant": 0}
+    numbers = dict.fromkeys(saved, 0)
+    current = layout.units[-1].turn if layout.units else 0
+    for unit in layout.units:
+        for index in unit.indices:
+            before = source.messages[index]
+            after = standing.get(index)
+            if after is before:
+                continue
+            stage = _stage(before, gone=after is None, own=unit.turn == current)
+            saved[stage] += count(before) - (count(after) if after is not None else 0)
+            numbers[stage] += 1
+    for stage, tokens in saved.items():
+        if numbers[stage]:
+            yield Step(stage, tokens, f"{numbers[stage]} messages")
+
+
+def _stage(before: Message, *, gone: bool, own: bool) -> str:
+    if gone:
+        return "steps" if own else "turns"
+    if before.get("role") in RESULT_ROLES:
+        return "tool_results"
+    if any(True for _ in media_parts(before)):
+        return "media"
+    return "reasoning" if carries_more(before) else "giant"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What stands in for the folded part: the note, the quotes, and which lines went into them."""
+
+    note: str
+    quotes: str
+    pool: Pool
+    taken: frozenset[int]
+    """Positions in the pool of the lines in the note."""
+    quoted: frozenset[int]
+    """Those of the lines in the quotes."""
+    stage: str
+    """What the note is: ``digest``, ``summary``, or a bare ``note``."""
+
+
+def write(source: Source, layout: Layout, standing: Mapping[int, Message]) -> Written:
+    """Write the note and the quotes for a layout, within what the messages that stand leave of the room."""
+    left = source.budget.room - sum(map(source.cost, standing.values())) - 4
+    pool = pool_of(source, layout.folded)
+    size = min(layout.cut.digest, left)
+    text, taken, stage = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
+    left -= source.counter.text(text) + 2
+    quoted = _quotes(source, layout, pool, taken, min(layout.room.recall, left))
+    return Written(text, recall.render(pool, sorted(quoted)), pool, taken, quoted, stage)
+
+
+def _digest(source: Source, pool: Pool, skipped: int, size: int) -> tuple[str, frozenset[int], str]:
+    """The digest of a pool, its positions counted from ``skipped``, or a bare note where there is no place for one."""
+    count = source.counter.text
+    size -= count(note.HEAD) + 1
+    if not pool.entries or size < LEAST:
+        return note.CUT, frozenset(), "note"
+    pinned = [lines.read(source.messages[index]) for index in source.conversation.pinned]
+    known = frozenset().union(*(line.keys for reading in pinned for line in reading))
+    key = (id(pool), size, count, known)
+    found = _DIGESTS.get(key)
+    if found is None:
+        chosen = digest.choose(pool, size, count, known=known)
+        found = _DIGESTS[key] = (digest.render(pool.entries, chosen), frozenset(chosen))
+    text, chosen_set = found
+    if not text:
+        return note.CUT, frozenset(), "note"
+    return f"{note.HEAD}\n{text}", frozenset(place + skipped for place in chosen_set), "digest"
+
+
+def _with_summary(
+    source: Source, layout: Layout, pool: Pool, size: int, left: int
+) -> tuple[str, frozenset[int], str] | None:
+    """The summary and a digest of what it does not cover; None where there is none, or where it does not fit."""
+    summary = source.summary
+    if summary is None or not summary.text.strip() or source.rung > HARD_RUNG:
+        return None
+    pinned = set(source.conversation.pinned)
+    stands = set(range(min(summary.covers, len(source.messages)))) - set(layout.folded) - pinned
+    if summary.covers <= 0 or not layout.folded or stands - set(_asker(layout)):
+        return None
+    text = f"{note.SUMMARY}\n{summary.text.strip()}"
+    taken = source.counter.text(text) + 2
+    if taken > left:
+        return None
+    later = pool_of(source, [index for index in layout.folded if index >= summary.covers])
+    rest, lines_taken, stage = _digest(source, later, len(pool.entries) - len(later.entries), size - taken)
+    return (f"{text}\n\n{rest}", lines_taken, "summary") if stage == "digest" else (text, frozenset(), "summary")
+
+
+def _asker(layout: Layout) -> tuple[int, ...]:
+    """The user messages of the turn that is cut inside, which stand although the cut is behind them."""
+    turn = layout.units[layout.cut.first].turn if layout.units else -1
+    return next((unit.indices for unit in layout.units if unit.turn == turn and unit.step < 0), ())
+
+
+def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], tokens: int) -> frozenset[int]:
+    """Lines that bear on the current question, from what was folded when it was asked."""
+    if not layout.current or layout.quoted.first == 0 or tokens < LEAST or source.rung > HARD_RUNG:
+        return frozenset()
+    early = {index for unit in layout.units[: layout.quoted.first] for index in unit.indices}
+    # A short message is quoted whole or not at all, even where a sentence of it stands in the digest.
+    parts = {
+        entry.index for place, entry in enumerate(pool.entries) if place not in taken and entry.index in pool.brief
+    }
+    skip = {
+        place
+        for place, entry in enumerate(pool.entries)
+        if (entry.index >= 0 and entry.index not in early) or (place in taken and entry.index not in parts)
+    }
+    query = "\n".join(text_of(source.messages[index])[-QUERY:] for index in layout.current)
+    return frozenset(recall.excerpts(pool, query, tokens, source.counter.text, skip))
+
+
+QUERY: Final = 4000
+"""Characters of a question, from its end, that are searched for."""
 
 _POOLS: dict[object, tuple[object, Pool]] = {}
-_NOTES: dict[object, tuple[str, frozenset[int]]] = {}
+_DIGESTS: dict[object, tuple[str, frozenset[int]]] = {}
 _MOST_KEPT: Final = 64
 """Folds that are remembered: as long as a cut stands, its digest need not be made again."""
 
 
-def _pool(source: Source, folded: Sequence[int]) -> Pool:
+def pool_of(source: Source, folded: Sequence[int]) -> Pool:
     """The lines of the folded messages, each result's with the name of the tool that gave it."""
-    callers = pairs(source.messages)
-    readings = [lines.read(source.messages[index]) for index in folded]
-    tools = [_tool(source.messages, index, callers) for index in folded]
-    roles = [str(source.messages[index].get("role")) for index in folded]
-    first = next((index for index, message in enumerate(source.messages) if message.get("role") == "user"), -1)
+    messages = source.messages
+    callers = pairs(messages)
+    readings = [lines.read(messages[index]) for index in folded]
+    tools = [_tool(messages, index, callers) for index in folded]
+    roles = [str(messages[index].get("role")) for index in folded]
+    first = next((index for index, message in enumerate(messages) if message.get("role") == "user"), -1)
     # Equal readings are one object as long as they are kept, and the pool keeps them.
-    key = (tuple(map(id, readings)), tuple(tools), tuple(roles), tuple(folded), first)
+    key = (tuple(map(id, readings)), tuple(tools), tuple(roles), tuple(folded), first, source.earlier)
     found = _POOLS.get(key)
     if found is None:
-        entries = [
-            Entry(index, role, line, tool)
-            for index, role, tool, reading in zip(folded, roles, tools, readings, strict=True)
-            for line in reading
-        ]
+        entries = list(_earlier(source.earlier))
+        for index, role, tool, reading in zip(folded, roles, tools, readings, strict=True):
+            entries += [Entry(index, role, line, tool) for line in reading]
         if len(_POOLS) >= _MOST_KEPT:
             _POOLS.clear()
-            _NOTES.clear()
+            _DIGESTS.clear()
         found = _POOLS[key] = (readings, Pool(entries, first))
     return found[1]
 
@@ -224,74 +248,23 @@ def _tool(messages: Sequence[Message], index: int, callers: Mapping[int, int]) -
     return named or str(message.get("name") or "tool")
 
 
-def _note(source: Source, made: Plan, pool: Pool, left: int) -> tuple[str, frozenset[int]]:
-    """The text that stands for the folded part, and the positions of the lines in it."""
-    count = source.counter.text
-    size = min(made.cut.digest, left - 4) - count(digest.HEAD) - 2
-    if not pool.entries or size < LEAST_DIGEST - 20:
-        return NOTE, frozenset()
-    pinned = [lines.read(source.messages[index]) for index in source.conversation.pinned]
-    known = frozenset().union(*(line.keys for reading in pinned for line in reading))
-    key = (id(pool), size, source.counter.text, known)
-    found = _NOTES.get(key)
-    if found is None:
-        chosen = digest.choose(pool, size, count, known=known)
-        text = f"{digest.HEAD}\n{digest.render(pool.entries, chosen)}" if chosen else NOTE
-        found = _NOTES[key] = (text, frozenset(chosen))
-    return found
+def _earlier(text: str) -> Iterator[Entry]:
+    """The lines of notes that the client sent back, each with the speaker it was quoted from."""
+    rows = [row for row in text.split("\n") if row.strip()]
+    for number, row in enumerate(rows):
+        speaker, _, said = row.partition(": ")
+        role = speaker if speaker in ("user", "assistant") else ""
+        for line in lines.read({"role": role, "content": said if role else row}):
+            yield Entry(number - len(rows) - 1, role, line)
 
 
-def _block(source: Source, made: Plan, pool: Pool, taken: frozenset[int], tokens: int) -> str:
-    """Excerpts for the current question, from what was folded when it was asked."""
-    if not made.current or made.quoted.first == 0 or tokens < LEAST_DIGEST:
-        return ""
-    early = {index for unit in made.units[: made.quoted.first] for index in unit.indices}
-    # A short message is quoted whole or not at all, even where a sentence of it stands in the digest.
-    parts = {
-        entry.index for place, entry in enumerate(pool.entries) if place not in taken and entry.index in pool.brief
-    }
-    skip = {
-        place
-        for place, entry in enumerate(pool.entries)
-        if entry.index not in early or (place in taken and entry.index not in parts)
-    }
-    query = "\n".join(text_of(source.messages[index]) for index in made.current)
-    return recall.excerpts(pool, query, tokens, source.counter.text, skip)
-
-
-def _place_note(standing: dict[int, Message], note: str, source: Source) -> None:
-    """Put the note at the end of the first pinned message, into a new one, or into the first user message that stands."""
-    pinned = source.conversation.pinned
-    if source.system_role and pinned:
-        standing[pinned[0]] = _with_text(standing[pinned[0]], note, at_end=True)
-    elif source.system_role:
-        standing[-1] = {"role": "system", "content": note}
-    else:
-        user = next((index for index in sorted(standing) if standing[index].get("role") == "user"), None)
-        if user is None:
-            standing[-1] = {"role": "user", "content": note}
-        else:
-            standing[user] = _with_text(standing[user], note, at_end=False)
-
-
-def _with_text(message: Message, text: str, *, at_end: bool) -> Message:
-    """A message with a text before or behind its content, as a part of its own where the content has parts."""
-    content: Any = message.get("content")
-    if isinstance(content, list):
-        part = {"type": "text", "text": text}
-        return {**message, "content": [*content, part] if at_end else [part, *content]}
-    if not isinstance(content, str) or not content:
-        return {**message, "content": text}
-    return {**message, "content": f"{content}\n\n{text}" if at_end else f"{text}\n\n{content}"}
-
-
-def squeeze(source: Source, draft: Draft) -> Draft:
+def _squeeze(source: Source, draft: Draft) -> Draft:
     """Shrink the largest messages that stand: results first, the last user message last, pinned ones never."""
     messages = list(draft.messages)
     costs = list(draft.costs)
     room = source.budget.room - sum(map(source.cost, messages)) + draft.cost
     last = max((place for place, message in enumerate(messages) if message.get("role") == "user"), default=-1)
-    able = [place for place, message in enumerate(messages) if message.get("role") not in ("system", "developer")]
+    able = [place for place, message in enumerate(messages) if message.get("role") not in PINNED_ROLES]
     results = [place for place in able if messages[place].get("role") in RESULT_ROLES]
     for places in (results, [place for place in able if place != last], [last] if last >= 0 else []):
         for place in sorted(places, key=lambda place: -costs[place]):

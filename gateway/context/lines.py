@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import chain
+from math import sqrt
 from typing import Final
 
 import orjson
@@ -199,7 +200,7 @@ _DIGITS: Final = re.compile(r"\d+")
 
 def few_of_many(number: int) -> float:
     """How much less one of so many is worth: one row among thousands is seldom the one that is needed."""
-    return min(1.0, (60 / max(number, 1)) ** 0.5)
+    return min(1.0, sqrt(60 / max(number, 1)))
 
 
 def _rows(lines: Iterable[str]) -> Iterator[str]:

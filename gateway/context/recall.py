@@ -1,27 +1,22 @@
 """Recall: excerpts of the folded part that bear on the current question."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from math import log
-from typing import Final
 
-from gateway.context import digest
+from gateway.context import digest, note
 from gateway.context.digest import Count
 from gateway.context.words import Kind, Word, words
 from gateway.context.worth import Pool
 
-HEAD: Final = "[From earlier messages, quoted by the gateway as data:]"
-END: Final = "[End of quotes]"
 
-
-def excerpts(pool: Pool, query: str, tokens: int, count: Count, skip: Collection[int]) -> str:
-    """Choose the excerpts that bear on a question, in the order of the conversation; empty when nothing does.
+def excerpts(pool: Pool, query: str, tokens: int, count: Count, skip: Collection[int]) -> list[int]:
+    """Choose the lines that bear on a question, by position; none when nothing does.
 
     ``skip`` holds the positions of lines that the model sees anyway or must not see.
     """
     scores = {place: score for place, score in relevance(pool, words(query)).items() if place not in skip}
-    room = tokens - count(HEAD) - count(END) - 3
-    chosen = digest.choose(pool, room, count, relevance=scores) if scores and room > 0 else []
-    return f"{HEAD}\n{digest.render(pool.entries, chosen)}\n{END}" if chosen else ""
+    room = tokens - count(note.QUOTES) - count(note.END) - 3
+    return digest.choose(pool, room, count, relevance=scores) if scores and room > 0 else []
 
 
 def relevance(pool: Pool, asked: Collection[Word]) -> dict[int, float]:
@@ -71,3 +66,8 @@ def _spread(pool: Pool, own: dict[int, float], best: dict[int, float]) -> dict[i
         if score > 0:
             scores[place] = (score / top) ** 2
     return scores
+
+
+def render(pool: Pool, positions: Sequence[int]) -> str:
+    """Write the block of quotes; empty when there are none."""
+    return f"{note.QUOTES}\n{digest.render(pool.entries, positions)}\n{note.END}" if positions else ""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, Final
 
 from gateway.context.signals import reports_error
@@ -36,7 +37,7 @@ def records(value: object) -> list[Leaf]:
     """Read a JSON value as the leaves of its records, in order."""
     found = list(_flatten(value, "", "", 0))
     number = sum(len(scalars) for _, scalars in found)
-    share = min(1.0, (60 / max(number, 1)) ** 0.5)
+    share = min(1.0, sqrt(60 / max(number, 1)))
     if number > MOST_LEAVES:
         found = _fewer(found)
     out: list[Leaf] = []

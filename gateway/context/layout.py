@@ -1,0 +1,123 @@
+"""The layout of a fold: what stands, what goes and what the rest may cost, before a word is written."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.context import prefix, shrink
+from gateway.context.budget import Budget
+from gateway.context.draft import Counter
+from gateway.context.policy import Policy
+from gateway.context.prefix import Cut, Room, Unit
+from gateway.context.summary import Summary
+from gateway.context.turns import Conversation, call_ids, result_id
+from providers.wire import RESULT_ROLES, Message, media_parts
+
+STUB: Final = 48
+"""Tokens of a tool result that is reduced to its most telling rows."""
+CUT: Final = 1 / 16
+"""Share of the free room that an old tool result may keep when it is cut for the first time."""
+RECALL_OF_FREE: Final = 1.6
+"""Where pinned messages fill most of the room, excerpts may take this many times their share of what is left."""
+LAST_RUNG: Final = 3
+
+_WITH_IDS: Final = RESULT_ROLES | {"assistant"}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a fold is made from."""
+
+    messages: Sequence[Message]
+    conversation: Conversation
+    budget: Budget
+    counter: Counter
+    policy: Policy
+    summary: Summary | None = None
+    system_role: bool = True
+    rung: int = 1
+    earlier: str = ""
+    """What stood in notes of an earlier fold that the client sent back."""
+
+    def cost(self, message: Message) -> int:
+        """What a message costs, with the ids of its calls: some servers write them into the prompt, others do not."""
+        text = self.counter.text
+        names = [*call_ids(message), result_id(message)] if message.get("role") in _WITH_IDS else ()
+        return self.counter.message(message) + sum(text(name) + 1 for name in names if name)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a conversation is cut, in units and in messages."""
+
+    units: tuple[Unit, ...]
+    room: Room
+    cut: Cut
+    quoted: Cut
+    """The cut as it was when the current turn began: what was folded then is searched for quotes."""
+    folded: tuple[int, ...]
+    """Indices of the messages that no longer stand."""
+    current: tuple[int, ...]
+    """Indices of the user messages of the current turn."""
+
+    @property
+    def turns_folded(self) -> int:
+        """How many whole turns no longer stand."""
+        return self.units[self.cut.first].turn if self.cut.first else 0
+
+
+def lay_out(source: Source) -> Layout:
+    """Decide where the conversation is cut."""
+    pinned = sum(source.cost(source.messages[index]) for index in source.conversation.pinned)
+    free = max(prefix.rounded_room(source.budget) - pinned, 1)
+    share = source.policy.recall_share
+    recall = max(int(min(share * source.budget.room, share * RECALL_OF_FREE * free)), 0)
+    room = Room(free, recall, source.policy.low_water, source.policy.max_turns)
+    units = tuple(_units(source, room))
+    start = next((place for place in range(len(units) - 1, -1, -1) if units[place].step < 0), -1)
+    if source.rung >= LAST_RUNG:
+        cut = quoted = Cut(first=max(len(units) - 1, 0))
+    else:
+        cuts = prefix.replay(units, room)
+        cut = cuts[-1] if cuts else Cut()
+        quoted = cuts[start] if start >= 0 else Cut()
+    folded = tuple(
+        index
+        for unit in units[: cut.first]
+        # The user messages of a turn that is cut inside stand.
+        if unit.step >= 0 or unit.turn != units[cut.first].turn
+        for index in unit.indices
+    )
+    return Layout(units, room, cut, quoted, folded, units[start].indices if start >= 0 else ())
+
+
+def _units(source: Source, room: Room) -> list[Unit]:
+    units: list[Unit] = []
+    for number, turn in enumerate(source.conversation.turns):
+        if turn.user:
+            units.append(_unit(source, room, number, -1, turn.user))
+        units += [_unit(source, room, number, step, indices) for step, indices in enumerate(turn.steps)]
+    return units
+
+
+def _unit(source: Source, room: Room, turn: int, step: int, indices: tuple[int, ...]) -> Unit:
+    large = max(int(room.free * CUT), STUB)
+    total = cut = stub = 0
+    for index in indices:
+        message = source.messages[index]
+        cost = plain = source.cost(message)
+        if carries_more(message):
+            plain = min(source.cost(shrink.without_media(message)), cost)
+        result = message.get("role") in RESULT_ROLES
+        total += cost
+        cut += min(plain, large) if result else plain
+        stub += min(plain, STUB) if result else plain
+    asks = step < 0 or source.messages[indices[-1]].get("role") in RESULT_ROLES
+    return Unit(turn, step, indices, total, cut, stub, asks=asks)
+
+
+def carries_more(message: Message) -> bool:
+    """Whether a message has media or reasoning, which go first when it is old."""
+    return any(map(message.get, shrink.REASONING)) or (
+        isinstance(message.get("content"), list) and any(True for _ in media_parts(message))
+    )
