@@ -2,7 +2,6 @@
 
 import hmac
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
 from typing import Any, Final
 
 import orjson
@@ -42,7 +41,7 @@ def runner(gateway: Gateway) -> web.AppRunner:
         limit = request.query.get("limit", "100")
         if not limit.isdigit():
             raise errors.ClientError(400, f"limit: {limit[:20]!r} is not a whole number", code="invalid_query")
-        return _json([asdict(exchange) for exchange in gateway.recent.newest(int(limit))])
+        return _json([exchange._asdict() for exchange in gateway.recent.newest(int(limit))])
 
     async def explained(request: web.Request) -> web.Response:
         asked = wire.parse(await request.read())

@@ -1,17 +1,18 @@
 """The exchange: one frozen record of what happened to one request, without any message text, for every observer."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from gateway.context.draft import Step
 
 Action = Literal["none", "fold", "retry", "observe", "off", "error"]
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """What happened to one chat request. Token counts are None where nothing was counted; times are in seconds."""
+class Exchange(NamedTuple):
+    """What happened to one chat request. Token counts are None where nothing was counted; times are in seconds.
+
+    A named tuple, because every request makes one and a frozen dataclass of this many fields takes five times as long.
+    """
 
     request_id: str
     upstream: str

@@ -66,6 +66,6 @@ class ExchangeLog:
 
 
 _NAMES: Final = tuple(
-    name for name in Exchange.__slots__ if name not in {"steps", "decided_s", "first_byte_s", "total_s"}
+    name for name in Exchange._fields if name not in {"steps", "decided_s", "first_byte_s", "total_s"}
 )
 _values: Final = attrgetter(*_NAMES)
