@@ -77,14 +77,14 @@ def _left_out(record: Mapping[str, Any], body: Mapping[str, Any]) -> str:
         kind = str(tool.get("type", "function"))
         if kind not in ("function", "custom", "None"):
             return "server-side tool"
-    if any(key in raw for key in ("mcp_servers", "container", "web_search_options", "plugins", "moderation", "search_settings", "context_management")):
+    if any(key in raw for key in ("mcp_servers", "container", "web_search_options", "plugins", "models", "preset", "moderation", "search_settings", "context_management")):
         return "server-side tool"
     if "search" in record["model"] or "compound" in record["model"] or ":online" in record["model"]:
         return "server-side tool"
     if (usage.get("server_tool_use") or usage.get("server_tool_use_details") or {}).get("web_search_requests"):
         return "server-side tool"
     text = orjson.dumps(raw)
-    if any(sign in text for sign in (b"container_upload", b'"file_id"', b"tool_reference", b"tool_addition", b"guardContent", b"guardrailConfig", b'"type":"compaction"', b"server_tool_use")):
+    if any(sign in text for sign in (b"container_upload", b'"file_id"', b"tool_reference", b"defer_loading", b"tool_addition", b"guardContent", b"guardrailConfig", b'"type":"compaction"', b"server_tool_use")):
         return "by reference"
     if any(sign in text for sign in (b"data:image", b'"image_url"', b'"image"', b'"document"', b'"file"', b'"input_audio"', b'"video"', b'"video_url"')) and not _textual(body):
         return "media"
@@ -212,6 +212,16 @@ def _body(body: Mapping[str, Any], messages: list[dict[str, Any]], tools: list[d
         )
     if thinking := body.get("thinking") or (body.get("additionalModelRequestFields") or {}).get("thinking"):
         result["thinking"] = thinking
-    if output := body.get("output_config") or body.get("outputConfig"):
-        result["output_config"] = output
+    if schema := _schema(body):
+        result["response_format"] = {"type": "json_schema", "json_schema": {"name": "output", "schema": schema}}
     return result
+
+
+def _schema(body: Mapping[str, Any]) -> Any:
+    """The schema that the answer must follow, in Anthropic's or in Bedrock's form."""
+    form = (body.get("output_config") or {}).get("format") or {}
+    if "schema" in form:
+        return form["schema"]
+    text = (body.get("outputConfig") or {}).get("textFormat") or {}
+    written = ((text.get("structure") or {}).get("jsonSchema") or {}).get("schema")
+    return orjson.loads(written) if written else None

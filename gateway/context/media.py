@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from math import ceil, floor, sqrt
 from typing import Any, Final
 
+from gateway.context import documents
+
 Part = Mapping[str, Any]
 
 # Rules are spelled as in config/models.yaml: a kind, then its numbers.
@@ -223,30 +225,33 @@ def _video(part: Part) -> int:
     return max(300, len(data) * 3 // 4 // 125_000 * 300)
 
 
-_PAGE: Final = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
-_PAGES: Final = re.compile(rb"/Count\s+(\d{1,5})")
 _TEXT_OF_PAGE: Final = 700
-"""A page is its image and its text: 1,500 to 3,000 tokens together for dense text at Anthropic, less elsewhere."""
-_LOOKED_AT: Final = 2_000_000
+"""Of a page nothing is known about: dense text has 500 to 1,000 tokens."""
+_UNSEEN_PAGES: Final = 2
+"""How long a document is guessed to be that is known by an address or an id alone: nothing bounds it."""
 
 
 def _file(part: Part, images: str) -> int:
-    """A document costs its pages, each an image and its text; what is known by name alone counts as ten of them.
+    """A document costs the text on its pages and, but at Mistral, an image of each.
 
-    https://platform.openai.com/docs/guides/pdf-files and https://platform.claude.com/docs/en/build-with-claude/pdf-support
+    https://platform.openai.com/docs/guides/pdf-files, https://platform.claude.com/docs/en/build-with-claude/pdf-support
+    and https://docs.mistral.ai/capabilities/document_ai/document_qna/
     """
-    page = min(image(images, (816, 1056)), 1_600) + _TEXT_OF_PAGE
+    page = 0 if "document_url" in part else min(image(images, (816, 1056)), 1_600)
     data = _file_data(part)
     if not data:
-        return 10 * page
-    head, _, encoded = data.partition(",") if data.startswith("data:") else ("", "", data)
+        return _UNSEEN_PAGES * (page + _TEXT_OF_PAGE)
+    head, comma, encoded = data.partition(",")
+    if not comma:
+        head, encoded = "", data
+    size = len(encoded) * 3 // 4
     if head.startswith("data:text") or _plain(head):
-        return len(encoded) * 3 // 4 // 3
-    content = _lenient(encoded[:_LOOKED_AT])
-    pages = len(_PAGE.findall(content)) or max((int(found) for found in _PAGES.findall(content)), default=0)
-    if not pages or len(encoded) > _LOOKED_AT:
-        pages = max(pages, ceil(len(encoded) / 60_000))
-    return pages * page
+        return size // 3
+    contents = documents.read(_lenient(encoded[: documents.LARGEST * 4 // 3]))
+    beyond = max(0, size - documents.LARGEST) // 50_000
+    if not contents.pages:
+        return max(1, size // 50_000) * (page + _TEXT_OF_PAGE)
+    return contents.pages * page + contents.characters // 3 + beyond * (page + _TEXT_OF_PAGE) + 1
 
 
 def _plain(head: str) -> bool:

@@ -13,11 +13,12 @@ from typing import Any, Final, Literal
 
 from gateway.context import media, tools
 from gateway.context.draft import Counter
-from gateway.context.families import Family, family_of
-from gateway.context.tokenizers import count, counting, known, loaded
+from gateway.context.families import Family, Tools, family_of
+from gateway.context.tokenizers import count, counting, loaded
 from gateway.context.tokenizers import preload as load_vocabulary
 from providers.wire import (
     MEDIA_TYPES,
+    RESULT_ROLES,
     ChatRequest,
     Message,
     call_arguments,
@@ -89,19 +90,44 @@ def counter(family: str, images: str = "") -> Counter:
     """Answer the counter of a family of models; ``images`` is the rule by which its images are priced."""
     row = family_of(family)
     text = _text(row)
-    said = text if row.thinking else _without_thoughts(text)
+    answer = _without_thoughts(text) if row.tags else text
     frames, frame = dict(row.roles), row.message
 
     def message(value: Message) -> int:
         role = value.get("role")
         around = frames.get(role, frame) if type(role) is str else frame
-        read = said if role == "assistant" else text
         content = value.get("content")
-        if type(content) is str and len(value) == 2:  # most messages by far: a role and a text
-            return around + read(content)
-        return around + _rest(value, row, read, images)
+        if type(content) is str and (len(value) == 2 or role == "tool"):  # most messages by far: a role and a text
+            return around + (answer(content) if role == "assistant" else text(content))
+        return around + _rest(value, row, text, images)
 
     return Counter(message, text, exact=row.exact)
+
+
+def tally(messages: Iterable[Message], family: str, images: str = "", ratio: float = 1.0) -> int:
+    """Add up what messages cost: ``sum(map(counter.message, messages))`` of the scaled counter, at a third of the price."""
+    row = family_of(family)
+    count_message = counter(family, images).message
+    counted = counting(row.vocabulary)
+    known = counted.young.get
+    frames, frame = row.roles, row.message
+    plain = row.ratio == 1.0 and ratio == 1.0
+    reads_all = not row.tags
+    total = 0
+    for message in messages:
+        content = message.get("content")
+        role = message.get("role")
+        if (
+            plain
+            and type(content) is str
+            and (len(message) == 2 or role == "tool")
+            and (reads_all or role != "assistant")
+        ):
+            cost = known(hash(content))
+            total += frames.get(role, frame) + (counted(content) if cost is None else cost)  # type: ignore[arg-type]
+        else:
+            total += ceil(count_message(message) * ratio)
+    return total
 
 
 def _without_thoughts(text: Callable[[str], int]) -> Callable[[str], int]:
@@ -120,21 +146,51 @@ def _text(row: Family) -> Callable[[str], int]:
 
 def _rest(message: Message, row: Family, text: Callable[[str], int], images: str) -> int:
     """Everything in a message but its frame: parts, calls, reasoning, a name."""
-    total = sum(_part(part, text, images) for part in _parts(message.get("content")))
-    calls = tool_calls(message)
+    total = 0
+    usual = 1 + ("content" in message)
+    calls: Sequence[Mapping[str, Any]] = ()
+    if "tool_calls" in message or "function_call" in message:
+        calls = tool_calls(message)
+        usual += 1
+        total += _calls(calls, row, text)
+    content = message.get("content")
+    if content and not (row.call_or_text and "tool_calls" in message and message.get("role") == "assistant"):
+        if message.get("role") == "assistant" and (row.tags or (calls and not row.thinking)):
+            content = _spoken(content)
+        total += text(content) if type(content) is str else sum(_part(part, text, images) for part in _parts(content))
+    if len(message) > usual:
+        total += _extras(message, row, text)
+    return total
+
+
+def _calls(calls: Sequence[Mapping[str, Any]], row: Family, text: Callable[[str], int]) -> int:
     if len(calls) > 1 and row.parallel is not None:
-        total += row.parallel + text(_wrapped(calls))
-    else:
-        for call in calls:
-            total += row.call + row.call_names * text(call_name(call)) + text(call_arguments(call))
-    for key in ("reasoning_content", "reasoning", "refusal"):
-        value = message.get(key)
-        if isinstance(value, str) and (row.thinking or key == "refusal"):
-            total += text(value)
+        return row.parallel + text(_wrapped(calls))
+    return sum(row.call + row.call_names * text(call_name(call)) + text(call_arguments(call)) for call in calls)
+
+
+def _extras(message: Message, row: Family, text: Callable[[str], int]) -> int:
+    """What few messages have: reasoning, a refusal, the speaker's name."""
+    total = sum(map(text, _thoughts(message))) if row.thinking else 0
+    refusal = message.get("refusal")
+    if isinstance(refusal, str):
+        total += text(refusal)
     name = message.get("name")
-    if isinstance(name, str) and message.get("role") not in ("tool", "function"):
+    if isinstance(name, str) and message.get("role") not in RESULT_ROLES:
         total += 1 + text(name)
     return total
+
+
+def _spoken(content: Any) -> Any:
+    """An assistant's content without what it says up to ``</think>``, wherever that ends."""
+    if isinstance(content, str):
+        return content.rpartition("</think>")[2]
+    if isinstance(content, list):
+        last = max((n for n, part in enumerate(content) if "</think>" in "".join(texts([part]))), default=-1)
+        if last >= 0:
+            rest = "".join(texts([content[last]])).rpartition("</think>")[2]
+            return [{"type": "text", "text": rest}, *content[last + 1 :]]
+    return content
 
 
 def _wrapped(calls: Iterable[Mapping[str, Any]]) -> str:
@@ -215,8 +271,8 @@ def _thinks(body: Mapping[str, Any]) -> bool | None:
     reasoning = body.get("reasoning")
     if isinstance(reasoning, dict):
         effort = reasoning.get("effort", effort)
-        if reasoning.get("enabled") is False:
-            return False
+        if isinstance(reasoning.get("enabled"), bool):
+            return bool(reasoning["enabled"])
         if reasoning.get("max_tokens"):
             return True
     return None if not isinstance(effort, str) else effort != "none"
@@ -228,55 +284,75 @@ def _tools_cost(body: Mapping[str, Any], family: str, row: Family, leading: bool
     if not given or row.tools == "none" or (choice == "none" and not row.unused_tools):
         return 0
     forced = choice is not None and choice not in ("auto", "none")
-    cost = _definitions_cost(given, family, row)
-    return cost + (row.tools_forced if forced else 0) - (row.tools_merge if leading else 0)
+    form = row.forced_tools if forced and row.forced_tools else row.tools
+    cost = _definitions_cost(given, form, family, row)
+    return max(cost + (row.tools_forced if forced else 0) - (row.tools_merge if leading else 0), 0)
 
 
-_DEFINITIONS: Final[dict[tuple[int, str], int]] = {}
-"""What definitions cost, by the hash of their JSON and the family: clients send the same ones with every request."""
+_DEFINITIONS: Final[dict[tuple[int, str, str], int]] = {}
+"""What definitions cost, by the hash of their JSON, form and family: clients send the same ones with every request."""
 
 
-def _definitions_cost(given: Mapping[str, Any], family: str, row: Family) -> int:
-    key = hash(dumps(given)), family
+def _definitions_cost(given: Mapping[str, Any], form: Tools, family: str, row: Family) -> int:
+    key = hash(dumps(given)), form, family
     cost = _DEFINITIONS.get(key)
     if cost is None:
         found = tools.definitions(given)
-        text = tools.write(found, row.tools)
-        cost = ceil(count(text, row.vocabulary) * row.ratio) + row.tools_once + row.tools_each * len(found)
-        if row.tools == "typescript":
+        cost = ceil(count(tools.write(found, form), row.vocabulary) * row.ratio) + row.tools_once
+        if form == "typescript":
             cost += tools.typescript_extra(found)
         if len(_DEFINITIONS) >= 2048:
             _DEFINITIONS.clear()
         _DEFINITIONS[key] = cost
-    return max(cost, 0)
+    return cost
 
 
 def _schema_cost(body: Mapping[str, Any], row: Family) -> int:
-    schema = tools.response_schema(body)
-    if not schema or not (row.schema_once or row.schema_ratio):
-        return 0
-    return row.schema_once + ceil(counting(row.vocabulary)(schema) * row.ratio * row.schema_ratio)
+    schema = tools.response_schema(body) if row.schema_once is not None else ""
+    return ceil(counting(row.vocabulary)(schema) * row.ratio) + (row.schema_once or 0) if schema else 0
 
 
 def beside(messages: Sequence[Message], family: str) -> int:
     """Count what messages cost only in each other's company, beyond the sum of them.
 
-    OpenAI's backend writes the results of several calls made at once as ASCII JSON: each letter beyond ASCII becomes an escape of some four
-    tokens (https://community.openai.com/t/massive-token-overestimation-in-multiple-tool-calls-due-to-internal-unicode-escaping/1375117).
+    Templates that drop the reasoning of earlier turns keep that of the running one. And OpenAI's backend writes the results of
+    several calls made at once as ASCII JSON: each letter beyond ASCII becomes an escape of some four tokens
+    (https://community.openai.com/t/massive-token-overestimation-in-multiple-tool-calls-due-to-internal-unicode-escaping/1375117).
     """
     row = family_of(family)
-    if row.parallel is None:
-        return 0
-    together: set[Any] = set()
     extra = 0
-    for message in messages:
-        if message.get("role") == "assistant":
-            calls = tool_calls(message)
-            if len(calls) > 1:
-                together.update(call.get("id") for call in calls if isinstance(call.get("id"), str))
-        elif together and message.get("role") == "tool" and message.get("tool_call_id") in together:
-            extra += sum(_escape_cost(value) for value in texts(message.get("content")))
+    if not row.thinking:
+        extra += sum(_text(row)(thought) for message in _running(messages) for thought in _thoughts(message))
+    if row.parallel is not None:
+        extra += sum(_escape_cost(value) for message in _together(messages) for value in texts(message.get("content")))
     return extra
+
+
+def _running(messages: Sequence[Message]) -> Iterator[Message]:
+    """The messages after the last one of the user, newest first."""
+    for message in reversed(messages):
+        if message.get("role") == "user":
+            return
+        yield message
+
+
+def _together(messages: Sequence[Message]) -> Iterator[Message]:
+    """The results of calls that one message made together."""
+    calls: set[Any] = set()
+    for message in messages:
+        made = message.get("tool_calls")
+        if made:
+            if isinstance(made, list) and len(made) > 1:
+                calls.update(call["id"] for call in tool_calls(message) if isinstance(call.get("id"), str))
+        elif calls and message.get("role") == "tool" and message.get("tool_call_id") in calls:
+            yield message
+
+
+def _thoughts(message: Message) -> Iterator[str]:
+    for key in ("reasoning_content", "reasoning"):
+        value = message.get(key)
+        if isinstance(value, str):
+            yield value
 
 
 def _escape_cost(value: str) -> int:
@@ -287,16 +363,15 @@ def count_request(
     request: ChatRequest, family: str, images: str = "", ratio: float = 1.0, anchor: Anchor | None = None
 ) -> Count:
     """Count a whole request by the best there is: what the same conversation was billed last time, else vocabulary and ratio."""
-    counts = scaled(counter(family, images), ratio)
     row = family_of(family)
     fixed = ceil(fixed_cost(request.body, family) * ratio)
     bounded = has_bounds(request.messages)
     if anchor is not None and 0 < anchor.covered <= len(request.messages):
-        new = sum(map(counts.message, request.messages[anchor.covered :]))
+        new = tally(request.messages[anchor.covered :], family, images, ratio)
         total = max(anchor.billed + fixed - anchor.fixed + new, 1)
         error = 0.002 + row.error * new / total
         return Count(max(total - fixed, 0), fixed, "anchor", error, bounded)
-    messages = sum(map(counts.message, request.messages)) + beside(request.messages, family)
+    messages = tally(request.messages, family, images, ratio) + beside(request.messages, family)
     sure = row.exact and ratio == 1.0 and not bounded
     error = row.error if ratio == 1.0 else min(row.error, LEARNED)
     return Count(messages, fixed, "exact" if sure else "estimate", error, bounded)
@@ -304,7 +379,12 @@ def count_request(
 
 def has_bounds(messages: Iterable[Message]) -> bool:
     """Whether something in the messages could only be counted by an upper bound."""
-    return any(media.bounded(part) for message in messages for part in media_parts(message))
+    return any(
+        media.bounded(part)
+        for message in messages
+        if type(message.get("content")) is list
+        for part in media_parts(message)
+    )
 
 
 def margin(count: Count, window: int, share: float) -> int:
@@ -378,14 +458,20 @@ def heavy(request: ChatRequest, family: str) -> bool:
         return True
     if len(request.raw) <= HEAVY:
         return False
+    counted = counting(row.vocabulary)
     size = 0
     for message in request.messages:
-        for value in texts(message.get("content")):
-            if not known(value, row.vocabulary):
-                size += len(value) if value.isascii() else 3 * len(value)
+        content = message.get("content")
+        new = [content] if type(content) is str else texts(content)
+        size += sum(len(value) if value.isascii() else 3 * len(value) for value in new if value not in counted)
         if size > HEAVY:
             return True
-    return any(len(call_arguments(call)) > HEAVY for message in request.messages for call in tool_calls(message))
+    return any(
+        len(call_arguments(call)) > HEAVY
+        for message in request.messages
+        if "tool_calls" in message
+        for call in tool_calls(message)
+    )
 
 
 def preload(families: Iterable[str]) -> None:

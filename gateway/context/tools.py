@@ -180,6 +180,7 @@ _FORMS: Final[Mapping[Tools, Callable[[Sequence[Definition]], str]]] = {
     "list": lambda tools: _json([_wrapped(tool) for tool in tools]),
     "lines": lambda tools: "\n".join(_json(_wrapped(tool)) for tool in tools),
     "compact": lambda tools: "\n".join(_json(_wrapped(tool), separators=(",", ":")) for tool in tools),
+    "functions": lambda tools: "\n".join(_json(_wrapped(tool)["function"], separators=(",", ":")) for tool in tools),
     "pretty": lambda tools: "\n\n".join(_json(_wrapped(tool), indent=4) for tool in tools),
 }
 
