@@ -1,6 +1,7 @@
 """HTTP headers on their way through: which travel on, which end at the gateway, which the gateway adds."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
+from functools import lru_cache
 from typing import Final
 
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -28,21 +29,24 @@ Headers = CIMultiDict[str] | CIMultiDictProxy[str]
 def forwarded(headers: Headers) -> CIMultiDict[str]:
     """The client's headers as the upstream gets them: all but hop-by-hop ones and our own."""
     dropped = _named_by_connection(headers)
-    return CIMultiDict(
-        (name, value)
-        for name, value in headers.items()
-        if (lower := name.lower()) not in _NOT_FORWARDED and lower not in dropped and not lower.startswith(OURS)
-    )
+    return CIMultiDict([pair for pair in headers.items() if _goes_up(pair[0]) and pair[0].lower() not in dropped])
 
 
 def returned(headers: Headers) -> CIMultiDict[str]:
     """The upstream's headers as the client gets them: all but hop-by-hop ones, and none that claims to be ours."""
     dropped = _named_by_connection(headers)
-    return CIMultiDict(
-        (name, value)
-        for name, value in headers.items()
-        if (lower := name.lower()) not in HOP_BY_HOP and lower not in dropped and not lower.startswith(OURS)
-    )
+    return CIMultiDict([pair for pair in headers.items() if _goes_down(pair[0]) and pair[0].lower() not in dropped])
+
+
+# The same few names come with every request; a thousand more, made up by a client, do no harm.
+@lru_cache(maxsize=1024)
+def _goes_up(name: str) -> bool:
+    return (lower := name.lower()) not in _NOT_FORWARDED and not lower.startswith(OURS)
+
+
+@lru_cache(maxsize=1024)
+def _goes_down(name: str) -> bool:
+    return (lower := name.lower()) not in HOP_BY_HOP and not lower.startswith(OURS)
 
 
 def readable_encodings(accept_encoding: str) -> str:
@@ -55,7 +59,11 @@ def readable_encodings(accept_encoding: str) -> str:
     return ", ".join(kept) or "identity"
 
 
-def _named_by_connection(headers: Headers) -> Iterable[str]:
-    if "connection" not in headers:
+def _named_by_connection(headers: Headers) -> Collection[str]:
+    values = headers.getall("Connection", ())
+    if not values or (len(values) == 1 and values[0].lower() in _USUAL):
         return ()
-    return {token.strip().lower() for value in headers.getall("connection") for token in value.split(",")}
+    return {token.strip().lower() for value in values for token in value.split(",")}
+
+
+_USUAL: Final = frozenset({"keep-alive", "close"})

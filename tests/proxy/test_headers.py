@@ -35,6 +35,11 @@ def test_the_clients_headers_travel_but_for_the_hop_and_our_own() -> None:
     ]
 
 
+def test_a_second_connection_header_names_headers_too() -> None:
+    headers = CIMultiDict([("Connection", "keep-alive"), ("Connection", "x-hop"), ("X-Hop", "1"), ("X-Other", "2")])
+    assert list(forwarded(headers)) == list(returned(headers)) == ["X-Other"]
+
+
 def test_the_upstreams_headers_come_back_with_their_length_and_none_that_claims_to_be_ours() -> None:
     upstream = CIMultiDict(
         [
