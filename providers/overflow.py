@@ -13,7 +13,7 @@ from typing import Final, Literal
 from providers.phrases import phrase
 from providers.record import OutputTooLarge, Overflow, Refusal
 from providers.sizes import proves, sizes
-from providers.unwrap import Complaint, unwrap
+from providers.unwrap import LARGEST_BODY, Complaint, unwrap
 from providers.wording import words
 
 OTHER_STATUSES: Final = frozenset({401, 402, 403, 404, 408, 409, 429, 499, 503, 504, 529})
@@ -24,6 +24,9 @@ PARTS: Final = {
     "NP": "(prompt|context|token|length|total|given|limit|model|request|plus|of|#|%|at_least)*",
 }
 """Noun phrases of words about size: about a prompt, about anything."""
+
+ERROR_MARKS: Final = (b"rror", b"err", b'ode"', b"ail", b'sg"', b"essage", b"tatus", b"eason", b"ault")
+"""What a JSON body that means an error has at least one of, in any spelling."""
 
 Verdict = Literal["overflow", "output", "pass"]
 
@@ -134,6 +137,8 @@ def read_refusal(status: int, body: bytes, where: Literal["http", "sse"]) -> Ref
     """Read what an answer says about size; None when it is not about size."""
     if b'"choices"' in body and b'"error"' not in body:
         return None  # the first events of every healthy stream end here
+    if status == 200 and body[:1] in b"{[" and not any(mark in body[:LARGEST_BODY] for mark in ERROR_MARKS):
+        return None  # embeddings and the like, which are long
     complaint = unwrap(body)
     said = [words(statement) for statement in complaint.statements]
     named = [words(name) for name in complaint.names]

@@ -16,11 +16,15 @@ ROWS: Final = (
     OPENAI,
     AZURE,
     GENERIC,
+    # Servers of one's own, which have nothing but /v1: a bare host will do.
     replace(OPENAI, name="vllm"),
+    replace(OPENAI, name="sglang"),
+    replace(OPENAI, name="tgi"),
     replace(OPENAI, name="ollama"),
     replace(OPENAI, name="llama.cpp"),
     replace(OPENAI, name="lmstudio"),
     replace(OPENAI, name="litellm"),
+    # Services, each with a path of its own.
     replace(GENERIC, name="openrouter"),
     replace(GENERIC, name="groq"),
     replace(GENERIC, name="together"),

@@ -57,6 +57,7 @@ ROLES: Final = tuple(
         "total SIZE at_least #ignored",
         # 142907 > 131072; 8192 < 9000: the limit is the smaller one.
         "#one (token|prompt)* (over|at_most) LIMIT #other",
+        "#one token? too_long #other",
         "over LIMIT #one token? of? #other",
         "over LIMIT #one token? (context|limit) LIMIT #other",
         "#one token? of #other",
