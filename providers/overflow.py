@@ -22,8 +22,9 @@ OTHER_STATUSES: Final = frozenset({401, 402, 403, 404, 408, 409, 429, 499, 503, 
 PARTS: Final = {
     "PROMPT": "(length|total|given|limit|model|request|plus|#)* (prompt|context|token) NP",
     "NP": "(prompt|context|token|length|total|given|limit|model|request|plus|of|#|%|at_least)*",
+    "FEW": "(~|length|limit|prompt|token|total|given|#)? " * 4,
 }
-"""Noun phrases of words about size: about a prompt, about anything."""
+"""Noun phrases of words about size: about a prompt, about anything; and a few words of any kind."""
 
 ERROR_MARKS: Final = (b"rror", b"err", b'ode"', b"ail", b'sg"', b"essage", b"tatus", b"eason", b"ault")
 """What a JSON body that means an error has at least one of, in any spelling."""
@@ -95,9 +96,7 @@ SIGNS: Final = (
     *_signs(
         "pass",
         {
-            "other_subject": "(time|auth|media|field|tool) OTHER (over|too_long|at_most)".replace(
-                "OTHER", "(~|length|limit|prompt|token|total|given|#)? " * 4
-            ),
+            "other_subject": "(time|auth|media|field|tool) FEW (over|too_long|at_most)",
             "other_object": "(over|at_most|too_long|limit) (limit|length|prompt|#)* (time|media|auth|field)",
             "output_limit": "output prompt? (token|length|limit|given|model|#|~)* (too_long|over|at_most|at_least)",
             "limit_of_output": "(at_most|limit|over) (limit|length|token|model|#)* output",
@@ -152,7 +151,7 @@ def read_refusal(status: int, body: bytes, where: Literal["http", "sse"]) -> Ref
         for place, text in enumerate(said):
             if proves(text):
                 return _refusal(NUMBERS, said[place:] + said[:place], complaint)
-    if status == 413 and not said and not named and body[:1] != b"<":
+    if status == 413 and not said and not named and not body.lstrip().startswith(b"<"):
         return Overflow(sign="bare_413")
     return None
 

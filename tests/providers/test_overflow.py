@@ -53,6 +53,7 @@ def test_a_telling_code_needs_no_text(code: str) -> None:
 
 def test_a_bare_413_teaches_no_window() -> None:
     assert read_refusal(413, b"", "http") == Overflow(sign="bare_413")
+    assert read_refusal(413, b"\n<html><title>413 Request Entity Too Large</title></html>", "http") is None
 
 
 def test_only_cerebras_means_too_long_by_an_empty_400() -> None:
