@@ -11,6 +11,7 @@ from gateway.upstream import Target, UpstreamUnreachable
 from providers.record import Refusal
 from providers.sse import Events
 
+EVENTS: Final = "text/event-stream"
 # An error body is read whole to be understood; real ones are a few KB, a page of HTML some more.
 LONGEST_ERROR: Final = 2**20
 # A plain JSON answer up to this size is held until complete: it may be an error with status 200.
@@ -26,6 +27,8 @@ class Answer:
     target: Target
     response: aiohttp.ClientResponse
     held: bytes = b""
+    text: bytes = b""
+    """What is held, decoded, where it was read."""
     complete: bool = False
     """Nothing follows what is held."""
     refusal: Refusal | None = None
@@ -38,13 +41,11 @@ class Answer:
 
     @property
     def is_stream(self) -> bool:
-        return self.response.content_type == "text/event-stream"
+        return self.response.headers.get("Content-Type", "").lower().startswith(EVENTS)
 
     def drop(self) -> None:
-        """Let go of the answer: back to the pool when it was read to its end, else closed."""
-        if self.response.content.at_eof():
-            self.response.release()
-        else:
+        """Let go of the answer. One that came whole has given its connection back by itself; any other is closed."""
+        if not self.response.closed:
             self.response.close()
 
 
@@ -58,14 +59,15 @@ async def look(target: Target, response: aiohttp.ClientResponse) -> Answer:
     try:
         if response.status >= 400:
             await _hold(answer, LONGEST_ERROR)
-            answer.refusal = target.provider.read_refusal(response.status, readable(response, answer.held), "http")
+            answer.text = readable(response, answer.held)
+            answer.refusal = target.provider.read_refusal(response.status, answer.text, "http")
         elif answer.is_stream:
             await _hold_first_event(answer)
         elif response.status == 200:
             await _hold(answer, LONGEST_HELD)
-            body = readable(response, answer.held)
-            if answer.complete and b'"choices"' not in body:
-                answer.refusal = target.provider.read_refusal(200, body, "http")
+            answer.text = readable(response, answer.held)
+            if answer.complete and b'"choices"' not in answer.text:
+                answer.refusal = target.provider.read_refusal(200, answer.text, "http")
     except (aiohttp.ClientError, OSError) as error:
         response.close()
         timed_out = isinstance(error, TimeoutError)

@@ -8,7 +8,7 @@ from aiohttp import web
 from gateway.proxy import errors, lessons, memory
 from gateway.proxy.body import plain
 from gateway.proxy.passthrough import forward
-from gateway.proxy.relay import relay, usage_in
+from gateway.proxy.relay import relay, usage_in, worth_keeping
 from gateway.proxy.sender import Sender
 from gateway.proxy.story import Story, mode_of
 from gateway.shared import Gateway
@@ -38,7 +38,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse
         if answer.complete:
             usage = usage_in(answer, answer.held)
             lessons.from_answer(gateway, story, usage)
-        relayed = await relay(request, answer, story.headers())
+        relayed = await relay(request, answer, story.headers(), keep=worth_keeping(answer))
         if not answer.complete:
             usage = usage_in(answer, relayed.tail)
             lessons.from_answer(gateway, story, usage)
