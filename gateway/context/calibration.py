@@ -1,13 +1,13 @@
 """Calibration: by how much one model's real counts differ from ours, learned from what its upstream bills.
 
 The ratio in use moves in coarse steps and with hysteresis, because a cut is measured with it: a ratio that drifted with every answer would
-move cuts and break the provider's prompt cache. It is the median of the last reports, so that one absurd report changes nothing once
-there are others, and reports beyond belief are not even kept.
+move cuts and break the provider's prompt cache. It is the median of the last reports (of two in the middle the one nearer to the ratio in use), so that one absurd
+report changes nothing once there is another, and reports beyond belief are not even kept.
 """
 
 from dataclasses import dataclass, replace
 from math import ceil, log
-from statistics import median
+from statistics import median_high, median_low
 from typing import Final
 
 STEP: Final = 1.05
@@ -42,7 +42,7 @@ class Calibration:
         if not LEAST <= seen <= MOST:
             return self
         reports = (*self.reports, seen)[-KEPT:]
-        middle = median(reports)
+        middle = min(median_low(reports), median_high(reports), key=lambda one: abs(log(one / self.ratio)))
         if self.reports and SLACK_BELOW * middle <= self.ratio <= SLACK_ABOVE * middle:
             return replace(self, reports=reports)
         return Calibration(coarse(middle), reports)

@@ -29,7 +29,8 @@ def test_one_absurd_report_poisons_nothing(absurd: int) -> None:
     assert before.observe(1000, absurd).ratio == before.ratio
 
 
-def test_an_extreme_but_possible_report_is_outvoted() -> None:
+def test_an_extreme_but_possible_report_moves_nothing_once_there_is_another() -> None:
+    assert learned((1000, 1500), (1000, 7000)).ratio == learned((1000, 1500)).ratio
     assert learned((1000, 1000), (1000, 7000), (1000, 1010)).ratio == 1.0
 
 
