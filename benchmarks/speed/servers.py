@@ -10,23 +10,27 @@ from benchmarks.speed.processes import Running, free_port, start
 
 ROOT = Path(__file__).resolve().parents[2]
 
-ANSWER = orjson.dumps(
-    {
-        "id": "chatcmpl-0123456789abcdef",
-        "object": "chat.completion",
-        "created": 1760000000,
-        "model": "fits",
-        "choices": [
-            {
-                "index": 0,
-                "message": {"role": "assistant", "content": "The quick brown fox jumps over the lazy dog. " * 15},
-                "finish_reason": "stop",
-            }
-        ],
-        "usage": {"prompt_tokens": 200, "completion_tokens": 150, "total_tokens": 350},
-    }
-).decode()
-"""About 1 KB. The bill is that of no body in particular, so nothing should be learned from it that matters here."""
+ANSWER = (
+    orjson.dumps(
+        {
+            "id": "chatcmpl-0123456789abcdef",
+            "object": "chat.completion",
+            "created": 1760000000,
+            "model": "fits",
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": "The quick brown fox jumps over the lazy dog. " * 15},
+                    "finish_reason": "stop",
+                }
+            ],
+            "usage": {"prompt_tokens": "$tokens", "completion_tokens": 150},
+        }
+    )
+    .decode()
+    .replace('"$tokens"', "$tokens")
+)
+"""About 1 KB, billed by the size of the request: a bill far too small would tell of a server that reads only a part."""
 
 NGINX = """
 worker_processes 1;
@@ -49,12 +53,16 @@ http {{
 """
 
 STATIC = """
+  map $content_length $tokens {{ default 230; {bills} }}
   server {{
     listen 127.0.0.1:{port} backlog=4096;
     default_type application/json;
     location / {{ return 200 '{answer}'; }}
   }}
 """
+
+BILLS = " ".join(f'"~^{kb}[0-9]{{3}}$" {kb * 1000 // 4};' for kb in range(1, 600))
+"""What nginx bills by the content length: a token for four bytes, to the thousand."""
 
 PROXY = """
   upstream models {{ server 127.0.0.1:{upstream}; keepalive 256; keepalive_requests 100000000; }}
@@ -101,7 +109,7 @@ class Place:
     def upstream(self) -> Running:
         """Start the upstream that answers everything at once with 1 KB."""
         port = free_port()
-        return self.nginx("upstream", port, STATIC.format(port=port, answer=ANSWER))
+        return self.nginx("upstream", port, STATIC.format(port=port, answer=ANSWER, bills=BILLS))
 
     def streams(self) -> Running:
         """Start the upstream that answers everything with a stream."""
