@@ -50,10 +50,10 @@ class Body(aiohttp.Payload):
 
 
 class Request(aiohttp.ClientRequest):
-    """A request that carries the headers it is given and Host, nothing else."""
+    """A request that carries the headers it is given and Host, nothing else. The headers become its own."""
 
     def update_headers(self, headers: Any) -> None:
-        self.headers = CIMultiDict(headers)
+        self.headers = headers
         self.headers["Host"] = self.url.host_port_subcomponent or ""
 
     def update_auto_headers(self, skip_auto_headers: Any) -> None:

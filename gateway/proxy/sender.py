@@ -102,14 +102,15 @@ class Sender:
                 place = plan.place_of(self.gateway, self.setup, self.route, self.setup.targets[name])
                 if place.entry in plan.UNKNOWN:
                     await lessons.ask_windows(self.gateway, place.target, self.headers)
-        places = plan.places(self.gateway, self.setup, self.route, self.story.request)
-        return sorted(places, key=lambda place: self.gateway.balance.resting(place.target.name))
+        places = list(plan.places(self.gateway, self.setup, self.route, self.story.request))
+        if len(places) > 1:
+            places.sort(key=lambda place: self.gateway.balance.resting(place.target.name))
+        return places
 
     async def _at(self, place: Place) -> Outcome:
         """All attempts at one place. Raises UpstreamUnreachable when it gives no answer."""
         story = self.story
         story.place, story.unsized = place, (False, False)
-        story.scope = plan.scope_of(place, self.headers)
         attempt = await self._first_attempt(place)
         if attempt is None:
             return Outcome(None, too_long=True, refusal=self._honest_refusal())
@@ -128,7 +129,7 @@ class Sender:
 
     async def _call(self, place: Place, attempt: Attempt) -> Answer:
         headers = CIMultiDict(self.headers)
-        if place.target.name not in dict(self.route.choices):
+        if all(place.target.name != name for name, _ in self.route.choices):
             # The client gave its key to the model it named, not to whoever steps in for it.
             for name in plan.CREDENTIALS:
                 headers.popall(name, None)
@@ -147,12 +148,13 @@ class Sender:
         """What to send first, or None where even the smallest form is too long beyond doubt."""
         story, request = self.story, self.story.request
         as_it_came = ladder.as_it_came(request, place.route.name, place.window, 0)
-        if story.mode == "off" or plan.proven(self.gateway, place, request):
-            story.bounded = plan.bounded(request)
+        proven = story.mode != "off" and plan.proven(self.gateway, place, request)
+        if proven or story.mode == "off":
+            story.bounded = proven or plan.bounded(request)
             story.task = None
             return as_it_came
         try:
-            task = await plan.task_for(self.gateway, place, request, story.scope)
+            task = await self._counted(place)
             story.task = task = await memory.recalled(self.gateway, place, task, story.scope)
             attempt = await self._off_loop(lambda: ladder.first_attempt(task))
             story.decided = time.perf_counter()
@@ -174,7 +176,7 @@ class Sender:
             return None
         try:
             if story.task is None:
-                story.task = await plan.task_for(self.gateway, place, story.request, story.scope)
+                story.task = await self._counted(place)
                 attempt = replace(attempt, prompt=story.task.prompt)
             task = story.task
             lessons.from_refusal(self.gateway, story, place, attempt, refusal)
@@ -186,6 +188,11 @@ class Sender:
         except Exception as error:  # noqa: BLE001  # promise 6: the upstream's own answer is still there to hand on
             self.gateway.failed("ladder", error)
             return None
+
+    async def _counted(self, place: Place) -> Task:
+        """Count the request for a place. Only from here on is anything remembered of who asks."""
+        self.story.scope = plan.scope_of(place, self.headers)
+        return await plan.task_for(self.gateway, place, self.story.request, self.story.scope)
 
     def _silent_refusal(self, answer: Answer, attempt: Attempt) -> Refusal | None:
         near = attempt.draft is not None or (self.story.task is not None and attempt.prompt >= NEAR * attempt.window)
