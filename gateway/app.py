@@ -122,7 +122,13 @@ async def start(settings: Settings, *, reuse_port: bool = False, admin_offset: i
 def store_of(settings: Settings, failed: Callable[[str, str], None] = lambda operation, reason: None) -> Store:
     """Open the configured store; ``failed`` hears of each operation that did not work, and why."""
     chosen = settings.store
-    return open_store(chosen.url, encryption_key=chosen.encryption_key, max_bytes=chosen.max_size, failed=failed)
+    return open_store(
+        chosen.url,
+        encryption_key=chosen.encryption_key,
+        max_bytes=chosen.max_size,
+        timeout_s=chosen.timeout_s,
+        failed=failed,
+    )
 
 
 def _client_runner(gateway: Gateway, settings: Settings) -> web.BaseRunner:

@@ -16,8 +16,8 @@ import structlog
 
 from gateway.breaker import Breaker
 from gateway.context import identity, transcript, verdict
-from gateway.context.fold import Source
 from gateway.context.foresight import Wish, foresee
+from gateway.context.layout import Source
 from gateway.context.summary import Summary
 from gateway.store.base import Store
 from gateway.tasks import Tasks
@@ -170,9 +170,13 @@ class Summarizer:
         if not judged.text:
             await self._give_up(job, key, judged.reason)
             return
-        self._remember(key, judged.text)
         value = orjson.dumps({"v": VERSION, "text": judged.text})
         await self._store.put(KIND, key, value, ttl_s=self._ttl_s, scope=job.scope)
+        if await self._store.get(KIND, key) != value:
+            # A summary that only this replica knows would make it forward other bytes than its neighbours.
+            self._observed("not_stored", plan.cost)
+            return
+        self._remember(key, judged.text)
         self._observed("stored", plan.cost)
         log.info("summary_stored", covers=plan.wish.covers, calls=len(plan.pieces),
                  replaced=plan.wish.replaced, chars=len(judged.text))  # fmt: skip

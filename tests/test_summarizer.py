@@ -11,8 +11,8 @@ import pytest
 from gateway.context import identity
 from gateway.context.budget import Budget
 from gateway.context.draft import Counter
-from gateway.context.fold import Source
 from gateway.context.foresight import cut_of, foresee
+from gateway.context.layout import Source
 from gateway.context.policy import Policy
 from gateway.context.summary import Summary
 from gateway.context.turns import split
@@ -206,7 +206,7 @@ async def test_twelve_requests_on_three_replicas_make_one_summary(stores: str, t
         return (
             shared
             if stores == "memory"
-            else open_store(f"sqlite:///{tmp_path}/t.db", read_timeout_s=30, write_timeout_s=30)
+            else open_store(f"sqlite:///{tmp_path}/t.db", timeout_s=30)
         )
 
     replicas = [(store, Summarizer(store, Tasks())) for store in (opened(), opened(), opened())]

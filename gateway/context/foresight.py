@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from gateway.context import prefix
-from gateway.context.fold import Plan, Source, plan
+from gateway.context.layout import Layout, Source, lay_out
 from gateway.context.prefix import Unit
 
 STEP: Final = 1 / 48
@@ -34,7 +34,7 @@ class Wish:
 
 def cut_of(source: Source) -> int:
     """How many messages stand before the cut; only summaries that cover no more may be used. 0: nothing is folded."""
-    made = plan(source)
+    made = lay_out(source)
     return _end(made, made.cut.first)
 
 
@@ -44,7 +44,7 @@ def foresee(source: Source, covered: int) -> Wish | None:
     None when the next cut is provided for, or when there is no boundary to end at. The same conversation, grown a little,
     gets the same answer: one summary a cut is enough.
     """
-    made = plan(source)
+    made = lay_out(source)
     cut = _end(made, made.cut.first)
     if covered > cut:
         return None
@@ -54,7 +54,7 @@ def foresee(source: Source, covered: int) -> Wish | None:
     return Wish(covers, _cost(made, 0, covers)) if worth_it else None
 
 
-def _next_cut(made: Plan) -> int:
+def _next_cut(made: Layout) -> int:
     """The first unit that will surely stand after the next cut; 0 where that cannot be said.
 
     The cut comes when the room is used up or, where turns are limited, when there are too many: the nearer of both is certain.
@@ -75,13 +75,13 @@ def _next_cut(made: Plan) -> int:
     return min(first, start if start > made.cut.first else len(made.units) - 1)
 
 
-def _moved(made: Plan, growth: Sequence[Unit]) -> tuple[int, int]:
+def _moved(made: Layout, growth: Sequence[Unit]) -> tuple[int, int]:
     """Where the cut stands when it first moves while the conversation grows so, and how many units that took before; or zeros."""
     cuts = prefix.replay([*made.units, *growth], made.room)[len(made.units) :]
     return next(((cut.first, steps) for steps, cut in enumerate(cuts) if cut.first > made.cut.first), (0, 0))
 
 
-def _longer(made: Plan, costs: Sequence[int]) -> list[Unit]:
+def _longer(made: Layout, costs: Sequence[int]) -> list[Unit]:
     """Steps that follow: of the current turn where it stands in a chain of calls, else of a new one.
 
     Steps of the current turn can be trimmed as far as those before them, for that puts a cut off.
@@ -102,16 +102,16 @@ def _longer(made: Plan, costs: Sequence[int]) -> list[Unit]:
     ]
 
 
-def _turn(made: Plan, number: int, cost: int) -> Unit:
+def _turn(made: Layout, number: int, cost: int) -> Unit:
     return Unit(made.units[-1].turn + number, -1, (), cost, cost, cost)
 
 
-def _cost(made: Plan, first: int, end: int) -> int:
+def _cost(made: Layout, first: int, end: int) -> int:
     """What the units between two messages cost."""
     return sum(unit.cost for unit in made.units if first <= unit.indices[0] < end)
 
 
-def _end(made: Plan, first: int) -> int:
+def _end(made: Layout, first: int) -> int:
     """The message a unit begins with; the number of all messages behind the last unit."""
     if first < len(made.units):
         return made.units[first].indices[0] if first else 0

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Final
 
-from gateway.context import digest, fold, recall
+from gateway.context import note
 from providers.wire import (
     PINNED_ROLES,
     RESULT_ROLES,
@@ -45,10 +45,9 @@ SAFETY: Final = 0.9
 FRAME_TOKENS: Final = 80
 """Roles, tags and headings around the texts of a question."""
 
-# What we wrote ourselves, where a client sends it back: it stands for messages that are told anyway, and would be told twice.
-_OURS: Final = re.compile(
-    rf"{re.escape(digest.HEAD)}.*?(?:\n\n|\Z)|{re.escape(recall.HEAD)}.*?(?:{re.escape(recall.END)}|\Z)|{re.escape(fold.NOTE)}",
-    re.S,
+# What we wrote ourselves, where a client sends it back, is told like anything else said, but without our marks around it.
+_MARKS: Final = re.compile(
+    rf"(?:{'|'.join(map(re.escape, (note.HEAD, note.CUT, note.SUMMARY, note.QUOTES, note.END)))})\n?"
 )
 
 
@@ -65,7 +64,7 @@ def write(messages: Sequence[Message], first: int, end: int, longest: int) -> li
             role = f"result of {name}".strip() if name else "result"
         said = [text_of(message), *(f"[{kind}]" for kind in media_kinds([message]))]
         said += [f"calls {call_name(call)} {call_arguments(call)}" for call in tool_calls(message)]
-        text = _OURS.sub("", "\n".join(part for part in said if part)).strip()
+        text = _MARKS.sub("", "\n".join(part for part in said if part)).strip()
         if text:
             entries.append(f"{role}: {ends(text, longest)}")
     return entries

@@ -10,7 +10,7 @@ from typing import Final
 from multidict import CIMultiDict
 
 from gateway.context import identity, ladder, tokens
-from gateway.context.fold import Source
+from gateway.context.layout import Source
 from gateway.context.foresight import cut_of
 from gateway.context.ladder import Task
 from gateway.context.prefix import rounded_room

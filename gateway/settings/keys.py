@@ -45,6 +45,7 @@ ADMIN: Final = {
 }
 STORE: Final = {
     "url": Key(read.store_url),
+    "timeout": Key(read.duration, "timeout_s"),
     "ttl": Key(read.duration, "ttl_s"),
     "max_size": Key(read.size),
     "encryption_key": Key(read.text, secret=True),

@@ -45,6 +45,8 @@ class StoreSettings:
     """Where derived values live between requests."""
 
     url: str = field(default="sqlite:///turnfold.db", repr=False)
+    timeout_s: float = 0.05
+    """How long a request may wait for the store before it goes on without."""
     ttl_s: float = 30 * 86400.0
     max_size: int = 256 * 2**20
     encryption_key: str = field(default="", repr=False)

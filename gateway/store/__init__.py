@@ -6,7 +6,7 @@ from typing import Final
 
 from gateway.store import memory, sqlite
 from gateway.store.base import Store
-from gateway.store.guard import READ_TIMEOUT_S, WRITE_TIMEOUT_S, Guard
+from gateway.store.guard import READ_TIMEOUT_S, Guard
 from gateway.store.memory import MemoryStore
 from gateway.store.sealing import CHECKED, Sealing
 from gateway.store.sqlite import SqliteStore
@@ -22,22 +22,20 @@ def open_store(
     encryption_key: str = "",
     max_bytes: int | None = None,
     failed: Callable[[str, str], None] = lambda operation, reason: None,
-    read_timeout_s: float = READ_TIMEOUT_S,
-    write_timeout_s: float = WRITE_TIMEOUT_S,
+    timeout_s: float = READ_TIMEOUT_S,
 ) -> Store:
     """Open the store that a configuration URL names: ``memory://``, ``sqlite:///path`` or ``redis://host:6379/0``.
 
     Nothing is touched before the first use, so a store that is away does not keep the gateway from starting. Raises
     ValueError, with words for the person who wrote the configuration, when the URL or the key cannot be used at all.
-    ``failed`` hears of each failed operation and why (for metrics); ``max_bytes`` bounds memory and SQLite stores.
+    ``timeout_s`` is how long a request may wait for it. ``failed`` hears of each failed operation and why (for metrics);
+    ``max_bytes`` bounds memory and SQLite stores.
     """
     scheme, separator, rest = url.partition("://")
     sealing = _encrypted(encryption_key) if encryption_key else CHECKED
 
     def guarded(store: Store) -> Store:
-        return Guard(
-            store, sealing=sealing, failed=failed, read_timeout_s=read_timeout_s, write_timeout_s=write_timeout_s
-        )
+        return Guard(store, sealing=sealing, failed=failed, timeout_s=timeout_s)
 
     if separator and scheme == "memory":
         return MemoryStore(max_bytes=max_bytes or memory.DEFAULT_MAX_BYTES)

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
@@ -15,7 +16,10 @@ log = structlog.get_logger(__name__)
 
 READ_TIMEOUT_S: Final = 0.05
 """A read may stand on a request's path. A healthy store answers in under a millisecond."""
-WRITE_TIMEOUT_S: Final = 0.25
+WRITE_PATIENCE: Final = 5
+"""A write may take so many times longer: it stands on no request's path."""
+MOST_WAITING: Final = 256
+"""Calls of one kind under way at once. A healthy store serves so many well within the time limit; more would all be late."""
 CLAIM_TIMEOUT_S: Final = 2.0
 """Only background work claims, and an unanswered claim may block a job until it expires: better to wait."""
 FORGET_TIMEOUT_S: Final = 120.0
@@ -39,16 +43,16 @@ class Guard:
         sealing: Sealing = CHECKED,
         failed: Callable[[str, str], None] = lambda operation, reason: None,
         clock: Callable[[], float] = time.monotonic,
-        read_timeout_s: float = READ_TIMEOUT_S,
-        write_timeout_s: float = WRITE_TIMEOUT_S,
+        timeout_s: float = READ_TIMEOUT_S,
     ) -> None:
         self._store = store
         self._sealing = sealing
         self._failed = failed
         self._reads = Breaker(clock=clock)
         self._writes = Breaker(clock=clock)
-        self._read_timeout_s = read_timeout_s
-        self._write_timeout_s = write_timeout_s
+        self._read_timeout_s = timeout_s
+        self._write_timeout_s = WRITE_PATIENCE * timeout_s
+        self._waiting: Counter[str] = Counter()
 
     async def get(self, kind: str, key: str) -> bytes | None:
         sealed = await self._try("get", self._reads, self._read_timeout_s, lambda: self._store.get(kind, key), None)
@@ -106,8 +110,12 @@ class Guard:
         call: Callable[[], Awaitable[Answer]],
         otherwise: Answer,
     ) -> Answer:
+        if self._waiting[operation] >= MOST_WAITING:
+            self._failed(operation, "busy")
+            return otherwise
         if not breaker.allows():
             return otherwise
+        self._waiting[operation] += 1
         try:
             answer = await _within(timeout_s, call())
         except Exception as error:  # noqa: BLE001 - whatever a store does, the request goes on without it
@@ -118,6 +126,8 @@ class Guard:
                 # One line an outage: while it lasts, every request would have one.
                 log.warning("store_left_alone", operation=operation, reason=_reason(error))
             return otherwise
+        finally:
+            self._waiting[operation] -= 1
         if breaker.open:
             log.info("store_recovered", operation=operation)
         breaker.succeeded()

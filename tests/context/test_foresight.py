@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from gateway.context.budget import Budget
 from gateway.context.draft import Counter
-from gateway.context.fold import Source
 from gateway.context.foresight import UNCOVERED, WORTH, Wish, cut_of, foresee
+from gateway.context.layout import Source
 from gateway.context.policy import Policy
 from gateway.context.turns import split
 from providers.wire import call_arguments, text_of, tool_calls

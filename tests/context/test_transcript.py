@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.context import digest, fold, recall
+from gateway.context import note
 from gateway.context.transcript import ends, input_room, pieces, question, write
 from providers.wire import text_of
 
@@ -54,15 +54,14 @@ def test_pinned_messages_and_empty_ones_are_left_out_and_media_named() -> None:
     assert write(messages, 0, 4, 1000) == ["user: what is this?\n[image]"]
 
 
-def test_what_we_wrote_ourselves_is_not_told_again_when_a_client_sends_it_back() -> None:
-    quoted = f"{recall.HEAD}\nuser: the order is A-4711\n{recall.END}\n\nand now?"
-    noted = f"{digest.HEAD}\nuser: move the shop\n assistant: done\n\nhello"
-    messages = [
-        {"role": "user", "content": quoted},
-        {"role": "user", "content": noted},
-        {"role": "user", "content": fold.NOTE},
+def test_our_own_notes_are_told_without_their_marks_when_a_client_sends_them_back() -> None:
+    quoted = f"{note.QUOTES}\nuser: the order is A-4711\n{note.END}\n\nand now?"
+    summed = f"{note.SUMMARY}\nGoal: move the shop.\n{note.END}\n\nhello"
+    messages = [{"role": "user", "content": text} for text in (quoted, summed, note.CUT)]
+    assert write(messages, 0, 3, 1000) == [
+        "user: user: the order is A-4711\n\nand now?",
+        "user: Goal: move the shop.\n\nhello",
     ]
-    assert write(messages, 0, 3, 1000) == ["user: and now?", "user: hello"]
 
 
 def test_five_identical_messages_are_told_five_times() -> None:

@@ -29,9 +29,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: object) -> AsyncIterat
     place, _, encrypted = request.param.partition(" ")
     urls = {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path}/turnfold.db"}
     url = urls[place] if place in urls else request.getfixturevalue("redis_server").url
-    opened = open_store(
-        url, encryption_key=KEY if encrypted else "", read_timeout_s=PATIENCE_S, write_timeout_s=PATIENCE_S
-    )
+    opened = open_store(url, encryption_key=KEY if encrypted else "", timeout_s=PATIENCE_S)
     await opened.forget(None)
     yield opened
     await opened.close()

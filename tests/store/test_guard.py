@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from gateway.store.guard import MAX_VALUE_BYTES, Guard
+from gateway.store.guard import MAX_VALUE_BYTES, MOST_WAITING, Guard
 from gateway.store.memory import MemoryStore
 
 HOUR_S = 3600.0
@@ -83,12 +83,22 @@ async def test_while_reads_fail_writes_go_on() -> None:
 
 async def test_a_client_that_leaves_is_not_a_failure() -> None:
     heard: list[tuple[str, str]] = []
-    guard = Guard(Ill(["hangs"]), read_timeout_s=60, failed=lambda *failure: heard.append(failure))
+    guard = Guard(Ill(["hangs"]), timeout_s=60, failed=lambda *failure: heard.append(failure))
     reading = asyncio.get_running_loop().create_task(guard.get("summary", "a"))
     await asyncio.sleep(0)
     reading.cancel()
     assert await asyncio.gather(reading, return_exceptions=True) != [None]
     assert heard == []
+
+
+async def test_more_calls_than_a_store_can_serve_in_time_go_on_without() -> None:
+    heard: list[tuple[str, str]] = []
+    ill = Ill(["hangs"] * MOST_WAITING)
+    guard = Guard(ill, failed=lambda operation, reason: heard.append((operation, reason)))
+    answers = await asyncio.gather(*(guard.get("summary", "a") for _ in range(2 * MOST_WAITING)))
+    assert answers == [None] * (2 * MOST_WAITING)
+    assert ill.asked == MOST_WAITING
+    assert heard.count(("get", "busy")) == MOST_WAITING
 
 
 async def test_a_value_too_large_to_be_ours_is_not_kept() -> None:

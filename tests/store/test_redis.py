@@ -34,7 +34,7 @@ async def raw(own_server: RedisServer) -> AsyncIterator[Redis]:
 
 
 async def test_values_are_there_at_once_after_the_server_restarted(own_server: RedisServer) -> None:
-    store = open_store(own_server.url, read_timeout_s=PATIENCE_S, write_timeout_s=PATIENCE_S)
+    store = open_store(own_server.url, timeout_s=PATIENCE_S)
     await store.put("summary", "a", b"words", ttl_s=HOUR_S)
     own_server.stop()
     own_server.start()
@@ -43,7 +43,7 @@ async def test_values_are_there_at_once_after_the_server_restarted(own_server: R
 
 
 async def test_a_server_that_is_gone_costs_values_only(own_server: RedisServer) -> None:
-    store = open_store(own_server.url, read_timeout_s=PATIENCE_S, write_timeout_s=PATIENCE_S)
+    store = open_store(own_server.url, timeout_s=PATIENCE_S)
     await store.put("summary", "a", b"words", ttl_s=HOUR_S)
     own_server.stop()
     for _ in range(50):
@@ -77,7 +77,7 @@ async def test_a_closed_port_costs_nothing_but_values() -> None:
 
 
 async def test_foreign_values_are_ignored(own_server: RedisServer, raw: Redis) -> None:
-    store = open_store(own_server.url, read_timeout_s=PATIENCE_S, write_timeout_s=PATIENCE_S)
+    store = open_store(own_server.url, timeout_s=PATIENCE_S)
     await raw.set(f"{PREFIX}summary:a", b"somebody else's text")
     await raw.lpush(f"{PREFIX}summary:b", b"a list")
     assert await store.get("summary", "a") is None
@@ -87,7 +87,7 @@ async def test_foreign_values_are_ignored(own_server: RedisServer, raw: Redis) -
 
 
 async def test_a_full_server_drops_what_it_cannot_take(own_server: RedisServer, raw: Redis) -> None:
-    store = open_store(own_server.url, read_timeout_s=PATIENCE_S, write_timeout_s=PATIENCE_S)
+    store = open_store(own_server.url, timeout_s=PATIENCE_S)
     await raw.config_set("maxmemory", "1")
     await store.put("summary", "a", b"words", ttl_s=HOUR_S)
     assert await store.get("summary", "a") is None
@@ -98,7 +98,7 @@ async def test_a_full_server_drops_what_it_cannot_take(own_server: RedisServer, 
 
 
 async def test_everything_expires_by_itself(own_server: RedisServer, raw: Redis) -> None:
-    store = open_store(own_server.url, read_timeout_s=PATIENCE_S, write_timeout_s=PATIENCE_S)
+    store = open_store(own_server.url, timeout_s=PATIENCE_S)
     await store.put("summary", "a", b"words", ttl_s=HOUR_S, scope="alice.openai")
     await store.claim("cut", ttl_s=HOUR_S)
     names = await raw.keys("*")
@@ -108,7 +108,7 @@ async def test_everything_expires_by_itself(own_server: RedisServer, raw: Redis)
 
 
 async def test_forgetting_everything_leaves_other_programs_keys(own_server: RedisServer, raw: Redis) -> None:
-    store = open_store(own_server.url, read_timeout_s=PATIENCE_S, write_timeout_s=PATIENCE_S)
+    store = open_store(own_server.url, timeout_s=PATIENCE_S)
     await raw.set("sessions:1", b"not ours")
     for number in range(1200):
         await store.put("summary", str(number), b"words", ttl_s=HOUR_S, scope="alice.openai")

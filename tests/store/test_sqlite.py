@@ -20,8 +20,7 @@ def at(path: Path, max_bytes: int | None = None, key: str = "") -> Store:
         f"sqlite:///{path}",
         max_bytes=max_bytes,
         encryption_key=key,
-        read_timeout_s=PATIENCE_S,
-        write_timeout_s=PATIENCE_S,
+        timeout_s=PATIENCE_S,
     )
 
 
