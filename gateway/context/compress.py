@@ -37,7 +37,10 @@ def compress(
     if rung <= 1 and whole.cost <= budget.room and policy.max_turns is None:
         return whole
     try:
-        source = _source(messages, budget, counter, policy, rung, summary, system_role)
+        if rung > 1:
+            policy = replace(policy, max_turns=min(policy.max_turns or HARD_TURNS, HARD_TURNS))
+        plain, earlier = _without_notes(messages)
+        source = Source(plain, split(plain), budget, counter, policy, summary, system_role, rung, earlier)
         if rung <= 1 and whole.cost <= budget.room and len(source.conversation.turns) <= (policy.max_turns or 1):
             return whole
         return fold(source)
@@ -45,19 +48,7 @@ def compress(
         return replace(whole, steps=(Step("failed", 0, type(error).__name__),))
 
 
-def _source(
-    messages: Sequence[Message],
-    budget: Budget,
-    counter: Counter,
-    policy: Policy,
-    rung: int,
-    summary: Summary | None,
-    system_role: bool,
-) -> Source:
-    """What is folded: the messages without the notes of an earlier fold, and the policy of the rung."""
-    if rung > 1:
-        policy = replace(policy, max_turns=min(policy.max_turns or HARD_TURNS, HARD_TURNS))
+def _without_notes(messages: Sequence[Message]) -> tuple[tuple[Message, ...], str]:
+    """The messages without the notes of an earlier fold, and what stood in those."""
     cleaned = [note.without(message) if message.get("role") != "tool" else (message, "") for message in messages]
-    earlier = "\n".join(text for _, text in cleaned if text)
-    plain = tuple(message for message, _ in cleaned)
-    return Source(plain, split(plain), budget, counter, policy, summary, system_role, rung, earlier)
+    return tuple(message for message, _ in cleaned), "\n".join(text for _, text in cleaned if text)

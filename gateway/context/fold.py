@@ -1,12 +1,12 @@
 """The fold: the messages that stand, and the shorter text that stands in for the others."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from gateway.context import digest, lines, note, prefix, recall, shrink
 from gateway.context.draft import Draft, Step
-from gateway.context.layout import CUT, STUB, Layout, Source, carries_more, lay_out
+from gateway.context.layout import CUT, LAST_RUNG, STUB, Layout, Source, carries_more, lay_out
 from gateway.context.turns import pairs
 from gateway.context.words import words
 from gateway.context.worth import Entry, Pool
@@ -22,25 +22,36 @@ HARD_RUNG: Final = 2
 def fold(source: Source) -> Draft:
     """Fold a conversation so that it fits its budget, as far as it can be."""
     layout = lay_out(source)
+    draft = _draw(source, layout)
+    room = source.budget.room
+    if not _over(source, draft, room):
+        return draft
+    squeezed = _squeeze(source, draft)
+    if not _over(source, squeezed, room) or len(layout.units) - 1 == layout.cut.first:
+        return squeezed
+    # Shrinking what stands is not enough: only the question stands, and the newest step.
+    return _squeeze(source, _draw(source, lay_out(replace(source, rung=max(source.rung, LAST_RUNG)))), to_the_last=True)
+
+
+def _over(source: Source, draft: Draft, room: int) -> bool:
+    return sum(map(source.cost, draft.messages)) > room
+
+
+def _draw(source: Source, layout: Layout) -> Draft:
+    """Write a layout out."""
     standing = _standing(source, layout)
     steps = list(_yields(source, standing, layout))
     if layout.folded or source.earlier or any(standing[index] is not source.messages[index] for index in standing):
         written = write(source, layout, standing)
         note.place(standing, written.note, source.conversation.pinned, system_role=source.system_role)
-        steps.append(
-            Step(
-                written.stage,
-                -source.counter.text(written.note),
-                f"{len(written.taken)} of {len(written.pool.entries)} lines",
-            )
-        )
+        lines_of = f"{len(written.taken)} of {len(written.pool.entries)} lines"
+        steps.append(Step(written.stage, -source.counter.text(written.note), lines_of))
         if written.quotes:
             first = layout.current[0]
             standing[first] = note.with_text(standing[first], written.quotes, at_end=False)
             steps.append(Step("recall", -source.counter.text(written.quotes), f"{len(written.quoted)} lines"))
     messages = tuple(standing[index] for index in sorted(standing))
-    draft = Draft(messages, tuple(map(source.counter.message, messages)), tuple(steps), layout.turns_folded)
-    return draft if sum(map(source.cost, messages)) <= source.budget.room else _squeeze(source, draft)
+    return Draft(messages, tuple(map(source.counter.message, messages)), tuple(steps), layout.turns_folded)
 
 
 def _standing(source: Source, layout: Layout) -> dict[int, Message]:
@@ -258,20 +269,21 @@ def _earlier(text: str) -> Iterator[Entry]:
             yield Entry(number - len(rows) - 1, role, line)
 
 
-def _squeeze(source: Source, draft: Draft) -> Draft:
-    """Shrink the largest messages that stand: results first, the last user message last, pinned ones never."""
+def _squeeze(source: Source, draft: Draft, *, to_the_last: bool = False) -> Draft:
+    """Shrink the largest messages that stand: results first, the last user message only ``to_the_last``, pinned ones never."""
     messages = list(draft.messages)
     costs = list(draft.costs)
     room = source.budget.room - sum(map(source.cost, messages)) + draft.cost
     last = max((place for place, message in enumerate(messages) if message.get("role") == "user"), default=-1)
     able = [place for place, message in enumerate(messages) if message.get("role") not in PINNED_ROLES]
     results = [place for place in able if messages[place].get("role") in RESULT_ROLES]
-    for places in (results, [place for place in able if place != last], [last] if last >= 0 else []):
+    for places in (results, [place for place in able if place != last], [last] if to_the_last and last >= 0 else []):
         for place in sorted(places, key=lambda place: -costs[place]):
             over = sum(costs) - room
             if over <= 0:
                 break
             messages[place] = shrink.shrink_message(messages[place], max(costs[place] - over, 12), source.counter)
             costs[place] = source.counter.message(messages[place])
-    step = Step("giant", draft.cost - sum(costs))
-    return Draft(tuple(messages), tuple(costs), (*draft.steps, step), draft.turns_folded)
+    saved = draft.cost - sum(costs)
+    steps = (*draft.steps, Step("giant", saved)) if saved else draft.steps
+    return Draft(tuple(messages), tuple(costs), steps, draft.turns_folded)

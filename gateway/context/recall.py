@@ -2,11 +2,21 @@
 
 from collections.abc import Collection, Sequence
 from math import log
+from typing import Final
 
 from gateway.context import digest, note
 from gateway.context.digest import Count
+from gateway.context.signals import asks
 from gateway.context.words import Kind, Word, words
 from gateway.context.worth import Pool
+
+
+ASKED: Final = 0.08
+TOLD: Final = 0.25
+"""Of all that a message is about, by the rarity of its words, a line must have so much to be quoted: little where the
+message asks something, more where it only tells. Quotes cost part of a cached prefix at the next turn."""
+NEAR: Final = 0.5
+"""Of the best line's score, another line must have so much."""
 
 
 def excerpts(pool: Pool, query: str, tokens: int, count: Count, skip: Collection[int]) -> list[int]:
@@ -14,12 +24,12 @@ def excerpts(pool: Pool, query: str, tokens: int, count: Count, skip: Collection
 
     ``skip`` holds the positions of lines that the model sees anyway or must not see.
     """
-    scores = {place: score for place, score in relevance(pool, words(query)).items() if place not in skip}
+    scores = {place: score for place, score in relevance(pool, words(query), ASKED if asks(query) else TOLD).items() if place not in skip}
     room = tokens - count(note.QUOTES) - count(note.END) - 3
     return digest.choose(pool, room, count, relevance=scores) if scores and room > 0 else []
 
 
-def relevance(pool: Pool, asked: Collection[Word]) -> dict[int, float]:
+def relevance(pool: Pool, asked: Collection[Word], least: float) -> dict[int, float]:
     """How much lines bear on a question, by position: by their own words, and by their message's and its neighbours'."""
     keys = frozenset(word.key for word in asked)
     hits = [
@@ -38,16 +48,18 @@ def relevance(pool: Pool, asked: Collection[Word]) -> dict[int, float]:
         for word in asked
         if word.key in counts
     }
+    asked_for = sum(worth.get(word.key, log(1 + 2 * total)) for word in asked)
     own: dict[int, float] = {}
     best: dict[int, float] = {}
     for place, found in hits:
         entry = pool.entries[place]
-        score = sum(worth[key] for key in found) / (0.6 + 0.016 * entry.line.size)
+        met = sum(worth[key] for key in found)
+        if met < least * asked_for:
+            continue
+        score = met / (0.6 + 0.016 * entry.line.size)
         own[place] = score
         best[entry.index] = max(best.get(entry.index, 0.0), score)
-    if not best:
-        return {}
-    return _spread(pool, own, best)
+    return _spread(pool, own, best) if best else {}
 
 
 def _spread(pool: Pool, own: dict[int, float], best: dict[int, float]) -> dict[int, float]:
@@ -63,7 +75,7 @@ def _spread(pool: Pool, own: dict[int, float], best: dict[int, float]) -> dict[i
     for place, entry in enumerate(pool.entries):
         score = best.get(entry.index, 0.0) if entry.index in pool.brief else own.get(place, 0.0)
         score = 0.6 * score + 0.3 * best.get(entry.index, 0.0) + 0.1 * near[entry.index]
-        if score > 0:
+        if score > NEAR * top:
             scores[place] = (score / top) ** 2
     return scores
 

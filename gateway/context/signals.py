@@ -55,6 +55,11 @@ def binding(sentence: str) -> float:
     return 0.6 + min(found, 3) * 0.55 + (0.4 if _SELF.search(sentence) else 0.0)
 
 
+def asks(text: str) -> bool:
+    """Whether a text has a question in it."""
+    return _ASKS.search(text) is not None
+
+
 def reports_error(line: str) -> bool:
     """Whether a line of output reports that something went wrong."""
     return _ERROR.search(line) is not None
