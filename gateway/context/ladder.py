@@ -115,6 +115,8 @@ class Reading:
     completion: int | None = None
     total: int | None = None
     exact: bool = True
+    excess: int | None = None
+    """By how much the prompt is too long, where only that is stated."""
 
 
 def as_it_came(request: ChatRequest, model: str, window: int, prompt: int) -> Attempt:
@@ -192,6 +194,8 @@ def stated_prompt(refusal: Reading, attempt: Attempt, asked: int | None) -> int 
         return None
     if refusal.prompt is not None:
         return refusal.prompt
+    if refusal.excess is not None and refusal.total is None:
+        return (refusal.limit or attempt.window) + refusal.excess
     if refusal.total is None:
         return None
     if refusal.completion is not None:

@@ -66,7 +66,7 @@ async def look(target: Target, response: aiohttp.ClientResponse) -> Answer:
         elif response.status == 200:
             await _hold(answer, LONGEST_HELD)
             answer.text = readable(response, answer.held)
-            if answer.complete and b'"choices"' not in answer.text:
+            if answer.complete:
                 answer.refusal = target.provider.read_refusal(200, answer.text, "http")
     except (aiohttp.ClientError, OSError) as error:
         response.close()
@@ -109,8 +109,7 @@ async def _hold_first_event(answer: Answer) -> None:
             first = events.feed(decode(chunk))
         answer.held = held
         if first:
-            if b'"choices"' not in first[0].data[:2048]:
-                answer.refusal = answer.target.provider.read_refusal(answer.status, first[0].data, "sse")
+            answer.refusal = answer.target.provider.read_refusal(answer.status, first[0].data, "sse")
             return
         if answer.complete:
             answer.empty_stream = True

@@ -35,15 +35,17 @@ async def chat(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse
             return web.Response(status=400, body=outcome.refusal, headers=story.headers(), content_type=errors.JSON)
         answer = outcome.answer
         status = answer.status
-        if answer.complete:
+        good = answer.status == 200 and not outcome.too_long
+        if good and answer.complete:
             usage = usage_in(answer, answer.held)
             lessons.from_answer(gateway, story, usage)
         relayed = await relay(request, answer, story.headers(), keep=worth_keeping(answer))
-        if not answer.complete:
+        if good and not answer.complete:
             usage = usage_in(answer, relayed.tail)
             lessons.from_answer(gateway, story, usage)
         story.error = "upstream_broke_off" if relayed.broken else ""
-        memory.consider(gateway, setup, story, sender.headers)
+        if good:
+            memory.consider(gateway, setup, story, sender.headers)
         return relayed.response
     except UpstreamUnreachable as error:
         status, story.error, story.gave_up = error.status, error.code, True

@@ -48,7 +48,7 @@ def from_refusal(gateway: Gateway, story: Story, place: Place, attempt: Attempt,
 
 def reading_of(refusal: Overflow) -> Reading:
     """A refusal's numbers as the ladder reads them."""
-    return Reading(refusal.limit, refusal.prompt, refusal.completion, refusal.total, refusal.exact)
+    return Reading(refusal.limit, refusal.prompt, refusal.completion, refusal.total, refusal.exact, refusal.excess)
 
 
 def from_answer(gateway: Gateway, story: Story, usage: Usage | None) -> None:

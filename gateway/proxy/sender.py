@@ -117,7 +117,7 @@ class Sender:
         while True:
             story.attempt = attempt
             answer = await self._call(place, attempt)
-            refusal = answer.refusal or self._silent_refusal(answer, attempt)
+            refusal = self._refusal(answer, attempt)
             if refusal is None:
                 return Outcome(answer)
             story.refusals.append(refusal.sign)
@@ -194,9 +194,18 @@ class Sender:
         self.story.scope = plan.scope_of(place, self.headers)
         return await plan.task_for(self.gateway, place, self.story.request, self.story.scope)
 
-    def _silent_refusal(self, answer: Answer, attempt: Attempt) -> Refusal | None:
-        near = attempt.draft is not None or (self.story.task is not None and attempt.prompt >= NEAR * attempt.window)
-        return Overflow(sign="empty stream") if answer.empty_stream and near else None
+    def _refusal(self, answer: Answer, attempt: Attempt) -> Refusal | None:
+        """What the answer says about size, what its silence says included."""
+        if answer.empty_stream:
+            near = self.story.task is not None and attempt.prompt >= NEAR * attempt.window
+            return Overflow(sign="empty_stream") if near or attempt.draft is not None else None
+        refusal = answer.refusal
+        if isinstance(refusal, OutputTooLarge) and refusal.limit == 0:
+            # "max_tokens must be at least 1, got 0": the prompt fills the window, unless the client itself asked for nothing.
+            asked = [self.story.request.body.get(name) for name in ladder.OUTPUT_FIELDS]
+            nothing = any(isinstance(value, int) and value < 1 for value in asked)
+            return None if nothing else Overflow(sign=refusal.sign)
+        return refusal
 
     def _honest_refusal(self) -> bytes:
         task, attempt = self.story.task, self.story.attempt
