@@ -166,7 +166,14 @@ def _rest(message: Message, row: Family, text: Callable[[str], int], images: str
 def _calls(calls: Sequence[Mapping[str, Any]], row: Family, text: Callable[[str], int]) -> int:
     if len(calls) > 1 and row.parallel is not None:
         return row.parallel + text(_wrapped(calls))
-    return sum(row.call + row.call_names * text(call_name(call)) + text(call_arguments(call)) for call in calls)
+    return sum(row.call + row.call_names * text(call_name(call)) + text(_arguments(call)) for call in calls)
+
+
+def _arguments(call: Mapping[str, Any]) -> str:
+    try:
+        return call_arguments(call)
+    except TypeError:  # arguments that are no text, and nested deeper than orjson writes
+        return tools.flat(call)
 
 
 def _extras(message: Message, row: Family, text: Callable[[str], int]) -> int:
@@ -195,7 +202,7 @@ def _spoken(content: Any) -> Any:
 
 def _wrapped(calls: Iterable[Mapping[str, Any]]) -> str:
     """Several calls as the one call of ``multi_tool_use.parallel`` that the model made of them."""
-    uses = (f'{{"recipient_name":"functions.{call_name(call)}","parameters":{call_arguments(call)}}}' for call in calls)
+    uses = (f'{{"recipient_name":"functions.{call_name(call)}","parameters":{_arguments(call)}}}' for call in calls)
     return f'{{"tool_uses":[{",".join(uses)}]}}'
 
 
@@ -230,7 +237,7 @@ def _leaves(value: Any, depth: int) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif depth > tools.DEEPEST:
-        yield str(value)
+        yield tools.flat(value)
     elif isinstance(value, dict):
         for key, inner in value.items():
             if key not in ("type", "id", "signature", "cache_control", "data"):
@@ -294,7 +301,7 @@ _DEFINITIONS: Final[dict[tuple[int, str, str], int]] = {}
 
 
 def _definitions_cost(given: Mapping[str, Any], form: Tools, family: str, row: Family) -> int:
-    key = hash(dumps(given)), form, family
+    key = hash(_written(given)), form, family
     cost = _DEFINITIONS.get(key)
     if cost is None:
         found = tools.definitions(given)
@@ -305,6 +312,13 @@ def _definitions_cost(given: Mapping[str, Any], form: Tools, family: str, row: F
             _DEFINITIONS.clear()
         _DEFINITIONS[key] = cost
     return cost
+
+
+def _written(given: Mapping[str, Any]) -> bytes | str:
+    try:
+        return dumps(given)
+    except TypeError:  # nested deeper than orjson writes
+        return tools.flat(given)
 
 
 def _schema_cost(body: Mapping[str, Any], row: Family) -> int:
@@ -416,14 +430,14 @@ def proven(body_bytes: int, reserve: int, window: int, request: ChatRequest, fam
     Two kinds of text may cost more tokens than bytes: letters that a normaliser takes apart (Qwen's, old Claude's), and results of parallel
     calls, escaped. Both need letters beyond ASCII; where there are any, and they could matter, the size counts several times.
     """
-    if body_bytes + reserve + _ENVELOPE > window or not self_contained(request):
+    beside = reserve + _ENVELOPE
+    if body_bytes + beside > window or not self_contained(request):
         return False
-    if request.raw.isascii() and b"\\u" not in request.raw:
-        return True
     growth = _EXPANSION if family_of(family).normalises else 1
     if growth == 1 and any(len(tool_calls(message)) > 1 for message in request.messages if "tool_calls" in message):
         growth = 2
-    return body_bytes * growth + reserve + _ENVELOPE <= window
+    # The search for letters beyond ASCII takes as long as parsing: it comes last, for bodies near their window.
+    return body_bytes * growth + beside <= window or (request.raw.isascii() and b"\\u" not in request.raw)
 
 
 def self_contained(request: ChatRequest) -> bool:
@@ -467,7 +481,7 @@ def heavy(request: ChatRequest, family: str) -> bool:
         if size > HEAVY:
             return True
     return any(
-        len(call_arguments(call)) > HEAVY
+        len(_arguments(call)) > HEAVY
         for message in request.messages
         if "tool_calls" in message
         for call in tool_calls(message)
