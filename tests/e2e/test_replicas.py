@@ -17,6 +17,7 @@ import orjson
 import pytest
 import yaml
 
+from gateway.context import note
 from gateway.standin import Reply, Seen, StandIn
 from tests import running
 from tests.fakes import system, user, words
@@ -26,7 +27,7 @@ CONVERSATIONS = 200
 TURNS = 12
 AT_ONCE = 12
 """Requests under way at a time: two cores serve two replicas, the stand-in, Redis and the clients."""
-WINDOW = 1400
+WINDOW = 1000
 SETTLED_S = 2.0
 """After a disturbance: the longest pause of a circuit breaker that saw few failures, and a little."""
 
@@ -229,6 +230,7 @@ async def test_a_killed_replica_and_a_restarted_redis_cost_no_request_and_no_pre
     assert all(not seen.violations for seen in standin.chats)
     _check_summaries(run, summaries, times)
     _check_prefixes(run, chats, times)
+    assert sum(note.SUMMARY in seen.messages[0]["content"] for seen in chats) > CONVERSATIONS, "summaries are used"
 
 
 def _check_summaries(run: Run, summaries: list[Seen], times: dict[int, float]) -> None:
