@@ -35,6 +35,9 @@ KIND: Final = "summary"
 VERSION: Final = 1
 KEPT: Final = 2000
 """Summaries remembered in this process; each has some kilobytes."""
+KNOWN_S: Final = 300.0
+"""For so long: then the store is asked again, for somebody may have had it forgotten."""
+NEVER: Final = ("", 0.0)
 LOOKED_UP: Final = 400
 """Newest messages behind which a summary may end that is looked for in the store."""
 FAILED_TTL_S: Final = 600.0
@@ -88,7 +91,7 @@ class Summarizer:
         self._ttl_s = ttl_s
         self._observed = observed
         self._clock = clock
-        self._known: OrderedDict[str, str] = OrderedDict()
+        self._known: OrderedDict[str, tuple[str, float]] = OrderedDict()
         self._running: set[str] = set()
         self._breakers: dict[str, Breaker] = {}
         self._spent: dict[str, deque[tuple[float, int]]] = {}
@@ -106,10 +109,14 @@ class Summarizer:
         if newest < 0:
             return None
         self._known.move_to_end(chain[newest])
-        return Summary(self._known[chain[newest]], newest + 1)
+        return Summary(self._known[chain[newest]][0], newest + 1)
 
     def _newest(self, chain: Sequence[str]) -> int:
-        return next((index for index in reversed(range(len(chain))) if chain[index] in self._known), -1)
+        """The newest place of which this process knows the summary, and knows it from lately; -1 where there is none."""
+        now = self._clock()
+        return next(
+            (index for index in reversed(range(len(chain))) if self._known.get(chain[index], NEVER)[1] > now), -1
+        )
 
     def consider(self, job: Job, ask: Ask) -> bool:
         """Look in the background whether a summary is wanted, and make it; False where there is nothing to look at.
@@ -216,7 +223,7 @@ class Summarizer:
 
     def _remember(self, key: str, text: str) -> None:
         if text:
-            self._known[key] = text
+            self._known[key] = (text, self._clock() + KNOWN_S)
             self._known.move_to_end(key)
             while len(self._known) > KEPT:
                 self._known.popitem(last=False)

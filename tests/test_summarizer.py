@@ -18,7 +18,7 @@ from gateway.context.summary import Summary
 from gateway.context.turns import split
 from gateway.store import Store, open_store
 from gateway.store.memory import MemoryStore
-from gateway.summarizer import FAILED_TTL_S, LARGEST, Job, Summarizer
+from gateway.summarizer import FAILED_TTL_S, KNOWN_S, LARGEST, Job, Summarizer
 from gateway.tasks import Tasks
 from providers.wire import text_of
 
@@ -203,11 +203,7 @@ async def test_twelve_requests_on_three_replicas_make_one_summary(stores: str, t
     shared = MemoryStore()
 
     def opened() -> Store:
-        return (
-            shared
-            if stores == "memory"
-            else open_store(f"sqlite:///{tmp_path}/t.db", timeout_s=30)
-        )
+        return shared if stores == "memory" else open_store(f"sqlite:///{tmp_path}/t.db", timeout_s=30)
 
     replicas = [(store, Summarizer(store, Tasks())) for store in (opened(), opened(), opened())]
     model = Model()
@@ -364,6 +360,17 @@ async def test_forgetting_a_caller_takes_the_summaries_from_the_store(
     fresh = Summarizer(store, Tasks())
     assert await fresh.find(chain(talk(11))) is None
     assert await fresh.find(chain(talk(11), "bob.openai")) is not None
+
+
+async def test_a_running_replica_lets_go_of_what_was_forgotten_within_minutes(store: MemoryStore) -> None:
+    now = [0.0]
+    summarizer = Summarizer(store, Tasks(), clock=lambda: now[0])
+    summarizer.consider(job(), Model())
+    await settled()
+    await store.forget("alice")
+    assert await summarizer.find(chain(talk(11))) is not None
+    now[0] = KNOWN_S
+    assert await summarizer.find(chain(talk(11))) is None
 
 
 async def test_a_store_that_is_gone_costs_summaries_only() -> None:
