@@ -17,6 +17,9 @@ LEAST: Final = 24
 HARD: Final = 10_000
 """Characters that any text may keep on the hard rung."""
 HARD_RUNG: Final = 2
+BARE: Final = 24
+"""Tokens of a note without a digest, and what is left of a result."""
+DOUBT: Final = 1.35
 
 
 def fold(source: Source) -> Draft:
@@ -30,7 +33,8 @@ def fold(source: Source) -> Draft:
     if not _over(source, squeezed, room) or len(layout.units) - 1 == layout.cut.first:
         return squeezed
     # Shrinking what stands is not enough: only the question stands, and the newest step.
-    return _squeeze(source, _draw(source, lay_out(replace(source, rung=max(source.rung, LAST_RUNG)))), to_the_last=True)
+    last = lay_out(replace(source, rung=max(source.rung, LAST_RUNG)))
+    return _squeeze(source, _draw(source, last), cut_question=not _question_fits(source, last))
 
 
 def _over(source: Source, draft: Draft, room: int) -> bool:
@@ -65,12 +69,21 @@ def _standing(source: Source, layout: Layout) -> dict[int, Message]:
             continue
         standing.update(_forms(source, layout, position))
         costs = [source.cost(standing[index]) for index in unit.indices]
-        if sum(costs) > allowed[position]:
+        if sum(costs) > allowed[position] and not (unit.indices == layout.current and _question_fits(source, layout)):
             for index, cost, level in zip(unit.indices, costs, shrink.levels(costs, allowed[position]), strict=True):
                 if level < cost:
                     allowance = level - cost + source.counter.message(standing[index])
                     standing[index] = shrink.shrink_message(standing[index], allowance, source.counter, asked)
     return standing
+
+
+def _question_fits(source: Source, layout: Layout) -> bool:
+    """Whether the pinned messages and the current question fit in full once all else has gone: then it is never cut.
+
+    Where the count is only an estimate it may be too high by a third, and the upstream decides.
+    """
+    question = sum(source.cost(source.messages[index]) for index in (*source.conversation.pinned, *layout.current))
+    return question + BARE <= source.budget.room * (1.0 if source.counter.exact else DOUBT)
 
 
 def _forms(source: Source, layout: Layout, position: int) -> Iterator[tuple[int, Message]]:
@@ -162,7 +175,7 @@ def _digest(source: Source, pool: Pool, skipped: int, size: int) -> tuple[str, f
     if not pool.entries or size < LEAST:
         return note.CUT, frozenset(), "note"
     pinned = [lines.read(source.messages[index]) for index in source.conversation.pinned]
-    known = frozenset().union(*(line.keys for reading in pinned for line in reading))
+    known = frozenset(word.key for reading in pinned for line in reading for word in line.words)
     key = (id(pool), size, count, known)
     found = _DIGESTS.get(key)
     if found is None:
@@ -205,19 +218,17 @@ def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], t
     if not layout.current or layout.quoted.first == 0 or tokens < LEAST or source.rung > HARD_RUNG:
         return frozenset()
     early = {index for unit in layout.units[: layout.quoted.first] for index in unit.indices}
+    late = [place for index, places in pool.places.items() if index >= 0 and index not in early for place in places]
     # A short message is quoted whole or not at all, even where a sentence of it stands in the digest.
-    parts = {
-        entry.index for place, entry in enumerate(pool.entries) if place not in taken and entry.index in pool.brief
-    }
-    skip = {
-        place
-        for place, entry in enumerate(pool.entries)
-        if (entry.index >= 0 and entry.index not in early) or (place in taken and entry.index not in parts)
-    }
+    taken_of = {pool.entries[place].message for place in taken} & pool.brief
+    parts = {index for index in taken_of if not taken.issuperset(pool.places[index])}
+    skip = {place for place in taken if pool.entries[place].message not in parts}.union(late)
     query = "\n".join(text_of(source.messages[index])[-QUERY:] for index in layout.current)
     return frozenset(recall.excerpts(pool, query, tokens, source.counter.text, skip))
 
 
+READ: Final = 120_000
+"""Characters of a folded part, from its end, that are read in full."""
 QUERY: Final = 4000
 """Characters of a question, from its end, that are searched for."""
 
@@ -231,7 +242,7 @@ def pool_of(source: Source, folded: Sequence[int]) -> Pool:
     """The lines of the folded messages, each result's with the name of the tool that gave it."""
     messages = source.messages
     callers = pairs(messages)
-    readings = [lines.read(messages[index]) for index in folded]
+    readings = _readings(messages, folded)
     tools = [_tool(messages, index, callers) for index in folded]
     roles = [str(messages[index].get("role")) for index in folded]
     first = next((index for index, message in enumerate(messages) if message.get("role") == "user"), -1)
@@ -247,6 +258,19 @@ def pool_of(source: Source, folded: Sequence[int]) -> Pool:
             _DIGESTS.clear()
         found = _POOLS[key] = (readings, Pool(entries, first))
     return found[1]
+
+
+def _readings(messages: Sequence[Message], folded: Sequence[int]) -> list[tuple[lines.Line, ...]]:
+    """The lines of each folded message, the oldest of very many only skimmed, so that the time it takes stays bounded."""
+    left = READ
+    readings: list[tuple[lines.Line, ...]] = []
+    for index in reversed(folded):
+        message = messages[index]
+        content = message.get("content")
+        left -= len(content) if isinstance(content, str) else len(text_of(message))
+        readings.append(lines.read(message) if left > 0 else lines.skim(message))
+    readings.reverse()
+    return readings
 
 
 def _tool(messages: Sequence[Message], index: int, callers: Mapping[int, int]) -> str:
@@ -269,15 +293,16 @@ def _earlier(text: str) -> Iterator[Entry]:
             yield Entry(number - len(rows) - 1, role, line)
 
 
-def _squeeze(source: Source, draft: Draft, *, to_the_last: bool = False) -> Draft:
-    """Shrink the largest messages that stand: results first, the last user message only ``to_the_last``, pinned ones never."""
+def _squeeze(source: Source, draft: Draft, *, cut_question: bool = False) -> Draft:
+    """Shrink the largest messages that stand: results first, the last user message only where that was decided, pinned ones never."""
     messages = list(draft.messages)
     costs = list(draft.costs)
     room = source.budget.room - sum(map(source.cost, messages)) + draft.cost
     last = max((place for place, message in enumerate(messages) if message.get("role") == "user"), default=-1)
     able = [place for place, message in enumerate(messages) if message.get("role") not in PINNED_ROLES]
     results = [place for place in able if messages[place].get("role") in RESULT_ROLES]
-    for places in (results, [place for place in able if place != last], [last] if to_the_last and last >= 0 else []):
+    others = [place for place in able if place != last]
+    for places in (results, others, [last] if cut_question and last >= 0 else []):
         for place in sorted(places, key=lambda place: -costs[place]):
             over = sum(costs) - room
             if over <= 0:
