@@ -31,6 +31,10 @@ LIMIT_STEP_ESTIMATE: Final = 0.37
 MOST_DENSE: Final = 8.0
 LEAST_DENSE: Final = 0.1
 
+# Tokens, and the part of the prompt, that a lowered output leaves free beside the margin: it costs no history.
+SPARED: Final = 16
+SPARED_SHARE: Final = 25
+
 OUTPUT_FIELDS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
 
@@ -131,7 +135,7 @@ def first_attempt(task: Task) -> Attempt:
         return as_it_came(task.request, task.model, task.window, task.prompt)
     left = task.window - task.margin - task.prompt
     if task.asked is not None and left >= task.least_output(task.window):
-        return _with_output(task, as_it_came(task.request, task.model, task.window, task.prompt), left)
+        return _with_output(task, as_it_came(task.request, task.model, task.window, task.prompt), _spared(task, left))
     return _fold(task, task.window, ratio=1.0, rung=1)
 
 
@@ -248,8 +252,13 @@ def _fold(task: Task, window: int, *, ratio: float, rung: int, cap: int | None =
     attempt = Attempt(b"", prompt, window, rung, ratio, draft, None, draft.steps)
     left = window - margin - prompt
     if task.asked is not None and left < task.asked:
-        return _with_output(task, attempt, max(left, task.least_output(window)))
+        return _with_output(task, attempt, max(_spared(task, left), task.least_output(window)))
     return _encode(task, attempt)
+
+
+def _spared(task: Task, left: int) -> int:
+    """What is asked for when so much is left: a little less, for the prompt is our count and an output one token too long is refused."""
+    return max(left - max(SPARED, task.prompt // SPARED_SHARE), min(left, task.least_output(task.window)))
 
 
 def _with_output(task: Task, attempt: Attempt, output: int) -> Attempt:
