@@ -27,6 +27,8 @@ MEDIA_TYPES: Final = {
     "input_video": "video",
     "file": "file",
     "input_file": "file",
+    "document": "file",
+    "document_url": "file",
 }
 """Content-part types that carry media, and what a reader would call them."""
 
@@ -173,7 +175,7 @@ def media_parts(message: Message) -> Iterator[Mapping[str, Any]]:
     content = message.get("content")
     if isinstance(content, list):
         for part in content:
-            if isinstance(part, dict) and part.get("type") in MEDIA_TYPES:
+            if isinstance(part, dict) and isinstance(kind := part.get("type"), str) and kind in MEDIA_TYPES:
                 yield part
 
 

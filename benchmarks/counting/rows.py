@@ -9,7 +9,11 @@ from urllib.parse import unquote, urlparse
 
 import orjson
 
-DATA = Path(os.environ.get("TURNFOLD_DATA", Path(__file__).resolve().parents[2].parent / "shared"))
+PATH = (
+    Path(os.environ.get("TURNFOLD_DATA", Path(__file__).resolve().parents[2].parent / "shared"))
+    / "billed"
+    / "dev.jsonl"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,7 @@ class Row:
 
 def load() -> list[Row]:
     """Read all recorded requests."""
-    lines = (DATA / "billed" / "dev.jsonl").read_bytes().splitlines()
+    lines = PATH.read_bytes().splitlines()
     return [row for line in lines if (row := _row(orjson.loads(line)))]
 
 
@@ -70,33 +74,35 @@ def _group(host: str, model: str) -> str:
     return next((group for sign, group in GROUPS if sign in model.lower()), "other")
 
 
+# Requests whose bill holds more than can be read in them.
+SERVER_SIDE = (
+    "mcp_servers", "container", "web_search_options", "plugins", "models", "preset", "moderation", "search_settings", "context_management",
+)  # fmt: skip
+"""Members that let the server add text: search results, other models, stored presets."""
+REFERENCES = (
+    b"container_upload", b'"file_id"', b"tool_reference", b"defer_loading", b"tool_addition", b"guardContent", b"guardrailConfig",
+    b'"type":"compaction"', b"server_tool_use",
+)  # fmt: skip
+
+
 def _left_out(record: Mapping[str, Any], body: Mapping[str, Any]) -> str:
-    raw = record["body"]
-    usage = record["usage"]
-    for tool in raw.get("tools") or []:
-        kind = str(tool.get("type", "function"))
-        if kind not in ("function", "custom", "None"):
-            return "server-side tool"
-    if any(key in raw for key in ("mcp_servers", "container", "web_search_options", "plugins", "models", "preset", "moderation", "search_settings", "context_management")):
+    """Why a bill cannot be known from its request; images and documents have a price, but often stand elsewhere."""
+    raw, usage = record["body"], record["usage"]
+    kinds = {str(tool.get("type", "function")) for tool in raw.get("tools") or []}
+    searched = (usage.get("server_tool_use") or usage.get("server_tool_use_details") or {}).get("web_search_requests")
+    if not kinds <= {"function", "custom", "None"} or any(key in raw for key in SERVER_SIDE) or searched:
         return "server-side tool"
-    if "search" in record["model"] or "compound" in record["model"] or ":online" in record["model"]:
+    if any(sign in record["model"] for sign in ("search", "compound", ":online")):
         return "server-side tool"
-    if (usage.get("server_tool_use") or usage.get("server_tool_use_details") or {}).get("web_search_requests"):
-        return "server-side tool"
-    text = orjson.dumps(raw)
-    if any(sign in text for sign in (b"container_upload", b'"file_id"', b"tool_reference", b"defer_loading", b"tool_addition", b"guardContent", b"guardrailConfig", b'"type":"compaction"', b"server_tool_use")):
+    if any(sign in orjson.dumps(raw) for sign in REFERENCES):
         return "by reference"
-    if any(sign in text for sign in (b"data:image", b'"image_url"', b'"image"', b'"document"', b'"file"', b'"input_audio"', b'"video"', b'"video_url"')) and not _textual(body):
-        return "media"
-    return ""
+    return "media" if any(map(_has_media, body["messages"])) else ""
 
 
-def _textual(body: Mapping[str, Any]) -> bool:
-    return all(
-        part.get("type") == "text" and isinstance(part.get("text"), str)
-        for message in body["messages"]
-        if isinstance(message.get("content"), list)
-        for part in message["content"]
+def _has_media(message: Mapping[str, Any]) -> bool:
+    content = message.get("content")
+    return isinstance(content, list) and any(
+        part.get("type") not in ("text", "thinking", "tool_use", "tool_result") for part in content
     )
 
 
@@ -113,7 +119,14 @@ def _from_anthropic(body: Mapping[str, Any], model: str) -> dict[str, Any]:
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
         messages += _turn(message["role"], [_anthropic_part(part) for part in parts])
     tools = [
-        {"type": "function", "function": {"name": tool.get("name", ""), "description": tool.get("description"), "parameters": tool["input_schema"]}}
+        {
+            "type": "function",
+            "function": {
+                "name": tool.get("name", ""),
+                "description": tool.get("description"),
+                "parameters": tool["input_schema"],
+            },
+        }
         for tool in body.get("tools") or []
         if "input_schema" in tool
     ]
@@ -128,12 +141,19 @@ def _anthropic_part(part: Mapping[str, Any]) -> dict[str, Any]:
         return {"kind": "call", "id": part["id"], "name": part["name"], "input": part["input"]}
     if kind == "tool_result":
         content = part.get("content", "")
-        return {"kind": "result", "id": part["tool_use_id"], "content": content if isinstance(content, str) else _text_parts(content)}
+        return {
+            "kind": "result",
+            "id": part["tool_use_id"],
+            "content": content if isinstance(content, str) else _text_parts(content),
+        }
     if kind == "thinking":
         return {"kind": "thinking", "text": part["thinking"]}
     if kind == "image" and part["source"].get("type") == "base64":
         source = part["source"]
-        return {"kind": "media", "part": {"type": "image_url", "image_url": {"url": f"data:{source['media_type']};base64,{source['data']}"}}}
+        return {
+            "kind": "media",
+            "part": {"type": "image_url", "image_url": {"url": f"data:{source['media_type']};base64,{source['data']}"}},
+        }
     if kind == "image":
         return {"kind": "media", "part": {"type": "image_url", "image_url": {"url": part["source"].get("url", "")}}}
     return {"kind": "media", "part": dict(part)}
@@ -148,7 +168,14 @@ def _from_bedrock(body: Mapping[str, Any], model: str) -> dict[str, Any]:
         messages += _turn(message["role"], [found for part in message["content"] if (found := _bedrock_part(part))])
     config = body.get("toolConfig") or {}
     tools = [
-        {"type": "function", "function": {"name": spec["name"], "description": spec.get("description"), "parameters": spec["inputSchema"]["json"]}}
+        {
+            "type": "function",
+            "function": {
+                "name": spec["name"],
+                "description": spec.get("description"),
+                "parameters": spec["inputSchema"]["json"],
+            },
+        }
         for tool in config.get("tools") or []
         if (spec := tool.get("toolSpec"))
     ]
@@ -162,7 +189,8 @@ def _bedrock_part(part: Mapping[str, Any]) -> dict[str, Any] | None:
         return {"kind": "call", "id": call["toolUseId"], "name": call["name"], "input": call["input"]}
     if result := part.get("toolResult"):
         content = [
-            {"text": piece["text"] if "text" in piece else orjson.dumps(piece.get("json", piece)).decode()} for piece in result["content"]
+            {"text": piece["text"] if "text" in piece else orjson.dumps(piece.get("json", piece)).decode()}
+            for piece in result["content"]
         ]
         return {"kind": "result", "id": result["toolUseId"], "content": _text_parts(content)}
     if "cachePoint" in part:
@@ -170,7 +198,10 @@ def _bedrock_part(part: Mapping[str, Any]) -> dict[str, Any] | None:
     if reasoning := part.get("reasoningContent"):
         return {"kind": "thinking", "text": (reasoning.get("reasoningText") or {}).get("text", "")}
     kind = next(iter(part))
-    return {"kind": "media", "part": {"type": {"image": "image_url", "document": "file", "video": "video_url"}.get(kind, kind), **part}}
+    return {
+        "kind": "media",
+        "part": {"type": {"image": "image_url", "document": "file", "video": "video_url"}.get(kind, kind), **part},
+    }
 
 
 def _turn(role: str, parts: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -201,14 +232,20 @@ def _text_parts(parts: Any) -> list[dict[str, Any]]:
     return [{"type": "text", "text": part["text"]} if "text" in part else dict(part) for part in parts]
 
 
-def _body(body: Mapping[str, Any], messages: list[dict[str, Any]], tools: list[dict[str, Any]], choice: Any) -> dict[str, Any]:
+def _body(
+    body: Mapping[str, Any], messages: list[dict[str, Any]], tools: list[dict[str, Any]], choice: Any
+) -> dict[str, Any]:
     result: dict[str, Any] = {"messages": messages}
     if tools:
         result["tools"] = tools
     if isinstance(choice, dict):
         kind = choice.get("type") or next(iter(choice), "auto")
         result["tool_choice"] = {"any": "required", "auto": "auto", "none": "none"}.get(
-            kind, {"type": "function", "function": {"name": choice.get("name") or (choice.get("tool") or {}).get("name", "")}}
+            kind,
+            {
+                "type": "function",
+                "function": {"name": choice.get("name") or (choice.get("tool") or {}).get("name", "")},
+            },
         )
     if thinking := body.get("thinking") or (body.get("additionalModelRequestFields") or {}).get("thinking"):
         result["thinking"] = thinking

@@ -131,7 +131,7 @@ def image_size(url: str) -> tuple[int, int] | None:
         return None
     for characters in (4_000, 200_000):  # a JPEG may carry a preview of 64 KB before it states its size
         try:
-            head = base64.b64decode(url[comma + 1 : comma + 1 + characters])
+            head = base64.b64decode(url[comma + 1 : comma + 1 + characters], validate=True)
         except (binascii.Error, ValueError):
             head = _lenient(url[comma + 1 : comma + 1 + characters])
         size = _size_in(head)
@@ -225,8 +225,8 @@ def _video(part: Part) -> int:
     return max(300, len(data) * 3 // 4 // 125_000 * 300)
 
 
-_TEXT_OF_PAGE: Final = 700
-"""Of a page nothing is known about: dense text has 500 to 1,000 tokens."""
+_TEXT_OF_PAGE: Final = 500
+"""Of a page nothing is known about; dense text has up to 1,000 tokens."""
 _UNSEEN_PAGES: Final = 2
 """How long a document is guessed to be that is known by an address or an id alone: nothing bounds it."""
 

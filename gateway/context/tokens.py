@@ -110,23 +110,18 @@ def tally(messages: Iterable[Message], family: str, images: str = "", ratio: flo
     count_message = counter(family, images).message
     counted = counting(row.vocabulary)
     known = counted.young.get
-    frames, frame = row.roles, row.message
-    plain = row.ratio == 1.0 and ratio == 1.0
-    reads_all = not row.tags
+    frames, frame, grown = row.roles, row.message, row.ratio
     total = 0
     for message in messages:
         content = message.get("content")
         role = message.get("role")
-        if (
-            plain
-            and type(content) is str
-            and (len(message) == 2 or role == "tool")
-            and (reads_all or role != "assistant")
-        ):
-            cost = known(hash(content))
-            total += frames.get(role, frame) + (counted(content) if cost is None else cost)  # type: ignore[arg-type]
+        if type(content) is str and (len(message) == 2 or role == "tool") and not (row.tags and role == "assistant"):
+            found = known(hash(content))
+            cost = counted(content) if found is None else found
+            cost = frames.get(role, frame) + (cost if grown == 1.0 else ceil(cost * grown))  # type: ignore[arg-type]
         else:
-            total += ceil(count_message(message) * ratio)
+            cost = count_message(message)
+        total += cost if ratio == 1.0 else ceil(cost * ratio)
     return total
 
 
@@ -166,7 +161,15 @@ def _rest(message: Message, row: Family, text: Callable[[str], int], images: str
 def _calls(calls: Sequence[Mapping[str, Any]], row: Family, text: Callable[[str], int]) -> int:
     if len(calls) > 1 and row.parallel is not None:
         return row.parallel + text(_wrapped(calls))
-    return sum(row.call + row.call_names * text(call_name(call)) + text(_arguments(call)) for call in calls)
+    total = row.call * len(calls)
+    for call in calls:
+        function = call.get("function")
+        name, given = (function.get("name"), function.get("arguments")) if type(function) is dict else (None, None)
+        if type(name) is str and type(given) is str:
+            total += row.call_names * text(name) + text(given)
+        else:
+            total += row.call_names * text(call_name(call)) + text(_arguments(call))
+    return total
 
 
 def _arguments(call: Mapping[str, Any]) -> str:
@@ -210,7 +213,7 @@ def _parts(content: Any) -> Iterator[Any]:
     """The parts of a content value; a tool result's nested parts stand for it."""
     if isinstance(content, list):
         for part in content:
-            if isinstance(part, dict) and isinstance(part.get("content"), list) and part.get("type") not in MEDIA_TYPES:
+            if isinstance(part, dict) and isinstance(part.get("content"), list):
                 yield from _parts(part["content"])
             else:
                 yield part
@@ -227,7 +230,8 @@ def _part(part: Any, text: Callable[[str], int], images: str) -> int:
     value = part.get("text", part.get("refusal"))
     if isinstance(value, str):
         return text(value)
-    if part.get("type") in MEDIA_TYPES or "document" in str(part.get("type")):
+    kind = part.get("type")
+    if isinstance(kind, str) and kind in MEDIA_TYPES:
         return media.tokens(part, images)
     return sum(text(leaf) for leaf in _leaves(part, 0))
 
@@ -473,19 +477,27 @@ def heavy(request: ChatRequest, family: str) -> bool:
     if len(request.raw) <= HEAVY:
         return False
     counted = counting(row.vocabulary)
+    young = counted.young
     size = 0
     for message in request.messages:
         content = message.get("content")
-        new = [content] if type(content) is str else texts(content)
-        size += sum(len(value) if value.isascii() else 3 * len(value) for value in new if value not in counted)
+        if type(content) is not str:
+            size += sum(_bytes(value) for value in texts(content) if value not in counted)
+        elif hash(content) not in young and content not in counted:
+            size += _bytes(content)
+        if "tool_calls" in message:
+            size += sum(
+                _bytes(given)
+                for given in map(_arguments, tool_calls(message))
+                if len(given) > 2000 and given not in counted
+            )
         if size > HEAVY:
             return True
-    return any(
-        len(_arguments(call)) > HEAVY
-        for message in request.messages
-        if "tool_calls" in message
-        for call in tool_calls(message)
-    )
+    return False
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else 3 * len(text)
 
 
 def preload(families: Iterable[str]) -> None:

@@ -49,7 +49,22 @@ def _json(value: Any, *, separators: tuple[str, str] | None = None, indent: int 
     try:
         return json.dumps(value, ensure_ascii=False, separators=separators, indent=indent)
     except (RecursionError, ValueError):
-        return str(value)
+        return flat(value)
+
+
+def flat(value: Any) -> str:
+    """All names and values in a JSON value, one after the other, however deep it nests."""
+    found: list[str] = []
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, Mapping):
+            waiting += [part for name, inner in reversed(list(item.items())) for part in (inner, name)]
+        elif isinstance(item, list):
+            waiting += reversed(item)
+        elif item is not None:
+            found.append(str(item))
+    return " ".join(found)
 
 
 def _wrapped(tool: Definition) -> dict[str, Any]:

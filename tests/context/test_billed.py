@@ -1,0 +1,35 @@
+"""What providers billed: the counts are as near as promised, group by group, before any feedback."""
+
+from statistics import mean
+
+import pytest
+
+from benchmarks.counting import billed, rows
+
+pytestmark = pytest.mark.skipif(not rows.PATH.exists(), reason=f"no recorded bills at {rows.PATH}")
+
+
+@pytest.fixture(scope="module")
+def errors() -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for row in rows.load():
+        if not row.left_out:
+            found.setdefault(row.group, []).append(billed.error(row))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("group", "least", "promised"),
+    [
+        ("openai", 300, 0.02),
+        ("gemini", 8, 0.05),
+        ("mistral", 50, 0.05),
+        ("deepseek", 12, 0.05),
+        ("llama", 50, 0.05),
+        ("gpt-oss", 20, 0.05),
+        ("claude", 250, 0.10),
+    ],
+)
+def test_counts_are_as_billed(errors: dict[str, list[float]], group: str, least: int, promised: float) -> None:
+    assert len(errors[group]) >= least, "the recordings have not become fewer"
+    assert mean(map(abs, errors[group])) <= promised
