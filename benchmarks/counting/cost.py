@@ -34,7 +34,7 @@ def conversation(target: int) -> bytes:
     messages: list[dict[str, Any]] = [{"role": "system", "content": "You are a helpful agent. " * 40}]
     size = 0
     while size < target:
-        text = " ".join(chance.choices(WORDS, k=chance.randrange(20, 160)))
+        text = " ".join(chance.choices(WORDS, k=chance.randrange(20, 200)))
         record = {
             "id": f"res_{chance.randrange(10**6)}",
             "status": chance.choice(WORDS),
@@ -49,10 +49,10 @@ def conversation(target: int) -> bytes:
         messages += [
             {"role": "user", "content": text},
             {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": call["id"], "content": orjson.dumps([record] * 3).decode()},
+            {"role": "tool", "tool_call_id": call["id"], "content": orjson.dumps([record] * 20).decode()},
             {"role": "assistant", "content": text.capitalize()},
         ]  # fmt: skip
-        size += len(text) // 2 + 150
+        size += len(text) // 2 + 900
     return orjson.dumps({"model": "m", "messages": messages})
 
 

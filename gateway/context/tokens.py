@@ -43,15 +43,17 @@ HEAVY: Final = 48_000
 _ENVELOPE: Final = 1024
 """Tokens that templates may add to a request without tools: preambles, frames, default prompts."""
 
-_ELSEWHERE: Final = (
-    "previous_response_id",
-    "prompt_cache_id",
-    "cached_content",
-    "conversation",
-    "prompt",
-    "web_search_options",
-    "plugins",
-    "preset",
+_ELSEWHERE: Final = frozenset(
+    {
+        "previous_response_id",
+        "prompt_cache_id",
+        "cached_content",
+        "conversation",
+        "prompt",
+        "web_search_options",
+        "plugins",
+        "preset",
+    }
 )
 """Fields by which text enters the prompt that does not stand in the body."""
 
@@ -437,26 +439,34 @@ def proven(body_bytes: int, reserve: int, window: int, request: ChatRequest, fam
     beside = reserve + _ENVELOPE
     if body_bytes + beside > window or not self_contained(request):
         return False
-    growth = _EXPANSION if family_of(family).normalises else 1
-    if growth == 1 and any(len(tool_calls(message)) > 1 for message in request.messages if "tool_calls" in message):
-        growth = 2
-    # The search for letters beyond ASCII takes as long as parsing: it comes last, for bodies near their window.
-    return body_bytes * growth + beside <= window or (request.raw.isascii() and b"\\u" not in request.raw)
+    normalises = family_of(family).normalises
+    # A search through the whole body takes as long as parsing it: it comes last, for bodies near their window.
+    if body_bytes * (_EXPANSION if normalises else 2) + beside <= window:
+        return True
+    if request.raw.isascii() and not (normalises and b"\\u" in request.raw):
+        return True
+    return not normalises and not any(map(_several, request.messages))
+
+
+def _several(message: Message) -> bool:
+    """Whether a message makes several calls at once."""
+    calls = message.get("tool_calls")
+    return isinstance(calls, list) and len(calls) > 1
 
 
 def self_contained(request: ChatRequest) -> bool:
     """Whether all that will be read stands in the body: no media, no ids of files or earlier answers, no tools that the server runs."""
     body = request.body
-    if any(body.get(key) for key in _ELSEWHERE):
+    if not _ELSEWHERE.isdisjoint(body) and any(body.get(key) for key in _ELSEWHERE):
         return False
     given = body.get("tools")
     if isinstance(given, list) and not all(isinstance(tool, dict) and _own(tool) for tool in given):
         return False
     for message in request.messages:
         content = message.get("content")
-        if type(content) is not str and isinstance(content, list) and not all(map(_is_text, content)):
-            return False
-        if "audio" in message:
+        if type(content) is str:
+            continue
+        if "audio" in message or (isinstance(content, list) and not all(map(_is_text, content))):
             return False
     return True
 
