@@ -7,56 +7,77 @@ such a pair only the newer is worth quoting; the older would contradict it.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from gateway.context.lines import Line, Sort
-from gateway.context.words import Kind, Word, words
+from gateway.context.lines import Sort
+from gateway.context.words import Kind, Word
 
 if TYPE_CHECKING:
     from gateway.context.worth import Entry
 
 COMMON: Final = 0.5
 """Of the ordinary words of the shorter statement, by rarity, so much must be shared."""
-MOST_ALIKE: Final = 24
+TELLING: Final = 0.4
+"""The rarity of what is shared, at least: two sentences with nothing but common words in common are two subjects."""
+MOST_ALIKE: Final = 8
 """A word that stands in more statements than these tells none of them apart."""
 _VALUES: Final = frozenset({Kind.NUMBER, Kind.CODE, Kind.SYMBOL, Kind.DATE, Kind.IDENT})
 
 
 class _Statement:
-    """A sentence taken apart: its values, and the words that say what they are values of."""
+    """A sentence taken apart: its values by shape, and the words that say what they are values of."""
 
-    __slots__ = ("frame", "message", "names", "position", "values")
+    __slots__ = ("frame", "message", "names", "position", "shapes", "values")
 
-    def __init__(self, position: int, message: int, line: Line) -> None:
-        found = words(line.text)
+    def __init__(self, position: int, entry: "Entry") -> None:
+        found = entry.line.words
         self.position = position
-        self.message = message
+        self.message = entry.message
         self.values = {word.key: _shape(word) for word in found if word.kind in _VALUES}
+        self.shapes = set(self.values.values())
         self.names = {word.key for word in found[1:] if word.kind is Kind.NAME}
         self.frame = {word.key for word in found if word.kind is Kind.PLAIN} | self.names
 
 
 def superseded(entries: Sequence["Entry"], rarity: Mapping[str, float]) -> set[int]:
-    """The positions of statements that a newer statement of the user replaces."""
-    said = [
-        _Statement(position, entry.index, entry.line)
-        for position, entry in enumerate(entries)
-        if entry.line.sort is Sort.SAID and entry.line.size < _LONG
+    """The positions of the user's statements that a newer one replaces, and of answers that only repeat them."""
+    told = [
+        _Statement(position, entry) for position, entry in enumerate(entries) if entry.role == "user" and _states(entry)
     ]
     where: dict[str, list[_Statement]] = {}
-    for statement in said:
-        if statement.values or statement.names:
-            for key in statement.frame:
-                where.setdefault(key, []).append(statement)
+    for statement in told:
+        for key in statement.frame:
+            where.setdefault(key, []).append(statement)
     gone: set[int] = set()
-    for newer in reversed(said):
-        if entries[newer.position].role != "user" or not (newer.values or newer.names):
-            continue
-        met: dict[int, _Statement] = {}
+    lost: dict[str, list[_Statement]] = {}
+    for newer in told:
+        met: set[_Statement] = set()
         for key in newer.frame:
-            alike = where.get(key, ())
+            alike = where[key]
             if len(alike) <= MOST_ALIKE:
-                met.update((older.position, older) for older in alike if older.message < newer.message)
-        gone.update(position for position, older in met.items() if _replaces(newer, older, rarity))
-    return gone
+                met.update(alike)
+        for older in met:
+            if older.message < newer.message and older.position not in gone and _replaces(newer, older, rarity):
+                gone.add(older.position)
+                for key in older.values.keys() - newer.values.keys():
+                    lost.setdefault(key, []).append(newer)
+    return gone | _echoes(entries, lost, rarity) if lost else gone
+
+
+def _states(entry: "Entry") -> bool:
+    line = entry.line
+    return line.sort is Sort.SAID and line.size < _LONG and any([word.kind > Kind.PLAIN for word in line.words])
+
+
+def _echoes(entries: Sequence["Entry"], lost: Mapping[str, list[_Statement]], rarity: Mapping[str, float]) -> set[int]:
+    """The positions of answers from before a change that say what the user had said then."""
+    found: set[int] = set()
+    for position, entry in enumerate(entries):
+        if entry.role == "user" or not any([word.key in lost for word in entry.line.words]) or not _states(entry):
+            continue
+        answer = _Statement(position, entry)
+        changes = [newer for key in answer.values for newer in lost.get(key, ()) if newer.message > entry.message]
+        if any(_replaces(newer, answer, rarity) for newer in changes):
+            found.add(position)
+    return found
 
 
 _LONG: Final = 70
@@ -64,26 +85,30 @@ _LONG: Final = 70
 
 
 def _replaces(newer: _Statement, older: _Statement, rarity: Mapping[str, float]) -> bool:
-    lost = {shape for key, shape in older.values.items() if key not in newer.values}
-    told = {shape for key, shape in newer.values.items() if key not in older.values}
-    if lost & told:
-        return len(older.values) <= _FEW and _share(newer.frame, older.frame, rarity) >= COMMON
-    if older.values or newer.values or not (older.names - newer.names and newer.names - older.names):
+    if bool(older.values) != bool(newer.values):
         return False
+    # Names that differ belong to the value: a street, a city.
+    lost_names, told_names = older.names - newer.names, newer.names - older.names
+    common, share = _shared(older.frame - lost_names, newer.frame - told_names, rarity)
+    if older.values:
+        if len(older.values) > _FEW or older.shapes.isdisjoint(newer.shapes):
+            return False
+        lost = {shape for key, shape in older.values.items() if key not in newer.values}
+        told = {shape for key, shape in newer.values.items() if key not in older.values}
+        return not lost.isdisjoint(told) and share >= COMMON and common >= TELLING
     # Only a name differs: the rest must be nearly the same sentence.
-    rest = older.frame - (older.names - newer.names), newer.frame - (newer.names - older.names)
-    return len(rest[0] & rest[1]) >= _FEW and _share(*rest, rarity) >= _NEARLY
+    return bool(lost_names and told_names) and share >= _NEARLY and common >= 2 * TELLING
 
 
 _FEW: Final = 3
 _NEARLY: Final = 0.75
 
 
-def _share(one: set[str], other: set[str], rarity: Mapping[str, float]) -> float:
-    """How much of the smaller frame both share, rare words counting more."""
-    common = sum(rarity.get(key, 1.0) for key in one & other)
-    least = min(sum(rarity.get(key, 1.0) for key in one), sum(rarity.get(key, 1.0) for key in other))
-    return common / least if least > 0 else 0.0
+def _shared(one: set[str], other: set[str], rarity: Mapping[str, float]) -> tuple[float, float]:
+    """How much both frames share, rare words counting more, and how much of the smaller one that is."""
+    common = sum([rarity.get(key, 1.0) for key in one & other])
+    least = min(sum([rarity.get(key, 1.0) for key in one]), sum([rarity.get(key, 1.0) for key in other]))
+    return common, common / least if least > 0 else 0.0
 
 
 def _shape(word: Word) -> str:

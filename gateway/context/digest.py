@@ -54,7 +54,7 @@ class _Greedy:
 
     def __init__(self, pool: Pool, known: frozenset[str], relevance: Mapping[int, float] | None) -> None:
         self.entries = pool.entries
-        self.worth = pool.worth
+        self.pool = pool
         self.relevance = relevance
         self.have: set[str] = set(known)
         self.open: set[tuple[int, int]] = set()
@@ -62,8 +62,11 @@ class _Greedy:
         self.chosen: list[int] = []
         self.taken: set[int] = set()
         self.used = 0.0
-        looked_at = range(len(pool.entries)) if relevance is None else relevance
-        self.heap = [(-self._gain(position), position) for position in looked_at if position not in pool.gone]
+        # What a line is worth alone is a bound of what it is worth beside others: it is looked at again when its turn comes.
+        if relevance is None:
+            self.heap = [(-most, position) for position, most in enumerate(pool.most) if position not in pool.gone]
+        else:
+            self.heap = [(-self._gain(position), position) for position in relevance if position not in pool.gone]
         heapq.heapify(self.heap)
 
     def grow(self, tokens: float) -> None:
@@ -94,7 +97,9 @@ class _Greedy:
         """Take lines in the order given, as many as fit into so many tokens."""
         for position in positions:
             cost = self._cost(position)
-            if self.used + cost <= tokens and not self.entries[position].line.keys <= self.have:
+            if self.used + cost <= tokens and not self.have.issuperset(
+                [word.key for word in self.entries[position].line.words]
+            ):
                 self._take(position, cost)
 
     def _take(self, position: int, cost: float) -> None:
@@ -102,16 +107,12 @@ class _Greedy:
         self.used += cost
         self.chosen.append(position)
         self.taken.add(position)
-        self.have |= entry.line.keys
-        self.messages.add(entry.index)
-        self.open.add((entry.index, entry.line.group))
+        self.have.update([word.key for word in entry.line.words])
+        self.messages.add(entry.message)
+        self.open.add((entry.message, entry.line.group))
 
     def _gain(self, position: int) -> float:
-        gain, facts = self.worth[position]
-        have = self.have
-        for key, weight in facts:
-            if key not in have:
-                gain += weight
+        gain = self.pool.worth(position, self.have)
         if self.relevance is not None:
             gain = (gain + 0.5) * self.relevance[position]
         return gain / self._cost(position)
@@ -119,9 +120,9 @@ class _Greedy:
     def _cost(self, position: int) -> float:
         entry = self.entries[position]
         line = entry.line
-        if (entry.index, line.group) in self.open:
+        if (entry.message, line.group) in self.open:
             return line.size
-        if entry.index not in self.messages:
+        if entry.message not in self.messages:
             return line.size + 1 + GAP
         return line.size + (2 if line.label else 1)
 
@@ -138,7 +139,7 @@ def render(entries: Sequence[Entry], positions: Sequence[int]) -> str:
     for position in positions:
         entry = entries[position]
         line = entry.line
-        if entry.index != index:
+        if entry.message != index:
             written.append(f"\n{_opener(entry, called)}{line.text}")
         elif line.group == group:
             written.append(f" {line.text}")
@@ -147,7 +148,7 @@ def render(entries: Sequence[Entry], positions: Sequence[int]) -> str:
         else:
             head = f"{line.label}: " if line.label and line.label != label else ""
             written.append(f"; {head}{line.text}")
-        index, group, label = entry.index, line.group, line.label
+        index, group, label = entry.message, line.group, line.label
         if not entry.tool:
             called = line.text.partition("(")[0] if line.sort is Sort.CALL else ""
     return "".join(written).lstrip("\n")

@@ -164,7 +164,7 @@ def write(source: Source, layout: Layout, standing: Mapping[int, Message]) -> Wr
     size = min(layout.cut.digest, left)
     text, taken, stage = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
     left -= source.counter.text(text) + 2
-    quoted = _quotes(source, layout, pool, taken, min(layout.room.recall, left))
+    quoted = _quotes(source, layout, pool, taken, min(layout.quoted.quotes, left))
     return Written(text, recall.render(pool, sorted(quoted)), pool, taken, quoted, stage)
 
 

@@ -5,17 +5,16 @@ Reading is a pure function of one message and is remembered by content, so that 
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from itertools import chain
 from math import sqrt
-from typing import Final
+from typing import Final, NamedTuple
 
 import orjson
 
 from gateway.context.records import MOST_LEAVES, records
 from gateway.context.signals import binding, reports_error
-from gateway.context.words import Kind, Word, words
+from gateway.context.words import Word, words
 from providers.wire import RESULT_ROLES, Message, call_arguments, call_name, canonical, text_of, tool_calls
 
 
@@ -28,23 +27,12 @@ class Sort(Enum):
     OUTPUT = "output"
 
 
-# How likely a fact is to be needed later, by its shape: rough odds measured on recorded agents of several kinds.
-IN_SPEECH: Final = (0.07, 0.25, 0.2, 0.7, 0.7, 0.8, 1.2)
-IN_DATA: Final = (0.02, 0.05, 0.1, 0.3, 0.25, 0.35, 0.5)
-"""Both in the order of `Kind`. What somebody said is needed more often than what only stood in a result."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Line:
+class Line(NamedTuple):
     """One line of a message: what would be quoted and the facts in it."""
 
     text: str
     sort: Sort
-    facts: tuple[tuple[str, float], ...]
-    """(fact, how likely it is to be needed, by its shape alone)."""
-    keys: frozenset[str]
-    plain: tuple[str, ...]
-    """The facts that are ordinary words or names; how rare they are decides what they are worth."""
+    words: tuple[Word, ...]
     size: float
     """About how many tokens it takes. Which lines are worth their place is decided with it; what fits is counted."""
     group: int = 0
@@ -56,6 +44,8 @@ class Line:
     binding: float = 0.0
     """How much it sounds like something to be kept to, where a user said it."""
     error: bool = False
+    share: float = 1.0
+    """Below 1 where it is one of very many of its kind."""
 
 
 UNIT: Final = 220
@@ -114,11 +104,10 @@ def _line(
     bound: float = 0.0,
     error: bool = False,
 ) -> Line:
-    odds = IN_SPEECH if sort in (Sort.SAID, Sort.CALL) else IN_DATA
-    facts = tuple([(word.key, odds[word.kind] * share) for word in found])
-    plain = tuple([word.key for word in found if word.kind is Kind.PLAIN or word.kind is Kind.NAME])
-    size = 0.8 + len(text) * 0.15 + text.count(" ") * 0.2 + sum([word.size for word in found])
-    return Line(text, sort, facts, frozenset([key for key, _ in facts]), plain, size, group, label, slot, bound, error)
+    size = 0.8 + len(text) * 0.15 + text.count(" ") * 0.2
+    for word in found:
+        size += word.size
+    return Line(text, sort, found, size, group, label, slot, bound, error, share)
 
 
 def _call(name: str, arguments: str, group: int) -> Line:
@@ -246,6 +235,19 @@ def _sentences(text: str, *, user: bool) -> Iterator[str]:
                 grown = ""
         if grown:
             yield grown
+
+
+SKIMMED: Final = 180
+"""Characters of a long old message that are read where a folded part is too large to be read in full."""
+
+
+def skim(message: Message) -> tuple[Line, ...]:
+    """Read the head and the tail of a long answer or result; anything else in full."""
+    text = text_of(message)
+    if len(text) <= SKIMMED or message.get("role") == "user":
+        return read(message)
+    head, tail = text[: SKIMMED * 2 // 3], text[-SKIMMED // 3 :]
+    return read({**message, "content": f"{head}\n{tail}"})
 
 
 def _said(text: str, group: int, *, user: bool) -> Iterator[Line]:

@@ -14,16 +14,20 @@ from typing import Final
 from gateway.context.budget import Budget
 
 # Shares of the free room: what is left of the room when the pinned messages stand in it.
-STANDS: Final = 0.3
+STANDS: Final = 0.25
 """Units that stand verbatim right after a cut take at most so much, so that the rest can grow for some turns."""
 TURN_STANDS: Final = 0.5
 """The current turn is not cut into as long as it takes at most so much."""
-DIGEST: Final = 0.3
+DIGEST: Final = 0.27
 """A digest takes so much, where the conversation can grow for several turns beside it."""
 OLD_UNIT: Final = 0.5
 """One old unit that is larger is shrunk to this."""
 LIVE: Final = 0.85
 """The current user messages and the newest step together may be this large before they are shrunk."""
+FEW_QUOTES: Final = 0.2
+"""What is left of the share for quotes where the conversation cannot grow beside its digest."""
+LEAST_QUOTES: Final = 40
+"""Tokens; fewer are not worth the frame around them."""
 GROWTH_TURNS: Final = 2
 """Room for fewer typical turns than these is not worth keeping free: the digest takes it."""
 
@@ -56,6 +60,8 @@ class Cut:
     trimmed: int = 0
     digest: int = 0
     """What the digest of the folded part may cost, in tokens."""
+    quotes: int = 0
+    """What is kept for quotes in the turns that begin while the cut stands, in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +87,17 @@ def replay(units: Sequence[Unit], room: Room) -> list[Cut]:
     growth = _Growth(units, room)
     cuts: list[Cut] = []
     cut = Cut()
-    quoting = False
+    quotes = 0
     for newest, unit in enumerate(units):
         if unit.step < 0:
-            quoting = cut.first > 0
+            quotes = cut.quotes
         # A plain answer is no request: what follows it decides.
         if unit.asks or newest == len(units) - 1:
-            limit = room.free - (room.recall if quoting else 0)
-            if growth.standing(cut, newest) + cut.digest > limit or growth.too_many_turns(cut, newest):
-                quoting = quoting or unit.step < 0
-                cut = _move(growth, cut, newest, room.free - (room.recall if quoting else 0))
+            full = growth.standing(cut, newest) + cut.digest > room.free - quotes
+            if full or growth.too_many_turns(cut, newest):
+                # A turn that began before anything was folded has no quotes, and none come into it later.
+                cut = _move(growth, cut, newest, None if unit.step < 0 else quotes)
+                quotes = cut.quotes if unit.step < 0 else quotes
         cuts.append(cut)
     return cuts
 
@@ -156,15 +163,19 @@ class _Growth:
         return most is not None and self.units[newest].turn - self.units[cut.first].turn >= max(most, 1)
 
 
-def _move(growth: _Growth, cut: Cut, newest: int, limit: int) -> Cut:
-    """Trim old results where that is enough, else cut at the first boundary that leaves room to grow."""
+def _move(growth: _Growth, cut: Cut, newest: int, quotes: int | None) -> Cut:
+    """Trim old results where that is enough, else cut at the first boundary that leaves room to grow.
+
+    ``quotes`` is what the running turn's quotes take; None where its quotes are still to come.
+    """
+    limit = growth.room.free - (growth.room.recall if quotes is None else quotes)
     if not growth.too_many_turns(cut, newest):
         for candidate in _trims(growth, cut, newest):
             if growth.standing(candidate, newest) + cut.digest <= growth.room.low_water * limit:
                 return candidate
     first = _boundary(growth, cut, newest)
     moved = Cut(first, first, first)
-    return replace(moved, digest=_digest_size(growth, moved, newest, limit))
+    return _share_out(growth, moved, newest, limit, quotes)
 
 
 def _trims(growth: _Growth, cut: Cut, newest: int) -> list[Cut]:
@@ -198,11 +209,19 @@ def _boundary(growth: _Growth, cut: Cut, newest: int) -> int:
     return steps[-1]
 
 
-def _digest_size(growth: _Growth, cut: Cut, newest: int, limit: int) -> int:
-    """A share of the room where several more turns will fit beside it, else all that is left."""
+def _share_out(growth: _Growth, cut: Cut, newest: int, limit: int, quotes: int | None) -> Cut:
+    """Give the digest its share where several more turns will fit beside it, else all that is left, and most of the quotes' place.
+
+    Where each turn moves the cut anyway, a digest of it all serves better than quotes.
+    """
+    room = growth.room
     if cut.first == 0:
-        return 0
+        return replace(cut, quotes=0)
     left = max(limit - growth.standing(cut, newest), 0)
-    wanted = int(growth.room.free * DIGEST)
+    wanted = int(room.free * DIGEST)
     typical = growth.full[newest + 1] / (growth.units[newest].turn + 1)
-    return min(wanted, left) if left - wanted >= GROWTH_TURNS * typical else left
+    if left - wanted >= GROWTH_TURNS * typical:
+        return replace(cut, digest=min(wanted, left), quotes=room.recall)
+    few = int(room.recall * FEW_QUOTES)
+    few = few if few >= LEAST_QUOTES else 0
+    return replace(cut, digest=left + (room.recall - few if quotes is None else 0), quotes=few)

@@ -1,9 +1,8 @@
 """JSON read as records: each value that could be needed, with what it belongs to, in as few tokens as it takes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import sqrt
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from gateway.context.signals import reports_error
 from gateway.context.words import Kind, Word, words
@@ -16,8 +15,7 @@ LONG: Final = 300
 """A longer text inside JSON is read in pieces."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Leaf:
+class Leaf(NamedTuple):
     """One value, or a few weak ones, of one record."""
 
     text: str

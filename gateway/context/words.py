@@ -26,6 +26,12 @@ class Kind(IntEnum):
     """Letters and digits mixed, or a long number: what only a look-up can restore."""
 
 
+# How likely a fact is to be needed later, by its shape: rough odds measured on recorded agents of several kinds, in the
+# order of `Kind`. What somebody said is needed more often than what only stood in a result.
+IN_SPEECH: Final = (0.05, 0.2, 0.15, 0.7, 0.7, 0.8, 1.2)
+IN_DATA: Final = (0.02, 0.05, 0.1, 0.3, 0.25, 0.35, 0.5)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Word:
     """One word: its normal form (a rough stem where it is plain), its shape, and how many tokens it takes beyond the usual."""
@@ -33,6 +39,14 @@ class Word:
     key: str
     kind: Kind
     size: float
+    in_speech: float
+    in_data: float
+    ordinary: bool
+    """A plain word or a name: how rare it is decides what it is worth."""
+
+
+def _word(key: str, kind: Kind, size: float) -> Word:
+    return Word(key, kind, size, IN_SPEECH[kind], IN_DATA[kind], kind in (Kind.PLAIN, Kind.NAME))
 
 
 _BREAKS: Final = str.maketrans(dict.fromkeys("()[]{}<>,;=\"'`*|!?…“”«»‘’„。，、！？：；（）「」¿¡؟،\t\n\r", " "))
@@ -92,14 +106,14 @@ def _read(token: str) -> Iterator[Word]:
         return
     kind = _kind(bare)
     if kind not in (Kind.PLAIN, Kind.NAME):
-        yield Word(bare.lower(), kind, len(bare) * _DEARER[kind])
+        yield _word(bare.lower(), kind, len(bare) * _DEARER[kind])
     elif len(bare) > 2 or not bare.isascii():
-        yield Word(stem(bare), kind, 0.0 if bare.isascii() else len(bare) * 0.12)
+        yield _word(stem(bare), kind, 0.0 if bare.isascii() else len(bare) * 0.12)
 
 
 def _unspaced(run: str) -> Iterator[Word]:
     for start in range(max(len(run) - 1, 1)):
-        yield Word(run[start : start + 2], Kind.PLAIN, 0.5)
+        yield _word(run[start : start + 2], Kind.PLAIN, 0.5)
 
 
 def _kind(bare: str) -> Kind:

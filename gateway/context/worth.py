@@ -1,21 +1,19 @@
 """What the lines of a folded part are worth, together: how likely their facts are to be needed, by who has used them.
 
-The numbers are rough odds, measured on recorded agents of several kinds: a value that a call has used is six times as
+The numbers are rough odds, measured on recorded agents of several kinds: a value that a call has used is several times as
 likely to be used again as one that only stood in a result; one that the user named, four times.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from functools import cached_property
-from itertools import chain
 from math import log
-from typing import Final
+from typing import Final, NamedTuple
 
 from gateway.context.changes import superseded
 from gateway.context.lines import Line, Sort
 
-USED: Final = 6.0
+USED: Final = 8.0
 ASKED: Final = 4.0
 ANSWERED: Final = 2.2
 ERROR: Final = 1.0
@@ -31,12 +29,11 @@ OLDEST: Final = 0.6
 """What the oldest line is worth beside the same line among the newest."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Entry:
+class Entry(NamedTuple):
     """A line with where it came from."""
 
-    index: int
-    """Of its message."""
+    message: int
+    """The index of its message."""
     role: str
     line: Line
     tool: str = ""
@@ -52,22 +49,57 @@ class Pool:
         """The index of the first user message."""
 
     @cached_property
-    def worth(self) -> list[tuple[float, list[tuple[str, float]]]]:
-        """For each line its own worth, and the worth of each fact in it."""
-        used = self._used()
-        rare = self.rarity
-        in_data = used
-        in_speech = {key: max(value / ANSWERED, 1.0) for key, value in used.items()}
-        for key, value in rare.items():
+    def _factors(self) -> tuple[dict[str, float], dict[str, float]]:
+        """By fact: what it is worth more, or less, than its shape says; in what was said, and in data."""
+        in_data = self._used()
+        in_speech = {key: max(value / ANSWERED, 1.0) for key, value in in_data.items()}
+        for key, value in self.rarity.items():
             in_speech[key] = in_speech.get(key, 1.0) * value
-        total = max(len(self.entries), 1)
-        out: list[tuple[float, list[tuple[str, float]]]] = []
+        return in_speech, in_data
+
+    def worth(self, position: int, known: Collection[str] = ()) -> float:
+        """What a line is worth beside facts that are known."""
+        entry = self.entries[position]
+        line = entry.line
+        in_speech, in_data = self._factors
+        gain = 0.0
+        if line.sort is Sort.SAID or line.sort is Sort.CALL:
+            for word in line.words:
+                if word.key not in known:
+                    gain += word.in_speech * in_speech.get(word.key, 1.0)
+        else:
+            for word in line.words:
+                if word.key not in known:
+                    gain += word.in_data * in_data.get(word.key, 1.0)
+        age = OLDEST + (1 - OLDEST) * position / len(self.entries)
+        return (gain * line.share + self._own(entry)) * age
+
+    @cached_property
+    def where(self) -> dict[str, list[int]]:
+        """By fact: the positions of the lines that have it."""
+        where: dict[str, list[int]] = {}
         for position, entry in enumerate(self.entries):
-            line = entry.line
-            age = OLDEST + (1 - OLDEST) * position / total
-            factor = in_speech if line.sort is Sort.SAID or line.sort is Sort.CALL else in_data
-            out.append((self._own(entry) * age, [(key, base * factor.get(key, 1.0) * age) for key, base in line.facts]))
-        return out
+            for word in entry.line.words:
+                where.setdefault(word.key, []).append(position)
+        return where
+
+    @cached_property
+    def places(self) -> dict[int, list[int]]:
+        """By message, in order: the positions of its lines."""
+        places: dict[int, list[int]] = {}
+        for position, entry in enumerate(self.entries):
+            places.setdefault(entry.message, []).append(position)
+        return places
+
+    @cached_property
+    def order(self) -> list[int]:
+        """The messages that have lines, in order."""
+        return list(self.places)
+
+    @cached_property
+    def most(self) -> list[float]:
+        """For each line what it is worth a token at most: alone, and with its message already opened."""
+        return [self.worth(position) / entry.line.size for position, entry in enumerate(self.entries)]
 
     @cached_property
     def bound(self) -> list[int]:
@@ -77,26 +109,27 @@ class Pool:
         for position, entry in enumerate(self.entries):
             line = entry.line
             if line.binding > LEAST_BINDING and position not in self.gone:
-                telling = sum(rare.get(key, 1.0) for key in line.keys)
+                telling = sum(rare.get(word.key, 1.0) for word in line.words)
                 scored.append((-line.binding * telling / (line.size + 6), position))
         return [position for _, position in sorted(scored)]
 
     @cached_property
     def brief(self) -> frozenset[int]:
         """The indices of short messages, which are understood as a whole or not at all."""
-        sizes: dict[int, float] = {}
-        for entry in self.entries:
-            sizes[entry.index] = sizes.get(entry.index, 0.0) + entry.line.size
-        return frozenset(index for index, size in sizes.items() if size <= BRIEF)
+        return frozenset(
+            index
+            for index, places in self.places.items()
+            if len(places) < BRIEF and sum([self.entries[place].line.size for place in places]) <= BRIEF
+        )
 
     def _own(self, entry: Entry) -> float:
         line = entry.line
         own = ERROR if line.error else 0.0
         if line.sort is Sort.CALL:
             own += CALLED
-        if entry.role == "user":
+        elif entry.role == "user":
             own += BINDING * line.binding
-            if entry.index == self.first:
+            if entry.message == self.first:
                 own += FIRST
         return own
 
@@ -109,13 +142,13 @@ class Pool:
             (ASKED, [entry.line for entry in said if entry.role == "user"]),
             (USED, [entry.line for entry in self.entries if entry.line.sort is Sort.CALL]),
         ):
-            used.update(dict.fromkeys(chain.from_iterable(line.keys for line in lines), value))
+            used.update(dict.fromkeys([word.key for line in lines for word in line.words], value))
         return used
 
     @cached_property
     def rarity(self) -> dict[str, float]:
         """By ordinary word or name: 1 where one line has it, towards 0 where many have."""
-        counts = Counter(chain.from_iterable(entry.line.plain for entry in self.entries))
+        counts = Counter([word.key for entry in self.entries for word in entry.line.words if word.ordinary])
         scale = log(len(self.entries) + 2)
         by_count = {count: max(1.0 - log(count) / scale, 0.0) ** 2 for count in set(counts.values())}
         return {key: by_count[count] for key, count in counts.items()}

