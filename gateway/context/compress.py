@@ -39,8 +39,7 @@ def compress(
     try:
         if rung > 1:
             policy = replace(policy, max_turns=min(policy.max_turns or HARD_TURNS, HARD_TURNS))
-        plain, earlier = _without_notes(messages)
-        source = Source(plain, split(plain), budget, counter, policy, summary, system_role, rung, earlier)
+        source = source_of(messages, budget, counter, policy, summary=summary, system_role=system_role, rung=rung)
         if rung <= 1 and whole.cost <= budget.room and len(source.conversation.turns) <= (policy.max_turns or 1):
             return whole
         return fold(source)
@@ -48,7 +47,18 @@ def compress(
         return replace(whole, steps=(Step("failed", 0, type(error).__name__),))
 
 
-def _without_notes(messages: Sequence[Message]) -> tuple[tuple[Message, ...], str]:
-    """The messages without the notes of an earlier fold, and what stood in those."""
+def source_of(
+    messages: Sequence[Message],
+    budget: Budget,
+    counter: Counter,
+    policy: Policy,
+    *,
+    summary: Summary | None = None,
+    system_role: bool = True,
+    rung: int = 1,
+) -> Source:
+    """Gather what a fold is made from: the messages without notes of an earlier fold, and what stood in those."""
     cleaned = [note.without(message) if message.get("role") != "tool" else (message, "") for message in messages]
-    return tuple(message for message, _ in cleaned), "\n".join(text for _, text in cleaned if text)
+    plain = tuple(message for message, _ in cleaned)
+    earlier = "\n".join(text for _, text in cleaned if text)
+    return Source(plain, split(plain), budget, counter, policy, summary, system_role, rung, earlier)

@@ -43,7 +43,7 @@ def _over(source: Source, draft: Draft, room: int) -> bool:
 
 def _draw(source: Source, layout: Layout) -> Draft:
     """Write a layout out."""
-    standing = _standing(source, layout)
+    standing = standing_of(source, layout)
     steps = list(_yields(source, standing, layout))
     if layout.folded or source.earlier or any(standing[index] is not source.messages[index] for index in standing):
         written = write(source, layout, standing)
@@ -58,7 +58,7 @@ def _draw(source: Source, layout: Layout) -> Draft:
     return Draft(messages, tuple(map(source.counter.message, messages)), tuple(steps), layout.turns_folded)
 
 
-def _standing(source: Source, layout: Layout) -> dict[int, Message]:
+def standing_of(source: Source, layout: Layout) -> dict[int, Message]:
     """The messages that stand, by index, each in the form it stands in."""
     allowed = prefix.allowances(layout.units, layout.room)
     gone = set(layout.folded)

@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-_BINDING: Final = frozenset(
+_BINDING_WORDS: Final = (
     # English
     "never always must mustn't should shouldn't shall ought needs don't doesn't can't cannot won't only every everything everyone everybody"
     " each any anything anyone anybody all no none nothing nobody whenever whatever whoever wherever unless until before after instead"
@@ -28,8 +28,9 @@ _BINDING: Final = frozenset(
     " zawsze musi muszę musisz musí nie tylko każdy każda nikdy vždy jen asla hiçbir her daima sadece gerek gerekli lazım πάντα ποτέ πρέπει"
     " μόνο aina koskaan täytyy vain soha mindig kell csak selalu jangan harus hanya"
     # Semitic, Indic
-    " أبدا دائما يجب لا فقط كل לא תמיד רק חייב हमेशा केवल सिर्फ मत चाहिए".split()  # two hundred words read better as a text
+    " أبدا دائما يجب لا فقط كل לא תמיד רק חייב हमेशा केवल सिर्फ मत चाहिए"
 )
+_BINDING: Final = frozenset(_BINDING_WORDS.split())
 _PHRASES: Final = (
     "from now on",
     "in future",
@@ -47,73 +48,11 @@ _BINDING_UNSPACED: Final = re.compile(
     "|絶対|必ず|常に|いつも|決して|ない(?:で|こと)|ません|ください|べき|だけ|すべて|毎回|今後"
     "|항상|절대|반드시|언제나|마세요|주세요|해야|만 |모든|앞으로|ต้อง|ห้าม|เสมอ|อย่า|ทุก|เท่านั้น"
 )
-_SELF: Final = frozenset(
-    [
-        "i",
-        "i'm",
-        "i'd",
-        "i'll",
-        "i've",
-        "my",
-        "me",
-        "mine",
-        "we",
-        "we're",
-        "we'd",
-        "we'll",
-        "our",
-        "us",
-        "ich",
-        "mein",
-        "meine",
-        "meinen",
-        "wir",
-        "unser",
-        "unsere",
-        "je",
-        "j'ai",
-        "mon",
-        "ma",
-        "mes",
-        "nous",
-        "notre",
-        "yo",
-        "mi",
-        "mis",
-        "nosotros",
-        "nuestro",
-        "nuestra",
-        "io",
-        "mio",
-        "mia",
-        "noi",
-        "eu",
-        "meu",
-        "minha",
-        "nós",
-        "я",
-        "мой",
-        "моя",
-        "мы",
-        "наш",
-        "ik",
-        "mijn",
-        "wij",
-        "ons",
-        "jag",
-        "min",
-        "vi",
-        "jeg",
-        "ja",
-        "mój",
-        "benim",
-        "biz",
-        "أنا",
-        "मैं",
-        "मेरा",
-        "मेरी",
-    ]
+_SELF_WORDS: Final = (
+    "i i'm i'd i'll i've my me mine we we're we'd we'll our us ich mein meine meinen wir unser unsere je j'ai mon ma mes nous notre yo mi mis"
+    " nosotros nuestro nuestra io mio mia noi eu meu minha nós я мой моя мы наш ik mijn wij ons jag min vi jeg ja mój benim biz أنا मैं मेरा मेरी"
 )
+_SELF: Final = frozenset(_SELF_WORDS.split())
 _SELF_UNSPACED: Final = re.compile("我|私|僕|저|나는|제 ")
 _TOKEN: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _ASKS: Final = re.compile(r"[?？؟\u037e](?:[\s\"'”’)\]]|$)")
