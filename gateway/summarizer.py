@@ -47,6 +47,8 @@ MOST_HELD: Final = 16
 MOST_PIECES: Final = 16
 SIZE_SHARE: Final = 8
 """A summary is asked to be so many times shorter than what it stands for."""
+WINDOW_SHARE: Final = 16
+"""And so many times smaller than the summariser's window, which must hold it twice beside what it tells of."""
 SMALLEST: Final = 150
 LARGEST: Final = 2000
 """Tokens. Models asked for more do not write denser, only longer."""
@@ -170,8 +172,8 @@ class Summarizer:
         for piece in plan.pieces:
             body = await self._asked(job, ask, transcript.question(piece, text, plan.size), breaker)
             text = verdict.read(body) if body is not None else ""
-            if not text:
-                await self._give_up(job, key, "no_answer")
+            if not text or job.count(text) > transcript.longest(plan.size):
+                await self._give_up(job, key, "too_long" if text else "no_answer")
                 return
         judged = await asyncio.to_thread(_judge, job, plan, text)
         if not judged.text:
@@ -247,7 +249,7 @@ def _plan(job: Job, wish: Wish, earlier: Summary | None) -> Plan | None:
 
     An earlier summary that leaves no room for anything else is set aside: the client still has all the messages.
     """
-    size = min(max(wish.replaced // SIZE_SHARE, SMALLEST), LARGEST)
+    size = max(min(wish.replaced // SIZE_SHARE, job.window // WINDOW_SHARE, LARGEST), SMALLEST)
     for known in (earlier, None) if earlier else (None,):
         text, first = (known.text, known.covers) if known else ("", 0)
         room = transcript.input_room(job.window, size, text, job.count)

@@ -105,12 +105,17 @@ def _divided(entry: str, room: int, count: Count) -> Iterator[str]:
 
 
 def input_room(window: int, size: int, earlier: str, count: Count) -> int:
-    """Tokens a piece may have, when the summariser answers ``size`` tokens and reads the earlier memory first.
+    """Tokens a piece may have, when the summariser answers ``size`` tokens and reads the memory of all before first.
 
-    The answer is given thrice its size: models overshoot, and some think first.
+    The answer is given thrice its size: models overshoot, and some think first. The memory may be as long as one is accepted.
     """
     fixed = count(INSTRUCTION) + count(EARLIER) + FRAME_TOKENS
-    return int((window - 3 * size) * SAFETY) - fixed - max(count(earlier), size if earlier else 0)
+    return int((window - 3 * size) * SAFETY) - fixed - max(count(earlier), longest(size))
+
+
+def longest(size: int) -> int:
+    """Tokens an answer may have when ``size`` were asked for; models count words badly."""
+    return size * 5 // 2
 
 
 def question(piece: str, earlier: str, size: int) -> list[Message]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import orjson
 
 from gateway.context.signals import binding
+from gateway.context.transcript import longest
 from gateway.context.words import Kind, words
 from providers.wire import Message, call_arguments, text_of, texts, tool_calls
 
@@ -16,8 +17,6 @@ SHORTEST: Final = 24
 """Characters. A summary of turns that were worth summarising has more."""
 SHORTER: Final = 0.8
 """A summary must be at most so long as this share of what it stands for."""
-OVERSHOOT: Final = 2.5
-"""How much longer than asked for an answer may be; models count words badly."""
 COVERED: Final = 0.6
 """Share of a rule's words that a text must have to count as saying it."""
 RULE: Final = 1.1
@@ -103,7 +102,7 @@ def judge(
     """
     if reason := _emptiness(text):
         return Verdict("", reason)
-    if count(text) > OVERSHOOT * size:
+    if count(text) > longest(size):
         return Verdict("", "too_long")
     said = {word.key for word in words(text)}
     known = _identifiers(messages, earlier)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.context import note
-from gateway.context.transcript import ends, input_room, pieces, question, write
+from gateway.context.transcript import ends, input_room, longest, pieces, question, write
 from providers.wire import text_of
 
 Message = dict[str, Any]
@@ -102,6 +102,8 @@ def test_no_question_is_larger_than_the_summarisers_window(window: int, entries:
     for piece in pieces(entries, room, count):
         asked = sum(count(text_of(message)) for message in question(piece, earlier, size))
         assert asked + size <= window
+        following = sum(count(text_of(message)) for message in question(piece, "x" * 4 * longest(size), size))
+        assert following + size <= window
 
 
 @given(entries=st.lists(st.text(min_size=1, max_size=400), max_size=20), room=st.integers(2, 200))
