@@ -10,9 +10,9 @@ from typing import Final
 from multidict import CIMultiDict
 
 from gateway.context import identity, ladder, tokens
-from gateway.context.layout import Source
 from gateway.context.foresight import cut_of
 from gateway.context.ladder import Task
+from gateway.context.layout import Source
 from gateway.context.prefix import rounded_room
 from gateway.context.turns import split
 from gateway.proxy import plan
@@ -88,7 +88,11 @@ def _ask(gateway: Gateway, summariser: Target, answered: Target, headers: CIMult
         except UpstreamUnreachable:
             return None
         async with response:
-            answer = await response.content.read(LONGEST_ANSWER)
-            return answer if response.status == 200 else None
+            answer = bytearray()
+            async for chunk in response.content.iter_any():
+                answer += chunk
+                if len(answer) > LONGEST_ANSWER:
+                    return None
+            return bytes(answer) if response.status == 200 else None
 
     return ask
