@@ -18,7 +18,7 @@ class Family:
     """How the models of one family turn a request into tokens."""
 
     vocabulary: str
-    """A vocabulary of `gateway.context.tokenizers`; by a name it does not know, text is estimated."""
+    """One that `gateway.context.tokenizers` carries or likens to one; by a name it does not know, text is estimated."""
     error: float
     """How far the truth may lie above the count, as a share of it, in 999 of 1000 long requests without media."""
     exact: bool = True
@@ -169,11 +169,10 @@ _GLM: Final = Family(
 _CLAUDE: Final = Family(
     # Anthropic publishes no vocabulary for Claude 3 and later. Frames: "\n\nHuman:", "\n\nAssistant:". What tools add is in
     # https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/overview#pricing
-    vocabulary="cl100k_base",
+    vocabulary="claude",
     error=0.15,
     exact=False,
     normalises=True,
-    ratio=1.06,
     request=3,
     message=4,
     roles={"system": 0, "developer": 0, "assistant": 3},
@@ -244,7 +243,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "claude-4": replace(_CLAUDE, tools_once=324, tools_forced=10),
     "claude-4.5": _CLAUDE,
     "claude-4.6": replace(_CLAUDE, thinking=True),
-    "claude-5": replace(_CLAUDE, ratio=1.32, thinking=True, tools_once=400),
+    "claude-5": replace(_CLAUDE, vocabulary="claude-5", thinking=True, tools_once=400),
     "nova": replace(_UNKNOWN, error=0.3, ratio=1.0, request=0, message=0, roles={"assistant": 4}, tools_once=334, call=20),
     "nova-2": replace(_UNKNOWN, error=0.3, ratio=1.0, request=0, message=0, roles={"assistant": 4}, tools_once=836, call=20),
     "command": replace(_UNKNOWN, error=0.2),
@@ -252,6 +251,17 @@ FAMILIES: Final[Mapping[str, Family]] = {
 }  # fmt: skip
 
 
+_BY_VOCABULARY: Final[Mapping[str, Family]] = {
+    row.vocabulary: row for row in reversed(FAMILIES.values()) if row.exact and row.ratio == 1.0
+}
+"""The first family of each vocabulary, for whoever names the vocabulary."""
+
+
 def family_of(name: str) -> Family:
-    """Find a family by name; a name nobody knows counts as the unknown family."""
-    return FAMILIES.get(name, _UNKNOWN)
+    """Find a family by its name or its vocabulary's; a name nobody knows counts as the unknown family."""
+    return FAMILIES.get(name) or _BY_VOCABULARY.get(name) or _UNKNOWN
+
+
+def names() -> list[str]:
+    """Every name that `family_of` knows."""
+    return sorted({*FAMILIES, *_BY_VOCABULARY})

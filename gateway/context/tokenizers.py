@@ -9,7 +9,9 @@ lets others run between them.
 import importlib
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
+from math import ceil
 from typing import Any, Final
 
 VOCABULARIES: Final = frozenset(
@@ -31,10 +33,35 @@ def count(text: str, vocabulary: str) -> int:
     """Count the tokens of a text; by an unknown vocabulary they are estimated."""
     if not text:
         return 0
+    if vocabulary in _LIKE:
+        return _LIKE[vocabulary].count(text)
     size = PIECE if text.isascii() else PIECE // 3
     if len(text) <= size:
         return _count(text, vocabulary)
     return sum(_count(piece, vocabulary) for piece in pieces(text, size))
+
+
+_CAPITALS: Final = re.compile(r"[A-Z]{4,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """A vocabulary nobody published, told by its likeness to one that is: as it turned out in bills."""
+
+    vocabulary: str
+    ratio: float
+    capitals: float
+    """Tokens more for each word in capitals, which the published one has whole."""
+
+    def count(self, text: str) -> int:
+        return ceil(count(text, self.vocabulary) * self.ratio + self.capitals * len(_CAPITALS.findall(text)))
+
+
+_LIKE: Final = {
+    "claude": Likeness("cl100k_base", 1.06, 0.7),
+    # Since Opus 4.7 "roughly 1.0 to 1.35 times" as many: https://platform.claude.com/docs/about-claude/models/whats-new-claude-4-7
+    "claude-5": Likeness("cl100k_base", 1.32, 0.7),
+}
 
 
 class Counts:
@@ -77,6 +104,8 @@ def counting(vocabulary: str) -> Counts:
 
 def loaded(vocabulary: str) -> bool:
     """Whether counting can begin without loading anything."""
+    if vocabulary in _LIKE:
+        vocabulary = _LIKE[vocabulary].vocabulary
     return vocabulary not in VOCABULARIES or vocabulary in _LOADED
 
 
@@ -133,7 +162,7 @@ def pieces(text: str, size: int) -> Iterator[str]:
     start = 0
     while len(text) - start > size:
         end = start + size
-        seams = [seam.start() for seam in _SEAM.finditer(text, end - _LOOK_BACK, end)]
+        seams = [seam.start() for seam in _SEAM.finditer(text, max(start + 1, end - _LOOK_BACK), end)]
         cut = seams[-1] if seams else end
         yield text[start:cut]
         start = cut
