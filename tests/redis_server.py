@@ -1,5 +1,6 @@
 """A real Redis (or Valkey) server on loopback, in a directory of its own, for as long as a test needs it."""
 
+import secrets
 import shutil
 import socket
 import subprocess
@@ -10,9 +11,12 @@ REASON = "no redis-server or valkey-server is installed"
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Find a port nobody listens on, below those that outgoing connections get: it stays free while a server restarts."""
+    while True:
+        port = secrets.choice(range(20_000, 30_000))
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
 
 
 class RedisServer:

@@ -73,7 +73,7 @@ def lived(messages: Sequence[Message], policy: Policy | None = None, at: float =
 
 @pytest.mark.parametrize(
     ("messages", "policy"),
-    [(chat(150), None), (chat(60, 400), None), (chat(150), Policy(max_turns=12)), (agent(120), None)],
+    [(chat(100), None), (chat(40, 400), None), (chat(100), Policy(max_turns=12)), (agent(60), None)],
     ids=["small turns", "large turns", "few turns allowed", "one endless turn"],
 )
 def test_when_a_cut_comes_a_summary_of_nearly_all_it_takes_is_there(
@@ -83,12 +83,12 @@ def test_when_a_cut_comes_a_summary_of_nearly_all_it_takes_is_there(
     assert len(moves) > 3
     for _, cut, covered in moves[1:]:
         assert covered <= cut, "a summary of what still stands would be of no use yet"
-        turn = max(map(cost, messages)) * 2 if len(messages) < 130 else 0
+        turn = max(map(cost, messages)) * 2 if len(messages) < 100 else 0
         assert sum(map(cost, messages[covered:cut])) <= (UNCOVERED + WORTH) * 4000 + turn
 
 
 def test_one_summary_a_cut_is_wanted() -> None:
-    messages = chat(150)
+    messages = chat(100)
     covered, wishes, cuts = 0, [], set()
     for end in range(2, len(messages), 2):
         now = source(messages[:end])

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.context.identity import chain, key_hash, scope
@@ -106,6 +106,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
+@settings(max_examples=50)
 @given(
     messages=st.lists(
         st.fixed_dictionaries({"role": st.text(max_size=5)}, optional={"content": JSON, "tool_calls": JSON}), max_size=6

@@ -21,7 +21,7 @@ from gateway.context import note
 from gateway.standin import Reply, Seen, StandIn
 from tests import running
 from tests.fakes import system, user, words
-from tests.redis_server import BINARY, REASON, RedisServer
+from tests.redis_server import BINARY, REASON, RedisServer, free_port
 
 CONVERSATIONS = 200
 TURNS = 12
@@ -38,7 +38,7 @@ class Replica:
     """One gateway in a process of its own, always on the same port."""
 
     def __init__(self, folder: Path, config: dict[str, Any]) -> None:
-        self.port, admin_port = running.free_ports(2)
+        self.port, admin_port = free_port(), free_port()
         self.url = f"http://127.0.0.1:{self.port}/v1/chat/completions"
         self.kills = 0
         self.up = False
