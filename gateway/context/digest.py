@@ -66,7 +66,7 @@ class _Greedy:
         if relevance is None:
             self.heap = [(-most, position) for position, most in enumerate(pool.most) if position not in pool.gone]
         else:
-            self.heap = [(-self._gain(position), position) for position in relevance if position not in pool.gone]
+            self.heap = [(-self._gain(position), position) for position in relevance if position not in pool.replaced]
         heapq.heapify(self.heap)
 
     def grow(self, tokens: float) -> None:
@@ -123,7 +123,7 @@ class _Greedy:
         if (entry.message, line.group) in self.open:
             return line.size
         if entry.message not in self.messages:
-            return line.size + 1 + GAP
+            return line.size + 1 + GAP + len(entry.tool) / 4
         return line.size + (2 if line.label else 1)
 
 
@@ -150,7 +150,7 @@ def render(entries: Sequence[Entry], positions: Sequence[int]) -> str:
             written.append(f"; {head}{line.text}")
         index, group, label = entry.message, line.group, line.label
         if not entry.tool:
-            called = line.text.partition("(")[0] if line.sort is Sort.CALL else ""
+            called = line.text if line.sort is Sort.CALL else ""
     return "".join(written).lstrip("\n")
 
 
@@ -158,5 +158,5 @@ def _opener(entry: Entry, called: str) -> str:
     """Who speaks; for a result the tool that gave it, unless its call stands right in front of it."""
     if entry.line.sort in (Sort.RECORD, Sort.OUTPUT):
         label = f"{entry.line.label}: " if entry.line.label else ""
-        return f"-> {label}" if entry.tool == called else f"{entry.tool} -> {label}"
+        return f"-> {label}" if called.startswith(entry.tool) and called else f"{entry.tool} -> {label}"
     return SPEAKERS.get(entry.role, "")

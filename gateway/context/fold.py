@@ -274,13 +274,20 @@ def _readings(messages: Sequence[Message], folded: Sequence[int]) -> list[tuple[
 
 
 def _tool(messages: Sequence[Message], index: int, callers: Mapping[int, int]) -> str:
-    """The name of the tool that a message is the result of; empty for any other message."""
+    """The call that a message is the result of, or its tool's name; empty for any other message."""
     message = messages[index]
     if message.get("role") not in RESULT_ROLES:
         return ""
+    made = lines.read(messages[callers[index]]) if index in callers else ()
     calls = tool_calls(messages[callers[index]]) if index in callers else []
-    named = next((call_name(call) for call in calls if call.get("id") == message.get("tool_call_id")), "")
-    return named or str(message.get("name") or "tool")
+    for call, line in zip(calls, made, strict=False):
+        if call.get("id") == message.get("tool_call_id"):
+            return line.text if len(line.text) <= SHOWN else call_name(call)
+    return str(message.get("name") or "tool")
+
+
+SHOWN: Final = 72
+"""Characters up to which a call stands in full in front of what came of it."""
 
 
 def _earlier(text: str) -> Iterator[Entry]:

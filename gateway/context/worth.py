@@ -155,14 +155,26 @@ class Pool:
 
     @cached_property
     def gone(self) -> frozenset[int]:
-        """Lines that a newer line repeats, or whose place in a record a newer value has taken."""
+        """Lines that a newer one repeats or replaces."""
         seen: set[str] = set()
-        gone: set[int] = set()
+        repeated: set[int] = set()
         for position in range(len(self.entries) - 1, -1, -1):
             line = self.entries[position].line
-            key = line.slot or (line.text if line.sort is Sort.SAID or line.sort is Sort.CALL else "")
-            if key:
-                if key in seen:
-                    gone.add(position)
-                seen.add(key)
-        return frozenset(gone | superseded(self.entries, self.rarity))
+            if line.sort is Sort.SAID or line.sort is Sort.CALL:
+                if line.text in seen:
+                    repeated.add(position)
+                seen.add(line.text)
+        return self.replaced | repeated
+
+    @cached_property
+    def replaced(self) -> frozenset[int]:
+        """Lines that no longer hold: a newer value has taken their place."""
+        seen: set[str] = set()
+        old: set[int] = set()
+        for position in range(len(self.entries) - 1, -1, -1):
+            slot = self.entries[position].line.slot
+            if slot:
+                if slot in seen:
+                    old.add(position)
+                seen.add(slot)
+        return frozenset(old | superseded(self.entries, self.rarity))
