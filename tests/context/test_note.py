@@ -1,0 +1,43 @@
+"""Where the note goes, and how it is found again."""
+
+from typing import Any
+
+import pytest
+
+from gateway.context import note
+
+DIGEST = f"{note.HEAD}\nuser: Never on Fridays.\nlook -> A1"
+
+
+@pytest.mark.parametrize("content", ["Be kind.", [{"type": "text", "text": "Be kind."}]])
+def test_a_note_comes_off_as_it_went_on(content: Any) -> None:
+    """Case 77."""
+    standing = {0: {"role": "system", "content": content}, 1: {"role": "user", "content": "hi"}}
+
+    note.place(standing, DIGEST, (0,), system_role=True)  # type: ignore[arg-type]
+
+    assert note.without(standing[0]) == ({"role": "system", "content": content}, "user: Never on Fridays.\nlook -> A1")
+
+
+def test_without_a_system_message_the_note_is_one() -> None:
+    standing: dict[int, Any] = {3: {"role": "user", "content": "hi"}}
+
+    note.place(standing, DIGEST, (), system_role=True)
+
+    assert standing[-1] == {"role": "system", "content": DIGEST}
+
+
+def test_without_a_system_role_the_note_is_closed_in_front_of_the_user() -> None:
+    standing: dict[int, Any] = {3: {"role": "user", "content": "hi"}}
+
+    note.place(standing, DIGEST, (), system_role=False)
+
+    assert standing[3]["content"] == f"{DIGEST}\n{note.END}\n\nhi"
+    assert note.without(standing[3]) == ({"role": "user", "content": "hi"}, "user: Never on Fridays.\nlook -> A1")
+
+
+def test_other_messages_are_left_as_they_are() -> None:
+    message = {"role": "user", "content": "shortened by the gateway, they say"}
+
+    assert note.without(message) == (message, "")
+    assert note.without({"role": "user", "content": None}) == ({"role": "user", "content": None}, "")
