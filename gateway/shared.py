@@ -87,8 +87,12 @@ class Gateway:
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
         where = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else ""
+        self.degraded(part, type(error).__name__, where)
+
+    def degraded(self, part: str, error: str, where: str) -> None:
+        """Count and log that a part did not do its work and a simpler way was taken."""
         self.metrics.degraded(part)
-        log.error("degraded", part=part, error=type(error).__name__, where=where)
+        log.error("degraded", part=part, error=error, where=where)
 
     async def close(self) -> None:
         await self.tasks.close()

@@ -6,7 +6,7 @@ import time
 from aiohttp import web
 
 from gateway.proxy import errors, lessons, memory
-from gateway.proxy.body import plain
+from gateway.proxy.body import plain, read
 from gateway.proxy.passthrough import forward
 from gateway.proxy.relay import relay, usage_in, worth_keeping
 from gateway.proxy.sender import Sender
@@ -14,13 +14,15 @@ from gateway.proxy.story import Story, mode_of
 from gateway.shared import Gateway
 from gateway.upstream import UpstreamUnreachable
 from providers import wire
+from providers.skim import skim
 
 
 async def chat(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
     """Measure, fold where it must be, send, retry what is refused, relay, learn, and tell every observer."""
     started = time.perf_counter()
-    raw = await request.read()
-    asked = wire.parse(plain(request, raw, gateway.settings.server.max_body))
+    raw = await read(request, gateway.settings.server.request_timeout_s)
+    text = plain(request, raw, gateway.settings.server.max_body)
+    asked = skim(text) or wire.parse(text)
     if asked is None:
         return await forward(gateway, request, raw)
     setup = gateway.setup

@@ -161,6 +161,10 @@ class Sender:
         except Exception as error:  # noqa: BLE001  # promise 6: a bug of ours never costs the client its answer
             self.gateway.failed("fold", error)
             return as_it_came
+        broken = next((step.detail for step in attempt.steps if step.stage == "failed"), "")
+        if broken:
+            self.gateway.degraded("fold", broken, "gateway.context")
+            return replace(as_it_came, prompt=task.prompt)
         if story.mode == "observe":
             story.planned = attempt
             return replace(as_it_came, prompt=task.prompt)

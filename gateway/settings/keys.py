@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from gateway.context import families
 from gateway.settings import readers as read
 from gateway.settings.document import Reading, compose
 from gateway.settings.readers import Key
@@ -41,7 +42,6 @@ ADMIN: Final = {
     "host": Key(read.name),
     "port": Key(PORT),
     "token": Key(read.text, secret=True),
-    "show_text": Key(read.boolean),
 }
 STORE: Final = {
     "url": Key(read.store_url),
@@ -95,7 +95,7 @@ MODEL: Final = {
     "context_window": Key(TOKENS),
     "max_output_tokens": Key(TOKENS),
     "output_reserve": Key(COUNT),
-    "tokenizer": Key(read.name),
+    "tokenizer": Key(read.choice("auto", *families.names())),
     "on_overflow": Key(read.names),
     "fallbacks": Key(read.names),
     "fold": Key(read.keys(FOLD)),
@@ -105,7 +105,7 @@ DEFAULTS: Final = {
     "max_tokens": Key(TOKENS),
     "context_window": Key(TOKENS),
     "output_reserve": Key(COUNT),
-    "tokenizer": Key(read.name),
+    "tokenizer": Key(read.choice("auto", *families.names())),
 }
 FILE: Final = {
     "server": Key(read.keys(SERVER)),

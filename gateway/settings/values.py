@@ -36,8 +36,6 @@ class Admin:
     host: str = "127.0.0.1"
     port: int = 8788
     token: str = field(default="", repr=False)
-    show_text: bool = False
-    """Whether the dashboard may show message text."""
 
 
 @dataclass(frozen=True, slots=True)

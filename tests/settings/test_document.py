@@ -45,11 +45,11 @@ def test_a_missing_variable_without_a_default_is_told_by_its_name():
 
 def test_a_variable_may_stand_for_a_number_a_duration_or_a_word():
     settings = parse(
-        "server: {port: '${PORT}', keep_alive: '${KEEP}'}\nfold: {mode: '${MODE}'}\nadmin: {show_text: '${SHOW}'}",
+        "server: {port: '${PORT}', keep_alive: '${KEEP}'}\nfold: {mode: '${MODE}'}\nupstreams: {u: {provider: vllm, base_url: http://h/v1, verify: '${SHOW}'}}\ndefault_upstream: u",
         {"PORT": "9000", "KEEP": "5s", "MODE": "observe", "SHOW": "true"},
     )
     assert (settings.server.port, settings.server.keep_alive_s, settings.fold.mode) == (9000, 5, "observe")
-    assert settings.admin.show_text is True
+    assert settings.upstreams["u"].verify is True
 
 
 def test_an_empty_variable_is_as_if_the_key_were_not_there():

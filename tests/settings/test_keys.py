@@ -119,7 +119,7 @@ BAD = [
     ("server: 8787", "1: server: 8787 is not a mapping of keys to values"),
     ("server: [a]", "1: server: a list is not a mapping of keys to values"),
     ("server: {prt: 1}", "1: server.prt: unknown key; did you mean port?"),
-    ("admin: {show_text: maybe}", '1: admin.show_text: "maybe" is not true or false'),
+    ("upstreams: {u: {provider: vllm, base_url: http://h/v1, verify: maybe}}", '1: upstreams.u.verify: "maybe" is not true or false'),
     ("admin: {token: {a: b}}", "1: admin.token: a mapping is not a single value"),
     (
         "store: {url: sqlite:turnfold.db}",
