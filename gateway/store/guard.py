@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import structlog
 
@@ -53,6 +53,7 @@ class Guard:
         self._read_timeout_s = timeout_s
         self._write_timeout_s = WRITE_PATIENCE * timeout_s
         self._waiting: Counter[str] = Counter()
+        self._abandoned: set[asyncio.Future[Any]] = set()
 
     async def get(self, kind: str, key: str) -> bytes | None:
         sealed = await self._try("get", self._reads, self._read_timeout_s, lambda: self._store.get(kind, key), None)
@@ -98,6 +99,7 @@ class Guard:
     async def close(self) -> None:
         try:
             async with asyncio.timeout(CLAIM_TIMEOUT_S):
+                await asyncio.gather(*self._abandoned, return_exceptions=True)
                 await self._store.close()
         except Exception as error:  # noqa: BLE001 - a store that will not close must not keep the process from ending
             log.warning("store_not_closed", reason=_reason(error))
@@ -117,7 +119,7 @@ class Guard:
             return otherwise
         self._waiting[operation] += 1
         try:
-            answer = await _within(timeout_s, call())
+            answer = await self._within(timeout_s, call())
         except Exception as error:  # noqa: BLE001 - whatever a store does, the request goes on without it
             was_open = breaker.open
             breaker.failed()
@@ -133,37 +135,37 @@ class Guard:
         breaker.succeeded()
         return answer
 
+    async def _within(self, timeout_s: float, call: Awaitable[Answer]) -> Answer:
+        """Wait for an answer so long. Raises TimeoutError.
+
+        A busy event loop sees its timers before it has read what arrived meanwhile, and would blame the store for its own
+        lag: so what is there already gets a few more rounds of the loop.
+        """
+        answer = asyncio.ensure_future(call)  # noqa: TID251 - awaited right here, or held until it is cancelled
+        try:
+            await asyncio.wait((answer,), timeout=timeout_s)
+            for _ in range(LAST_ROUNDS):
+                if answer.done():
+                    return answer.result()
+                await asyncio.sleep(0)
+            raise TimeoutError
+        finally:
+            if not answer.done():
+                self._abandoned.add(answer)
+                answer.add_done_callback(self._let_go)
+                answer.cancel()
+
+    def _let_go(self, answer: "asyncio.Future[Any]") -> None:
+        """Look at what became of a call nobody waits for, or asyncio complains that nobody did."""
+        self._abandoned.discard(answer)
+        if not answer.cancelled():
+            answer.exception()
+
     def _unseal(self, kind: str, key: str, sealed: bytes) -> bytes | None:
         value = self._sealing.unseal(_place(kind, key), sealed)
         if value is None:
             self._failed("get", "foreign_value")
         return value
-
-
-async def _within(timeout_s: float, call: Awaitable[Answer]) -> Answer:
-    """Wait for an answer so long. Raises TimeoutError.
-
-    A busy event loop sees its timers before it has read what arrived meanwhile, and would blame the store for its own lag: so what is
-    there already gets a few more rounds of the loop.
-    """
-    answer = asyncio.ensure_future(call)  # noqa: TID251 - awaited right here, whatever happens
-    try:
-        await asyncio.wait((answer,), timeout=timeout_s)
-        for _ in range(LAST_ROUNDS):
-            if answer.done():
-                return answer.result()
-            await asyncio.sleep(0)
-        raise TimeoutError
-    finally:
-        if not answer.done():
-            answer.add_done_callback(_let_go)
-            answer.cancel()
-
-
-def _let_go(answer: "asyncio.Future[Answer]") -> None:
-    """Look at what became of a call nobody waits for, or asyncio complains that nobody did."""
-    if not answer.cancelled():
-        answer.exception()
 
 
 def _place(kind: str, key: str) -> bytes:
