@@ -47,7 +47,7 @@ def shrink_text(text: str, tokens: int, count: Count, asked: frozenset[str] = fr
         if now <= tokens:
             return cut
         goal *= min(0.9, tokens / now)
-    return shortest if count(shortest) < whole else text[: max(tokens, 1)]
+    return shortest if count(shortest) < whole else text[: _whole(text, max(tokens, 1))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,13 @@ def _rows(text: str) -> list[_Row]:
     rows: list[_Row] = []
     start = 0
     for line in text.splitlines(keepends=True):
-        for offset in range(0, len(line), _LONGEST_ROW):
-            rows.append(_Row(start + offset, start + min(offset + _LONGEST_ROW, len(line))))
-        start += len(line)
+        stop = start + len(line)
+        while start < stop:
+            edge = min(start + _LONGEST_ROW, stop)
+            whole = _whole(text, edge) if edge < stop else edge
+            end = whole if whole > start else edge
+            rows.append(_Row(start, end))
+            start = end
     return rows
 
 

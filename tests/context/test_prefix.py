@@ -1,6 +1,7 @@
 """Where the cut stands as a conversation grows."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -84,7 +85,7 @@ def test_a_longer_conversation_had_the_same_cuts_before(units: list[Unit]) -> No
 def test_a_cut_never_moves_back_nor_beyond_the_newest(units: list[Unit]) -> None:
     cuts = replay(units, ROOM)
 
-    assert all(one.first <= other.first for one, other in zip(cuts, cuts[1:], strict=False))
+    assert all(one.first <= other.first for one, other in pairwise(cuts))
     assert all(cut.first <= position for position, cut in enumerate(cuts))
 
 
