@@ -252,7 +252,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
 
 
 _BY_VOCABULARY: Final[Mapping[str, Family]] = {
-    row.vocabulary: row for row in reversed(FAMILIES.values()) if row.exact and row.ratio == 1.0
+    row.vocabulary: row for row in reversed(list(FAMILIES.values())) if row.exact and row.ratio == 1.0
 }
 """The first family of each vocabulary, for whoever names the vocabulary."""
 
