@@ -7,7 +7,7 @@ COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY config config
 COPY providers providers
 COPY gateway gateway
-RUN /opt/turnfold/bin/pip install --no-cache-dir ".[redis]"
+RUN /opt/turnfold/bin/pip install --no-cache-dir ".[redis,encryption]"
 
 FROM python:3.12-slim
 RUN useradd --system --uid 10001 --home-dir /var/lib/turnfold --create-home turnfold

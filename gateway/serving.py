@@ -29,7 +29,7 @@ def run(config: Path | None, given: Mapping[str, Any]) -> int:
         return 1
     configure(form=settings.log.format, level=settings.log.level)
     if settings.server.workers > 1 and not workers.is_worker():
-        return workers.run(settings.server.workers)
+        return workers.run(settings.server.workers, grace_s=settings.server.shutdown_grace_s + 5)
     try:
         uvloop.run(_serve(settings, config, given))
     except OSError as error:

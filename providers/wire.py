@@ -6,7 +6,6 @@ nobody asked to change keeps its bytes, down to ``1.50`` and duplicate spaces.
 
 import json  # noqa: TID251  # its scanner reports where a value ends, which orjson does not; used for splicing only
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -33,21 +32,63 @@ MEDIA_TYPES: Final = {
 """Content-part types that carry media, and what a reader would call them."""
 
 
-@dataclass(frozen=True, slots=True)
+ELSEWHERE: Final = (
+    "previous_response_id",
+    "prompt_cache_id",
+    "cached_content",
+    "conversation",
+    "prompt",
+    "web_search_options",
+    "plugins",
+    "preset",
+)
+"""Fields by which text enters the prompt that does not stand in the body."""
+
+
 class ChatRequest:
     """A chat-completions body: the bytes as they came and what they say.
 
-    ``messages`` is empty when the body has none; ``model`` is empty when it is missing or not a string.
+    ``messages`` is empty when the body has none; ``model`` is empty when it is missing or not a string. Of a skimmed body
+    (`providers.skim`) only ``head`` and ``outline`` are known at first: members beside the messages, and the messages
+    whose content is more than one text. ``body`` and ``messages`` are parsed when somebody asks for them.
     """
 
-    raw: bytes
-    body: Mapping[str, Any]
-    model: str
-    messages: tuple[Message, ...]
+    __slots__ = ("_skimmed", "_whole", "head", "model", "outline", "raw")
+
+    def __init__(
+        self,
+        raw: bytes,
+        body: Mapping[str, Any],
+        model: str,
+        messages: tuple[Message, ...],
+        *,
+        skimmed: bool = False,
+    ) -> None:
+        self.raw = raw
+        self.head = body
+        self.model = model
+        self.outline = messages
+        self._skimmed = skimmed
+        self._whole: ChatRequest | None = None
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        return self._read().head
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return self._read().outline
 
     @property
     def stream(self) -> bool:
-        return self.body.get("stream") is True
+        return self.head.get("stream") is True
+
+    def _read(self) -> "ChatRequest":
+        if not self._skimmed:
+            return self
+        if self._whole is None:
+            self._whole = parse(self.raw) or ChatRequest(self.raw, self.head, self.model, ())
+        return self._whole
 
 
 def parse(raw: bytes) -> ChatRequest | None:

@@ -17,6 +17,7 @@ from gateway.context.families import Family, Tools, family_of
 from gateway.context.tokenizers import count, counting, loaded
 from gateway.context.tokenizers import preload as load_vocabulary
 from providers.wire import (
+    ELSEWHERE,
     MEDIA_TYPES,
     RESULT_ROLES,
     ChatRequest,
@@ -42,20 +43,6 @@ HEAVY: Final = 48_000
 
 _ENVELOPE: Final = 1024
 """Tokens that templates may add to a request without tools: preambles, frames, default prompts."""
-
-_ELSEWHERE: Final = frozenset(
-    {
-        "previous_response_id",
-        "prompt_cache_id",
-        "cached_content",
-        "conversation",
-        "prompt",
-        "web_search_options",
-        "plugins",
-        "preset",
-    }
-)
-"""Fields by which text enters the prompt that does not stand in the body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,16 +443,13 @@ def _several(message: Message) -> bool:
 
 def self_contained(request: ChatRequest) -> bool:
     """Whether all that will be read stands in the body: no media, no ids of files or earlier answers, no tools that the server runs."""
-    body = request.body
-    if not _ELSEWHERE.isdisjoint(body) and any(body.get(key) for key in _ELSEWHERE):
+    if any(request.head.get(key) for key in ELSEWHERE):
         return False
-    given = body.get("tools")
+    given = request.head.get("tools")
     if isinstance(given, list) and not all(isinstance(tool, dict) and _own(tool) for tool in given):
         return False
-    for message in request.messages:
+    for message in request.outline:
         content = message.get("content")
-        if type(content) is str:
-            continue
         if "audio" in message or (isinstance(content, list) and not all(map(_is_text, content))):
             return False
     return True

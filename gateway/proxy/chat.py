@@ -14,7 +14,7 @@ from gateway.proxy.story import Story, mode_of
 from gateway.shared import Gateway
 from gateway.upstream import UpstreamUnreachable
 from providers import wire
-from providers.skim import skim
+from providers.skim import WORTHWHILE, skim
 
 
 async def chat(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
@@ -22,7 +22,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse
     started = time.perf_counter()
     raw = await read(request, gateway.settings.server.request_timeout_s)
     text = plain(request, raw, gateway.settings.server.max_body)
-    asked = skim(text) or wire.parse(text)
+    asked = (skim(text) if len(text) > WORTHWHILE else None) or wire.parse(text)
     if asked is None:
         return await forward(gateway, request, raw)
     setup = gateway.setup

@@ -104,7 +104,7 @@ def proven(gateway: Gateway, place: Place, request: ChatRequest) -> bool:
 def _reserve(place: Place, request: ChatRequest) -> tuple[int, int | None]:
     """Tokens to keep free for the answer, and what the client itself asked for."""
     for name in ladder.OUTPUT_FIELDS:
-        value = request.body.get(name)
+        value = request.head.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value, value
     route, facts = place.route, place.facts

@@ -53,7 +53,11 @@ SPLICES = [
     (b"{}", {"a": 1}, b'{"a":1}'),
     (b'{"a":1}', {"b": None, "c": []}, b'{"a":1,"b":null,"c":[]}'),
     ('{"t":"日本","m":1}'.encode(), {"m": 2}, '{"t":"日本","m":2}'.encode()),
-    (b'\n{"big":123456789012345678901234567890,"m":1}\n', {"m": 2}, b'\n{"big":123456789012345678901234567890,"m":2}\n'),
+    (
+        b'\n{"big":123456789012345678901234567890,"m":1}\n',
+        {"m": 2},
+        b'\n{"big":123456789012345678901234567890,"m":2}\n',
+    ),
 ]
 
 
@@ -96,7 +100,10 @@ SAME = [
     ({"role": "assistant", "content": None}, {"role": "assistant"}),
     (
         {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": '{"a":1,"b":2}'}}]},
-        {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": '{ "b": 2, "a": 1 }'}}]},
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": '{ "b": 2, "a": 1 }'}}],
+        },
     ),
 ]
 DIFFERENT = [
@@ -121,7 +128,10 @@ def test_different_meaning_has_different_canonical_bytes(one: dict[str, object],
 
 
 def test_text_is_read_from_strings_parts_and_nested_tool_results() -> None:
-    nested = {"role": "tool", "content": [{"type": "tool_result", "content": [{"type": "text", "text": "deep"}]}, "bare"]}
+    nested = {
+        "role": "tool",
+        "content": [{"type": "tool_result", "content": [{"type": "text", "text": "deep"}]}, "bare"],
+    }
 
     assert wire.text_of(nested) == "deep\nbare"
     assert wire.text_of({"role": "user", "content": None}) == ""
