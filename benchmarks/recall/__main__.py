@@ -1,0 +1,166 @@
+"""Print what survives a fold: ``python -m benchmarks.recall [--quick]``.
+
+At a budget of 25 % a request may take what its system prompt and its newest messages take, and a quarter of the rest. Other
+conversations than the recorded ones can be given with ``TURNFOLD_DATA``.
+"""
+
+import os
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from benchmarks.recall.agents import as_tool_calls
+from benchmarks.recall.baselines import BASELINES
+from benchmarks.recall.chats import chats
+from benchmarks.recall.needed import Point, found, points, probes, whole
+from benchmarks.recall.ours import COUNTER, turnfold, without_recall
+from benchmarks.recall.planted import with_change, with_instruction
+
+DATA = Path(os.environ.get("TURNFOLD_DATA", Path(__file__).resolve().parents[2].parent / "shared")) / "conversations"
+BUDGETS = (0.10, 0.25, 0.50)
+HISTORY = 600
+"""Tokens of history below which a request is left out."""
+
+
+def count(messages: Iterable[Mapping[str, Any]]) -> int:
+    return sum(map(COUNTER.message, messages))
+
+
+def load(name: str) -> list[dict[str, Any]]:
+    path = DATA / name
+    return [orjson.loads(row) for row in path.read_bytes().splitlines()] if path.exists() else []
+
+
+def main() -> None:
+    most = 60 if "--quick" in sys.argv else 10_000
+    recorded = {name: load(f"{name}.jsonl") for name in ("tau_airline", "bfcl_long", "swe_agent")}
+    sets: dict[str, list[Point]] = {}
+    for name in ("tau_airline", "bfcl_long"):
+        for inside in (False, True):
+            label = f"{name}, {'inside turns' if inside else 'at user messages'}"
+            sets[label] = [point for talk in recorded[name] for point in points(talk, inside_turns=inside)]
+    sets["swe_agent, inside turns"] = [
+        point for talk in recorded["swe_agent"] for point in points(as_tool_calls(talk), inside_turns=True)
+    ]
+    for half in (0, 1):
+        sets[f"made-up chats, half {half}"] = [
+            point for talk in chats(1, half=half, messages=400) for point in probes(talk)
+        ]
+    for label, found_points in sets.items():
+        table(label, sample(found_points, most))
+    standing(recorded["tau_airline"][:most])
+    growing(recorded["tau_airline"][: most // 3])
+
+
+def sample(found_points: Sequence[Point], most: int) -> list[Point]:
+    large = [point for point in found_points if history(point) >= HISTORY]
+    return large if len(large) <= most else random.Random(7).sample(large, most)
+
+
+def fixed(point: Point) -> int:
+    return count(message for at, message in enumerate(point.request) if message["role"] == "system" or at in point.tail)
+
+
+def history(point: Point) -> int:
+    return count(point.request) - fixed(point)
+
+
+Compressor = Callable[[list[dict[str, Any]], int, Any], list[dict[str, Any]]]
+
+
+def table(label: str, found_points: Sequence[Point]) -> None:
+    """Recall, room used and time of each compressor on one set."""
+    if not found_points:
+        print(f"\n{label}: no conversations at hand")
+        return
+    print(
+        f"\n{label}: {len(found_points)} requests, {statistics.mean(count(p.request) for p in found_points):.0f} tokens each"
+    )
+    print(f"  {'':24}" + "".join(f"{f'recall at {budget:.0%}':>16}" for budget in BUDGETS) + f"{'ms':>8}  over")
+    for name, compressor in {"turnfold": turnfold, **BASELINES}.items():
+        cells: list[str] = []
+        over = 0
+        started = time.process_time()
+        for budget in BUDGETS:
+            scores: list[float] = []
+            for point in found_points:
+                window = int(fixed(point) + budget * history(point))
+                out = compressor(point.request, window, count)
+                too_large = count(out) > window
+                over += too_large
+                scores.append(0.0 if too_large else found(point, out))
+            cells.append(f"{statistics.mean(scores):16.1%}")
+        each = (time.process_time() - started) * 1000 / len(found_points) / len(BUDGETS)
+        print(f"  {name:24}" + "".join(cells) + f"{each:8.1f}  {over}")
+
+
+def standing(conversations: Sequence[Mapping[str, Any]]) -> None:
+    """What a user says once and expects to hold, and what he corrects, at a quarter of the history."""
+    print("\nstanding instructions and corrections planted in tau_airline, at 25 %")
+    for half in (0, 1):
+        kept = [
+            sentence in text_at(request, 0.25) for request, sentence in with_instruction(conversations, 1, half=half)
+        ]
+        both = [
+            (old in text, new in text)
+            for request, old, new in with_change(conversations, 1, half=half)
+            for text in [text_at(request, 0.25)]
+        ]
+        if kept and both:
+            alone = statistics.mean(old and not new for old, new in both)
+            beside = statistics.mean(old and new for old, new in both)
+            print(
+                f"  half {half}: instruction kept word for word {statistics.mean(kept):.1%}; old value without the new {alone:.1%}, beside it {beside:.1%}"
+            )
+
+
+def text_at(request: list[dict[str, Any]], budget: float) -> str:
+    least = count(message for message in request if message["role"] == "system") + count(request[-1:])
+    out = turnfold(request, int(least + budget * (count(request) - least)), count)
+    return "\n".join(map(whole, out))
+
+
+def growing(conversations: Sequence[Mapping[str, Any]]) -> None:
+    """How much of each request is a prefix of the one before, as conversations grow through a small window."""
+    print(
+        "\nprefix of the request before, of requests over the window (share of characters; a break shares less than half)"
+    )
+    talks = {"tau_airline": [talk["messages"] for talk in conversations]}
+    talks["made-up chats"] = [talk["messages"] for talk in chats(3, half=0, conversations=4, messages=60)]
+    for name, messages in talks.items():
+        for share in (0.5, 0.7):
+            for label, compressor in (("with recall", turnfold), ("without", without_recall)):
+                shares = [part for talk in messages for part in prefixes(talk, share, compressor)]
+                if shares:
+                    stands = [part for part in shares if part >= 0.5]
+                    print(
+                        f"  {name:14} window {share:.0%} {label:12} mean {statistics.mean(shares):6.1%}"
+                        f"  between breaks {statistics.mean(stands or [0]):6.1%}  breaks {1 - len(stands) / len(shares):6.1%}"
+                    )
+
+
+def prefixes(messages: list[dict[str, Any]], share: float, compressor: Compressor) -> list[float]:
+    window = int(share * count(messages))
+    shares: list[float] = []
+    before = ""
+    for end in (at for at, message in enumerate(messages) if message["role"] == "assistant"):
+        request = messages[:end]
+        over = count(request) > window
+        text = "\x00".join(map(whole, compressor(request, window, count) if over else request))
+        if before and over:
+            same = next(
+                (at for at, (a, b) in enumerate(zip(before, text, strict=False)) if a != b), min(len(before), len(text))
+            )
+            shares.append(same / len(text))
+        before = text
+    return shares
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""What a conversation needs later: the values its later calls use, and the remarks its questions are about."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from providers.wire import call_arguments, call_name, text_of, tool_calls
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One request, and what the conversation needs of its history afterwards."""
+
+    request: list[dict[str, Any]]
+    values: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    tail: frozenset[int] = field(default_factory=frozenset)
+    """Indices of the messages that are no history: the last user message, and the newest step."""
+
+
+def whole(message: Mapping[str, Any]) -> str:
+    """All that a model reads of a message."""
+    calls = [f"{call_name(call)} {call_arguments(call)}" for call in tool_calls(message)]
+    return "\n".join([text_of(message), *calls])
+
+
+def points(conversation: Mapping[str, Any], *, inside_turns: bool) -> Iterator[Point]:
+    """The requests of a conversation that later calls look back to.
+
+    A value is needed when a later call uses it, it stands in the history, neither the system prompt nor the newest messages
+    have it, and no user or tool says it again before.
+    """
+    messages = conversation["messages"]
+    texts = [whole(message) for message in messages]
+    for at in range(len(messages)):
+        tail = _tail(messages, at, inside_turns=inside_turns)
+        if at < 2 or tail is None:
+            continue
+        fixed = "\n".join(texts[k] for k in range(at + 1) if messages[k]["role"] == "system" or k in tail)
+        history = "\n".join(texts[k] for k in range(at + 1) if messages[k]["role"] != "system" and k not in tail)
+        values = tuple(_needed(messages, texts, at, fixed, history))
+        if values:
+            yield Point(list(messages[: at + 1]), values=values, tail=frozenset(tail))
+
+
+def probes(conversation: Mapping[str, Any]) -> Iterator[Point]:
+    """The questions about a chat, each asked at its end."""
+    for probe in conversation["probes"]:
+        request = [*conversation["messages"], {"role": "user", "content": probe["q"]}]
+        yield Point(
+            request, remarks=tuple(said["text"] for said in probe["evidence"]), tail=frozenset({len(request) - 1})
+        )
+
+
+def found(point: Point, out: Sequence[Mapping[str, Any]]) -> float:
+    """The share of what is needed that a folded request still has."""
+    text = "\n".join(whole(message) for message in out)
+    hits = [_pattern(value).search(text) is not None for value in point.values]
+    rows = [set(_words(row)) for row in text.split("\n")]
+    for remark in point.remarks:
+        wanted = set(_words(remark))
+        hits.append(remark in text or any(len(wanted & row) >= 0.8 * len(wanted) for row in rows))
+    return sum(hits) / len(hits)
+
+
+def _tail(messages: Sequence[Mapping[str, Any]], at: int, *, inside_turns: bool) -> set[int] | None:
+    """The newest messages of a request that ends here, or None where none can end."""
+    if not inside_turns:
+        return {at} if messages[at]["role"] == "user" else None
+    if messages[at]["role"] != "tool" or (at + 1 < len(messages) and messages[at + 1]["role"] == "tool"):
+        return None
+    tail = {at}
+    step = at
+    while messages[step]["role"] == "tool":
+        step -= 1
+        tail.add(step)
+    users = [k for k in range(at) if messages[k]["role"] == "user"]
+    return {*tail, users[-1]} if users else None
+
+
+def _needed(
+    messages: Sequence[Mapping[str, Any]], texts: Sequence[str], at: int, fixed: str, history: str
+) -> Iterator[str]:
+    seen: set[str] = set()
+    for later in range(at + 1, len(messages)):
+        for value in _arguments(messages[later]):
+            if value in seen:
+                continue
+            pattern = _pattern(value)
+            if pattern.search(fixed) or not pattern.search(history):
+                continue
+            again = next((k for k in range(at + 1, later) if pattern.search(texts[k])), None)
+            if again is None or messages[again]["role"] == "assistant":
+                seen.add(value)
+                yield value
+
+
+def _arguments(message: Mapping[str, Any]) -> Iterator[str]:
+    for call in tool_calls(message):
+        try:
+            yield from _leaves(orjson.loads(call_arguments(call)))
+        except orjson.JSONDecodeError:
+            continue
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) >= 100:
+        yield str(int(value)) if float(value).is_integer() else str(value)
+    elif isinstance(value, str) and 3 <= len(value.strip()) <= 60:
+        yield value.strip()
+
+
+_PATTERNS: dict[str, re.Pattern[str]] = {}
+
+
+def _pattern(value: str) -> re.Pattern[str]:
+    known = _PATTERNS.get(value)
+    if known is None:
+        known = _PATTERNS[value] = re.compile(rf"(?<![A-Za-z0-9]){re.escape(value)}(?![A-Za-z0-9])", re.I)
+    return known
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text.lower())
