@@ -23,7 +23,7 @@ async def explain(gateway: Gateway, request: ChatRequest, scope: str = "") -> di
     return {
         "model": request.model,
         "upstream": place.target.name,
-        "window": place.window,
+        "window": task.window,
         "window_from": place.entry,
         "reserve": task.reserve,
         "margin": task.margin,

@@ -114,7 +114,6 @@ def _hard(source: Source, message: Message) -> Message:
 
 def _yields(source: Source, standing: Mapping[int, Message], layout: Layout) -> Iterator[Step]:
     """What each stage took away, in the order of the stages."""
-    count = source.counter.message
     saved = {"media": 0, "reasoning": 0, "tool_results": 0, "turns": 0, "steps": 0, "giant": 0}
     numbers = dict.fromkeys(saved, 0)
     current = layout.units[-1].turn if layout.units else 0
@@ -125,7 +124,7 @@ def _yields(source: Source, standing: Mapping[int, Message], layout: Layout) -> 
             if after is before:
                 continue
             stage = _stage(before, gone=after is None, own=unit.turn == current)
-            saved[stage] += count(before) - (count(after) if after is not None else 0)
+            saved[stage] += source.costs[index] - (source.cost(after) if after is not None else 0)
             numbers[stage] += 1
     for stage, tokens in saved.items():
         if numbers[stage]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from gateway.context import prefix, shrink
@@ -24,7 +25,7 @@ LAST_RUNG: Final = 3
 _WITH_IDS: Final = RESULT_ROLES | {"assistant"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: what its messages cost is asked many times and counted once
 class Source:
     """What a fold is made from."""
 
@@ -38,6 +39,11 @@ class Source:
     rung: int = 1
     earlier: str = ""
     """What stood in notes of an earlier fold that the client sent back."""
+
+    @cached_property
+    def costs(self) -> list[int]:
+        """What each message costs as it came."""
+        return [self.cost(message) for message in self.messages]
 
     def cost(self, message: Message) -> int:
         """What a message costs, with the ids of its calls: some servers write them into the prompt, others do not."""
@@ -68,7 +74,7 @@ class Layout:
 
 def lay_out(source: Source) -> Layout:
     """Decide where the conversation is cut."""
-    pinned = sum(source.cost(source.messages[index]) for index in source.conversation.pinned)
+    pinned = sum(source.costs[index] for index in source.conversation.pinned)
     free = max(prefix.rounded_room(source.budget) - pinned, 1)
     share = source.policy.recall_share
     recall = max(int(min(share * source.budget.room, share * RECALL_OF_FREE * free)), 0)
@@ -105,7 +111,7 @@ def _unit(source: Source, room: Room, turn: int, step: int, indices: tuple[int, 
     total = cut = stub = 0
     for index in indices:
         message = source.messages[index]
-        cost = plain = source.cost(message)
+        cost = plain = source.costs[index]
         if carries_more(message):
             plain = min(source.cost(shrink.without_media(message)), cost)
         result = message.get("role") in RESULT_ROLES

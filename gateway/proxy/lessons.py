@@ -11,7 +11,7 @@ from gateway.context import families, ladder, tokens
 from gateway.context.calibration import truncated
 from gateway.context.ladder import Attempt, Reading
 from gateway.context.tokens import Anchor
-from gateway.proxy.plan import Place, family_of
+from gateway.proxy.plan import ANCHORED, Place, family_of
 from gateway.proxy.story import Story
 from gateway.shared import Gateway
 from gateway.upstream import Call, Target, UpstreamUnreachable
@@ -75,7 +75,7 @@ def from_answer(gateway: Gateway, story: Story, usage: Usage | None) -> None:
     sent = attempt.draft.messages if attempt.draft else task.request.messages
     if not tokens.has_bounds(sent):
         gateway.learning.note_count(upstream, model, _unscaled(place, task.request, sent), usage.prompt)
-    if attempt.draft is None:
+    if attempt.draft is None and usage.prompt > ANCHORED * task.window:
         gateway.learning.note_usage(story.scope, model, sent, Anchor(len(sent), usage.prompt, task.fixed))
 
 

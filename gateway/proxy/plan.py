@@ -22,6 +22,8 @@ from providers.wire import ChatRequest, text_of
 TOLD: Final = "upstream"
 DEFAULT: Final = "default"
 UNKNOWN: Final = frozenset({TOLD, DEFAULT})
+# Share of the window from which on the last bill of a conversation is looked up and remembered: finding it costs a hash of every message.
+ANCHORED: Final = 0.4
 # A tokenizer so much denser than ours may make more tokens than bytes: nothing is proven by bytes then.
 DENSE: Final = 2.0
 # Every header by which some provider is told who asks.
@@ -98,7 +100,15 @@ def proven(gateway: Gateway, place: Place, request: ChatRequest) -> bool:
     """Whether the request fits by its size in bytes alone, so that nothing need be counted."""
     if gateway.learning.ratio(place.target.name, place.route.name) > DENSE:
         return False
-    return tokens.proven(len(request.raw), _reserve(place, request)[0], place.window, request, family_of(place))
+    reserve, _ = _reserve(place, request)
+    return tokens.proven(len(request.raw), reserve, _window(place, reserve), request, family_of(place))
+
+
+def _window(place: Place, reserve: int) -> int:
+    """The window for a request that keeps so much free: less than the whole where a model limits the prompt itself."""
+    if place.route.window is not None or place.facts is None:
+        return place.window
+    return min(place.window, place.facts.window_for(reserve))
 
 
 def _reserve(place: Place, request: ChatRequest) -> tuple[int, int | None]:
@@ -133,23 +143,26 @@ async def task_for(gateway: Gateway, place: Place, request: ChatRequest, scope: 
     family, images = family_of(place), place.facts.images if place.facts else ""
     upstream, model, policy = place.target.name, place.route.name, place.route.policy
     ratio = gateway.learning.ratio(upstream, model)
-    anchor = await gateway.learning.anchor(scope, model, request.messages)
-
-    def counted() -> tuple[Count, Count]:
-        stable = tokens.count_request(request, family, images, ratio)
-        return stable, tokens.count_request(request, family, images, ratio, anchor) if anchor else stable
-
-    stable, best = await asyncio.to_thread(counted) if tokens.heavy(request, family) else counted()
     reserve, asked = _reserve(place, request)
+    window = _window(place, reserve)
+
+    def counted() -> Count:
+        return tokens.count_request(request, family, images, ratio)
+
+    stable = best = await asyncio.to_thread(counted) if tokens.heavy(request, family) else counted()
+    anchor = None
+    if stable.total > ANCHORED * window:
+        anchor = await gateway.learning.anchor(scope, model, request.messages)
+        best = tokens.count_request(request, family, images, ratio, anchor) if anchor else stable
     sure = stable.basis == "exact"
     return Task(
         request=request,
         model=model,
-        window=place.window,
+        window=window,
         prompt=best.total,
         fixed=stable.fixed,
-        margin=tokens.margin(best, place.window, policy.margin),
-        kept=tokens.margin(stable, place.window, policy.margin) if sure else ceil(place.window * policy.margin),
+        margin=tokens.margin(best, window, policy.margin),
+        kept=tokens.margin(stable, window, policy.margin) if sure else ceil(window * policy.margin),
         reserve=reserve,
         asked=asked,
         floor=policy.min_output,
