@@ -5,7 +5,7 @@ replica and after any restart, gets the same cut; whoever folds a longer one get
 used up again. This file sees units and their costs, never a text.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -194,11 +194,15 @@ def _boundary(growth: _Growth, cut: Cut, newest: int) -> int:
     current = growth.start[newest]
     most = growth.room.max_turns
     oldest = -1 if most is None else growth.units[newest].turn - max(int(most * growth.room.low_water), 1)
-    for start in growth.starts[bisect_right(growth.starts, cut.first) :]:
-        if start > newest:
-            break
-        if growth.units[start].turn > oldest and growth.standing(Cut(start, start, start), newest) <= keep:
-            return start
+    low = bisect_left(
+        growth.starts, oldest + 1, bisect_right(growth.starts, cut.first), key=lambda at: growth.units[at].turn
+    )
+    high = bisect_right(growth.starts, newest)
+    if low < high:
+        # The later the cut, the less stands.
+        found = bisect_left(growth.starts, -keep, low, high, key=lambda at: -growth.standing(Cut(at, at, at), newest))
+        if found < high:
+            return growth.starts[found]
     whole = growth.standing(Cut(current, current, current), newest) <= growth.room.free * TURN_STANDS
     if cut.first <= current and (whole or newest == current):
         return current
