@@ -47,7 +47,9 @@ def test_the_dockerfiles_steps_build_a_gateway_that_runs(tmp_path: Path) -> None
     assert subprocess.run([turnfold, "--version"], check=True, **outside).stdout.startswith("turnfold, version ")
     told = subprocess.run([turnfold, "explain", str(request), "--json"], check=True, **outside).stdout
     assert '"window": 128000' in told
-    assert subprocess.run([turnfold, "check", str(ROOT / "config/turnfold.yaml")], **outside).returncode == 0
+    assert (
+        subprocess.run([turnfold, "check", str(ROOT / "config/turnfold.yaml")], check=False, **outside).returncode == 0
+    )
 
 
 def test_the_image_runs_as_nobody_in_particular_and_is_asked_for_its_health() -> None:

@@ -27,8 +27,12 @@ def counter(*, exact: bool) -> Counter:
 def conversation(turns: int, size: int = 200) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = [{"role": "system", "content": "Be kind."}]
     for turn in range(turns):
-        messages.append({"role": "user", "content": f"Question {turn}: " + f"what of item {turn * 7919}? " * (size // 24)})
-        messages.append({"role": "assistant", "content": f"Answer {turn}: " + f"item {turn * 7919} is fine. " * (size // 22)})
+        messages.append(
+            {"role": "user", "content": f"Question {turn}: " + f"what of item {turn * 7919}? " * (size // 24)}
+        )
+        messages.append(
+            {"role": "assistant", "content": f"Answer {turn}: " + f"item {turn * 7919} is fine. " * (size // 22)}
+        )
     return [*messages, {"role": "user", "content": "And now?"}]
 
 
@@ -110,7 +114,9 @@ def test_a_completion_that_does_not_fit_is_lowered_with_the_numbers_of_the_upstr
     asked = request(conversation(10), max_tokens=3840)
     job = task(asked, 1_000_000)
 
-    following = next_attempt(job, first_attempt(job), Reading(limit=job.prompt + 1000, prompt=job.prompt, completion=3840))
+    following = next_attempt(
+        job, first_attempt(job), Reading(limit=job.prompt + 1000, prompt=job.prompt, completion=3840)
+    )
 
     assert following is not None
     body = orjson.loads(following.body)
@@ -178,7 +184,9 @@ OUTPUT_REFUSALS = [
 
 
 @pytest.mark.parametrize(("asked", "window", "limit", "expected"), OUTPUT_REFUSALS)
-def test_a_refusal_of_the_output_alone_lowers_it_alone(asked: int, window: int, limit: int | None, expected: int) -> None:
+def test_a_refusal_of_the_output_alone_lowers_it_alone(
+    asked: int, window: int, limit: int | None, expected: int
+) -> None:
     """Case 124."""
     wanted = request([{"role": "user", "content": "Hi"}], max_tokens=asked)
     job = task(wanted, window)

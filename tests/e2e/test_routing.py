@@ -206,9 +206,7 @@ async def test_a_larger_model_is_asked_when_even_the_smallest_form_is_too_long(s
 
 async def test_without_a_larger_model_the_honest_refusal_calls_nobody(scene: Any) -> None:
     """Cases 52, 127: the words that clients look for, with the sizes."""
-    told = await scene(
-        {"models": {"m": {"context_window": 2000, "tokenizer": "o200k"}}}, first=StandIn(window=2000)
-    )
+    told = await scene({"models": {"m": {"context_window": 2000, "tokenizer": "o200k"}}}, first=StandIn(window=2000))
     system = fakes.system(" ".join(fakes.PROSE for _ in range(200)))
     answer = await told.ask("m", [system, fakes.user("Hello")])
 
