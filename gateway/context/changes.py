@@ -19,13 +19,16 @@ TELLING: Final = 0.4
 """The rarity of what is shared, at least: two sentences with nothing but common words in common are two subjects."""
 MOST_ALIKE: Final = 8
 """A word that stands in more statements than these tells none of them apart."""
+COMMON_BESIDE: Final = 0.67
+BESIDE: Final = 3
+"""Words on either side of a value."""
 _VALUES: Final = frozenset({Kind.NUMBER, Kind.CODE, Kind.SYMBOL, Kind.DATE, Kind.IDENT})
 
 
 class _Statement:
     """A sentence taken apart: its values by shape, and the words that say what they are values of."""
 
-    __slots__ = ("frame", "message", "names", "position", "shapes", "values")
+    __slots__ = ("frame", "message", "names", "near", "position", "shapes", "values")
 
     def __init__(self, position: int, entry: "Entry") -> None:
         found = entry.line.words
@@ -35,6 +38,11 @@ class _Statement:
         self.shapes = set(self.values.values())
         self.names = {word.key for word in found[1:] if word.kind is Kind.NAME}
         self.frame = {word.key for word in found if word.kind is Kind.PLAIN} | self.names
+        places = [place for place, word in enumerate(found) if word.kind in _VALUES]
+        self.near = {
+            word.key for place in places for word in found[max(place - BESIDE, 0) : place + BESIDE]
+        } & self.frame
+        """The words right beside a value: in a long sentence it is they that say what it is."""
 
 
 def superseded(entries: Sequence["Entry"], rarity: Mapping[str, float]) -> set[int]:
@@ -91,6 +99,9 @@ def _replaces(newer: _Statement, older: _Statement, rarity: Mapping[str, float])
     lost_names, told_names = older.names - newer.names, newer.names - older.names
     common, share = _shared(older.frame - lost_names, newer.frame - told_names, rarity)
     if older.values:
+        beside, share_beside = _shared(older.near - lost_names, newer.near - told_names, rarity)
+        if share_beside >= COMMON_BESIDE and beside > common * COMMON:
+            share = max(share, share_beside)
         if len(older.values) > _FEW or older.shapes.isdisjoint(newer.shapes):
             return False
         lost = {shape for key, shape in older.values.items() if key not in newer.values}

@@ -26,6 +26,10 @@ def replaced(*said: str, role: str = "user") -> list[str]:
         ("The deadline is March 14.", "They moved the deadline to March 28."),
         ("I live at 12 Rose Lane.", "I moved, I live at 77 Harbor Street."),
         ("Das Hotel soll in Basel sein.", "Das Hotel soll doch in Luzern sein."),
+        (
+            "Yes, swap the lamp for the brass one, the budget is 60 dollars.",
+            "Well, the budget is 80 dollars, if that helps you.",
+        ),
         ("Our release branch is release/4.2.", "The release branch is release/4.3 as of today."),
     ],
 )
