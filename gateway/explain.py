@@ -3,7 +3,10 @@
 from typing import Any
 
 from gateway.context import ladder
+from gateway.context.fates import Fate, explain_lines
+from gateway.context.ladder import Task
 from gateway.proxy import plan
+from gateway.proxy.plan import Place
 from gateway.shared import Gateway
 from providers.wire import ChatRequest
 
@@ -13,10 +16,7 @@ async def explain(gateway: Gateway, request: ChatRequest, scope: str = "") -> di
 
     Always counts, where serving would prove the fit by size alone.
     """
-    setup = gateway.setup
-    route = setup.settings.route(request.model)
-    place = plan.place_of(gateway, setup, route, setup.targets[route.upstream])
-    task = await plan.task_for(gateway, place, request, scope)
+    place, task = await _task(gateway, request, scope)
     attempt = ladder.first_attempt(task)
     refused = not task.fits and ladder.hopeless(task, attempt)
     altered = attempt.draft is not None or attempt.output is not None
@@ -39,3 +39,17 @@ async def explain(gateway: Gateway, request: ChatRequest, scope: str = "") -> di
         "steps": [{"stage": step.stage, "saved": step.saved, "detail": step.detail} for step in attempt.steps],
         "messages": list(attempt.draft.messages if attempt.draft else request.messages),
     }
+
+
+async def fates(gateway: Gateway, request: ChatRequest) -> tuple[Fate, ...]:
+    """Answer, line by line, what a fold of this request would keep, what would go, and why."""
+    _, task = await _task(gateway, request, "")
+    budget = ladder.budget_of(task)
+    return explain_lines(request.messages, budget, task.counter, task.policy, system_role=task.system_role)
+
+
+async def _task(gateway: Gateway, request: ChatRequest, scope: str) -> tuple[Place, Task]:
+    setup = gateway.setup
+    route = setup.settings.route(request.model)
+    place = plan.place_of(gateway, setup, route, setup.targets[route.upstream])
+    return place, await plan.task_for(gateway, place, request, scope)

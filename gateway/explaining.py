@@ -12,14 +12,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gateway.explain import explain
+from gateway.context.fates import PINNED, STANDS, Fate
+from gateway.explain import explain, fates
 from gateway.settings import Settings, SettingsError, load
 from gateway.shared import Gateway
 from gateway.store import open_store
 from providers import wire
 from providers.wire import ChatRequest
 
-SHOWN: Final = 2000
+SHOWN: Final = 400
 
 
 def run(path: Path, config: Path | None, window: int | None, *, as_json: bool) -> int:
@@ -37,23 +38,24 @@ def run(path: Path, config: Path | None, window: int | None, *, as_json: bool) -
     if request is None:
         click.echo(f"{path}: not a chat-completions request: expected a JSON object with a list of messages", err=True)
         return 2
-    told = asyncio.run(_explained(settings, request))
+    told, lines = asyncio.run(_explained(settings, request))
     if as_json:
         click.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
     else:
-        _show(Console(), told, request)
+        _show(Console(), told, lines)
     return 0
 
 
-async def _explained(settings: Settings, request: ChatRequest) -> dict[str, Any]:
+async def _explained(settings: Settings, request: ChatRequest) -> tuple[dict[str, Any], tuple[Fate, ...]]:
     gateway = Gateway(settings, open_store("memory://"))
     try:
-        return await explain(gateway, request)
+        told = await explain(gateway, request)
+        return told, await fates(gateway, request) if told["action"] == "fold" else ()
     finally:
         await gateway.close()
 
 
-def _show(console: Console, told: dict[str, Any], request: ChatRequest) -> None:
+def _show(console: Console, told: dict[str, Any], lines: tuple[Fate, ...]) -> None:
     verdict = {"none": "[green]fits, leaves as it came", "fold": "[yellow]would be folded", "error": "[red]cannot fit"}
     console.print(f"[bold]{told['model'] or '(no model)'}[/]: {verdict[told['action']]}[/]")
     console.print(
@@ -68,19 +70,8 @@ def _show(console: Console, told: dict[str, Any], request: ChatRequest) -> None:
     for step in told["steps"]:
         table.add_row(step["stage"], str(step["saved"]), step["detail"])
     console.print(table)
-    kept = {wire.canonical(message) for message in told["messages"]}
-    console.print("\n[dim]- gone or shortened   + sent instead   (blank) sent as it is[/]")
-    sent = {wire.canonical(message) for message in request.messages}
-    for message in request.messages:
-        if wire.canonical(message) not in kept:
-            console.print(_line("-", message, "red"))
-    for message in told["messages"]:
-        new = wire.canonical(message) not in sent
-        console.print(_line("+" if new else " ", message, "green" if new else ""))
-
-
-def _line(mark: str, message: wire.Message, style: str) -> Text:
-    calls = [f"{wire.call_name(call)}({wire.call_arguments(call)})" for call in wire.tool_calls(message)]
-    text = "\n".join(filter(None, (wire.text_of(message), *calls)))
-    shown = text if len(text) <= SHOWN else f"{text[:SHOWN]} ... ({len(text)} characters)"
-    return Text(f"{mark} {message.get('role')}: {shown}", style=style)
+    console.print("\n[green]stands[/]  [yellow]quoted or in the digest[/]  [red]gone[/]\n")
+    for fate in lines:
+        style = "green" if fate.why in (PINNED, STANDS) else "yellow" if fate.kept else "red"
+        shown = fate.text if len(fate.text) <= SHOWN else f"{fate.text[:SHOWN]} ... ({len(fate.text)} characters)"
+        console.print(Text(f"{fate.index:>4} {fate.role}: {shown}", style=style), Text(f"     {fate.why}", style="dim"))
