@@ -19,7 +19,6 @@ TELLING: Final = 0.4
 """The rarity of what is shared, at least: two sentences with nothing but common words in common are two subjects."""
 MOST_ALIKE: Final = 8
 """A word that stands in more statements than these tells none of them apart."""
-COMMON_BESIDE: Final = 0.67
 BESIDE: Final = 3
 """Words on either side of a value."""
 _VALUES: Final = frozenset({Kind.NUMBER, Kind.CODE, Kind.SYMBOL, Kind.DATE, Kind.IDENT})
@@ -100,8 +99,8 @@ def _replaces(newer: _Statement, older: _Statement, rarity: Mapping[str, float])
     common, share = _shared(older.frame - lost_names, newer.frame - told_names, rarity)
     if older.values:
         beside, share_beside = _shared(older.near - lost_names, newer.near - told_names, rarity)
-        if share_beside >= COMMON_BESIDE and beside > common * COMMON:
-            share = max(share, share_beside)
+        if share_beside >= COMMON and beside >= TELLING:
+            common, share = beside, share_beside
         if len(older.values) > _FEW or older.shapes.isdisjoint(newer.shapes):
             return False
         lost = {shape for key, shape in older.values.items() if key not in newer.values}
