@@ -59,7 +59,9 @@ _SHORT: Final = 48
 # Tokens per character beyond those of a plain text, fitted to lines of recorded conversations.
 _DEARER: Final = (0.0, 0.35, 0.0, 0.23, 0.09, 0.4, 0.2)
 
-_DATE: Final = re.compile(r"(?:\d{1,4}[-/:]\d{1,2}(?:[-/:]\d{1,4})?|\d{1,2}\.\d{1,2}\.\d{2,4})(?:t.*)?(?:am|pm|h|z)?", re.I)
+_DATE: Final = re.compile(
+    r"(?:\d{1,4}[-/:]\d{1,2}(?:[-/:]\d{1,4})?|\d{1,2}\.\d{1,2}\.\d{2,4})(?:t.*)?(?:am|pm|h|z)?", re.I
+)
 _NUMBER: Final = re.compile(r"[-+]?\d[\d.,]*%?")
 # Scripts written without spaces: each two neighbouring characters are one word.
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
