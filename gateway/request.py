@@ -13,7 +13,7 @@ from aiohttp.http_writer import StreamWriter
 from multidict import CIMultiDict
 
 PIECE: Final = 2**18
-"""How much of a body is written at once; what is copied to stand behind the headers in one packet is bounded by it."""
+"""How much of a body is written at once."""
 AT_ONCE: Final = 2**16
 """A body up to this size is written where it stands: the transport takes it whole, nobody waits for it."""
 BUFFER: Final = 2**17
@@ -44,6 +44,7 @@ class Body(aiohttp.Payload):
         if len(self._value) <= PIECE:
             await writer.write(self._value)
             return
+        writer.send_headers()  # by themselves: standing in one packet with them would take a copy of the piece
         view = memoryview(self._value)
         for start in range(0, len(view), PIECE):
             await writer.write(view[start : start + PIECE])

@@ -20,8 +20,9 @@ from providers.skim import WORTHWHILE, skim
 async def chat(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
     """Measure, fold where it must be, send, retry what is refused, relay, learn, and tell every observer."""
     started = time.perf_counter()
-    raw = await read(request, gateway.settings.server.request_timeout_s)
-    text = plain(request, raw, gateway.settings.server.max_body)
+    limits = gateway.settings.server
+    raw = await read(request, limits.max_body, limits.request_timeout_s)
+    text = plain(request, raw, limits.max_body)
     asked = (skim(text) if len(text) > WORTHWHILE else None) or wire.parse(text)
     if asked is None:
         return await forward(gateway, request, raw)

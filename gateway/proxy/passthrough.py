@@ -8,6 +8,7 @@ from multidict import CIMultiDict
 
 from gateway.proxy import headers as http
 from gateway.proxy.answer import Answer
+from gateway.proxy.body import read
 from gateway.proxy.relay import relay
 from gateway.shared import Gateway, Setup
 from gateway.upstream import Call, Payload
@@ -46,7 +47,8 @@ async def _payload(setup: Setup, request: web.BaseRequest, headers: CIMultiDict[
     length = request.content_length
     routed = len(setup.targets) > 1 and request.content_type == "application/json"
     if routed and length is not None and length <= LONGEST_ROUTED:
-        body = await request.read()
+        limits = setup.settings.server
+        body = await read(request, limits.max_body, limits.request_timeout_s)
         return _model_in(body), body
     if length is not None:
         headers["Content-Length"] = str(length)
