@@ -38,7 +38,7 @@ async def main():
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", int(sys.argv[1]), reuse_port=workers.is_worker()).start()
-    print("ready", workers.number(), os.getpid(), flush=True)
+    os.write(1, b"\\nready %d %d\\n" % (workers.number(), os.getpid()))  # in one piece, whoever else writes
     await stop.wait()
     await runner.cleanup()
 
@@ -123,6 +123,7 @@ async def test_a_killed_worker_is_replaced_and_the_others_keep_their_streams(thr
                 ends.append(await stream.content.readline())
             except aiohttp.ClientError:
                 ends.append(b"broken")
+            stream.close()
     assert [end == b"broken" for end in ends] == [pid == victim for pid in served_by]
     assert {end for end, pid in zip(ends, served_by, strict=True) if pid != victim} <= {b"end\n"}
 
