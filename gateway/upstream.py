@@ -11,7 +11,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from gateway.patience import Patience
-from gateway.request import LONGEST_LINE, Body, Request, exchange
+from gateway.request import LONGEST_LINE, Request, exchange
 from gateway.settings import Upstream
 from providers.record import Endpoint, Provider
 from providers.registry import find
@@ -136,15 +136,8 @@ class Client:
     async def _exchange(
         self, target: Target, call: Call, headers: CIMultiDict[str], body: Payload, *, repeatable: bool
     ) -> aiohttp.ClientResponse:
-        request = Request(
-            call.method,
-            target.url(call),
-            headers=headers,
-            data=Body(body) if isinstance(body, bytes) else body,
-            loop=self._loop,
-            session=self._session,
-            ssl=target.tls,
-        )
+        url = target.url(call)
+        request = Request(call.method, url, headers, body, session=self._session, loop=self._loop, tls=target.tls)
         try:
             return await exchange(self._connector, request, target.timeout)
         except aiohttp.ClientConnectorError:

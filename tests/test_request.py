@@ -8,7 +8,7 @@ import pytest
 from multidict import CIMultiDict
 from yarl import URL
 
-from gateway.request import AT_ONCE, PIECE, Body, Request, exchange
+from gateway.request import AT_ONCE, PIECE, Request, exchange
 
 LIMITS = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=5)
 
@@ -45,16 +45,16 @@ async def asking(answer: bytes = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\no
     server = await asyncio.start_server(upstream.serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     connector = aiohttp.TCPConnector()
+    session = aiohttp.ClientSession(connector=connector)
 
     async def ask(method: str, headers: dict[str, str], body: bytes | None) -> aiohttp.ClientResponse:
         url = URL(f"http://127.0.0.1:{port}/v1/a%2Fb?q=%20", encoded=True)
-        data = None if body is None else Body(body)
         loop = asyncio.get_running_loop()
-        request = Request(method, url, headers=CIMultiDict(headers), data=data, loop=loop)
+        request = Request(method, url, CIMultiDict(headers), body, session=session, loop=loop)
         return await exchange(connector, request, LIMITS)
 
     yield upstream, ask
-    await connector.close()
+    await session.close()
     server.close()
 
 

@@ -81,7 +81,7 @@ async def look(target: Target, response: aiohttp.ClientResponse) -> Answer:
 
 async def _hold(answer: Answer, longest: int) -> None:
     content = answer.response.content
-    first = await content.readany()
+    first = content.read_nowait() if content.is_eof() else await content.readany()
     if content.at_eof():
         answer.held, answer.complete = first, True
         return
