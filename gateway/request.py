@@ -18,8 +18,8 @@ from yarl import URL
 
 PIECE: Final = 2**18
 """How much of a body is written at once."""
-AT_ONCE: Final = 2**16
-"""A body up to this size is written where it stands: the transport takes it whole, nobody waits for it."""
+AT_ONCE: Final = 2**18
+"""A body up to this size is given to the transport whole, and nobody waits until it has gone."""
 BUFFER: Final = 2**17
 """How much of an answer is read ahead of a slow client."""
 LONGEST_LINE: Final = 2**16
@@ -104,7 +104,7 @@ class Request(aiohttp.ClientRequest):
             return await super().send(conn)
         writer = StreamWriter(protocol, self.loop)
         await writer.write_headers(f"{self.method} {self.url.raw_path_qs} HTTP/1.1", self.headers)
-        await body.write(writer)
+        await writer.write(body._value, drain=False)
         protocol.start_timeout()
         return aiohttp.ClientResponse(
             self.method,
