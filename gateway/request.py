@@ -18,8 +18,10 @@ from yarl import URL
 
 PIECE: Final = 2**18
 """How much of a body is written at once."""
-AT_ONCE: Final = 2**18
+AT_ONCE: Final = 2**20
 """A body up to this size is given to the transport whole, and nobody waits until it has gone."""
+ONE_PACKET: Final = 2**17
+"""A body up to this size is copied to stand behind its headers; a longer one is written by itself."""
 BUFFER: Final = 2**17
 """How much of an answer is read ahead of a slow client."""
 LONGEST_LINE: Final = 2**16
@@ -45,10 +47,7 @@ class Body(aiohttp.Payload):
         return self._value.decode(encoding, errors)
 
     async def write(self, writer: AbstractStreamWriter) -> None:
-        if len(self._value) <= PIECE:
-            await writer.write(self._value)
-            return
-        writer.send_headers()  # by themselves: standing in one packet with them would take a copy of the piece
+        writer.send_headers()
         view = memoryview(self._value)
         for start in range(0, len(view), PIECE):
             await writer.write(view[start : start + PIECE])
@@ -104,6 +103,8 @@ class Request(aiohttp.ClientRequest):
             return await super().send(conn)
         writer = StreamWriter(protocol, self.loop)
         await writer.write_headers(f"{self.method} {self.url.raw_path_qs} HTTP/1.1", self.headers)
+        if len(body._value) > ONE_PACKET:
+            writer.send_headers()
         await writer.write(body._value, drain=False)
         protocol.start_timeout()
         return aiohttp.ClientResponse(

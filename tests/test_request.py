@@ -8,7 +8,7 @@ import pytest
 from multidict import CIMultiDict
 from yarl import URL
 
-from gateway.request import AT_ONCE, PIECE, Request, exchange
+from gateway.request import AT_ONCE, ONE_PACKET, PIECE, Request, exchange
 
 LIMITS = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=5)
 
@@ -75,7 +75,7 @@ async def test_a_request_without_a_body_has_none(method):
         assert upstream.bodies == [b""]
 
 
-@pytest.mark.parametrize("size", [0, 1, AT_ONCE, AT_ONCE + 1, 3 * PIECE + 5, 9 * 2**20])
+@pytest.mark.parametrize("size", [0, 1, ONE_PACKET, ONE_PACKET + 1, AT_ONCE, AT_ONCE + 1, 3 * PIECE + 5, 9 * 2**20])
 async def test_a_body_of_any_size_arrives_whole_and_in_order(size):
     body = bytes(range(251)) * (size // 251 + 1)
     async with asking() as (upstream, ask):
