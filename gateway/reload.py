@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -65,17 +65,23 @@ class Watcher:
         try:
             settings = load(self._path, self._environ)
         except SettingsError as error:
-            log.error("configuration_refused", path=str(self._path), problems=list(error.problems))
-            return False
+            return self._refused(error.problems)
         waiting = [name for name in FIXED if self._current and getattr(settings, name) != getattr(self._current, name)]
         if waiting:
             log.warning("restart_needed", path=str(self._path), sections=waiting)
+        try:
+            done = self._on_change(settings)
+            if inspect.isawaitable(done):
+                await done
+        except OSError as error:  # a certificate file that cannot be read
+            return self._refused((f"{error.filename or self._path}: {error.strerror or error}",))
         self._current = settings
-        done = self._on_change(settings)
-        if inspect.isawaitable(done):
-            await done
         log.info("configuration_reloaded", path=str(self._path))
         return True
+
+    def _refused(self, problems: Sequence[str]) -> bool:
+        log.error("configuration_refused", path=str(self._path), problems=list(problems))
+        return False
 
 
 def stamp(path: Path) -> Stamp:

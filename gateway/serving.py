@@ -1,6 +1,7 @@
 """The process that `turnfold serve` is: options and file become settings, settings become a running gateway."""
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import Mapping
@@ -15,12 +16,15 @@ from gateway import app, workers
 from gateway.reload import Watcher
 from gateway.settings import Settings, SettingsError, load
 from gateway.telemetry.log import configure
+from providers.wording import words
 
 HERE: Final = Path("turnfold.yaml")
 
 
 def run(config: Path | None, given: Mapping[str, Any]) -> int:
     """Serve until told to stop; answer the exit status. Mistakes in the configuration are told, not raised."""
+    gc.freeze()  # neither code nor tables are ever garbage; a look through all of them would hold every stream for 50 ms
+    gc.enable()
     try:
         settings = settings_from(config, given)
     except SettingsError as error:
@@ -67,17 +71,18 @@ def _overridden(settings: Settings, given: Mapping[str, Any]) -> Settings:
 
 
 async def _serve(settings: Settings, config: Path | None, given: Mapping[str, Any]) -> None:
-    async def watch(running: app.Running) -> None:
+    async def ready(running: app.Running) -> None:
+        tasks = running.gateway.tasks
+        tasks.start(asyncio.to_thread(words, ""), "lexicon")  # so that the first refusal need not wait for it
         if config is None:
             return
 
         def adopt(changed: Settings) -> None:
             running.gateway.adopt(_overridden(changed, given))
 
-        tasks = running.gateway.tasks
         watcher = Watcher(config, os.environ, adopt)
         tasks.start(watcher.run(), "watch")
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGHUP, lambda: tasks.start(watcher.reload(), "reload"))
 
-    await app.serve(settings, watch, reuse_port=workers.is_worker(), admin_offset=workers.number())
+    await app.serve(settings, ready, reuse_port=workers.is_worker(), admin_offset=workers.number())

@@ -9,6 +9,7 @@ means is for `overflow` and `sizes` to say.
 
 import re
 import unicodedata
+from functools import cache
 from typing import Final
 
 HEAD: Final = 100
@@ -192,13 +193,15 @@ def _rest(phrase: str) -> str:
     return f"[{script}]*"
 
 
-_WORD: Final = re.compile(
-    NUMBER
-    + r"|(?P<stop>[.;!?](?=[\s\"')\]]|$)|[。！？；\n]|:(?=\s*[^\s\d]))"
-    + "".join(f"|(?P<w{place}>{_pattern(phrases)})" for place, phrases in enumerate(LEXICON.values()))
-    + r"|(?P<unknown>\?\?|[a-z\d][a-z\d'.-]*|[\u0400-\u04ff]+|[\u3040-\u30ff]|[\u4e00-\u9fff\uac00-\ud7af])",
-    re.A,
-)
+@cache
+def _word_pattern() -> re.Pattern[str]:
+    """Compile the lexicon: at the first refusal, or when somebody has time for it; the first answer need not wait for it."""
+    rows = (f"|(?P<w{place}>{_pattern(phrases)})" for place, phrases in enumerate(LEXICON.values()))
+    return re.compile(NUMBER + STOP + "".join(rows) + UNKNOWN, re.A)
+
+
+STOP: Final = r"|(?P<stop>[.;!?](?=[\s\"')\]]|$)|[。！？；\n]|:(?=\s*[^\s\d]))"
+UNKNOWN: Final = r"|(?P<unknown>\?\?|[a-z\d][a-z\d'.-]*|[\u0400-\u04ff]+|[\u3040-\u30ff]|[\u4e00-\u9fff\uac00-\ud7af])"
 _SAID: Final = tuple(LEXICON)
 _LATIN: Final = re.compile(r"[\u00c0-\u024f\u1e00-\u1eff]")
 _IDENTIFIER: Final = re.compile(r"(?<![a-z\d])[a-z\d]+(?:_[a-z\d]+)+")
@@ -213,7 +216,7 @@ def words(text: str) -> str:
     )
     text = _IDENTIFIER.sub(_whole, text.lower().replace("`", "").replace("’", "'"))
     said: list[str] = []
-    for found in _WORD.finditer(text):
+    for found in _word_pattern().finditer(text):
         word = _word(found)
         if word and not (word in "~." and said and said[-1] == word):
             said.append(word)
@@ -224,7 +227,7 @@ def words(text: str) -> str:
 
 def _whole(identifier: re.Match[str]) -> str:
     """Keep a name of several words only if all of them are known: ``context_length_exceeded`` is, ``..._behavior`` is not."""
-    known = all(found.lastgroup != "unknown" for found in _WORD.finditer(identifier[0]))
+    known = all(found.lastgroup != "unknown" for found in _word_pattern().finditer(identifier[0]))
     return identifier[0] if known else " ?? "
 
 

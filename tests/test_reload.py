@@ -145,6 +145,24 @@ async def test_whoever_takes_settings_up_may_take_its_time(file):
     assert len(taken) == 1
 
 
+async def test_settings_that_cannot_be_taken_up_are_refused_and_the_watcher_goes_on(file):
+    taken = []
+
+    def take(settings):
+        if settings.log.level == "debug":
+            raise FileNotFoundError(2, "No such file or directory", "/no/such/ca.pem")
+        taken.append(settings)
+
+    watcher = Watcher(file.path, {}, take)
+    file.write("log: {level: debug}")
+    with capture_logs() as logs:
+        assert not await look(watcher)
+    assert logs[-1]["problems"] == ["/no/such/ca.pem: No such file or directory"]
+    file.write("log: {level: error}")
+    assert await look(watcher)
+    assert len(taken) == 1
+
+
 async def test_a_file_can_be_read_again_at_once(file):
     watcher = file.watcher()
     file.write("log: {level: error}")
