@@ -81,6 +81,7 @@ def starts(place: Place, plan: Plan, run: Run) -> None:
     print(f"| {'at rest':<18} | start to first answer | resident |\n|{'-' * 20}|{'-' * 23}:|{'-' * 9}:|")
     for start in (lambda: place.bare(upstream), lambda: place.turnfold(upstream)):
         took, resident, name = [], [], ""
+        start().stop()  # compiles the code
         for _ in range(plan.rounds):
             running = start()
             name = running.name

@@ -54,23 +54,26 @@ def _cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def start(name: str, command: Sequence[str], port: int, path: str = "/v1/models", log: Path | None = None) -> Running:
-    """Start a server and wait for its first answer, whatever its status."""
+def start(name: str, command: Sequence[str], port: int, folder: Path, path: str = "/v1/models") -> Running:
+    """Start a server and wait for its first answer, whatever its status. Python code is compiled once, as if installed."""
+    log = folder / f"{name}.log"
+    environ = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    environ["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
     began = time.perf_counter()
-    output = log.open("wb") if log else subprocess.DEVNULL
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environ)
     while time.perf_counter() - began < 20:
         if process.poll() is not None:
-            raise RuntimeError(f"{name} ended with {process.returncode}: {' '.join(command)}{_tail(log)}")
+            raise RuntimeError(f"{name} ended with {process.returncode}: {' '.join(command)}\n{_tail(log)}")
         if _answers(port, path):
             return Running(name, process, port, time.perf_counter() - began)
         time.sleep(0.002)
     process.kill()
-    raise RuntimeError(f"{name} does not answer on port {port}{_tail(log)}")
+    raise RuntimeError(f"{name} does not answer on port {port}\n{_tail(log)}")
 
 
-def _tail(log: Path | None) -> str:
-    return f"\n{log.read_text(errors='replace')[-2000:]}" if log else ""
+def _tail(log: Path) -> str:
+    return log.read_text(errors="replace")[-2000:]
 
 
 def _answers(port: int, path: str) -> bool:

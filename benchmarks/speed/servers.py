@@ -81,7 +81,6 @@ TURNFOLD = """
 server: {{host: 127.0.0.1, port: {port}}}
 admin: {{host: 127.0.0.1, port: {admin}}}
 store: {{url: "memory://"}}
-log: {{format: json, level: warning}}
 upstreams:
   bench: {{provider: openai, base_url: "http://127.0.0.1:{upstream}/v1"}}
 models:
@@ -104,7 +103,7 @@ class Place:
         """Start an nginx with one worker."""
         config = self.folder / f"{name}.conf"
         config.write_text(NGINX.format(folder=self.folder, name=name, block=block))
-        return start(name, ["/usr/sbin/nginx", "-p", str(self.folder), "-c", str(config)], port)
+        return start(name, ["/usr/sbin/nginx", "-p", str(self.folder), "-c", str(config)], port, self.folder)
 
     def upstream(self) -> Running:
         """Start the upstream that answers everything at once with 1 KB."""
@@ -114,7 +113,7 @@ class Place:
     def streams(self) -> Running:
         """Start the upstream that answers everything with a stream."""
         port = free_port()
-        return start("streams", [sys.executable, "-m", "benchmarks.speed.streams", str(port)], port)
+        return start("streams", [sys.executable, "-m", "benchmarks.speed.streams", str(port)], port, self.folder)
 
     def reference(self, upstream: Running) -> Running:
         """Start nginx as a proxy."""
@@ -125,7 +124,7 @@ class Place:
         """Start the bare pass-through."""
         port = free_port()
         command = [sys.executable, "-m", "benchmarks.speed.bare", f"http://127.0.0.1:{upstream.port}", str(port)]
-        return start("bare", command, port, log=self.folder / "bare.log")
+        return start("bare", command, port, self.folder)
 
     def turnfold(self, upstream: Running) -> Running:
         """Start Turnfold as its users do."""
@@ -134,4 +133,4 @@ class Place:
         text = TURNFOLD.format(port=port, admin=free_port(), upstream=upstream.port, fold_window=FOLD_WINDOW)
         config.write_text(text)
         command = [sys.executable, "-m", "gateway", "serve", "--config", str(config)]
-        return start("turnfold", command, port, log=self.folder / "turnfold.log")
+        return start("turnfold", command, port, self.folder)
