@@ -54,7 +54,8 @@ class Gateway:
         self.metrics = metrics or Metrics()
         self.summarizer = Summarizer(store, self.tasks, ttl_s=settings.store.ttl_s, observed=self.metrics.summarised)
         self.recent = Recent()
-        self.observers: tuple[Observer, ...] = (ExchangeLog().observe, self.metrics.observe, self.recent.observe)
+        self._log = ExchangeLog()
+        self.observers: tuple[Observer, ...] = (self._log.observe, self.metrics.observe, self.recent.observe)
         self.draining = False
         self.setup = setup(settings)
         self._ids = itertools.count()
@@ -95,6 +96,7 @@ class Gateway:
         log.error("degraded", part=part, error=error, where=where)
 
     async def close(self) -> None:
+        self._log.settle()
         await self.tasks.close()
         await self.client.close()
         await self.store.close()

@@ -1,15 +1,21 @@
 """Structured logs: one event per fact, key-value pairs, never any message text or key."""
 
+import asyncio
+import atexit
 import sys
+import time
 from collections.abc import MutableMapping
+from contextlib import suppress
+from datetime import UTC, datetime
 from operator import attrgetter
-from typing import Any, Final, Literal, TextIO
+from typing import Any, Final, Literal, TextIO, cast
 
 import orjson
 import structlog
 
 from gateway.telemetry.exchange import Exchange
 
+MOMENT_S: Final = 0.02
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
@@ -20,13 +26,13 @@ def configure(
     target = stream or sys.stderr
     shared: list[structlog.typing.Processor] = [
         structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _stamp,
         structlog.processors.format_exc_info,
     ]
     factory: Any
     if form == "json" or (form == "auto" and not target.isatty()):
         shared.append(structlog.processors.JSONRenderer(serializer=_dumps))
-        factory = structlog.WriteLoggerFactory(file=target)
+        factory = structlog.WriteLoggerFactory(file=cast("TextIO", Gathering(target)))
     else:
         shared.append(structlog.dev.ConsoleRenderer(colors=target.isatty()))
         factory = structlog.WriteLoggerFactory(file=target)
@@ -42,27 +48,86 @@ def _dumps(event: MutableMapping[str, Any], **_: Any) -> str:
     return orjson.dumps(event, default=str).decode()
 
 
+class Gathering:
+    """A stream that writes the lines of a moment together: a write for each would cost a request more than the line itself.
+
+    Outside an event loop there is no moment to wait for, and at the end of the process what is left is written.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lines: list[str] = []
+        atexit.register(self._write_out)
+
+    def write(self, line: str) -> None:
+        """Take a line."""
+        self._lines.append(line)
+        if len(self._lines) == 1:
+            try:
+                asyncio.get_running_loop().call_later(MOMENT_S, self._write_out)
+            except RuntimeError:
+                self._write_out()
+
+    def flush(self) -> None:
+        """Nothing: `write` knows when."""
+
+    def _write_out(self) -> None:
+        lines, self._lines = self._lines, []
+        with suppress(OSError, ValueError):  # whoever read the log has gone; that is no reason to fail
+            self._stream.write("".join(lines))
+            self._stream.flush()
+
+
 class ExchangeLog:
-    """Writes the one line that every request ends in. Made once the process has configured its logs, and not before."""
+    """Writes the one line that every request ends in. Made once the process has configured its logs, and not before.
+
+    The lines of a moment are made together: each then takes a third of what it takes between two requests.
+    """
 
     def __init__(self) -> None:
         self._log = structlog.get_logger().bind()
         self._wanted: bool = self._log.is_enabled_for(LEVELS["info"])
+        self._waiting: list[tuple[float, Exchange]] = []
 
     def observe(self, exchange: Exchange) -> None:
-        """Write what is known of an exchange; what is empty or None is left out."""
+        """Take note of an exchange; its line is written a moment later, with the time of now."""
         if not self._wanted:
             return
-        # `or value == 0` keeps 0 and False, and is several times as fast as asking for None, "" and ().
-        fields = {name: value for name, value in zip(_NAMES, _values(exchange), strict=True) if value or value == 0}
-        fields["decided_ms"] = round(exchange.decided_s * 1000, 3)
-        fields["first_byte_ms"] = round(exchange.first_byte_s * 1000, 3)
-        fields["total_ms"] = round(exchange.total_s * 1000, 3)
-        if exchange.steps:
-            fields["steps"] = [
-                {"stage": step.stage, "saved": step.saved, "detail": step.detail} for step in exchange.steps
-            ]
-        self._log.info("exchange", **fields)
+        self._waiting.append((time.time(), exchange))
+        if len(self._waiting) == 1:
+            try:
+                asyncio.get_running_loop().call_later(MOMENT_S, self.settle)
+            except RuntimeError:
+                self.settle()
+
+    def settle(self) -> None:
+        """Write what is still to be written."""
+        waiting, self._waiting = self._waiting, []
+        for ended, exchange in waiting:
+            self._log.info("exchange", timestamp=_iso(ended), **_fields(exchange))
+
+
+def _fields(exchange: Exchange) -> dict[str, Any]:
+    """What is known of an exchange; what is empty or None is left out."""
+    # `or value == 0` keeps 0 and False, and is several times as fast as asking for None, "" and ().
+    fields = {name: value for name, value in zip(_NAMES, _values(exchange), strict=True) if value or value == 0}
+    fields["decided_ms"] = round(exchange.decided_s * 1000, 3)
+    fields["first_byte_ms"] = round(exchange.first_byte_s * 1000, 3)
+    fields["total_ms"] = round(exchange.total_s * 1000, 3)
+    if exchange.steps:
+        fields["steps"] = [{"stage": step.stage, "saved": step.saved, "detail": step.detail} for step in exchange.steps]
+    return fields
+
+
+def _stamp(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Say when it was, unless that is said."""
+    if "timestamp" not in event:
+        event["timestamp"] = _iso(time.time())
+    return event
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 _NAMES: Final = tuple(
