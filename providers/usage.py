@@ -1,10 +1,27 @@
 """What the upstream billed: usage read from a JSON body or from one stream event."""
 
-from typing import Any
+from typing import Any, Final
 
-import orjson
+import msgspec
 
 from providers.record import Usage
+
+
+class _Bill(msgspec.Struct):
+    """The one member of an answer that is wanted; the texts beside it are measured off, not read."""
+
+    usage: Any = None
+
+
+class _Answer(_Bill):
+    """Where usage stands: in the answer itself, in Groq's own member, in the Responses API's last event."""
+
+    x_groq: msgspec.Raw = msgspec.Raw(b"null")
+    response: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_answer: Final = msgspec.json.Decoder(_Answer).decode
+_bill: Final = msgspec.json.Decoder(_Bill | None).decode
 
 
 def read_usage(body: bytes) -> Usage | None:
@@ -15,16 +32,18 @@ def read_usage(body: bytes) -> Usage | None:
     if b'"usage"' not in body:
         return None
     try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        answer = _answer(body)
+    except (msgspec.MsgspecError, RecursionError):
         return None
-    if not isinstance(value, dict):
+    return _usage(answer.usage) or _elsewhere(answer.x_groq) or _elsewhere(answer.response)
+
+
+def _elsewhere(holder: msgspec.Raw) -> Usage | None:
+    try:
+        bill = _bill(holder)
+    except (msgspec.MsgspecError, RecursionError):
         return None
-    for holder in (value, value.get("x_groq"), value.get("response")):
-        usage = _usage(holder.get("usage")) if isinstance(holder, dict) else None
-        if usage:
-            return usage
-    return None
+    return _usage(bill.usage) if bill else None
 
 
 def _usage(value: Any) -> Usage | None:

@@ -118,7 +118,7 @@ async def _hold_first_event(answer: Answer) -> None:
 
 def readable(response: aiohttp.ClientResponse, body: bytes) -> bytes:
     """A decoded copy of a compressed body; what cannot be decoded is answered as it is."""
-    return decoder(response)(body)
+    return decoder(response)(body) if "Content-Encoding" in response.headers else body
 
 
 def decoder(response: aiohttp.ClientResponse) -> Callable[[bytes], bytes]:
