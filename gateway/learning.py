@@ -133,17 +133,13 @@ class Learning:
                 "ratio", f"{upstream}\n{model}", {"ratio": learned.ratio, "reports": learned.reports}, RATIO_TTL_S
             )
 
-    def note_usage(self, scope: str, model: str, messages: Sequence[Message], anchor: Anchor) -> None:
-        """Remember what was billed for a conversation, for its next request."""
-        chain = identity.chain(messages, _whose(scope, model))
-        if not chain:
-            return
-        self._remember(chain[-1], anchor)
-        self._write("usage", chain[-1], {"billed": anchor.billed, "fixed": anchor.fixed}, USAGE_TTL_S, scope)
+    def note_usage(self, scope: str, key: str, anchor: Anchor) -> None:
+        """Remember what was billed for a conversation, for its next request; ``key`` is the last of its `conversation`."""
+        self._remember(key, anchor)
+        self._write("usage", key, {"billed": anchor.billed, "fixed": anchor.fixed}, USAGE_TTL_S, scope)
 
-    async def anchor(self, scope: str, model: str, messages: Sequence[Message]) -> Anchor | None:
-        """The newest usage that covers a prefix of these messages, from this process or a neighbour's."""
-        chain = identity.chain(messages, _whose(scope, model))
+    async def anchor(self, chain: Sequence[str]) -> Anchor | None:
+        """The newest usage that covers a prefix of a `conversation`, from this process or a neighbour's."""
         recent = list(enumerate(chain, 1))[-LOOKED_UP:]
         for covered, key in reversed(recent):
             known = self._anchors.get(key)
@@ -181,8 +177,9 @@ class Learning:
         self._tasks.start(self._store.put(kind, key, data, ttl_s=ttl_s, scope=scope), "learn")
 
 
-def _whose(scope: str, model: str) -> bytes:
-    return f"{scope}\n{model}".encode()
+def conversation(scope: str, model: str, messages: Sequence[Message]) -> list[str]:
+    """Name a conversation after each of its messages, for one caller and one model. Hashes all of it: ask once a request."""
+    return identity.chain(messages, f"{scope}\n{model}".encode())
 
 
 def _value(stored: bytes | None, **fields: type) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gateway.context.tokens import Anchor
-from gateway.learning import GUESSED_TTL_S, REFRESH_S, STATED_TTL_S, Learning
+from gateway.learning import GUESSED_TTL_S, REFRESH_S, STATED_TTL_S, Learning, conversation
 from gateway.store import open_store
 from gateway.store.base import Store
 from gateway.tasks import Tasks
@@ -63,13 +63,13 @@ async def test_a_neighbour_knows_what_was_learned_here(world: World) -> None:
     here, there = world.process(), world.process()
     here.note_window("up", "m", 4096, stated=True)
     here.note_count("up", "m", 1000, 2500)
-    here.note_usage("scope", "m", CHAT[:1], Anchor(1, 777, 7))
+    here.note_usage("scope", conversation("scope", "m", CHAT)[0], Anchor(1, 777, 7))
     await world.settle()
     await there.know("up", "m")
 
     assert there.window("up", "m") == 4096
     assert there.ratio("up", "m") == here.ratio("up", "m") > 2.4
-    assert await there.anchor("scope", "m", CHAT) == Anchor(1, 777, 7)
+    assert await there.anchor(conversation("scope", "m", CHAT)) == Anchor(1, 777, 7)
 
 
 async def test_what_a_neighbour_learns_later_is_fetched_after_a_while(world: World) -> None:
@@ -89,13 +89,14 @@ async def test_what_a_neighbour_learns_later_is_fetched_after_a_while(world: Wor
 async def test_the_newest_usage_of_a_conversation_is_found_and_nobody_elses(world: World) -> None:
     """Cases 72, 110."""
     learning = world.process()
-    learning.note_usage("mine", "m", CHAT[:1], Anchor(1, 100, 7))
-    learning.note_usage("mine", "m", CHAT[:2], Anchor(2, 130, 7))
+    edited = [{"role": "user", "content": "Hullo"}, *CHAT[1:]]
+    learning.note_usage("mine", conversation("mine", "m", CHAT)[0], Anchor(1, 100, 7))
+    learning.note_usage("mine", conversation("mine", "m", CHAT)[1], Anchor(2, 130, 7))
 
-    assert await learning.anchor("mine", "m", CHAT) == Anchor(2, 130, 7)
-    assert await learning.anchor("theirs", "m", CHAT) is None
-    assert await learning.anchor("mine", "other", CHAT) is None
-    assert await learning.anchor("mine", "m", [{"role": "user", "content": "Hullo"}, *CHAT[1:]]) is None
+    assert await learning.anchor(conversation("mine", "m", CHAT)) == Anchor(2, 130, 7)
+    assert await learning.anchor(conversation("theirs", "m", CHAT)) is None
+    assert await learning.anchor(conversation("mine", "other", CHAT)) is None
+    assert await learning.anchor(conversation("mine", "m", edited)) is None
 
 
 @pytest.mark.parametrize(

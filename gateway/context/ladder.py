@@ -4,7 +4,6 @@ Decisions only: a refusal comes in as numbers, an attempt goes out as bytes. Eve
 that was refused, in messages or in the output it asks for; when nothing smaller is left the answer is None.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log
 from typing import Any, Final
@@ -15,7 +14,7 @@ from gateway.context.draft import Counter, Draft, Step
 from gateway.context.policy import Policy
 from gateway.context.summary import Summary
 from gateway.context.tokens import scaled
-from providers.wire import ChatRequest, splice
+from providers.wire import ChatRequest, Message, splice
 
 HIGHEST_RUNG: Final = 3
 
@@ -68,6 +67,8 @@ class Task:
     """What ``prompt`` rests on: ``exact``, ``anchor`` or ``estimate``."""
     slack: float = 0.0
     """How far the truth may lie below the count, as a share of it: 0 where the count is exact."""
+    key: str = ""
+    """The conversation's name in what is remembered of bills; empty where none was looked up."""
     anchored: int | None = None
     """What the beginning of this conversation was billed last time; None where nobody knows."""
     summary: Summary | None = None
@@ -82,6 +83,14 @@ class Task:
         """What an answer must be left at least; never more than the client asked for."""
         least = min(self.floor, max(window // 8, 16))
         return min(least, self.asked) if self.asked is not None else least
+
+    def sent_by(self, attempt: "Attempt") -> tuple[Message, ...]:
+        """The messages an attempt sends: its own, or those that came."""
+        return attempt.draft.messages if attempt.draft else self.request.messages
+
+    def output_of(self, attempt: "Attempt") -> int | None:
+        """The output limit an attempt sends: the lowered one, or the client's; None where it set none."""
+        return attempt.output if attempt.output is not None else self.asked
 
     @property
     def fits(self) -> bool:
@@ -135,7 +144,7 @@ def first_attempt(task: Task) -> Attempt:
         return as_it_came(task.request, task.model, task.window, task.prompt)
     left = task.window - task.margin - task.prompt
     if task.asked is not None and left >= task.least_output(task.window):
-        return _with_output(task, as_it_came(task.request, task.model, task.window, task.prompt), _spared(task, left))
+        return _with_output(task, Attempt(b"", task.prompt, task.window), _spared(task, left))
     return _fold(task, task.window, ratio=1.0, rung=1)
 
 
@@ -164,9 +173,8 @@ def next_attempt(task: Task, attempt: Attempt, refusal: Reading) -> Attempt | No
     The upstream's own numbers beat ours: its limit replaces the configured window where it is smaller, and its count of
     the prompt tells by how much our count was short.
     """
-    asked = attempt.output if attempt.output is not None else task.asked
-    sent = attempt.draft.messages if attempt.draft else task.request.messages
-    counted = sum(map(task.counter.message, sent)) + task.fixed
+    asked = task.output_of(attempt)
+    counted = sum(map(task.counter.message, task.sent_by(attempt))) + task.fixed
     window = min(attempt.window, refusal.limit) if refusal.limit else attempt.window
     stated = stated_prompt(refusal, attempt, asked)
     if stated is not None and not LEAST_DENSE <= stated / max(counted, 1) <= MOST_DENSE:
@@ -187,7 +195,7 @@ def next_attempt(task: Task, attempt: Attempt, refusal: Reading) -> Attempt | No
         cap = _blind_cap(task, ceil(counted * ratio), refusal.limit if stated is None else None)
     for rung in range(max(attempt.rung, 1), HIGHEST_RUNG + 1):
         candidate = _fold(replace(task, reserve=reserve), window, ratio=ratio, rung=rung, cap=cap)
-        if _smaller(task, candidate, sent, asked):
+        if _smaller(task, candidate, counted - task.fixed, asked):
             return candidate
     return None
 
@@ -263,7 +271,7 @@ def _spared(task: Task, left: int) -> int:
 
 def _with_output(task: Task, attempt: Attempt, output: int) -> Attempt:
     """The same messages with a lower output limit."""
-    before = attempt.output if attempt.output is not None else task.asked or 0
+    before = task.output_of(attempt) or 0
     step = Step("max_tokens", max(before - output, 0), f"{before} -> {output}")
     return _encode(task, replace(attempt, output=output, steps=(step, *attempt.steps)))
 
@@ -282,9 +290,8 @@ def _encode(task: Task, attempt: Attempt) -> Attempt:
     return replace(attempt, body=splice(task.request.raw, changes) if changes else task.request.raw)
 
 
-def _smaller(task: Task, candidate: Attempt, sent: Sequence[Any], asked: int | None) -> bool:
-    """Whether a candidate is strictly smaller than what was refused: in its messages, or in the output it asks for."""
+def _smaller(task: Task, candidate: Attempt, before: int, asked: int | None) -> bool:
+    """Whether a candidate is strictly smaller than what was refused: than its messages' cost, or in the output it asks for."""
     assert candidate.draft is not None
-    count: Callable[[Any], int] = task.counter.message
-    before, after = sum(map(count, sent)), sum(map(count, candidate.draft.messages))
+    after = sum(map(task.counter.message, candidate.draft.messages))
     return after < before or (after == before and asked is not None and (candidate.output or asked) < asked)

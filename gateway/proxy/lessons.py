@@ -11,6 +11,7 @@ from gateway.context import families, ladder, tokens
 from gateway.context.calibration import truncated
 from gateway.context.ladder import Attempt, Reading
 from gateway.context.tokens import Anchor
+from gateway.learning import conversation
 from gateway.proxy.plan import ANCHORED, Place, family_of
 from gateway.proxy.story import Story
 from gateway.shared import Gateway
@@ -38,10 +39,9 @@ def from_refusal(gateway: Gateway, story: Story, place: Place, attempt: Attempt,
     upstream, model = place.target.name, place.route.name
     if refusal.limit is not None and refusal.limit < place.window:
         gateway.learning.note_window(upstream, model, refusal.limit, stated=True)
-    asked = attempt.output if attempt.output is not None else task.asked
-    prompt = ladder.stated_prompt(reading_of(refusal), attempt, asked)
+    prompt = ladder.stated_prompt(reading_of(refusal), attempt, task.output_of(attempt))
     story.unsized = (refusal.limit is None, prompt is None)
-    sent = attempt.draft.messages if attempt.draft else task.request.messages
+    sent = task.sent_by(attempt)
     if prompt is not None and not tokens.has_bounds(sent):
         gateway.learning.note_count(upstream, model, _unscaled(place, task.request, sent), prompt)
 
@@ -72,11 +72,12 @@ def from_answer(gateway: Gateway, story: Story, usage: Usage | None) -> None:
         return
     if no_limit:
         gateway.learning.note_window(upstream, model, usage.prompt + task.reserve + task.kept, stated=False)
-    sent = attempt.draft.messages if attempt.draft else task.request.messages
+    sent = task.sent_by(attempt)
     if not tokens.has_bounds(sent):
         gateway.learning.note_count(upstream, model, _unscaled(place, task.request, sent), usage.prompt)
-    if attempt.draft is None and usage.prompt > ANCHORED * task.window:
-        gateway.learning.note_usage(story.scope, model, sent, Anchor(len(sent), usage.prompt, task.fixed))
+    if attempt.draft is None and sent and usage.prompt > ANCHORED * task.window:
+        key = task.key or conversation(story.scope, model, sent)[-1]
+        gateway.learning.note_usage(story.scope, key, Anchor(len(sent), usage.prompt, task.fixed))
 
 
 async def ask_windows(gateway: Gateway, target: Target, headers: CIMultiDict[str]) -> None:

@@ -12,6 +12,7 @@ from gateway.catalogue import ModelFacts
 from gateway.context import identity, ladder, tokens
 from gateway.context.ladder import Task
 from gateway.context.tokens import Count
+from gateway.learning import conversation
 from gateway.settings import Route
 from gateway.shared import Gateway, Setup
 from gateway.upstream import Target
@@ -66,7 +67,7 @@ def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target) -> Pl
     """
     facts = gateway.catalogue.find(route.name)
     if route.window is not None:
-        window, entry = route.window, setup.settings.entry(route.model) or route.model
+        window, entry = route.window, route.entry
     elif facts is not None:
         window, entry = facts.context_window, facts.name
     elif told := gateway.learning.told_window(target.name, route.name):
@@ -150,9 +151,10 @@ async def task_for(gateway: Gateway, place: Place, request: ChatRequest, scope: 
         return tokens.count_request(request, family, images, ratio)
 
     stable = best = await asyncio.to_thread(counted) if tokens.heavy(request, family) else counted()
-    anchor = None
+    anchor, chain = None, list[str]()
     if stable.total > ANCHORED * window:
-        anchor = await gateway.learning.anchor(scope, model, request.messages)
+        chain = conversation(scope, model, request.messages)
+        anchor = await gateway.learning.anchor(chain)
         best = tokens.count_request(request, family, images, ratio, anchor) if anchor else stable
     sure = stable.basis == "exact"
     return Task(
@@ -170,6 +172,7 @@ async def task_for(gateway: Gateway, place: Place, request: ChatRequest, scope: 
         policy=policy,
         basis=best.basis,
         slack=best.error if sure or anchor else min(0.6, 1.5 * best.error),
+        key=chain[-1] if chain else "",
         anchored=anchor.billed if anchor else None,
         system_role=place.target.provider.system_role,
     )

@@ -147,12 +147,15 @@ class Sender:
     async def _first_attempt(self, place: Place) -> Attempt | None:
         """What to send first, or None where even the smallest form is too long beyond doubt."""
         story, request = self.story, self.story.request
-        as_it_came = ladder.as_it_came(request, place.route.name, place.window, 0)
+
+        def as_it_came(prompt: int = 0) -> Attempt:
+            return ladder.as_it_came(request, place.route.name, place.window, prompt)
+
         proven = story.mode != "off" and plan.proven(self.gateway, place, request)
         if proven or story.mode == "off":
             story.bounded = proven or plan.bounded(request)
             story.task = None
-            return as_it_came
+            return as_it_came()
         try:
             task = await self._counted(place)
             story.task = task = await memory.recalled(self.gateway, place, task, story.scope)
@@ -160,14 +163,14 @@ class Sender:
             story.decided = time.perf_counter()
         except Exception as error:  # noqa: BLE001  # promise 6: a bug of ours never costs the client its answer
             self.gateway.failed("fold", error)
-            return as_it_came
+            return as_it_came()
         broken = next((step.detail for step in attempt.steps if step.stage == "failed"), "")
         if broken:
             self.gateway.degraded("fold", broken, "gateway.context")
-            return replace(as_it_came, prompt=task.prompt)
+            return as_it_came(task.prompt)
         if story.mode == "observe":
             story.planned = attempt
-            return replace(as_it_came, prompt=task.prompt)
+            return as_it_came(task.prompt)
         if ladder.hopeless(task, attempt):
             story.attempt = attempt
             return None

@@ -146,6 +146,8 @@ class Route:
 
     model: str
     """As the client names it."""
+    entry: str
+    """The configured name it falls under; its own where none does."""
     name: str
     """As the upstream is told."""
     upstream: str
@@ -235,6 +237,7 @@ class Settings:
         reserve = self.defaults.output_reserve if entry.output_reserve is None else entry.output_reserve
         return Route(
             model=model,
+            entry=self.entry(model) or model,
             name=name,
             upstream=choices[0][0],
             choices=choices,
