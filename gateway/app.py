@@ -24,7 +24,6 @@ from gateway.upstream import UpstreamUnreachable
 log = structlog.get_logger(__name__)
 
 CHAT: Final = "/v1/chat/completions"
-JSON: Final = "application/json"
 
 
 async def handle(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
@@ -34,7 +33,7 @@ async def handle(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespon
     except errors.ClientError as error:
         return errors.response(error)
     except UpstreamUnreachable as error:
-        return errors.response(error, {"x-turnfold-request-id": gateway.request_id(), "x-turnfold-action": "error"})
+        return errors.response(error, gateway.marks("error"))
     except web.HTTPRequestEntityTooLarge as error:
         limit = gateway.settings.server.max_body
         message = f"The request body is larger than server.max_body ({limit} bytes). {error.text or ''}".strip()
@@ -46,7 +45,7 @@ async def handle(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespon
         broken = errors.ClientError(
             500, "The gateway failed; this is its own fault.", code="internal_error", type_="server_error"
         )
-        return errors.response(broken, {"x-turnfold-request-id": gateway.request_id(), "x-turnfold-action": "error"})
+        return errors.response(broken, gateway.marks("error"))
 
 
 async def _served(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
@@ -63,11 +62,11 @@ async def _served(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
 
 def _own(gateway: Gateway, request: web.BaseRequest, path: str) -> web.StreamResponse:
     if path == "/healthz":
-        return web.Response(body=b'{"status":"ok"}', content_type=JSON)
+        return web.Response(body=b'{"status":"ok"}', content_type=errors.JSON)
     if path == "/readyz":
         if gateway.draining:
-            return web.Response(status=503, body=b'{"status":"draining"}', content_type=JSON)
-        return web.Response(body=b'{"status":"ready"}', content_type=JSON)
+            return web.Response(status=503, body=b'{"status":"draining"}', content_type=errors.JSON)
+        return web.Response(body=b'{"status":"ready"}', content_type=errors.JSON)
     hint = "the API lives under /v1: set the client's base URL to http://HOST:PORT/v1"
     raise errors.ClientError(404, f"Nothing is served at {request.method} {path[:200]}; {hint}.", code="not_found")
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import orjson
 import structlog
 
 from gateway.context import identity
 from gateway.context.calibration import Calibration
 from gateway.context.tokens import Anchor
 from gateway.store.base import Store
+from gateway.store.values import pack, unpack
 from gateway.tasks import Tasks
 from providers.wire import Message
 
@@ -148,7 +148,7 @@ class Learning:
                 return Anchor(covered, known.billed, known.fixed)
         found = await self._store.get_many("usage", [key for _, key in recent])
         for covered, key in reversed(recent):
-            value = _value(found.get(key), billed=int, fixed=int)
+            value = unpack(found.get(key), VERSION, billed=int, fixed=int)
             if value is not None:
                 anchor = Anchor(covered, value["billed"], value["fixed"])
                 self._remember(key, anchor)
@@ -157,10 +157,10 @@ class Learning:
 
     async def _fetch(self, key: Model) -> None:
         name = f"{key[0]}\n{key[1]}"
-        window = _value(await self._store.get("window", name), tokens=int, until=float)
+        window = unpack(await self._store.get("window", name), VERSION, tokens=int, until=float)
         if window is not None and window["until"] > self._clock():
             self._windows[key] = LearnedWindow(window["tokens"], window["until"])
-        ratio = _value(await self._store.get("ratio", name), ratio=float, reports=list)
+        ratio = unpack(await self._store.get("ratio", name), VERSION, ratio=float, reports=list)
         if ratio is not None:
             self._ratios[key] = Calibration(
                 ratio["ratio"], tuple(filter(lambda r: isinstance(r, float), ratio["reports"]))
@@ -173,23 +173,10 @@ class Learning:
             self._anchors.popitem(last=False)
 
     def _write(self, kind: str, key: str, value: dict[str, Any], ttl_s: float, scope: str = "") -> None:
-        data = orjson.dumps({"v": VERSION, **value})
+        data = pack(VERSION, **value)
         self._tasks.start(self._store.put(kind, key, data, ttl_s=ttl_s, scope=scope), "learn")
 
 
 def conversation(scope: str, model: str, messages: Sequence[Message]) -> list[str]:
     """Name a conversation after each of its messages, for one caller and one model. Hashes all of it: ask once a request."""
     return identity.chain(messages, f"{scope}\n{model}".encode())
-
-
-def _value(stored: bytes | None, **fields: type) -> dict[str, Any] | None:
-    """A stored value with these fields, or None for one that is missing, damaged or of another version."""
-    if stored is None:
-        return None
-    try:
-        value = orjson.loads(stored)
-    except orjson.JSONDecodeError:
-        return None
-    if not isinstance(value, dict) or value.get("v") != VERSION:
-        return None
-    return value if all(isinstance(value.get(name), kind) for name, kind in fields.items()) else None

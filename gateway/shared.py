@@ -13,8 +13,8 @@ from gateway.learning import Learning
 from gateway.settings import Settings
 from gateway.store.base import Store
 from gateway.summarizer import Summarizer
-from gateway.tasks import Tasks
-from gateway.telemetry.exchange import Exchange, Observer
+from gateway.tasks import Tasks, where
+from gateway.telemetry.exchange import Action, Exchange, Observer
 from gateway.telemetry.log import ExchangeLog
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.recent import Recent
@@ -69,6 +69,10 @@ class Gateway:
         """A name for one request: unique across processes, in order within one."""
         return f"tf-{self._id_prefix}-{next(self._ids):x}"
 
+    def marks(self, action: Action) -> dict[str, str]:
+        """The headers of an answer about which nothing more is told than what was done."""
+        return {"x-turnfold-request-id": self.request_id(), "x-turnfold-action": action}
+
     @property
     def settings(self) -> Settings:
         """What is configured now."""
@@ -84,11 +88,7 @@ class Gateway:
 
     def failed(self, part: str, error: Exception) -> None:
         """Count and log a failure of our own that was survived. Its text may quote the request and is left out."""
-        trace = error.__traceback__
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        where = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else ""
-        self.degraded(part, type(error).__name__, where)
+        self.degraded(part, type(error).__name__, where(error))
 
     def degraded(self, part: str, error: str, where: str) -> None:
         """Count and log that a part did not do its work and a simpler way was taken."""

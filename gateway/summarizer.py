@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-import orjson
 import structlog
 
 from gateway.breaker import Breaker
@@ -20,6 +19,7 @@ from gateway.context.foresight import Wish, foresee
 from gateway.context.layout import Source
 from gateway.context.summary import Summary
 from gateway.store.base import Store
+from gateway.store.values import pack, unpack
 from gateway.tasks import Tasks
 from providers.wire import Message
 
@@ -179,7 +179,7 @@ class Summarizer:
         if not judged.text:
             await self._give_up(job, key, judged.reason)
             return
-        value = orjson.dumps({"v": VERSION, "text": judged.text})
+        value = pack(VERSION, text=judged.text)
         await self._store.put(KIND, key, value, ttl_s=self._ttl_s, scope=job.scope)
         if await self._store.get(KIND, key) != value:
             # A summary that only this replica knows would make it forward other bytes than its neighbours.
@@ -207,7 +207,7 @@ class Summarizer:
         """Leave a mark, so that no request and no replica tries this cut again too soon."""
         self._observed(reason, 0)
         log.info("summary_rejected", model=job.model, reason=reason)
-        mark = orjson.dumps({"v": VERSION, "text": ""})
+        mark = pack(VERSION, text="")
         await self._store.put(KIND, key, mark, ttl_s=FAILED_TTL_S, scope=job.scope)
 
     def _affordable(self, job: Job, cost: int) -> bool:
@@ -271,10 +271,5 @@ def _judge(job: Job, plan: Plan, text: str) -> verdict.Verdict:
 
 def _text_in(value: bytes) -> str:
     """The text of a stored summary; empty for one of another version, a damaged one, or the mark of a failure."""
-    try:
-        stored = orjson.loads(value)
-    except orjson.JSONDecodeError:
-        return ""
-    if not isinstance(stored, dict) or stored.get("v") != VERSION or not isinstance(stored.get("text"), str):
-        return ""
-    return str(stored["text"])
+    stored = unpack(value, VERSION, text=str)
+    return str(stored["text"]) if stored else ""

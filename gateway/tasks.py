@@ -50,10 +50,10 @@ class Tasks:
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("task_failed", task=task.get_name(), error=type(error).__name__, where=_where(error))
+            log.error("task_failed", task=task.get_name(), error=type(error).__name__, where=where(error))
 
 
-def _where(error: BaseException) -> str:
+def where(error: BaseException) -> str:
     """File and line of the innermost frame: what a traceback says without quoting a value."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:

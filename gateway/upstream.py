@@ -43,6 +43,11 @@ class Call:
     model: str
 
 
+def call_of(method: str, url: URL, model: str) -> Call:
+    """The call that a client's URL below ``/v1`` asks for."""
+    return Call(method, url.raw_path.removeprefix("/v1"), url.raw_query_string, model)
+
+
 @dataclass(slots=True)
 class Target:
     """One configured upstream, ready to be called."""

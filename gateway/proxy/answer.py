@@ -7,6 +7,7 @@ from typing import Final
 
 import aiohttp
 
+from gateway.proxy.encoding import inflater
 from gateway.upstream import Target, UpstreamUnreachable
 from providers.record import Refusal
 from providers.sse import Events
@@ -123,10 +124,9 @@ def readable(response: aiohttp.ClientResponse, body: bytes) -> bytes:
 
 def decoder(response: aiohttp.ClientResponse) -> Callable[[bytes], bytes]:
     """Answer a function that decodes a body piece by piece, for reading along; the bytes handed on stay encoded."""
-    encoding = response.headers.get("Content-Encoding", "identity").lower()
-    if encoding not in ("gzip", "x-gzip", "deflate"):
+    inflate = inflater(response.headers)
+    if inflate is None:
         return _as_is
-    inflate = zlib.decompressobj(wbits=47)  # 47: gzip or zlib, told by the header
 
     def decode(chunk: bytes) -> bytes:
         try:

@@ -5,6 +5,7 @@ import zlib
 
 from aiohttp import StreamReader, web
 
+from gateway.proxy.encoding import inflater
 from gateway.proxy.errors import ClientError
 
 
@@ -47,10 +48,9 @@ def plain(request: web.BaseRequest, raw: bytes, longest: int) -> bytes:
     Answers the bytes as they came where they are not compressed, or cannot be read: then nothing is decided about
     them and the upstream judges them.
     """
-    encoding = request.headers.get("Content-Encoding", "identity").lower()
-    if encoding not in ("gzip", "x-gzip", "deflate"):
+    inflate = inflater(request.headers)
+    if inflate is None:
         return raw
-    inflate = zlib.decompressobj(wbits=47)
     try:
         text = inflate.decompress(raw, longest)
     except zlib.error:

@@ -49,16 +49,6 @@ def _goes_down(name: str) -> bool:
     return (lower := name.lower()) not in HOP_BY_HOP and not lower.startswith(OURS)
 
 
-def readable_encodings(accept_encoding: str) -> str:
-    """Narrow a client's Accept-Encoding to what the gateway can read along: gzip, deflate, or nothing at all.
-
-    A refusal must be readable for a retry, and brotli or zstd would need another dependency each.
-    """
-    offered = (token.strip() for token in accept_encoding.lower().split(","))
-    kept = [token for token in offered if token.split(";")[0].strip() in ("gzip", "deflate")]
-    return ", ".join(kept) or "identity"
-
-
 def _named_by_connection(headers: Headers) -> Collection[str]:
     values = headers.getall("Connection", ())
     if not values or (len(values) == 1 and values[0].lower() in _USUAL):

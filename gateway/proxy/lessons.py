@@ -12,7 +12,7 @@ from gateway.context.calibration import truncated
 from gateway.context.ladder import Attempt, Reading
 from gateway.context.tokens import Anchor
 from gateway.learning import conversation
-from gateway.proxy.plan import ANCHORED, Place, family_of
+from gateway.proxy.plan import ANCHORED, Place
 from gateway.proxy.story import Story
 from gateway.shared import Gateway
 from gateway.upstream import Call, Target, UpstreamUnreachable
@@ -120,9 +120,9 @@ def _warn(gateway: Gateway, story: Story, place: Place, sent: int, billed: int) 
 
 
 def _unscaled(place: Place, request: ChatRequest, messages: tuple[Message, ...]) -> int:
-    family, images = family_of(place), place.facts.images if place.facts else ""
-    return sum(map(tokens.counter(family, images).message, messages)) + tokens.fixed_cost(request.body, family)
+    message = tokens.counter(place.family, place.images).message
+    return sum(map(message, messages)) + tokens.fixed_cost(request.body, place.family)
 
 
 def _error(place: Place) -> float:
-    return families.family_of(family_of(place)).error
+    return families.family_of(place.family).error

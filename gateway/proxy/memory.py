@@ -10,11 +10,11 @@ from typing import Final
 from multidict import CIMultiDict
 
 from gateway.context import identity, ladder, tokens
+from gateway.context.compress import source_of
 from gateway.context.foresight import cut_of
 from gateway.context.ladder import Task
 from gateway.context.layout import Source
 from gateway.context.prefix import rounded_room
-from gateway.context.turns import split
 from gateway.proxy import plan
 from gateway.proxy.plan import Place
 from gateway.proxy.story import Story
@@ -32,10 +32,9 @@ async def recalled(gateway: Gateway, place: Place, task: Task, scope: str) -> Ta
     """Give the task the newest summary that covers what will be folded, where there is one."""
     if not place.route.summary.model or task.fits:
         return task
-    cut = cut_of(_source(task))
-    summary = (
-        await gateway.summarizer.find(identity.chain(task.request.messages[:cut], scope.encode())) if cut else None
-    )
+    source = _source(task)
+    cut = cut_of(source)
+    summary = await gateway.summarizer.find(identity.chain(source.messages[:cut], scope.encode())) if cut else None
     return replace(task, summary=summary) if summary else task
 
 
@@ -47,16 +46,15 @@ def consider(gateway: Gateway, setup: Setup, story: Story, headers: CIMultiDict[
     chosen = place.route.summary
     summariser = _summariser(gateway, setup, chosen)
     source = _source(task)
+    share = max(attempt.prompt - task.fixed, 0) / max(rounded_room(source.budget), 1)
     job = Job(
         scope=story.scope,
         source=source,
-        used=max(attempt.prompt - task.fixed, 0) / max(rounded_room(source.budget), 1)
-        if attempt.draft is None
-        else 1.0,
+        used=share if attempt.draft is None else 1.0,
         at=chosen.at,
         model=summariser.route.name,
         window=summariser.window,
-        count=tokens.counter(plan.family_of(summariser)).text,
+        count=tokens.counter(summariser.family).text,
         deadline_s=chosen.deadline_s,
         tokens_per_hour=chosen.tokens_per_hour,
     )
@@ -64,8 +62,7 @@ def consider(gateway: Gateway, setup: Setup, story: Story, headers: CIMultiDict[
 
 
 def _source(task: Task) -> Source:
-    messages = task.request.messages
-    return Source(messages, split(messages), ladder.budget_of(task), task.counter, task.policy)
+    return source_of(task.request.messages, ladder.budget_of(task), task.counter, task.policy)
 
 
 def _summariser(gateway: Gateway, setup: Setup, chosen: SummarySettings) -> Place:

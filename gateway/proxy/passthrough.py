@@ -11,7 +11,7 @@ from gateway.proxy.answer import Answer
 from gateway.proxy.body import read
 from gateway.proxy.relay import relay
 from gateway.shared import Gateway, Setup
-from gateway.upstream import Call, Payload
+from gateway.upstream import Payload, call_of
 from providers.wire import splice
 
 # A JSON body up to this size is read to see which model, and so which upstream, it is for.
@@ -33,12 +33,12 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
         payload = _renamed(setup, model, payload)
     response = await gateway.client.send(
         target,
-        Call(request.method, request.rel_url.raw_path.removeprefix("/v1"), request.rel_url.raw_query_string, model),
+        call_of(request.method, request.rel_url, model),
         target.authorised(headers),
         payload,
     )
     answer = Answer(target, response)
-    relayed = await relay(request, answer, {"x-turnfold-request-id": gateway.request_id(), "x-turnfold-action": "none"})
+    relayed = await relay(request, answer, gateway.marks("none"))
     return relayed.response
 
 

@@ -44,6 +44,18 @@ class Place:
     entry: str
     """What decided the window: a configured or catalogued name, or where else it comes from. Bounded, safe as a label."""
 
+    @property
+    def family(self) -> str:
+        """By whose vocabulary and rules the model counts."""
+        if self.route.tokenizer != "auto":
+            return self.route.tokenizer
+        return self.facts.family if self.facts else "unknown"
+
+    @property
+    def images(self) -> str:
+        """The rule by which its images are priced."""
+        return self.facts.images if self.facts else ""
+
 
 def places(gateway: Gateway, setup: Setup, route: Route, request: ChatRequest) -> Iterator[Place]:
     """The places that may answer, in order: the model's own upstreams, then its fallbacks, each with its own window."""
@@ -92,17 +104,12 @@ def scope_of(place: Place, headers: CIMultiDict[str]) -> str:
     return identity.scope(credentials, place.target.name)
 
 
-def bounded(request: ChatRequest) -> bool:
-    """Whether the body's size in bytes bounds its tokens: nothing in it stands for something elsewhere."""
-    return tokens.self_contained(request)
-
-
 def proven(gateway: Gateway, place: Place, request: ChatRequest) -> bool:
     """Whether the request fits by its size in bytes alone, so that nothing need be counted."""
     if gateway.learning.ratio(place.target.name, place.route.name) > DENSE:
         return False
     reserve, _ = _reserve(place, request)
-    return tokens.proven(len(request.raw), reserve, _window(place, reserve), request, family_of(place))
+    return tokens.proven(len(request.raw), reserve, _window(place, reserve), request, place.family)
 
 
 def _window(place: Place, reserve: int) -> int:
@@ -132,16 +139,9 @@ def largest_parts(task: Task, limit: int = 3) -> str:
     return ", ".join(f"{name}: {size} tokens" for size, name in sorted(parts, reverse=True)[:limit])
 
 
-def family_of(place: Place) -> str:
-    """By whose vocabulary and rules the place's model counts."""
-    if place.route.tokenizer != "auto":
-        return place.route.tokenizer
-    return place.facts.family if place.facts else "unknown"
-
-
 async def task_for(gateway: Gateway, place: Place, request: ChatRequest, scope: str) -> Task:
     """Count the request and say what it must fit. Much new text is counted in a thread, off the event loop."""
-    family, images = family_of(place), place.facts.images if place.facts else ""
+    family, images = place.family, place.images
     upstream, model, policy = place.target.name, place.route.name, place.route.policy
     ratio = gateway.learning.ratio(upstream, model)
     reserve, asked = _reserve(place, request)

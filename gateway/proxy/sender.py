@@ -12,13 +12,15 @@ from multidict import CIMultiDict
 
 from gateway.context import ladder
 from gateway.context.ladder import Attempt, Task
+from gateway.context.tokens import self_contained
 from gateway.proxy import errors, lessons, memory, plan
 from gateway.proxy import headers as http
 from gateway.proxy.answer import Answer, look
+from gateway.proxy.encoding import readable_encodings
 from gateway.proxy.plan import Place
 from gateway.proxy.story import Story
 from gateway.shared import Gateway, Setup
-from gateway.upstream import Call, UpstreamUnreachable
+from gateway.upstream import UpstreamUnreachable, call_of
 from providers.record import OutputTooLarge, Overflow, Refusal
 
 log = structlog.get_logger(__name__)
@@ -50,11 +52,10 @@ class Sender:
         self.raw = raw
         self.story = story
         self.route = setup.settings.route(story.request.model)
-        self.path = request.rel_url.raw_path.removeprefix("/v1")
-        self.query = request.rel_url.raw_query_string
+        self.url = request.rel_url
         self.headers = http.forwarded(request.headers)
         if "Accept-Encoding" in self.headers:
-            self.headers["Accept-Encoding"] = http.readable_encodings(self.headers["Accept-Encoding"])
+            self.headers["Accept-Encoding"] = readable_encodings(self.headers["Accept-Encoding"])
 
     async def send(self) -> Outcome:
         """Ask the places in order; where all that is left is too long, ask those with a larger window.
@@ -140,7 +141,7 @@ class Sender:
             headers.popall("Content-Encoding", None)
         headers = place.target.authorised(headers)
         self.story.attempts += 1
-        call = Call("POST", self.path, self.query, place.route.name)
+        call = call_of("POST", self.url, place.route.name)
         response = await self.gateway.client.send(place.target, call, headers, body)
         return await look(place.target, response)
 
@@ -153,7 +154,7 @@ class Sender:
 
         proven = story.mode != "off" and plan.proven(self.gateway, place, request)
         if proven or story.mode == "off":
-            story.bounded = proven or plan.bounded(request)
+            story.bounded = proven or self_contained(request)
             story.task = None
             return as_it_came()
         try:

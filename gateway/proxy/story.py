@@ -69,17 +69,21 @@ class Story:
         return "fold" if altered else "none"
 
     @property
+    def shown(self) -> Attempt | None:
+        """The attempt of which headers and exchange tell: in mode observe the one that was not sent."""
+        return self.planned or self.attempt
+
+    @property
     def before(self) -> int | None:
         return self.task.prompt if self.task else None
 
     @property
     def after(self) -> int | None:
-        shown = self.planned or self.attempt
-        return shown.prompt if shown and self.task else None
+        return self.shown.prompt if self.shown and self.task else None
 
     def headers(self) -> dict[str, str]:
         """The response headers that tell the client what was done; numbers are tokens."""
-        shown = self.planned or self.attempt
+        shown = self.shown
         headers = {"x-turnfold-request-id": self.request_id, "x-turnfold-action": self.action}
         if self.place is not None:
             headers["x-turnfold-window"] = str(shown.window if shown else self.place.window)
@@ -96,7 +100,7 @@ class Story:
 
     def exchange(self, status: int, usage: Usage | None) -> Exchange:
         """Close the story: the frozen record for every observer."""
-        shown = self.planned or self.attempt
+        shown = self.shown
         place = self.place
         return Exchange(
             request_id=self.request_id,

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from gateway.proxy import headers as http
 from gateway.shared import Gateway
-from gateway.upstream import Call
+from gateway.upstream import call_of
 
 # Realtime audio travels as base64 in JSON frames; the largest documented one is 15 MB.
 LARGEST_FRAME: Final = 2**24
@@ -31,14 +31,13 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
         headers.popall(name, None)
     model = request.rel_url.query.get("model", "")
     target = gateway.setup.target_of(model)
-    call = Call("GET", request.rel_url.raw_path.removeprefix("/v1"), request.rel_url.raw_query_string, model)
+    call = call_of("GET", request.rel_url, model)
     offered = [name.strip() for name in request.headers.get("Sec-WebSocket-Protocol", "").split(",") if name.strip()]
     upstream = await gateway.client.connect(target, call, target.authorised(headers), offered, LARGEST_FRAME)
     try:
         chosen = (upstream.protocol,) if upstream.protocol else ()
         client = web.WebSocketResponse(protocols=chosen, max_msg_size=LARGEST_FRAME, autoping=False)
-        client.headers["x-turnfold-request-id"] = gateway.request_id()
-        client.headers["x-turnfold-action"] = "none"
+        client.headers.update(gateway.marks("none"))
         await client.prepare(request)
         async with asyncio.TaskGroup() as both:
             both.create_task(_hand_on(client, upstream))

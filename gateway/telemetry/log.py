@@ -4,17 +4,18 @@ import asyncio
 import atexit
 import sys
 import time
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import Any, Final, Literal, TextIO, cast
+from typing import Any, Final, Generic, Literal, TextIO, TypeVar, cast
 
 import orjson
 import structlog
 
 from gateway.telemetry.exchange import Exchange
 
+Item = TypeVar("Item")
 MOMENT_S: Final = 0.02
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
@@ -48,31 +49,46 @@ def _dumps(event: MutableMapping[str, Any], **_: Any) -> str:
     return orjson.dumps(event, default=str).decode()
 
 
+class Moment(Generic[Item]):
+    """Gathers what comes in one moment and hands it over together. Outside an event loop there is no moment to wait for."""
+
+    def __init__(self, settled: Callable[[list[Item]], None]) -> None:
+        self._settled = settled
+        self._waiting: list[Item] = []
+
+    def add(self, item: Item) -> None:
+        self._waiting.append(item)
+        if len(self._waiting) == 1:
+            try:
+                asyncio.get_running_loop().call_later(MOMENT_S, self.settle)
+            except RuntimeError:
+                self.settle()
+
+    def settle(self) -> None:
+        """Hand over what waits, now."""
+        waiting, self._waiting = self._waiting, []
+        self._settled(waiting)
+
+
 class Gathering:
     """A stream that writes the lines of a moment together: a write for each would cost a request more than the line itself.
 
-    Outside an event loop there is no moment to wait for, and at the end of the process what is left is written.
+    At the end of the process what is left is written.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._lines: list[str] = []
-        atexit.register(self._write_out)
+        self._lines = Moment(self._write_out)
+        atexit.register(self._lines.settle)
 
     def write(self, line: str) -> None:
         """Take a line."""
-        self._lines.append(line)
-        if len(self._lines) == 1:
-            try:
-                asyncio.get_running_loop().call_later(MOMENT_S, self._write_out)
-            except RuntimeError:
-                self._write_out()
+        self._lines.add(line)
 
     def flush(self) -> None:
         """Nothing: `write` knows when."""
 
-    def _write_out(self) -> None:
-        lines, self._lines = self._lines, []
+    def _write_out(self, lines: list[str]) -> None:
         with suppress(OSError, ValueError):  # whoever read the log has gone; that is no reason to fail
             self._stream.write("".join(lines))
             self._stream.flush()
@@ -87,23 +103,19 @@ class ExchangeLog:
     def __init__(self) -> None:
         self._log = structlog.get_logger().bind()
         self._wanted: bool = self._log.is_enabled_for(LEVELS["info"])
-        self._waiting: list[tuple[float, Exchange]] = []
+        self._ended = Moment(self._write)
 
     def observe(self, exchange: Exchange) -> None:
         """Take note of an exchange; its line is written a moment later, with the time of now."""
-        if not self._wanted:
-            return
-        self._waiting.append((time.time(), exchange))
-        if len(self._waiting) == 1:
-            try:
-                asyncio.get_running_loop().call_later(MOMENT_S, self.settle)
-            except RuntimeError:
-                self.settle()
+        if self._wanted:
+            self._ended.add((time.time(), exchange))
 
     def settle(self) -> None:
         """Write what is still to be written."""
-        waiting, self._waiting = self._waiting, []
-        for ended, exchange in waiting:
+        self._ended.settle()
+
+    def _write(self, exchanges: list[tuple[float, Exchange]]) -> None:
+        for ended, exchange in exchanges:
             self._log.info("exchange", timestamp=_iso(ended), **_fields(exchange))
 
 

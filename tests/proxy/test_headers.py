@@ -1,9 +1,8 @@
 """Headers: what ends at the gateway ends there, and everything else travels both ways."""
 
-import pytest
 from multidict import CIMultiDict
 
-from gateway.proxy.headers import forwarded, readable_encodings, returned
+from gateway.proxy.headers import forwarded, returned
 
 CLIENT = CIMultiDict(
     [
@@ -58,17 +57,3 @@ def test_the_upstreams_headers_come_back_with_their_length_and_none_that_claims_
         ("Set-Cookie", "a"),
         ("Set-Cookie", "b"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("offered", "kept"),
-    [
-        ("gzip, deflate, br, zstd", "gzip, deflate"),
-        ("br", "identity"),
-        ("", "identity"),
-        ("GZIP;q=0.5, *;q=0", "gzip;q=0.5"),
-        ("identity", "identity"),
-    ],
-)
-def test_only_encodings_that_can_be_read_along_are_asked_for(offered: str, kept: str) -> None:
-    assert readable_encodings(offered) == kept
