@@ -201,7 +201,10 @@ def _with_summary(
     taken = source.counter.text(text) + 2
     if taken > left:
         return None
-    later = pool_of(source, [index for index in layout.folded if index >= summary.covers])
+    # A client that sends our note back sends our summary with it.
+    told = frozenset(map(str.strip, text.split("\n")))
+    earlier = "\n".join(row for row in source.earlier.split("\n") if row.strip() not in told)
+    later = pool_of(replace(source, earlier=earlier), [index for index in layout.folded if index >= summary.covers])
     rest, lines_taken, stage = _digest(source, later, len(pool.entries) - len(later.entries), size - taken)
     return (f"{text}\n\n{rest}", lines_taken, "summary") if stage == "digest" else (text, frozenset(), "summary")
 

@@ -1,6 +1,5 @@
 """What a summariser is asked: a conversation written down as text, in pieces it can take, with the question in front."""
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Final
@@ -45,11 +44,6 @@ SAFETY: Final = 0.9
 FRAME_TOKENS: Final = 80
 """Roles, tags and headings around the texts of a question."""
 
-# What we wrote ourselves, where a client sends it back, is told like anything else said, but without our marks around it.
-_MARKS: Final = re.compile(
-    rf"(?:{'|'.join(map(re.escape, (note.HEAD, note.CUT, note.SUMMARY, note.QUOTES, note.END)))})\n?"
-)
-
 
 def write(messages: Sequence[Message], first: int, end: int, longest: int) -> list[str]:
     """Write messages ``first`` to ``end`` down, one entry each. Tool results belong to it; pinned messages stand anyway."""
@@ -64,7 +58,7 @@ def write(messages: Sequence[Message], first: int, end: int, longest: int) -> li
             role = f"result of {name}".strip() if name else "result"
         said = [text_of(message), *(f"[{kind}]" for kind in media_kinds([message]))]
         said += [f"calls {call_name(call)} {call_arguments(call)}" for call in tool_calls(message)]
-        text = _MARKS.sub("", "\n".join(part for part in said if part)).strip()
+        text = note.unmarked("\n".join(part for part in said if part)).strip()
         if text:
             entries.append(f"{role}: {ends(text, longest)}")
     return entries

@@ -41,3 +41,13 @@ def test_other_messages_are_left_as_they_are() -> None:
 
     assert note.without(message) == (message, "")
     assert note.without({"role": "user", "content": None}) == ({"role": "user", "content": None}, "")
+
+
+def test_a_summary_sent_back_with_its_digest_leaves_no_mark_inside() -> None:
+    """Case 77."""
+    written = f"Be kind.\n\n{note.SUMMARY}\nGoal: move.\n\n{DIGEST}"
+
+    plain, found = note.without({"role": "system", "content": written})
+
+    assert plain == {"role": "system", "content": "Be kind."}
+    assert found == "Goal: move.\n\nuser: Never on Fridays.\nlook -> A1"
