@@ -10,6 +10,9 @@ from typing import Any, Final
 
 import orjson
 
+from providers import interned
+from providers.interned import Interned
+
 Message = Mapping[str, Any]
 """One message as it stands in the request. Never mutated: whoever improves one builds a new one."""
 
@@ -97,10 +100,12 @@ def parse(raw: bytes) -> ChatRequest | None:
     None means: not JSON, not an object, or ``messages`` that is not a list of objects with a role. Such a body is
     forwarded as it came; the upstream's own error is the better answer (cases 1, 118).
     """
-    try:
-        body = orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        return None
+    body = interned.read(raw) if len(raw) > interned.WORTHWHILE else None
+    if body is None:
+        try:
+            body = orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            return None
     if not isinstance(body, dict):
         return None
     messages = body.get("messages")
@@ -187,6 +192,11 @@ def _skip_space(text: str, position: int) -> int:
     while text[position : position + 1] and text[position] in _SPACE:
         position += 1
     return position
+
+
+def memo_of(message: Message) -> dict[Any, Any]:
+    """Where to write down what follows from a message alone; a fresh place for one that is not interned."""
+    return message.memo if type(message) is Interned else {}
 
 
 def text_of(message: Message) -> str:

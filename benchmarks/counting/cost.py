@@ -13,7 +13,7 @@ import orjson
 
 from gateway.context import tokenizers, tokens
 from gateway.context.families import FAMILIES
-from providers.wire import ChatRequest, parse
+from providers.wire import ChatRequest, memo_of, parse
 
 OTHERS = {
     "qwen3": "Qwen 3", "gemini": "Gemini, Gemma", "llama3.1": "Llama 3", "mistral": "Mistral", "deepseek": "DeepSeek", "glm4": "GLM",
@@ -97,7 +97,9 @@ def counting(raw: bytes, family: str) -> Cost:
     def cold() -> None:
         tokenizers.counting.cache_clear()
         tokens.counter.cache_clear()
-        tokens.tally(request.messages, family)
+        for message in request.messages:
+            memo_of(message).clear()
+        tokens.count_request(request, family)
 
     spent = best(cold, 5)
     total = tokens.count_request(request, family).total

@@ -5,6 +5,7 @@ such a pair only the newer is worth quoting; the older would contradict it.
 """
 
 from collections.abc import Mapping, Sequence
+from math import fsum
 from typing import TYPE_CHECKING, Final
 
 from gateway.context.lines import Sort
@@ -116,8 +117,9 @@ _NEARLY: Final = 0.75
 
 def _shared(one: set[str], other: set[str], rarity: Mapping[str, float]) -> tuple[float, float]:
     """How much both frames share, rare words counting more, and how much of the smaller one that is."""
-    common = sum([rarity.get(key, 1.0) for key in one & other])
-    least = min(sum([rarity.get(key, 1.0) for key in one]), sum([rarity.get(key, 1.0) for key in other]))
+    # Exact sums: a set has no order, and every replica must come to the same answer.
+    common = fsum([rarity.get(key, 1.0) for key in one & other])
+    least = min(fsum([rarity.get(key, 1.0) for key in one]), fsum([rarity.get(key, 1.0) for key in other]))
     return common, common / least if least > 0 else 0.0
 
 

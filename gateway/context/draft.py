@@ -42,3 +42,5 @@ class Counter:
     message: Callable[[Message], int]
     text: Callable[[str], int]
     exact: bool = False
+    name: str = ""
+    """What tells this counter from all others, so that what it said of a message can be written down; empty: it is not."""

@@ -7,7 +7,6 @@ from typing import Final
 from gateway.context import digest, lines, note, prefix, recall, shrink
 from gateway.context.draft import Draft, Step
 from gateway.context.layout import CUT, LAST_RUNG, STUB, Layout, Source, carries_more, lay_out
-from gateway.context.turns import pairs
 from gateway.context.words import words
 from gateway.context.worth import Entry, Pool
 from providers.wire import PINNED_ROLES, RESULT_ROLES, Message, call_name, media_parts, text_of, tool_calls
@@ -55,7 +54,7 @@ def _draw(source: Source, layout: Layout) -> Draft:
             standing[first] = note.with_text(standing[first], written.quotes, at_end=False)
             steps.append(Step("recall", -source.counter.text(written.quotes), f"{len(written.quoted)} lines"))
     messages = tuple(standing[index] for index in sorted(standing))
-    return Draft(messages, tuple(map(source.counter.message, messages)), tuple(steps), layout.turns_folded)
+    return Draft(messages, tuple(map(source.bare, messages)), tuple(steps), layout.turns_folded)
 
 
 def standing_of(source: Source, layout: Layout) -> dict[int, Message]:
@@ -72,7 +71,7 @@ def standing_of(source: Source, layout: Layout) -> dict[int, Message]:
         if sum(costs) > allowed[position] and not (unit.indices == layout.current and _question_fits(source, layout)):
             for index, cost, level in zip(unit.indices, costs, shrink.levels(costs, allowed[position]), strict=True):
                 if level < cost:
-                    allowance = level - cost + source.counter.message(standing[index])
+                    allowance = level - cost + source.bare(standing[index])
                     standing[index] = shrink.shrink_message(standing[index], allowance, source.counter, asked)
     return standing
 
@@ -108,7 +107,7 @@ def _hard(source: Source, message: Message) -> Message:
     characters = len(text_of(message))
     if characters <= HARD:
         return message
-    cost = source.counter.message(message)
+    cost = source.bare(message)
     return shrink.shrink_message(message, max(int(cost * HARD / characters), 1), source.counter)
 
 
@@ -243,22 +242,23 @@ _MOST_KEPT: Final = 64
 def pool_of(source: Source, folded: Sequence[int]) -> Pool:
     """The lines of the folded messages, each result's with the name of the tool that gave it."""
     messages = source.messages
-    callers = pairs(messages)
-    readings = _readings(messages, folded)
-    tools = [_tool(messages, index, callers) for index in folded]
-    roles = [str(messages[index].get("role")) for index in folded]
     first = next((index for index, message in enumerate(messages) if message.get("role") == "user"), -1)
-    # Equal readings are one object as long as they are kept, and the pool keeps them.
-    key = (tuple(map(id, readings)), tuple(tools), tuple(roles), tuple(folded), first, source.earlier)
+    callers = source.conversation.callers
+    told = [messages[index] for index in folded]
+    asked = [messages[callers[index]] for index in folded if index in callers]
+    # A message seen before is the same object, and the pool keeps those it was made of, so that no other takes their place.
+    key = (tuple(map(id, told)), tuple(map(id, asked)), tuple(folded), first, source.earlier)
     found = _POOLS.get(key)
     if found is None:
         entries = list(_earlier(source.earlier))
-        for index, role, tool, reading in zip(folded, roles, tools, readings, strict=True):
+        for index, reading in zip(folded, _readings(messages, folded), strict=True):
+            tool = _tool(messages, index, callers)
+            role = str(messages[index].get("role"))
             entries += [Entry(index, role, line, tool) for line in reading]
         if len(_POOLS) >= _MOST_KEPT:
             _POOLS.clear()
             _DIGESTS.clear()
-        found = _POOLS[key] = (readings, Pool(entries, first))
+        found = _POOLS[key] = ((told, asked), Pool(entries, first))
     return found[1]
 
 
@@ -317,7 +317,7 @@ def _squeeze(source: Source, draft: Draft, *, cut_question: bool = False) -> Dra
             if over <= 0:
                 break
             messages[place] = shrink.shrink_message(messages[place], max(costs[place] - over, 12), source.counter)
-            costs[place] = source.counter.message(messages[place])
+            costs[place] = source.bare(messages[place])
     saved = draft.cost - sum(costs)
     steps = (*draft.steps, Step("giant", saved)) if saved else draft.steps
     return Draft(tuple(messages), tuple(costs), steps, draft.turns_folded)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from providers.wire import Message, canonical
+from providers.wire import Message, canonical, memo_of
 
 DIGEST_BYTES = 16
 """128 bits: two conversations never meet by accident, and a caller can only meet within its own scope."""
@@ -23,8 +23,7 @@ def chain(messages: Sequence[Message], scope: bytes) -> list[str]:
     running = blake2b(scope, digest_size=DIGEST_BYTES, person=b"turnfold-chain")
     hashes: list[str] = []
     for message in messages:
-        # One canonical message is one JSON object, which ends where it ends: no separator is needed between two.
-        running.update(_bytes_of(message))
+        running.update(_digest(message))
         hashes.append(running.copy().hexdigest())
     return hashes
 
@@ -52,6 +51,15 @@ def scope(credentials: Iterable[str], upstream: str) -> str:
 def _bare(credential: str) -> str:
     scheme, _, rest = credential.strip().partition(" ")
     return rest.strip() if scheme.lower() == "bearer" and rest.strip() else credential.strip()
+
+
+def _digest(message: Message) -> bytes:
+    """The hash of one canonical message: a conversation that grows is hashed only where it is new."""
+    memo = memo_of(message)
+    found: bytes | None = memo.get(chain)
+    if found is None:
+        found = memo[chain] = blake2b(_bytes_of(message), digest_size=DIGEST_BYTES, person=b"turnfold-message").digest()
+    return found
 
 
 def _bytes_of(message: Message) -> bytes:

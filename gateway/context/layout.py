@@ -1,7 +1,7 @@
 """The layout of a fold: what stands, what goes and what the rest may cost, before a word is written."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
@@ -12,7 +12,7 @@ from gateway.context.policy import Policy
 from gateway.context.prefix import Cut, Room, Unit
 from gateway.context.summary import Summary
 from gateway.context.turns import Conversation, call_ids, result_id
-from providers.wire import RESULT_ROLES, Message, media_parts
+from providers.wire import RESULT_ROLES, Message, media_parts, memo_of
 
 STUB: Final = 48
 """Tokens of a tool result that is reduced to its most telling rows."""
@@ -21,11 +21,13 @@ CUT: Final = 1 / 16
 RECALL_OF_FREE: Final = 1.6
 """Where pinned messages fill most of the room, excerpts may take this many times their share of what is left."""
 LAST_RUNG: Final = 3
+PLAIN: Final = 2
+"""Members of most messages: a role and a content."""
 
 _WITH_IDS: Final = RESULT_ROLES | {"assistant"}
 
 
-@dataclass(frozen=True)  # no slots: what its messages cost is asked many times and counted once
+@dataclass(frozen=True)  # no slots: what is asked of it many times is found out once
 class Source:
     """What a fold is made from."""
 
@@ -40,16 +42,44 @@ class Source:
     earlier: str = ""
     """What stood in notes of an earlier fold that the client sent back."""
 
+    _measured: dict[int, tuple[Message, int, int]] = field(default_factory=dict, repr=False, compare=False)
+    """By a message's ``id``: the message, so that it stays that one's, and its cost without and with ids."""
+
     @cached_property
     def costs(self) -> list[int]:
         """What each message costs as it came."""
         return [self.cost(message) for message in self.messages]
 
+    def bare(self, message: Message) -> int:
+        """What a message costs by the counter alone."""
+        return self._measure(message)[1]
+
     def cost(self, message: Message) -> int:
         """What a message costs, with the ids of its calls: some servers write them into the prompt, others do not."""
-        text = self.counter.text
-        names = [*call_ids(message), result_id(message)] if message.get("role") in _WITH_IDS else ()
-        return self.counter.message(message) + sum(text(name) + 1 for name in names if name)
+        return self._measure(message)[2]
+
+    def remember(self, message: Message, bare: int) -> None:
+        """Say what the counter makes of a message, so that it is not asked."""
+        ids = self._ids(message) if message.get("role") in _WITH_IDS else 0
+        self._measured[id(message)] = message, bare, bare + ids
+
+    def _ids(self, message: Message) -> int:
+        memo = memo_of(message)
+        key = lay_out, self.counter.name
+        found: int | None = memo.get(key)
+        if found is None:
+            text = self.counter.text
+            found = sum(text(name) + 1 for name in (*call_ids(message), result_id(message)) if name)
+            if self.counter.name:
+                memo[key] = found
+        return found
+
+    def _measure(self, message: Message) -> tuple[Message, int, int]:
+        found = self._measured.get(id(message))
+        if found is None:
+            self.remember(message, self.counter.message(message))
+            found = self._measured[id(message)]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +154,8 @@ def _unit(source: Source, room: Room, turn: int, step: int, indices: tuple[int, 
 
 def carries_more(message: Message) -> bool:
     """Whether a message has media or reasoning, which go first when it is old."""
+    if len(message) == PLAIN and isinstance(message.get("content"), str):
+        return False
     return any(map(message.get, shrink.REASONING)) or (
         isinstance(message.get("content"), list) and any(True for _ in media_parts(message))
     )

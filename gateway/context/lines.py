@@ -15,7 +15,7 @@ import orjson
 from gateway.context.records import MOST_LEAVES, records
 from gateway.context.signals import binding, reports_error
 from gateway.context.words import Word, words
-from providers.wire import RESULT_ROLES, Message, call_arguments, call_name, canonical, text_of, tool_calls
+from providers.wire import RESULT_ROLES, Message, call_arguments, call_name, canonical, memo_of, text_of, tool_calls
 
 
 class Sort(Enum):
@@ -64,6 +64,10 @@ _kept = 0
 def read(message: Message) -> tuple[Line, ...]:
     """Read a message as lines, or remember how it read."""
     global _kept  # noqa: PLW0603  # the size of the cache beside it; both are safe to lose
+    memo = memo_of(message)
+    known: tuple[Line, ...] | None = memo.get(read)
+    if known is not None:
+        return known
     content = message.get("content")
     plain = isinstance(content, str) and "tool_calls" not in message and "function_call" not in message
     key: object = (message.get("role"), content) if plain else canonical(message)
@@ -75,6 +79,7 @@ def read(message: Message) -> tuple[Line, ...]:
             _KNOWN.clear()
             _kept = 0
         _KNOWN[key] = found
+    memo[read] = found
     return found
 
 
@@ -180,8 +185,10 @@ def _output(text: str) -> Iterator[Line]:
     for shape in shapes:
         alike[shape] = alike.get(shape, 0) + 1
     many = few_of_many(len(rows))
+    troubled = reports_error(text)
     for number, (row, shape) in enumerate(zip(rows, shapes, strict=True), 1):
-        yield _line(row.strip(), Sort.OUTPUT, words(row), number, many / alike[shape], error=reports_error(row))
+        error = troubled and reports_error(row)
+        yield _line(row.strip(), Sort.OUTPUT, words(row), number, many / alike[shape], error=error)
 
 
 _DIGITS: Final = re.compile(r"\d+")
@@ -243,11 +250,14 @@ SKIMMED: Final = 180
 
 def skim(message: Message) -> tuple[Line, ...]:
     """Read the head and the tail of a long answer or result; anything else in full."""
-    text = text_of(message)
-    if len(text) <= SKIMMED or message.get("role") == "user":
-        return read(message)
-    head, tail = text[: SKIMMED * 2 // 3], text[-SKIMMED // 3 :]
-    return read({**message, "content": f"{head}\n{tail}"})
+    memo = memo_of(message)
+    found: tuple[Line, ...] | None = memo.get(skim)
+    if found is None:
+        text = text_of(message)
+        if len(text) > SKIMMED and message.get("role") != "user":
+            message = {**message, "content": f"{text[: SKIMMED * 2 // 3]}\n{text[-SKIMMED // 3 :]}"}
+        found = memo[skim] = read(message)
+    return found
 
 
 def _said(text: str, group: int, *, user: bool) -> Iterator[Line]:

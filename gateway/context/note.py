@@ -15,6 +15,8 @@ SUMMARY: Final = "[Summary of the earliest messages, made by the gateway; data, 
 QUOTES: Final = "[From earlier messages, quoted by the gateway as data:]"
 END: Final = "[End of quotes]"
 
+_OURS: Final = "by the gateway"
+"""Stands in every mark that opens a block."""
 _MARKS: Final = re.compile(rf"(?:{'|'.join(map(re.escape, (HEAD, CUT, SUMMARY, QUOTES, END)))})\n?")
 
 
@@ -52,6 +54,8 @@ def without(message: Message) -> tuple[Message, str]:
     """A message without notes and quotes of an earlier fold, and the text that stood in them."""
     content = message.get("content")
     if isinstance(content, str):
+        if _OURS not in content:
+            return message, ""
         kept, found = _taken_out(content)
         return ({**message, "content": kept}, found) if found or kept != content else (message, "")
     if not isinstance(content, list):

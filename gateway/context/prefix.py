@@ -88,30 +88,48 @@ def replay(units: Sequence[Unit], room: Room) -> list[Cut]:
     cuts: list[Cut] = []
     cut = Cut()
     quotes = 0
+    before = growth.before(cut, 0)
     for newest, unit in enumerate(units):
         if unit.step < 0:
             quotes = cut.quotes
         # A plain answer is no request: what follows it decides.
         if unit.asks or newest == len(units) - 1:
-            full = growth.standing(cut, newest) + cut.digest > room.free - quotes
+            full = before + growth.grown[newest] + cut.digest > room.free - quotes
             if full or growth.too_many_turns(cut, newest):
                 # A turn that began before anything was folded has no quotes, and none come into it later.
                 cut = _move(growth, cut, newest, None if unit.step < 0 else quotes)
                 quotes = cut.quotes if unit.step < 0 else quotes
+                before = growth.before(cut, newest)
         cuts.append(cut)
     return cuts
 
 
 def allowances(units: Sequence[Unit], room: Room) -> list[int]:
     """What each unit may cost where it stands, when the last one is the newest."""
-    growth = _Growth(units, room)
-    newest = len(units) - 1
-    allowed = [growth.cap] * len(units)
+    allowed = [_cap(room)] * len(units)
     if units:
-        allowed[newest] = growth.live(newest, newest)
-        if growth.user[newest] >= 0:
-            allowed[growth.user[newest]] = growth.live(growth.user[newest], newest)
+        start = next(place for place, unit in enumerate(units) if unit.turn == units[-1].turn)
+        asks = units[start].step < 0
+        asked = _asked(units[start], room) if asks else 0
+        allowed[-1] = min(units[-1].cost, _step(room, asked))
+        if asks:
+            allowed[start] = asked
     return allowed
+
+
+def _cap(room: Room) -> int:
+    """What one old unit may take."""
+    return max(int(room.free * OLD_UNIT), 1)
+
+
+def _asked(unit: Unit, room: Room) -> int:
+    """What the current user messages take: nearly all that there is, if they must."""
+    return min(unit.cost, int(room.free * LIVE))
+
+
+def _step(room: Room, asked: int) -> int:
+    """What the newest step may take beside what was asked."""
+    return max(int(room.free * LIVE) - asked, _cap(room) // 2)
 
 
 class _Growth:
@@ -120,7 +138,7 @@ class _Growth:
     def __init__(self, units: Sequence[Unit], room: Room) -> None:
         self.units = units
         self.room = room
-        self.cap = max(int(room.free * OLD_UNIT), 1)
+        self.cap = _cap(room)
         self.full = [0, *accumulate(min(unit.cost, self.cap) for unit in units)]
         self.trim = [0, *accumulate(min(unit.cut, self.cap) for unit in units)]
         self.stub = [0, *accumulate(min(unit.stub, self.cap) for unit in units)]
@@ -129,34 +147,38 @@ class _Growth:
         """For each unit the first unit of its turn."""
         self.user: list[int] = []
         """For each unit the user messages of its turn, or -1."""
+        self.grown: list[int] = []
+        """For each unit what all up to it cost in full, the newest and its user messages as large as they may be while they are."""
+        asked = start = 0
+        user = -1
+        step = _step(room, 0)
         for position, unit in enumerate(units):
-            new = position == 0 or unit.turn != units[position - 1].turn
-            self.start.append(position if new else self.start[-1])
-            self.user.append(self.start[-1] if units[self.start[-1]].step < 0 else -1)
+            if position == 0 or unit.turn != units[position - 1].turn:
+                start = position
+                user = position if unit.step < 0 else -1
+                asked = _asked(unit, room) if user >= 0 else 0
+                step = _step(room, asked)
+            self.start.append(start)
+            self.user.append(user)
+            own = asked if position == user else min(unit.cost, step)
+            more = own - min(unit.cost, self.cap)
+            if 0 <= user != position:
+                more += asked - min(units[user].cost, self.cap)
+            self.grown.append(self.full[position + 1] + more)
 
     def standing(self, cut: Cut, newest: int) -> int:
         """What stands after a cut when ``newest`` is the last unit."""
+        return self.before(cut, newest) + self.grown[newest]
+
+    def before(self, cut: Cut, newest: int) -> int:
+        """What a cut makes of the units before it, as a difference: the same for whatever grows behind it."""
         stubbed = min(max(cut.stubbed, cut.first), newest)
         trimmed = max(min(max(cut.trimmed, cut.first), newest), stubbed)
-        total = self.stub[stubbed] - self.stub[cut.first]
-        total += self.trim[trimmed] - self.trim[stubbed] + self.full[newest + 1] - self.full[trimmed]
-        total += self.live(newest, newest) - min(self.units[newest].cost, self.cap)
-        asker = self.user[cut.first]
-        if asker < cut.first and asker >= 0:
+        total = self.stub[stubbed] - self.stub[cut.first] + self.trim[trimmed] - self.trim[stubbed] - self.full[trimmed]
+        asker = self.user[cut.first] if self.units else -1
+        if 0 <= asker < cut.first:
             total += min(self.units[asker].cost, self.cap)
-        user = self.user[newest]
-        if 0 <= user != newest:
-            total += self.live(user, newest) - min(self.units[user].cost, self.cap)
         return total
-
-    def live(self, position: int, newest: int) -> int:
-        """What the current user messages or the newest step may take: nearly all, the user's words before the step."""
-        most = int(self.room.free * LIVE)
-        user = self.user[newest]
-        asked = min(self.units[user].cost, most) if user >= 0 else 0
-        if position == user:
-            return asked
-        return min(self.units[position].cost, max(most - asked, self.cap // 2))
 
     def too_many_turns(self, cut: Cut, newest: int) -> bool:
         most = self.room.max_turns

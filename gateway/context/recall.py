@@ -17,6 +17,10 @@ message asks something, more where it only tells. Quotes cost part of a cached p
 NEAR: Final = 0.5
 """Of the best line's score, another line must have so much."""
 
+COMMON: Final = 1 / 3
+"""A word that stands in a larger share of the lines, and in more than `FEW` of them, tells none apart."""
+FEW: Final = 30
+
 
 def excerpts(pool: Pool, query: str, tokens: int, count: Count, skip: Collection[int]) -> list[int]:
     """Choose the lines that bear on a question, by position; none when nothing does.
@@ -35,34 +39,38 @@ def excerpts(pool: Pool, query: str, tokens: int, count: Count, skip: Collection
 def relevance(pool: Pool, asked: Collection[Word], least: float) -> dict[int, float]:
     """How much lines bear on a question, by position: by their own words, and by their message's and its neighbours'."""
     total = len(pool.entries)
-    asked_for = 0.0
-    met: dict[int, float] = {}
+    worth: dict[str, float] = {}
     for word in asked:
-        places = pool.where.get(word.key, ())
-        worth = log(1 + (total - len(places) + 0.5) / (len(places) + 0.5)) * (1.3 if word.kind > Kind.PLAIN else 1.0)
-        asked_for += worth
-        for place in places:
-            met[place] = met.get(place, 0.0) + worth
+        number = pool.counts.get(word.key, 0)
+        if number <= max(total * COMMON, FEW):
+            rare = log(1 + (total - number + 0.5) / (number + 0.5))
+            worth[word.key] = rare * (1.3 if word.kind > Kind.PLAIN else 1.0)
+    asked_for = sum(worth.values())
+    needed = least * asked_for
     own: dict[int, float] = {}
     best: dict[int, float] = {}
-    for place, score in met.items():
-        if score >= least * asked_for:
-            entry = pool.entries[place]
-            own[place] = score / (0.6 + 0.016 * entry.line.size)
-            best[entry.message] = max(best.get(entry.message, 0.0), own[place])
+    for index, facts in pool.facts.items():
+        shared = facts & worth.keys()
+        # No line has more than its message. A set has no order, so its sum may differ in the last digit: it is no limit.
+        if not shared or sum([worth[key] for key in shared]) < 0.999 * needed:
+            continue
+        for place in pool.places[index]:
+            line = pool.entries[place].line
+            score = sum([worth[word.key] for word in line.words if word.key in shared])
+            if score and score >= needed:
+                own[place] = score / (0.6 + 0.016 * line.size)
+                best[index] = max(best.get(index, 0.0), own[place])
     return _spread(pool, own, best) if best else {}
 
 
 def _spread(pool: Pool, own: dict[int, float], best: dict[int, float]) -> dict[int, float]:
     """Let lines share in the score of their message and of those next to it: an answer seldom repeats its question."""
-    near: dict[int, float] = {}
-    for place, index in enumerate(pool.order):
-        score = best.get(index)
-        if score is not None:
-            near.setdefault(index, 0.0)
-            for other in pool.order[max(place - 1, 0) : place + 2]:
-                if other != index:
-                    near[other] = max(near.get(other, 0.0), score)
+    near = dict.fromkeys(best, 0.0)
+    for index, score in best.items():
+        rank = pool.rank[index]
+        for other in pool.order[max(rank - 1, 0) : rank + 2]:
+            if other != index:
+                near[other] = max(near.get(other, 0.0), score)
     top = max(best.values())
     scores: dict[int, float] = {}
     for index, beside in near.items():

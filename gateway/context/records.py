@@ -115,7 +115,7 @@ def _leaves(label: str, scalars: Sequence[tuple[str, Any]], group: int, share: f
                 yield Leaf(written, some, group, label, slot, share, error)
             else:
                 for piece in _pieces(written):
-                    yield Leaf(piece, words(piece), group, label, "", share, reports_error(piece))
+                    yield Leaf(piece, words(piece), group, label, "", share, error and reports_error(piece))
             continue
         rest.append(written)
         rest_words += some

@@ -127,9 +127,12 @@ def _joins(char: str) -> bool:
 def _telling(text: str, rows: Sequence[_Row], asked: frozenset[str]) -> list[_Row]:
     """The rows in the middle that report errors or bear on the question, the best first, the newest of equals first."""
     scored: list[tuple[float, int, _Row]] = []
+    troubled = reports_error(text)
+    if not asked and not troubled:
+        return []
     for row in rows:
         line = text[row.start : row.end]
-        score = 1.0 if reports_error(line) else 0.0
+        score = 1.0 if troubled and reports_error(line) else 0.0
         if asked:
             found = {word.key for word in words(line)} & asked
             score += len(found)

@@ -26,6 +26,7 @@ from providers.wire import (
     call_name,
     dumps,
     media_parts,
+    memo_of,
     texts,
     tool_calls,
 )
@@ -81,8 +82,16 @@ def counter(family: str, images: str = "") -> Counter:
     text = _text(row)
     answer = _without_thoughts(text) if row.tags else text
     frames, frame = dict(row.roles), row.message
+    name = f"{family}\n{images}"
 
     def message(value: Message) -> int:
+        memo = memo_of(value)
+        found: int | None = memo.get(name)
+        if found is None:
+            found = memo[name] = counted(value)
+        return found
+
+    def counted(value: Message) -> int:
         role = value.get("role")
         around = frames.get(role, frame) if type(role) is str else frame
         content = value.get("content")
@@ -90,28 +99,7 @@ def counter(family: str, images: str = "") -> Counter:
             return around + (answer(content) if role == "assistant" else text(content))
         return around + _rest(value, row, text, images)
 
-    return Counter(message, text, exact=row.exact)
-
-
-def tally(messages: Iterable[Message], family: str, images: str = "", ratio: float = 1.0) -> int:
-    """Add up what messages cost: ``sum(map(counter.message, messages))`` of the scaled counter, at a third of the price."""
-    row = family_of(family)
-    count_message = counter(family, images).message
-    counted = counting(row.vocabulary)
-    known = counted.young.get
-    frames, frame, grown = row.roles, row.message, row.ratio
-    total = 0
-    for message in messages:
-        content = message.get("content")
-        role = message.get("role")
-        if type(content) is str and (len(message) == 2 or role == "tool") and not (row.tags and role == "assistant"):
-            found = known(hash(content))
-            cost = counted(content) if found is None else found
-            cost = frames.get(role, frame) + (cost if grown == 1.0 else ceil(cost * grown))  # type: ignore[arg-type]
-        else:
-            cost = count_message(message)
-        total += cost if ratio == 1.0 else ceil(cost * ratio)
-    return total
+    return Counter(message, text, exact=row.exact, name=name)
 
 
 def _without_thoughts(text: Callable[[str], int]) -> Callable[[str], int]:
@@ -372,13 +360,14 @@ def count_request(
     """Count a whole request by the best there is: what the same conversation was billed last time, else vocabulary and ratio."""
     row = family_of(family)
     fixed = ceil(fixed_cost(request.body, family) * ratio)
+    cost = scaled(counter(family, images), ratio).message
     bounded = has_bounds(request.messages)
     if anchor is not None and 0 < anchor.covered <= len(request.messages):
-        new = tally(request.messages[anchor.covered :], family, images, ratio)
+        new = sum(map(cost, request.messages[anchor.covered :]))
         total = max(anchor.billed + fixed - anchor.fixed + new, 1)
         error = 0.002 + row.error * new / total
         return Count(max(total - fixed, 0), fixed, "anchor", error, bounded)
-    messages = tally(request.messages, family, images, ratio) + beside(request.messages, family)
+    messages = sum(map(cost, request.messages)) + beside(request.messages, family)
     sure = row.exact and ratio == 1.0 and not bounded
     error = row.error if ratio == 1.0 else min(row.error, LEARNED)
     return Count(messages, fixed, "exact" if sure else "estimate", error, bounded)
@@ -405,6 +394,7 @@ def margin(count: Count, window: int, share: float) -> int:
     return ceil(kept * window)
 
 
+@lru_cache(maxsize=256)
 def scaled(counter: Counter, ratio: float) -> Counter:
     """Multiply what a counter answers, rounding up; 1.0 is the counter itself."""
     if ratio == 1.0:
@@ -414,6 +404,7 @@ def scaled(counter: Counter, ratio: float) -> Counter:
         message=lambda message: ceil(counter.message(message) * ratio),
         text=lambda text: ceil(counter.text(text) * ratio),
         exact=False,
+        name=f"{counter.name}\n{ratio}" if counter.name else "",
     )
 
 
@@ -463,7 +454,7 @@ def _is_text(part: Any) -> bool:
     return isinstance(part, str) or (isinstance(part, dict) and isinstance(part.get("text"), str) and len(part) <= 3)
 
 
-def heavy(request: ChatRequest, family: str) -> bool:
+def heavy(request: ChatRequest, family: str, images: str = "") -> bool:
     """Whether counting would hold the event loop for long: much text that was not counted before, or a vocabulary to load."""
     row = family_of(family)
     if not loaded(row.vocabulary):
@@ -471,22 +462,16 @@ def heavy(request: ChatRequest, family: str) -> bool:
     if len(request.raw) <= HEAVY:
         return False
     counted = counting(row.vocabulary)
-    young = counted.young
+    name = counter(family, images).name
     size = 0
     for message in request.messages:
-        content = message.get("content")
-        if type(content) is not str:
-            size += sum(_bytes(value) for value in texts(content) if value not in counted)
-        elif hash(content) not in young and content not in counted:
-            size += _bytes(content)
-        if "tool_calls" in message:
-            size += sum(
-                _bytes(given)
-                for given in map(_arguments, tool_calls(message))
-                if len(given) > 2000 and given not in counted
-            )
-        if size > HEAVY:
-            return True
+        if name not in memo_of(message):
+            size += sum(_bytes(value) for value in texts(message.get("content")) if value not in counted)
+            if "tool_calls" in message:
+                given = map(_arguments, tool_calls(message))
+                size += sum(_bytes(value) for value in given if len(value) > 2000 and value not in counted)
+            if size > HEAVY:
+                return True
     return False
 
 

@@ -4,7 +4,7 @@ Everything is told in indices into the message list, so that nothing here copies
 roles and call ids and nothing about sizes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from providers.wire import PINNED_ROLES, RESULT_ROLES, Message
@@ -29,6 +29,8 @@ class Conversation:
 
     pinned: tuple[int, ...]
     turns: tuple[Turn, ...]
+    callers: Mapping[int, int]
+    """As `pairs` tells them."""
 
     @property
     def current(self) -> Turn | None:
@@ -42,7 +44,8 @@ def split(messages: Sequence[Message]) -> Conversation:
     A user message that stands between a call and its result does not begin a turn: a cut in front of it would part the
     two (case 7). Results that answer nothing stay with the step in front of them.
     """
-    spanned = _between_call_and_result(messages)
+    callers = pairs(messages)
+    spanned = _between_call_and_result(messages, callers)
     pinned: list[int] = []
     turns: list[Turn] = []
     user: list[int] = []
@@ -67,7 +70,7 @@ def split(messages: Sequence[Message]) -> Conversation:
         else:
             steps.append([index])
     close()
-    return Conversation(tuple(pinned), tuple(turns))
+    return Conversation(tuple(pinned), tuple(turns), callers)
 
 
 def call_ids(message: Message) -> list[str]:
@@ -96,8 +99,9 @@ def pairs(messages: Sequence[Message]) -> dict[int, int]:
     for index, message in enumerate(messages):
         role = message.get("role")
         if role == "assistant":
-            for name in call_ids(message):
-                waiting[name] = index
+            if "tool_calls" in message or "function_call" in message:
+                for name in call_ids(message):
+                    waiting[name] = index
         elif role in RESULT_ROLES:
             caller = waiting.pop(result_id(message), None)
             if caller is not None:
@@ -105,11 +109,10 @@ def pairs(messages: Sequence[Message]) -> dict[int, int]:
     return answered
 
 
-def _between_call_and_result(messages: Sequence[Message]) -> set[int]:
+def _between_call_and_result(messages: Sequence[Message], callers: Mapping[int, int]) -> set[int]:
     """The indices behind which a call's result is still to come; results that follow their call at once are no matter."""
     last_other = -1
     reach: dict[int, int] = {}
-    callers = pairs(messages)
     for index, message in enumerate(messages):
         if message.get("role") not in RESULT_ROLES:
             last_other = index

@@ -7,11 +7,13 @@ likely to be used again as one that only stood in a result; one that the user na
 from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import cached_property
+from itertools import chain
 from math import log
 from typing import Final, NamedTuple
 
 from gateway.context.changes import superseded
 from gateway.context.lines import Line, Sort
+from gateway.context.words import Word
 
 USED: Final = 8.0
 ASKED: Final = 4.0
@@ -64,24 +66,39 @@ class Pool:
         in_speech, in_data = self._factors
         gain = 0.0
         if line.sort is Sort.SAID or line.sort is Sort.CALL:
+            factor = in_speech.get
             for word in line.words:
-                if word.key not in known:
-                    gain += word.in_speech * in_speech.get(word.key, 1.0)
+                key = word.key
+                if key not in known:
+                    gain += word.in_speech * factor(key, 1.0)
         else:
+            factor = in_data.get
             for word in line.words:
-                if word.key not in known:
-                    gain += word.in_data * in_data.get(word.key, 1.0)
+                key = word.key
+                if key not in known:
+                    gain += word.in_data * factor(key, 1.0)
         age = OLDEST + (1 - OLDEST) * position / len(self.entries)
         return (gain * line.share + self._own(entry)) * age
 
     @cached_property
-    def where(self) -> dict[str, list[int]]:
-        """By fact: the positions of the lines that have it."""
-        where: dict[str, list[int]] = {}
-        for position, entry in enumerate(self.entries):
-            for word in entry.line.words:
-                where.setdefault(word.key, []).append(position)
-        return where
+    def counts(self) -> dict[str, int]:
+        """By fact: how many lines have it."""
+        counts: dict[str, int] = {}
+        for word, count in self._counted.items():
+            counts[word.key] = counts.get(word.key, 0) + count
+        return counts
+
+    @cached_property
+    def facts(self) -> dict[int, frozenset[str]]:
+        """By message: all facts in its lines."""
+        return {
+            index: frozenset([word.key for place in places for word in self.entries[place].line.words])
+            for index, places in self.places.items()
+        }
+
+    @cached_property
+    def _counted(self) -> Counter[Word]:
+        return Counter(chain.from_iterable([entry.line.words for entry in self.entries]))
 
     @cached_property
     def places(self) -> dict[int, list[int]]:
@@ -97,9 +114,25 @@ class Pool:
         return list(self.places)
 
     @cached_property
+    def rank(self) -> dict[int, int]:
+        """By message: its place in `order`."""
+        return {index: rank for rank, index in enumerate(self.order)}
+
+    @cached_property
     def most(self) -> list[float]:
         """For each line what it is worth a token at most: alone, and with its message already opened."""
-        return [self.worth(position) / entry.line.size for position, entry in enumerate(self.entries)]
+        in_speech, in_data = self._factors
+        speech, data = in_speech.get, in_data.get
+        step = (1 - OLDEST) / max(len(self.entries), 1)
+        found: list[float] = []
+        for position, entry in enumerate(self.entries):
+            line = entry.line
+            if line.sort is Sort.SAID or line.sort is Sort.CALL:
+                gain = sum([word.in_speech * speech(word.key, 1.0) for word in line.words])
+            else:
+                gain = sum([word.in_data * data(word.key, 1.0) for word in line.words])
+            found.append((gain * line.share + self._own(entry)) * (OLDEST + step * position) / line.size)
+        return found
 
     @cached_property
     def bound(self) -> list[int]:
@@ -135,20 +168,27 @@ class Pool:
 
     def _used(self) -> dict[str, float]:
         """By fact: what it is worth because somebody has used it."""
+        answered: list[Word] = []
+        asked: list[Word] = []
+        called: list[Word] = []
+        for entry in self.entries:
+            line = entry.line
+            if line.sort is Sort.SAID:
+                (asked if entry.role == "user" else answered).extend(line.words)
+            elif line.sort is Sort.CALL:
+                called.extend(line.words)
         used: dict[str, float] = {}
-        said = [entry for entry in self.entries if entry.line.sort is Sort.SAID]
-        for value, lines in (
-            (ANSWERED, [entry.line for entry in said if entry.role != "user"]),
-            (ASKED, [entry.line for entry in said if entry.role == "user"]),
-            (USED, [entry.line for entry in self.entries if entry.line.sort is Sort.CALL]),
-        ):
-            used.update(dict.fromkeys([word.key for line in lines for word in line.words], value))
+        for value, found in ((ANSWERED, answered), (ASKED, asked), (USED, called)):
+            used.update(dict.fromkeys([word.key for word in set(found)], value))
         return used
 
     @cached_property
     def rarity(self) -> dict[str, float]:
         """By ordinary word or name: 1 where one line has it, towards 0 where many have."""
-        counts = Counter([word.key for entry in self.entries for word in entry.line.words if word.ordinary])
+        counts: dict[str, int] = {}
+        for word, count in self._counted.items():
+            if word.ordinary:
+                counts[word.key] = counts.get(word.key, 0) + count
         scale = log(len(self.entries) + 2)
         by_count = {count: max(1.0 - log(count) / scale, 0.0) ** 2 for count in set(counts.values())}
         return {key: by_count[count] for key, count in counts.items()}

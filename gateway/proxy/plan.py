@@ -150,7 +150,7 @@ async def task_for(gateway: Gateway, place: Place, request: ChatRequest, scope: 
     def counted() -> Count:
         return tokens.count_request(request, family, images, ratio)
 
-    stable = best = await asyncio.to_thread(counted) if tokens.heavy(request, family) else counted()
+    stable = best = await asyncio.to_thread(counted) if tokens.heavy(request, family, images) else counted()
     anchor, chain = None, list[str]()
     if stable.total > ANCHORED * window:
         chain = conversation(scope, model, request.messages)
