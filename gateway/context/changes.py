@@ -5,8 +5,9 @@ such a pair only the newer is worth quoting; the older would contradict it.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from math import fsum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.context.lines import Sort
 from gateway.context.words import Kind, Word
@@ -25,24 +26,46 @@ BESIDE: Final = 3
 _VALUES: Final = frozenset({Kind.NUMBER, Kind.CODE, Kind.SYMBOL, Kind.DATE, Kind.IDENT})
 
 
-class _Statement:
+class _Parts(NamedTuple):
     """A sentence taken apart: its values by shape, and the words that say what they are values of."""
+
+    values: dict[str, str]
+    shapes: frozenset[str]
+    names: frozenset[str]
+    frame: frozenset[str]
+    near: frozenset[str]
+    """The words right beside a value: in a long sentence it is they that say what it is."""
+
+
+@lru_cache(maxsize=16_384)
+def _parts(found: tuple[Word, ...]) -> _Parts:
+    values: dict[str, str] = {}
+    frame: list[str] = []
+    names: list[str] = []
+    beside: set[str] = set()
+    for place, word in enumerate(found):
+        kind = word.kind
+        if kind in _VALUES:
+            values[word.key] = _shape(word)
+            beside.update([other.key for other in found[max(place - BESIDE, 0) : place + BESIDE]])
+        elif kind is Kind.PLAIN:
+            frame.append(word.key)
+        elif place:
+            names.append(word.key)
+    told = frozenset(names)
+    around = told.union(frame)
+    return _Parts(values, frozenset(values.values()), told, around, around & beside)
+
+
+class _Statement:
+    """A sentence in its place."""
 
     __slots__ = ("frame", "message", "names", "near", "position", "shapes", "values")
 
     def __init__(self, position: int, entry: "Entry") -> None:
-        found = entry.line.words
         self.position = position
         self.message = entry.message
-        self.values = {word.key: _shape(word) for word in found if word.kind in _VALUES}
-        self.shapes = set(self.values.values())
-        self.names = {word.key for word in found[1:] if word.kind is Kind.NAME}
-        self.frame = {word.key for word in found if word.kind is Kind.PLAIN} | self.names
-        places = [place for place, word in enumerate(found) if word.kind in _VALUES]
-        self.near = {
-            word.key for place in places for word in found[max(place - BESIDE, 0) : place + BESIDE]
-        } & self.frame
-        """The words right beside a value: in a long sentence it is they that say what it is."""
+        self.values, self.shapes, self.names, self.frame, self.near = _parts(entry.line.words)
 
 
 def superseded(entries: Sequence["Entry"], rarity: Mapping[str, float]) -> set[int]:
@@ -115,7 +138,7 @@ _FEW: Final = 3
 _NEARLY: Final = 0.75
 
 
-def _shared(one: set[str], other: set[str], rarity: Mapping[str, float]) -> tuple[float, float]:
+def _shared(one: frozenset[str], other: frozenset[str], rarity: Mapping[str, float]) -> tuple[float, float]:
     """How much both frames share, rare words counting more, and how much of the smaller one that is."""
     # Exact sums: a set has no order, and every replica must come to the same answer.
     common = fsum([rarity.get(key, 1.0) for key in one & other])

@@ -15,7 +15,7 @@ import orjson
 from gateway.context.draft import Counter
 from gateway.context.signals import reports_error
 from gateway.context.words import words
-from providers.wire import MEDIA_TYPES, Message
+from providers.wire import MEDIA_TYPES, Message, memo_of
 
 Count = Callable[[str], int]
 
@@ -208,6 +208,17 @@ def _pruned(value: Any, members: int, characters: int) -> Any:
 
 def shrink_message(message: Message, tokens: int, counter: Counter, asked: frozenset[str] = frozenset()) -> Message:
     """Shrink the texts of a message, the largest first, until it costs at most so many tokens, as far as they allow."""
+    memo = memo_of(message)
+    key = shrink_message, tokens, counter.name, asked
+    found: Message | None = memo.get(key)
+    if found is None:
+        found = _shrink(message, tokens, counter, asked)
+        if counter.name:
+            memo[key] = found
+    return found
+
+
+def _shrink(message: Message, tokens: int, counter: Counter, asked: frozenset[str]) -> Message:
     for _ in range(12):
         cost = counter.message(message)
         if cost <= tokens:

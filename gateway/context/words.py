@@ -32,7 +32,7 @@ IN_SPEECH: Final = (0.05, 0.2, 0.15, 0.7, 0.7, 0.8, 1.2)
 IN_DATA: Final = (0.02, 0.05, 0.1, 0.3, 0.25, 0.35, 0.5)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen, which makes making them three times slower; nobody changes one
 class Word:
     """One word: its normal form (a rough stem where it is plain), its shape, and how many tokens it takes beyond the usual."""
 
@@ -45,8 +45,11 @@ class Word:
     """A plain word or a name: how rare it is decides what it is worth."""
 
 
+_ORDINARY: Final = frozenset({Kind.PLAIN, Kind.NAME})
+
+
 def _word(key: str, kind: Kind, size: float) -> Word:
-    return Word(key, kind, size, IN_SPEECH[kind], IN_DATA[kind], kind in (Kind.PLAIN, Kind.NAME))
+    return Word(key, kind, size, IN_SPEECH[kind], IN_DATA[kind], kind in _ORDINARY)
 
 
 _BREAKS: Final = str.maketrans(dict.fromkeys("()[]{}<>,;=\"'`*|!?…“”«»‘’„。，、！？：；（）「」¿¡؟،\t\n\r", " "))
@@ -62,6 +65,8 @@ _DEARER: Final = (0.0, 0.35, 0.0, 0.23, 0.09, 0.4, 0.2)
 _DATE: Final = re.compile(
     r"(?:\d{1,4}[-/:]\d{1,2}(?:[-/:]\d{1,4})?|\d{1,2}\.\d{1,2}\.\d{2,4})(?:t.*)?(?:am|pm|h|z)?", re.I
 )
+_DIGIT: Final = re.compile(r"\d")
+_OF_SYMBOLS: Final = re.compile(r"[_@/\\:.]")
 _NUMBER: Final = re.compile(r"[-+]?\d[\d.,]*%?")
 # Scripts written without spaces: each two neighbouring characters are one word.
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
@@ -81,36 +86,37 @@ def words(text: str) -> tuple[Word, ...]:
 
 
 def _distinct(text: str) -> tuple[Word, ...]:
-    known = _KNOWN
+    known = _KNOWN.get
     found: dict[str, Word] = {}
     for token in text.translate(_BREAKS).split():
-        for word in known.get(token) or _learn(token):
+        some = known(token)
+        if some is None:
+            some = _learn(token)
+        for word in some:
             found[word.key] = word
     return tuple(found.values())
 
 
 def _learn(token: str) -> tuple[Word, ...]:
-    found = _KNOWN.get(token)
-    if found is None:
-        if len(_KNOWN) >= _MOST_KNOWN:
-            _KNOWN.clear()
-        found = _KNOWN[token] = tuple(_read(token))
+    if len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.clear()
+    found = _KNOWN[token] = _read(token)
     return found
 
 
-def _read(token: str) -> Iterator[Word]:
+def _read(token: str) -> tuple[Word, ...]:
     bare = token.strip(_EDGES)
-    if not bare:
-        return
-    if not bare.isascii() and (run := _UNSPACED.search(bare)):
-        yield from _unspaced(run[0])
-        yield from words(_UNSPACED.sub(" ", bare))
-        return
+    if bare.isascii():
+        kind = _kind(bare) if bare else Kind.PLAIN
+        if kind not in _ORDINARY:
+            return (_word(bare.lower(), kind, len(bare) * _DEARER[kind]),)
+        return (_word(stem(bare), kind, 0.0),) if len(bare) > 2 else ()
+    if run := _UNSPACED.search(bare):
+        return (*_unspaced(run[0]), *words(_UNSPACED.sub(" ", bare)))
     kind = _kind(bare)
-    if kind not in (Kind.PLAIN, Kind.NAME):
-        yield _word(bare.lower(), kind, len(bare) * _DEARER[kind])
-    elif len(bare) > 2 or not bare.isascii():
-        yield _word(stem(bare), kind, 0.0 if bare.isascii() else len(bare) * 0.12)
+    if kind not in _ORDINARY:
+        return (_word(bare.lower(), kind, len(bare) * _DEARER[kind]),)
+    return (_word(stem(bare), kind, len(bare) * 0.12),)
 
 
 def _unspaced(run: str) -> Iterator[Word]:
@@ -121,18 +127,20 @@ def _unspaced(run: str) -> Iterator[Word]:
 def _kind(bare: str) -> Kind:
     if bare.isalpha():
         return _kind_of_letters(bare)
-    if any(map(str.isdigit, bare)):
+    if _DIGIT.search(bare):
         if _DATE.fullmatch(bare):
             return Kind.DATE
         number = _NUMBER.fullmatch(bare)
         return Kind.NUMBER if number and not (len(bare) >= 7 and bare.isdigit()) else Kind.IDENT
-    if any(char in "_@/\\:." for char in bare):
+    if _OF_SYMBOLS.search(bare):
         return Kind.SYMBOL
     return Kind.NAME if bare[0].isupper() else Kind.PLAIN
 
 
 def _kind_of_letters(bare: str) -> Kind:
-    if bare.islower() or not bare.isascii():
+    if bare.islower():
+        return Kind.PLAIN
+    if not bare.isascii():
         return Kind.NAME if bare[0].isupper() else Kind.PLAIN
     if bare.isupper() and 2 <= len(bare) <= 5:
         return Kind.CODE
@@ -144,7 +152,7 @@ def stem(word: str) -> str:
     """A rough stem, so that ``adopted`` and ``adopting`` meet; good enough to search with, never shown."""
     low = word.lower().removesuffix("'s").removesuffix("’s")
     if low.isascii():
-        for ending in _ENDINGS:
+        for ending in _ENDINGS if low.endswith(_ENDINGS) else ():
             if low.endswith(ending) and len(low) - len(ending) >= 3:
                 low = low[: -len(ending)]
                 break
