@@ -13,6 +13,9 @@ FULL: Final = 0.97
 BOUND: Final = 0.3
 """Share of a digest that is kept for what the user said that is to hold."""
 
+SOME: Final = 0.5
+"""What any line that bears on a question is worth, even where its facts are known."""
+
 Count = Callable[[str], int]
 
 
@@ -63,10 +66,15 @@ class _Greedy:
         self.taken: set[int] = set()
         self.used = 0.0
         # What a line is worth alone is a bound of what it is worth beside others: it is looked at again when its turn comes.
+        most, entries = pool.most, pool.entries
         if relevance is None:
-            self.heap = [(-most, position) for position, most in enumerate(pool.most) if position not in pool.gone]
+            self.heap = [(-worth, position) for position, worth in enumerate(most) if position not in pool.gone]
         else:
-            self.heap = [(-self._gain(position), position) for position in relevance if position not in pool.replaced]
+            self.heap = [
+                (-(most[position] + SOME / entries[position].line.size) * bearing, position)
+                for position, bearing in relevance.items()
+                if position not in pool.replaced
+            ]
         heapq.heapify(self.heap)
 
     def grow(self, tokens: float) -> None:
@@ -114,7 +122,7 @@ class _Greedy:
     def _gain(self, position: int) -> float:
         gain = self.pool.worth(position, self.have)
         if self.relevance is not None:
-            gain = (gain + 0.5) * self.relevance[position]
+            gain = (gain + SOME) * self.relevance[position]
         return gain / self._cost(position)
 
     def _cost(self, position: int) -> float:

@@ -21,8 +21,6 @@ CUT: Final = 1 / 16
 RECALL_OF_FREE: Final = 1.6
 """Where pinned messages fill most of the room, excerpts may take this many times their share of what is left."""
 LAST_RUNG: Final = 3
-PLAIN: Final = 2
-"""Members of most messages: a role and a content."""
 
 _WITH_IDS: Final = RESULT_ROLES | {"assistant"}
 
@@ -154,8 +152,6 @@ def _unit(source: Source, room: Room, turn: int, step: int, indices: tuple[int, 
 
 def carries_more(message: Message) -> bool:
     """Whether a message has media or reasoning, which go first when it is old."""
-    if len(message) == PLAIN and isinstance(message.get("content"), str):
-        return False
-    return any(map(message.get, shrink.REASONING)) or (
-        isinstance(message.get("content"), list) and any(True for _ in media_parts(message))
-    )
+    if not shrink.REASONING.isdisjoint(message) and any(map(message.get, shrink.REASONING)):
+        return True
+    return isinstance(message.get("content"), list) and any(True for _ in media_parts(message))

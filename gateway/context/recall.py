@@ -75,6 +75,8 @@ def _spread(pool: Pool, own: dict[int, float], best: dict[int, float]) -> dict[i
     scores: dict[int, float] = {}
     for index, beside in near.items():
         message = best.get(index, 0.0)
+        if 0.9 * message + 0.1 * beside <= NEAR * top:
+            continue
         for place in pool.places[index]:
             line = message if index in pool.brief else own.get(place, 0.0)
             score = 0.6 * line + 0.3 * message + 0.1 * beside

@@ -295,7 +295,7 @@ def without_media(message: Message) -> Message:
     return plain
 
 
-REASONING: Final = ("reasoning_content", "reasoning", "reasoning_details")
+REASONING: Final = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 
 
 def _stub(part: Any) -> Any:
