@@ -30,6 +30,8 @@ LEAST_QUOTES: Final = 40
 """Tokens; fewer are not worth the frame around them."""
 GROWTH_TURNS: Final = 2
 """Room for fewer typical turns than these is not worth keeping free: the digest takes it."""
+STEPS_A_TURN: Final = 2
+"""Of a longer turn so many steps count as a turn: what has grown by them is worth keeping free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,8 @@ class _Growth:
         """For each unit the first unit of its turn."""
         self.user: list[int] = []
         """For each unit the user messages of its turn, or -1."""
+        self.asks = list(accumulate(unit.asks for unit in units))
+        """For each unit how many requests there have been."""
         self.grown: list[int] = []
         """For each unit what all up to it cost in full, the newest and its user messages as large as they may be while they are."""
         asked = start = 0
@@ -245,7 +249,7 @@ def _share_out(growth: _Growth, cut: Cut, newest: int, limit: int, quotes: int |
         return replace(cut, quotes=0)
     left = max(limit - growth.standing(cut, newest), 0)
     wanted = int(room.free * DIGEST)
-    typical = growth.full[newest + 1] / (growth.units[newest].turn + 1)
+    typical = growth.full[newest + 1] / max(growth.units[newest].turn + 1, growth.asks[newest] / STEPS_A_TURN)
     if left - wanted >= GROWTH_TURNS * typical:
         return replace(cut, digest=min(wanted, left), quotes=room.recall)
     few = int(room.recall * FEW_QUOTES)
