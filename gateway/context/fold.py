@@ -7,6 +7,7 @@ from typing import Final
 from gateway.context import digest, lines, note, prefix, recall, shrink
 from gateway.context.draft import Draft, Step
 from gateway.context.layout import CUT, LAST_RUNG, STUB, Layout, Source, carries_more, lay_out
+from gateway.context.signals import asks
 from gateway.context.words import words
 from gateway.context.worth import Entry, Pool
 from providers.wire import PINNED_ROLES, RESULT_ROLES, Message, call_name, media_parts, text_of, tool_calls
@@ -33,7 +34,7 @@ def fold(source: Source) -> Draft:
         return squeezed
     # Shrinking what stands is not enough: only the question stands, and the newest step.
     last = lay_out(replace(source, rung=max(source.rung, LAST_RUNG)))
-    return _squeeze(source, _draw(source, last), cut_question=not _question_fits(source, last))
+    return _squeeze(source, _draw(source, last), cut_question=not _question_fits(source, last.current[-1:]))
 
 
 def _over(source: Source, draft: Draft, room: int) -> bool:
@@ -49,10 +50,11 @@ def _draw(source: Source, layout: Layout) -> Draft:
         note.place(standing, written.note, source.conversation.pinned, system_role=source.system_role)
         lines_of = f"{len(written.taken)} of {len(written.pool.entries)} lines"
         steps.append(Step(written.stage, -source.counter.text(written.note), lines_of))
+        for index, quotes in written.quotes.items():
+            standing[index] = note.with_text(standing[index], quotes, at_end=False)
         if written.quotes:
-            first = layout.current[0]
-            standing[first] = note.with_text(standing[first], written.quotes, at_end=False)
-            steps.append(Step("recall", -source.counter.text(written.quotes), f"{len(written.quoted)} lines"))
+            spent = sum(map(source.counter.text, written.quotes.values()))
+            steps.append(Step("recall", -spent, f"{len(written.quoted)} lines"))
     messages = tuple(standing[index] for index in sorted(standing))
     return Draft(messages, tuple(map(source.bare, messages)), tuple(steps), layout.turns_folded)
 
@@ -68,21 +70,28 @@ def standing_of(source: Source, layout: Layout) -> dict[int, Message]:
             continue
         standing.update(_forms(source, layout, position))
         costs = [source.cost(standing[index]) for index in unit.indices]
-        if sum(costs) > allowed[position] and not (unit.indices == layout.current and _question_fits(source, layout)):
-            for index, cost, level in zip(unit.indices, costs, shrink.levels(costs, allowed[position]), strict=True):
+        if sum(costs) > allowed[position] and not (
+            unit.indices == layout.current and _question_fits(source, layout.current)
+        ):
+            if unit.indices == layout.current and _question_fits(source, unit.indices[-1:]):
+                # What was said last is the question; what came with it gives way.
+                levels = [*shrink.levels(costs[:-1], max(allowed[position] - costs[-1], 0)), costs[-1]]
+            else:
+                levels = shrink.levels(costs, allowed[position])
+            for index, cost, level in zip(unit.indices, costs, levels, strict=True):
                 if level < cost:
                     allowance = level - cost + source.bare(standing[index])
                     standing[index] = shrink.shrink_message(standing[index], allowance, source.counter, asked)
     return standing
 
 
-def _question_fits(source: Source, layout: Layout) -> bool:
-    """Whether the pinned messages and the current question fit in full once all else has gone: then it is never cut.
+def _question_fits(source: Source, question: Sequence[int]) -> bool:
+    """Whether the pinned messages and these of the current question fit in full once all else has gone: then they are never cut.
 
     Where the count is only an estimate it may be too high by a third, and the upstream decides.
     """
-    question = sum(source.cost(source.messages[index]) for index in (*source.conversation.pinned, *layout.current))
-    return question + BARE <= source.budget.room * (1.0 if source.counter.exact else DOUBT)
+    needed = sum(source.cost(source.messages[index]) for index in (*source.conversation.pinned, *question))
+    return needed + BARE <= source.budget.room * (1.0 if source.counter.exact else DOUBT)
 
 
 def _forms(source: Source, layout: Layout, position: int) -> Iterator[tuple[int, Message]]:
@@ -145,7 +154,8 @@ class Written:
     """What stands in for the folded part: the note, the quotes, and which lines went into them."""
 
     note: str
-    quotes: str
+    quotes: Mapping[int, str]
+    """By the message they stand in front of: the current question, and earlier ones since the cut."""
     pool: Pool
     taken: frozenset[int]
     """Positions in the pool of the lines in the note."""
@@ -162,8 +172,11 @@ def write(source: Source, layout: Layout, standing: Mapping[int, Message]) -> Wr
     size = min(layout.cut.digest, left)
     text, taken, stage = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
     left -= source.counter.text(text) + 2
-    quoted = _quotes(source, layout, pool, taken, min(layout.quoted.quotes, left))
-    return Written(text, recall.render(pool, sorted(quoted)), pool, taken, quoted, stage)
+    quoted = _quotes(source, layout, pool, taken, left)
+    # A cut that moved inside a turn has taken earlier questions with it.
+    quoted = {index: places for index, places in quoted.items() if index in standing}
+    quotes = {index: recall.render(pool, sorted(places)) for index, places in quoted.items()}
+    return Written(text, quotes, pool, taken, frozenset().union(*quoted.values()), stage)
 
 
 def _digest(source: Source, pool: Pool, skipped: int, size: int) -> tuple[str, frozenset[int], str]:
@@ -214,18 +227,45 @@ def _asker(layout: Layout) -> tuple[int, ...]:
     return next((unit.indices for unit in layout.units if unit.turn == turn and unit.step < 0), ())
 
 
-def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], tokens: int) -> frozenset[int]:
-    """Lines that bear on the current question, from what was folded when it was asked."""
-    if not layout.current or layout.quoted.first == 0 or tokens < LEAST or source.rung > HARD_RUNG:
-        return frozenset()
+TOLD: Final = 0.25
+"""Of the place for quotes, what a message may take that asks nothing."""
+STAYS: Final = 1 / 3
+"""Of the place for quotes, what those of earlier questions may take: the rest is the current one's."""
+AROUND: Final = 4
+"""Tokens that may come in where quotes and a message meet."""
+
+Quoted = Mapping[int, frozenset[int]]
+"""Positions of quoted lines, by the message they stand in front of."""
+
+
+def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], left: int) -> Quoted:
+    """Lines that bear on a question, from what was folded when it was asked; earlier questions since the cut keep theirs.
+
+    So a request begins as the one before it did, as far as there is place: what a question has quoted beyond `STAYS` goes with the next.
+    """
+    tokens = layout.quoted.quotes
+    if not layout.asked or layout.quoted.first == 0 or tokens < LEAST or source.rung > HARD_RUNG:
+        return {}
     early = {index for unit in layout.units[: layout.quoted.first] for index in unit.indices}
     late = [place for index, places in pool.places.items() if index >= 0 and index not in early for place in places]
     # A short message is quoted whole or not at all, even where a sentence of it stands in the digest.
     taken_of = {pool.entries[place].message for place in taken} & pool.brief
     parts = {index for index in taken_of if not taken.issuperset(pool.places[index])}
     skip = {place for place in taken if pool.entries[place].message not in parts}.union(late)
-    query = "\n".join(text_of(source.messages[index])[-QUERY:] for index in layout.current)
-    return frozenset(recall.excerpts(pool, query, tokens, source.counter.text, skip))
+    count = source.counter.text
+    quoted: dict[int, frozenset[int]] = {}
+    spent = 0
+    for indices in layout.asked:
+        query = "\n".join(text_of(source.messages[index])[-QUERY:] for index in indices)
+        most = min(tokens if asks(query) else int(tokens * TOLD), tokens - spent)
+        found = frozenset(recall.excerpts(pool, query, most, count, skip.union(*quoted.values())))
+        size = count(recall.render(pool, sorted(found))) + AROUND
+        if found and (indices == layout.current or spent + size <= STAYS * tokens):
+            quoted[indices[0]] = found
+            spent += size
+    if spent > left:
+        return {index: quoted[index] for index in layout.current[:1] if index in quoted}
+    return quoted
 
 
 READ: Final = 120_000

@@ -91,8 +91,13 @@ class Layout:
     """The cut as it was when the current turn began: what was folded then is searched for quotes."""
     folded: tuple[int, ...]
     """Indices of the messages that no longer stand."""
-    current: tuple[int, ...]
-    """Indices of the user messages of the current turn."""
+    asked: tuple[tuple[int, ...], ...]
+    """Indices of the user messages of the turns that began while the cut stood so, the current turn's last."""
+
+    @property
+    def current(self) -> tuple[int, ...]:
+        """Indices of the user messages of the current turn."""
+        return self.asked[-1] if self.asked else ()
 
     @property
     def turns_folded(self) -> int:
@@ -111,10 +116,12 @@ def lay_out(source: Source) -> Layout:
     start = next((place for place in range(len(units) - 1, -1, -1) if units[place].step < 0), -1)
     if source.rung >= LAST_RUNG:
         cut = quoted = Cut(first=max(len(units) - 1, 0))
+        asked = [units[start].indices] if start >= 0 else []
     else:
         cuts = prefix.replay(units, room)
         cut = cuts[-1] if cuts else Cut()
         quoted = cuts[start] if start >= 0 else Cut()
+        asked = [unit.indices for unit, then in zip(units, cuts, strict=True) if unit.step < 0 and then is quoted]
     folded = tuple(
         index
         for unit in units[: cut.first]
@@ -122,7 +129,7 @@ def lay_out(source: Source) -> Layout:
         if unit.step >= 0 or unit.turn != units[cut.first].turn
         for index in unit.indices
     )
-    return Layout(units, room, cut, quoted, folded, units[start].indices if start >= 0 else ())
+    return Layout(units, room, cut, quoted, folded, tuple(asked))
 
 
 def _units(source: Source, room: Room) -> list[Unit]:

@@ -2,6 +2,7 @@
 
 import string
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -611,3 +612,64 @@ def test_what_fits_comes_back_as_it_is() -> None:
     assert draft.messages == tuple(messages)
     assert draft.steps == ()
     assert folded(messages, cost(messages) - 1).messages != tuple(messages)
+
+
+def test_an_endless_turn_of_an_agent_breaks_the_prefix_seldom() -> None:
+    """One question, and a hundred calls: the cut inside the turn stands for many of them."""
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "You are an agent."}, user("Repair the old mill.")]
+    shares: list[float] = []
+    before: tuple[Message, ...] = ()
+    for number, (asked, answered) in enumerate(zip(*[iter(chatter(100, 60))] * 2, strict=True)):
+        messages += [called((f"c{number}", "look", orjson.dumps({"at": asked["content"][:40]}).decode()))]
+        messages += [result(f"c{number}", answered["content"])]
+        draft = folded(messages, 2500)
+        if cost(messages) > 2500:
+            shares.append(shared(before, draft.messages))
+        before = draft.messages
+
+    breaks = [share for share in shares if share < 0.6]
+    assert len(shares) > 60
+    assert len(breaks) < len(shares) / 8
+
+
+FACTS = {f"the {animal} called {name}": place for animal, name, place in zip(
+    ["horse", "donkey", "goat", "sheep", "goose", "cat", "hound", "mule"],
+    ["Brenna", "Otto", "Lisl", "Marek", "Sunniva", "Pip", "Tilda", "Hektor"],
+    ["the upper meadow", "the tannery", "the quarry", "the chapel", "the weir", "the granary", "the toll house", "the ferry"],
+    strict=True,
+)}  # fmt: skip
+
+
+def asking(questions: int) -> list[dict[str, Any]]:
+    """Small talk with facts in it, and then questions about them one after the other."""
+    talk: list[dict[str, Any]] = [{"role": "system", "content": "Be kind."}]
+    filler = iter(chatter(200, 30))
+    for who, where in FACTS.items():
+        talk += [user(f"You know, {who} lives behind {where} since spring."), *[next(filler) for _ in range(8)][1:]]
+    for who in list(FACTS)[:questions]:
+        talk += [user(f"Where does {who} live?"), said("I had better look that up for you before I answer.")]
+    return talk[:-1]
+
+
+def test_what_a_question_quoted_is_still_there_with_the_next() -> None:
+    """So that the provider's cache holds what it held, as far as there is place for both."""
+    room = int(cost(asking(8)) * 0.5)
+    drafts = [folded(asking(number), room) for number in range(2, 7)]
+    quotes = [[text_of(m) for m in draft.messages if note.QUOTES in text_of(m)] for draft in drafts]
+
+    assert all(each[0] == quotes[0][0] for each in quotes)
+    assert max(map(len, quotes)) == 2, "there is place for the current question's too"
+    assert all(shared(one.messages, two.messages) > 0.85 for one, two in pairwise(drafts))
+
+
+def test_questions_that_a_cut_inside_a_turn_takes_take_their_quotes_along() -> None:
+    messages = asking(4)
+    room = int(cost(messages) * 0.55)
+    for number, filler in enumerate(chatter(30, 60)):
+        messages = [*messages, called((f"c{number}", "look", "{}")), result(f"c{number}", filler["content"])]
+
+        draft = folded(messages, room)
+
+        assert "failed" not in {step.stage for step in draft.steps}
+        assert draft.cost <= room
+        assert "the chapel" in "".join(map(text_of, draft.messages))
