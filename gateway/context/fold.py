@@ -187,12 +187,12 @@ def _digest(source: Source, pool: Pool, skipped: int, size: int) -> tuple[str, f
         return note.CUT, frozenset(), "note"
     pinned = [lines.read(source.messages[index]) for index in source.conversation.pinned]
     known = frozenset(word.key for reading in pinned for line in reading for word in line.words)
-    key = (id(pool), size, count, known)
-    found = _DIGESTS.get(key)
-    if found is None:
+
+    def written() -> tuple[str, frozenset[int]]:
         chosen = digest.choose(pool, size, count, known=known)
-        found = _DIGESTS[key] = (digest.render(pool.entries, chosen), frozenset(chosen))
-    text, chosen_set = found
+        return digest.render(pool.entries, chosen), frozenset(chosen)
+
+    text, chosen_set = pool.once((size, count, known), written)
     if not text:
         return note.CUT, frozenset(), "note"
     return f"{note.HEAD}\n{text}", frozenset(place + skipped for place in chosen_set), "digest"
@@ -234,6 +234,7 @@ STAYS: Final = 1 / 3
 AROUND: Final = 4
 """Tokens that may come in where quotes and a message meet."""
 
+Quotes = tuple[frozenset[int], ...]
 Quoted = Mapping[int, frozenset[int]]
 """Positions of quoted lines, by the message they stand in front of."""
 
@@ -246,20 +247,20 @@ def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], l
     tokens = layout.quoted.quotes
     if not layout.asked or layout.quoted.first == 0 or tokens < LEAST or source.rung > HARD_RUNG:
         return {}
-    early = {index for unit in layout.units[: layout.quoted.first] for index in unit.indices}
-    late = [place for index, places in pool.places.items() if index >= 0 and index not in early for place in places]
-    # A short message is quoted whole or not at all, even where a sentence of it stands in the digest.
-    taken_of = {pool.entries[place].message for place in taken} & pool.brief
-    parts = {index for index in taken_of if not taken.issuperset(pool.places[index])}
-    skip = {place for place in taken if pool.entries[place].message not in parts}.union(late)
     count = source.counter.text
     quoted: dict[int, frozenset[int]] = {}
     spent = 0
     for indices in layout.asked:
         query = "\n".join(text_of(source.messages[index])[-QUERY:] for index in indices)
         most = min(tokens if asks(query) else int(tokens * TOLD), tokens - spent)
-        found = frozenset(recall.excerpts(pool, query, most, count, skip.union(*quoted.values())))
-        size = count(recall.render(pool, sorted(found))) + AROUND
+        before = tuple(quoted.values())
+
+        def found_for(query: str = query, most: int = most, before: Quotes = before) -> tuple[frozenset[int], int]:
+            hidden = _hidden(layout, pool, taken)
+            found = frozenset(recall.excerpts(pool, query, most, count, hidden.union(*before)))
+            return found, count(recall.render(pool, sorted(found))) + AROUND if found else 0
+
+        found, size = pool.once((layout.quoted.first, taken, before, query, most, count), found_for)
         if found and (indices == layout.current or spent + size <= STAYS * tokens):
             quoted[indices[0]] = found
             spent += size
@@ -268,15 +269,24 @@ def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], l
     return quoted
 
 
+def _hidden(layout: Layout, pool: Pool, taken: frozenset[int]) -> frozenset[int]:
+    """The lines that are not quoted: those in the digest, and those that still stood when the question was asked."""
+    early = {index for unit in layout.units[: layout.quoted.first] for index in unit.indices}
+    late = [place for index, places in pool.places.items() if index >= 0 and index not in early for place in places]
+    # A short message is quoted whole or not at all, even where a sentence of it stands in the digest.
+    taken_of = {pool.entries[place].message for place in taken} & pool.brief
+    parts = {index for index in taken_of if not taken.issuperset(pool.places[index])}
+    return frozenset(place for place in taken if pool.entries[place].message not in parts).union(late)
+
+
 READ: Final = 120_000
 """Characters of a folded part, from its end, that are read in full."""
 QUERY: Final = 4000
 """Characters of a question, from its end, that are searched for."""
 
-_POOLS: dict[object, tuple[object, Pool]] = {}
-_DIGESTS: dict[object, tuple[str, frozenset[int]]] = {}
-_MOST_KEPT: Final = 64
-"""Folds that are remembered: as long as a cut stands, its digest need not be made again."""
+_POOLS: Final[dict[object, tuple[object, Pool]]] = {}
+_MOST_LINES: Final = 60_000
+"""Lines of folded parts that are remembered, the last used longest: as long as a cut stands, its lines need not be weighed again."""
 
 
 def pool_of(source: Source, folded: Sequence[int]) -> Pool:
@@ -288,18 +298,29 @@ def pool_of(source: Source, folded: Sequence[int]) -> Pool:
     asked = [messages[callers[index]] for index in folded if index in callers]
     # A message seen before is the same object, and the pool keeps those it was made of, so that no other takes their place.
     key = (tuple(map(id, told)), tuple(map(id, asked)), tuple(folded), first, source.earlier)
-    found = _POOLS.get(key)
+    # Folds run in several threads: each of these steps is whole by itself, and what one misses another makes again.
+    found = _POOLS.pop(key, None)
     if found is None:
         entries = list(_earlier(source.earlier))
         for index, reading in zip(folded, _readings(messages, folded), strict=True):
             tool = _tool(messages, index, callers)
             role = str(messages[index].get("role"))
             entries += [Entry(index, role, line, tool) for line in reading]
-        if len(_POOLS) >= _MOST_KEPT:
-            _POOLS.clear()
-            _DIGESTS.clear()
-        found = _POOLS[key] = ((told, asked), Pool(entries, first))
+        found = (told, asked), Pool(entries, first)
+        _forget(_MOST_LINES - len(entries))
+    _POOLS[key] = found
     return found[1]
+
+
+def _forget(most: int) -> None:
+    """Forget the pools not asked for the longest until no more lines than these are kept."""
+    pools = list(_POOLS.items())
+    kept = sum(len(pool.entries) for _, (_, pool) in pools)
+    for key, (_, pool) in pools:
+        if kept <= most:
+            break
+        _POOLS.pop(key, None)
+        kept -= len(pool.entries)
 
 
 def _readings(messages: Sequence[Message], folded: Sequence[int]) -> list[tuple[lines.Line, ...]]:

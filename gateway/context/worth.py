@@ -5,11 +5,11 @@ likely to be used again as one that only stood in a result; one that the user na
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from itertools import chain
 from math import log
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from gateway.context.changes import superseded
 from gateway.context.lines import Line, Sort
@@ -30,6 +30,11 @@ BRIEF: Final = 60
 OLDEST: Final = 0.6
 """What the oldest line is worth beside the same line among the newest."""
 
+MOST_CHOICES: Final = 200
+"""What was chosen from one folded part, for so many questions, is remembered."""
+
+T = TypeVar("T")
+
 
 class Entry(NamedTuple):
     """A line with where it came from."""
@@ -49,6 +54,16 @@ class Pool:
         self.entries = tuple(entries)
         self.first = first
         """The index of the first user message."""
+        self._chosen: dict[object, Any] = {}
+
+    def once(self, key: object, choose: Callable[[], T]) -> T:
+        """Choose from these lines, or remember what was chosen: ``key`` says all that it follows from."""
+        found: T | None = self._chosen.get(key)
+        if found is None:
+            if len(self._chosen) >= MOST_CHOICES:
+                self._chosen.clear()
+            found = self._chosen[key] = choose()
+        return found
 
     @cached_property
     def _factors(self) -> tuple[dict[str, float], dict[str, float]]:
