@@ -231,6 +231,8 @@ TOLD: Final = 0.25
 """Of the place for quotes, what a message may take that asks nothing."""
 STAYS: Final = 1 / 3
 """Of the place for quotes, what those of earlier questions may take: the rest is the current one's."""
+LOOKED_AT: Final = 8
+"""Questions since the cut, from the first on, whose quotes may stay: a replica that sees them for the first time searches for each."""
 AROUND: Final = 4
 """Tokens that may come in where quotes and a message meet."""
 
@@ -250,7 +252,9 @@ def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], l
     count = source.counter.text
     quoted: dict[int, frozenset[int]] = {}
     spent = 0
-    for indices in layout.asked:
+    for number, indices in enumerate(layout.asked):
+        if indices != layout.current and (number >= LOOKED_AT or spent + LEAST > STAYS * tokens):
+            continue
         query = "\n".join(text_of(source.messages[index])[-QUERY:] for index in indices)
         most = min(tokens if asks(query) else int(tokens * TOLD), tokens - spent)
         before = tuple(quoted.values())
