@@ -13,6 +13,7 @@ import orjson
 
 from gateway.context import tokenizers, tokens
 from gateway.context.families import FAMILIES
+from providers.skim import WORTHWHILE, skim
 from providers.wire import ChatRequest, memo_of, parse
 
 OTHERS = {
@@ -120,7 +121,7 @@ def remembered(raw: bytes, family: str) -> float:
 
 def proof(raw: bytes) -> float:
     """Prove a fit by size, in milliseconds."""
-    request: ChatRequest | None = parse(raw)
+    request: ChatRequest | None = skim(raw) if len(raw) > WORTHWHILE else parse(raw)
     assert request
     return best(lambda: [tokens.proven(len(raw), 4096, 10**7, request, "o200k") for _ in range(100)]) / 100
 
