@@ -12,7 +12,7 @@ import structlog
 from aiohttp import web
 
 from gateway import admin
-from gateway.proxy import errors, websocket
+from gateway.proxy import errors, plan, websocket
 from gateway.proxy.chat import chat
 from gateway.proxy.passthrough import forward
 from gateway.settings import Settings
@@ -105,6 +105,8 @@ async def start(settings: Settings, *, reuse_port: bool = False, admin_offset: i
     metrics = Metrics()
     store = store_of(settings, lambda operation, reason: metrics.degraded(f"store {operation}"))
     gateway = Gateway(settings, store, metrics)
+    if settings.server.preload:
+        plan.preload(gateway, settings)
     runner = _client_runner(gateway, settings)
     admin_runner = admin.runner(gateway)
     running = Running(gateway, settings.server.host, 0, 0, (runner, admin_runner))

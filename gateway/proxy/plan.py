@@ -13,7 +13,7 @@ from gateway.context import identity, ladder, tokens
 from gateway.context.ladder import Task
 from gateway.context.tokens import Count
 from gateway.learning import conversation
-from gateway.settings import Route
+from gateway.settings import Route, Settings, is_pattern
 from gateway.shared import Gateway, Setup
 from gateway.upstream import Target
 from providers.registry import PROVIDERS
@@ -33,6 +33,19 @@ CREDENTIALS: Final = frozenset(name.lower() for each in PROVIDERS.values() for n
 }
 
 
+def preload(gateway: Gateway, settings: Settings) -> None:
+    """Load the vocabularies of all models that are configured by name, which takes some 0.2 s and 40 MB each."""
+    routes = [settings.route(name) for name in settings.models if not is_pattern(name)]
+    tokens.preload({family_of(route, gateway.catalogue.find(route.name)) for route in routes})
+
+
+def family_of(route: Route, facts: ModelFacts | None) -> str:
+    """By whose vocabulary and rules a model counts."""
+    if route.tokenizer != "auto":
+        return route.tokenizer
+    return facts.family if facts else "unknown"
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """One upstream and model that could answer a request, with the window that holds there."""
@@ -47,9 +60,7 @@ class Place:
     @property
     def family(self) -> str:
         """By whose vocabulary and rules the model counts."""
-        if self.route.tokenizer != "auto":
-            return self.route.tokenizer
-        return self.facts.family if self.facts else "unknown"
+        return family_of(self.route, self.facts)
 
     @property
     def images(self) -> str:

@@ -14,6 +14,7 @@ from gateway.settings.values import (
     StoreSettings,
     SummarySettings,
     Upstream,
+    is_pattern,
 )
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "SummarySettings",
     "Upstream",
     "is_loopback",
+    "is_pattern",
     "load",
     "parse",
 ]

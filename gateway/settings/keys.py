@@ -32,6 +32,7 @@ SERVER: Final = {
     "host": Key(read.name),
     "port": Key(PORT),
     "workers": Key(read.number("a number of processes, 1 to 256", 1, 256)),
+    "preload": Key(read.switch),
     "max_body": Key(read.size),
     "max_header": Key(read.size),
     "request_timeout": Key(read.duration, "request_timeout_s"),

@@ -67,6 +67,14 @@ def number(what: str, least: float, most: float | None = None) -> Reader:
     return read
 
 
+def switch(node: Node) -> bool:
+    """Read a yes or a no."""
+    found = node.text().strip().lower()
+    if found not in ("true", "false"):
+        raise Wrong("true or false")
+    return found == "true"
+
+
 def share(node: Node) -> float:
     """Read a number from 0 to 1."""
     found = node.text()

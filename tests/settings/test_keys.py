@@ -101,6 +101,7 @@ BAD = [
     ("server: {port: 99999}", "1: server.port: 99999 is not a port number from 0 to 65535 (0: any free one)"),
     ('server: {port: "http"}', '1: server.port: "http" is not a port number from 0 to 65535 (0: any free one)'),
     ("server: {port: 80.5}", "1: server.port: 80.5 is not a port number from 0 to 65535 (0: any free one)"),
+    ("server: {preload: often}", '1: server.preload: "often" is not true or false'),
     ("server: {workers: 0}", "1: server.workers: 0 is not a number of processes, 1 to 256"),
     ("server:\n  max_body: 64", "2: server.max_body: 64 is not a size with its unit, such as 64MiB, 10MB or 512KiB"),
     (
