@@ -17,8 +17,6 @@ LEAST: Final = 24
 HARD: Final = 10_000
 """Characters that any text may keep on the hard rung."""
 HARD_RUNG: Final = 2
-BARE: Final = 24
-"""Tokens of a note without a digest, and what is left of a result."""
 DOUBT: Final = 1.35
 
 
@@ -34,18 +32,26 @@ def fold(source: Source) -> Draft:
         return squeezed
     # Shrinking what stands is not enough: only the question stands, and the newest step.
     last = lay_out(replace(source, rung=max(source.rung, LAST_RUNG)))
-    return _squeeze(source, _draw(source, last), cut_question=not _question_fits(source, last.current[-1:]))
+    draft = _draw(source, last)
+    fits = _question_fits(source, last.current[-1:])
+    if fits and _over(source, draft, room):
+        # Nobody need be told of the fold where that would cost words of the question.
+        draft = _draw(source, last, noted=False)
+    return _squeeze(source, draft, cut_question=not fits)
 
 
 def _over(source: Source, draft: Draft, room: int) -> bool:
     return sum(map(source.cost, draft.messages)) > room
 
 
-def _draw(source: Source, layout: Layout) -> Draft:
-    """Write a layout out."""
+def _draw(source: Source, layout: Layout, *, noted: bool = True) -> Draft:
+    """Write a layout out, with a note of what is not in it."""
     standing = standing_of(source, layout)
     steps = list(_yields(source, standing, layout))
-    if layout.folded or source.earlier or any(standing[index] is not source.messages[index] for index in standing):
+    changed = (
+        layout.folded or source.earlier or any(standing[index] is not source.messages[index] for index in standing)
+    )
+    if noted and changed:
         written = write(source, layout, standing)
         note.place(standing, written.note, source.conversation.pinned, system_role=source.system_role)
         lines_of = f"{len(written.taken)} of {len(written.pool.entries)} lines"
@@ -90,8 +96,9 @@ def _question_fits(source: Source, question: Sequence[int]) -> bool:
 
     Where the count is only an estimate it may be too high by a third, and the upstream decides.
     """
-    needed = sum(source.cost(source.messages[index]) for index in (*source.conversation.pinned, *question))
-    return needed + BARE <= source.budget.room * (1.0 if source.counter.exact else DOUBT)
+    needed = sum(source.bare(source.messages[index]) for index in (*source.conversation.pinned, *question))
+    # Better without a margin than without a part of the question.
+    return needed <= (source.budget.room + source.budget.margin if source.counter.exact else source.budget.room * DOUBT)
 
 
 def _forms(source: Source, layout: Layout, position: int) -> Iterator[tuple[int, Message]]:

@@ -192,7 +192,7 @@ def test_the_last_user_message_stays_where_it_can_fit(messages: list[dict[str, A
     """It may carry quotes in front; its own text and its media are all there."""
     asked = [message for message in messages if message["role"] == "user"]
     pinned = [message for message in messages if message["role"] in PINNED_ROLES]
-    if not asked or cost([*pinned, asked[-1]]) * 1.3 + 40 > room:
+    if not asked or cost([*pinned, asked[-1]]) > room:
         return
 
     kept = [message for message in folded(messages, room).messages if message["role"] == "user"]
