@@ -13,7 +13,7 @@ import orjson
 
 WORTHWHILE: Final = 4096
 """A body shorter than this is read as quickly as it is taken apart."""
-KEPT_BYTES: Final = 12_000_000
+KEPT_BYTES: Final = 6_000_000
 """Bytes of messages in a generation. Two are kept: what was asked for since the last change of generation survives the next."""
 ENTRY_BYTES: Final = 600
 """About what a message and its memo take beside its text."""

@@ -199,6 +199,11 @@ def memo_of(message: Message) -> dict[Any, Any]:
     return message.memo if type(message) is Interned else {}
 
 
+def is_interned(message: Message) -> bool:
+    """Whether the message is kept with its memo, so that nothing about it need be kept elsewhere."""
+    return type(message) is Interned
+
+
 def text_of(message: Message) -> str:
     """The text of a message's content, its text parts joined by newlines; empty when there is none."""
     return "\n".join(texts(message.get("content")))

@@ -37,7 +37,7 @@ class _Parts(NamedTuple):
     """The words right beside a value: in a long sentence it is they that say what it is."""
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=4096)
 def _parts(found: tuple[Word, ...]) -> _Parts:
     values: dict[str, str] = {}
     frame: list[str] = []

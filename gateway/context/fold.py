@@ -296,7 +296,7 @@ QUERY: Final = 4000
 """Characters of a question, from its end, that are searched for."""
 
 _POOLS: Final[dict[object, tuple[object, Pool]]] = {}
-_MOST_LINES: Final = 60_000
+_MOST_LINES: Final = 20_000
 """Lines of folded parts that are remembered, the last used longest: as long as a cut stands, its lines need not be weighed again."""
 
 

@@ -1,6 +1,6 @@
 """A message read as lines: the sentences, records, calls and rows of output that a fold chooses from.
 
-Reading is a pure function of one message and is remembered by content, so that a grown conversation costs only its new messages.
+Reading is a pure function of one message and is remembered, so that a grown conversation costs only its new messages.
 """
 
 import re
@@ -15,7 +15,17 @@ import orjson
 from gateway.context.records import MOST_LEAVES, records
 from gateway.context.signals import binding, reports_error
 from gateway.context.words import Word, words
-from providers.wire import RESULT_ROLES, Message, call_arguments, call_name, canonical, memo_of, text_of, tool_calls
+from providers.wire import (
+    RESULT_ROLES,
+    Message,
+    call_arguments,
+    call_name,
+    canonical,
+    is_interned,
+    memo_of,
+    text_of,
+    tool_calls,
+)
 
 
 class Sort(Enum):
@@ -57,7 +67,7 @@ LONGEST: Final = 360
 """A longer sentence or row is quoted in pieces."""
 
 _KNOWN: dict[object, tuple[Line, ...]] = {}
-_KEPT_CHARACTERS: Final = 24_000_000
+_KEPT_CHARACTERS: Final = 6_000_000
 _kept = 0
 
 
@@ -68,19 +78,21 @@ def read(message: Message) -> tuple[Line, ...]:
     known: tuple[Line, ...] | None = memo.get(read)
     if known is not None:
         return known
+    if is_interned(message):
+        found = memo[read] = tuple(_read(message))
+        return found
     content = message.get("content")
     plain = isinstance(content, str) and "tool_calls" not in message and "function_call" not in message
     key: object = (message.get("role"), content) if plain else canonical(message)
-    found = _KNOWN.get(key)
-    if found is None:
-        found = tuple(_read(message))
+    kept = _KNOWN.get(key)
+    if kept is None:
+        kept = tuple(_read(message))
         _kept += len(content) if isinstance(content, str) else len(str(content)) + 200
         if _kept > _KEPT_CHARACTERS:
             _KNOWN.clear()
             _kept = 0
-        _KNOWN[key] = found
-    memo[read] = found
-    return found
+        _KNOWN[key] = kept
+    return kept
 
 
 def _read(message: Message) -> Iterator[Line]:

@@ -56,7 +56,7 @@ _BREAKS: Final = str.maketrans(dict.fromkeys("()[]{}<>,;=\"'`*|!?…“”«»�
 _EDGES: Final = ".:-#$%&+/\\~^_€£¥"
 _KNOWN: dict[str, tuple[Word, ...]] = {}
 _TEXTS: dict[str, tuple[Word, ...]] = {}
-_MOST_KNOWN: Final = 100_000
+_MOST_KNOWN: Final = 40_000
 _SHORT: Final = 48
 
 # Tokens per character beyond those of a plain text, fitted to lines of recorded conversations.
