@@ -236,7 +236,7 @@ def _asker(layout: Layout) -> tuple[int, ...]:
 
 TOLD: Final = 0.25
 """Of the place for quotes, what a message may take that asks nothing."""
-STAYS: Final = 1 / 3
+STAYS: Final = 0.2
 """Of the place for quotes, what those of earlier questions may take: the rest is the current one's."""
 LOOKED_AT: Final = 8
 """Questions since the cut, from the first on, whose quotes may stay: a replica that sees them for the first time searches for each."""

@@ -643,7 +643,7 @@ FACTS = {f"the {animal} called {name}": place for animal, name, place in zip(
 def asking(questions: int) -> list[dict[str, Any]]:
     """Small talk with facts in it, and then questions about them one after the other."""
     talk: list[dict[str, Any]] = [{"role": "system", "content": "Be kind."}]
-    filler = iter(chatter(200, 30))
+    filler = iter(chatter(200, 90))
     for who, where in FACTS.items():
         talk += [user(f"You know, {who} lives behind {where} since spring."), *[next(filler) for _ in range(8)][1:]]
     for who in list(FACTS)[:questions]:
@@ -653,7 +653,7 @@ def asking(questions: int) -> list[dict[str, Any]]:
 
 def test_what_a_question_quoted_is_still_there_with_the_next() -> None:
     """So that the provider's cache holds what it held, as far as there is place for both."""
-    room = int(cost(asking(8)) * 0.5)
+    room = int(cost(asking(8)) * 0.4)
     drafts = [folded(asking(number), room) for number in range(2, 7)]
     quotes = [[text_of(m) for m in draft.messages if note.QUOTES in text_of(m)] for draft in drafts]
 
