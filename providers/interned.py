@@ -15,6 +15,8 @@ WORTHWHILE: Final = 4096
 """A body shorter than this is read as quickly as it is taken apart."""
 KEPT_BYTES: Final = 6_000_000
 """Bytes of messages in a generation. Two are kept: what was asked for since the last change of generation survives the next."""
+LONGEST: Final = KEPT_BYTES // 8
+"""A longer message, which has an image or a file in it, is not kept: it would drive out all others."""
 ENTRY_BYTES: Final = 600
 """About what a message and its memo take beside its text."""
 
@@ -40,7 +42,7 @@ class _Table:
         self._old: dict[bytes, Interned] = {}
         self._size = 0
 
-    def get(self, raw: bytes) -> Interned | None:
+    def get(self, raw: bytes) -> dict[str, Any] | None:
         """Answer the message with these bytes, reading it where it is new; None where it is no JSON object."""
         found = self._young.get(raw)
         if found is not None:
@@ -50,6 +52,8 @@ class _Table:
             value = orjson.loads(raw)
             if type(value) is not dict:
                 return None
+            if len(raw) > LONGEST:
+                return value
             found = Interned(value)
         self._size += len(raw) + ENTRY_BYTES
         if self._size > KEPT_BYTES:

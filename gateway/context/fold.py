@@ -37,7 +37,11 @@ def fold(source: Source) -> Draft:
     if fits and _over(source, draft, room):
         # Nobody need be told of the fold where that would cost words of the question.
         draft = _draw(source, last, noted=False)
-    return _squeeze(source, draft, cut_question=not fits)
+    squeezed = _squeeze(source, draft, cut_question=not fits)
+    if source.counter.exact and squeezed.cost > room + source.budget.margin:
+        # The newest step needs a place too.
+        return _squeeze(source, squeezed, cut_question=True)
+    return squeezed
 
 
 def _over(source: Source, draft: Draft, room: int) -> bool:

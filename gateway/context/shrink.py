@@ -24,6 +24,8 @@ TAIL: Final = 0.4
 """The end of a question and the end of a log matter more than their beginnings."""
 GAP: Final = 10
 """Tokens that a marker takes."""
+MOST_FACTS: Final = 32
+"""Forms of one message that are remembered: those of old results are always the same, those of a current one seldom."""
 _MARKER: Final = re.compile(r"\[\.\.\. (\d+) characters cut \.\.\.\]")
 
 
@@ -213,7 +215,7 @@ def shrink_message(message: Message, tokens: int, counter: Counter, asked: froze
     found: Message | None = memo.get(key)
     if found is None:
         found = _shrink(message, tokens, counter, asked)
-        if counter.name:
+        if counter.name and len(memo) < MOST_FACTS:
             memo[key] = found
     return found
 

@@ -76,6 +76,16 @@ def test_of_a_key_that_stands_twice_the_last_counts() -> None:
     assert request.messages == ({"role": "user", "content": "last"},)
 
 
+def test_a_message_with_a_file_in_it_is_read_and_not_kept() -> None:
+    raw = orjson.dumps({"messages": [{"role": "user", "content": "A" * (interned.LONGEST + 1)}]})
+
+    one, two = parse(raw), parse(raw)
+
+    assert one and two
+    assert one.messages == two.messages == tuple(orjson.loads(raw)["messages"])
+    assert one.messages[0] is not two.messages[0]
+
+
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interned, "KEPT_BYTES", 20_000)
     first = parse(body(n=0))
