@@ -5,13 +5,15 @@ nobody asked to change keeps its bytes, down to ``1.50`` and duplicate spaces.
 """
 
 import json  # noqa: TID251  # its scanner reports where a value ends, which orjson does not; used for splicing only
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeVar
 
 import orjson
 
 from providers import interned
 from providers.interned import Interned
+
+T = TypeVar("T")
 
 Message = Mapping[str, Any]
 """One message as it stands in the request. Never mutated: whoever improves one builds a new one."""
@@ -197,6 +199,15 @@ def _skip_space(text: str, position: int) -> int:
 def memo_of(message: Message) -> dict[Any, Any]:
     """Where to write down what follows from a message alone; a fresh place for one that is not interned."""
     return message.memo if type(message) is Interned else {}
+
+
+def once(message: Message, key: object, find: Callable[[Message], T]) -> T:
+    """Find out what follows from a message alone, or remember it of one that is interned. What is found is never None."""
+    memo = memo_of(message)
+    found: T | None = memo.get(key)
+    if found is None:
+        found = memo[key] = find(message)
+    return found
 
 
 def is_interned(message: Message) -> bool:

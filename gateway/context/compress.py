@@ -39,9 +39,7 @@ def compress(
     try:
         if rung > 1:
             policy = replace(policy, max_turns=min(policy.max_turns or HARD_TURNS, HARD_TURNS))
-        source = source_of(
-            messages, budget, counter, policy, summary=summary, system_role=system_role, rung=rung, counted=whole.costs
-        )
+        source = source_of(messages, budget, counter, policy, summary=summary, system_role=system_role, rung=rung)
         if rung <= 1 and whole.cost <= budget.room and len(source.conversation.turns) <= (policy.max_turns or 1):
             return whole
         return fold(source)
@@ -58,17 +56,9 @@ def source_of(
     summary: Summary | None = None,
     system_role: bool = True,
     rung: int = 1,
-    counted: Sequence[int] | None = None,
 ) -> Source:
-    """Gather what a fold is made from: the messages without notes of an earlier fold, and what stood in those.
-
-    ``counted`` is what the counter says of each message, where that is known.
-    """
+    """Gather what a fold is made from: the messages without notes of an earlier fold, and what stood in those."""
     cleaned = [note.without(message) if message.get("role") != "tool" else (message, "") for message in messages]
     plain = tuple(message for message, _ in cleaned)
     earlier = "\n".join(text for _, text in cleaned if text)
-    source = Source(plain, split(plain), budget, counter, policy, summary, system_role, rung, earlier)
-    for message, original, cost in zip(plain, messages, counted or (), strict=False):
-        if message is original:
-            source.remember(message, cost)
-    return source
+    return Source(plain, split(plain), budget, counter, policy, summary, system_role, rung, earlier)

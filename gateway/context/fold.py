@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from gateway.context import digest, lines, note, prefix, recall, shrink
+from gateway.context.digest import Count
 from gateway.context.draft import Draft, Step
 from gateway.context.layout import CUT, LAST_RUNG, STUB, Layout, Source, carries_more, lay_out
 from gateway.context.signals import asks
@@ -247,7 +249,6 @@ LOOKED_AT: Final = 8
 AROUND: Final = 4
 """Tokens that may come in where quotes and a message meet."""
 
-Quotes = tuple[frozenset[int], ...]
 Quoted = Mapping[int, frozenset[int]]
 """Positions of quoted lines, by the message they stand in front of."""
 
@@ -261,6 +262,7 @@ def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], l
     if not layout.asked or layout.quoted.first == 0 or tokens < LEAST or source.rung > HARD_RUNG:
         return {}
     count = source.counter.text
+    hidden = pool.once((layout.quoted.first, taken), partial(_hidden, layout, pool, taken))
     quoted: dict[int, frozenset[int]] = {}
     spent = 0
     for number, indices in enumerate(layout.asked):
@@ -268,20 +270,23 @@ def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], l
             continue
         query = "\n".join(text_of(source.messages[index])[-QUERY:] for index in indices)
         most = min(tokens if asks(query) else int(tokens * TOLD), tokens - spent)
-        before = tuple(quoted.values())
-
-        def found_for(query: str = query, most: int = most, before: Quotes = before) -> tuple[frozenset[int], int]:
-            hidden = _hidden(layout, pool, taken)
-            found = frozenset(recall.excerpts(pool, query, most, count, hidden.union(*before)))
-            return found, count(recall.render(pool, sorted(found))) + AROUND if found else 0
-
-        found, size = pool.once((layout.quoted.first, taken, before, query, most, count), found_for)
+        skipped = (hidden, *quoted.values())
+        search = partial(_excerpts, pool, query, most, count, skipped)
+        found, size = pool.once((query, most, count, skipped), search)
         if found and (indices == layout.current or spent + size <= STAYS * tokens):
             quoted[indices[0]] = found
             spent += size
     if spent > left:
         return {index: quoted[index] for index in layout.current[:1] if index in quoted}
     return quoted
+
+
+def _excerpts(
+    pool: Pool, query: str, most: int, count: Count, skipped: Sequence[frozenset[int]]
+) -> tuple[frozenset[int], int]:
+    """Lines that bear on a question, and what they take."""
+    found = frozenset(recall.excerpts(pool, query, most, count, frozenset().union(*skipped)))
+    return found, count(recall.render(pool, sorted(found))) + AROUND if found else 0
 
 
 def _hidden(layout: Layout, pool: Pool, taken: frozenset[int]) -> frozenset[int]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from providers.wire import Message, canonical, memo_of
+from providers.wire import Message, canonical, once
 
 DIGEST_BYTES = 16
 """128 bits: two conversations never meet by accident, and a caller can only meet within its own scope."""
@@ -23,7 +23,8 @@ def chain(messages: Sequence[Message], scope: bytes) -> list[str]:
     running = blake2b(scope, digest_size=DIGEST_BYTES, person=b"turnfold-chain")
     hashes: list[str] = []
     for message in messages:
-        running.update(_digest(message))
+        # By the message, not the conversation: one that grows is hashed only where it is new.
+        running.update(once(message, chain, _digest))
         hashes.append(running.copy().hexdigest())
     return hashes
 
@@ -54,12 +55,7 @@ def _bare(credential: str) -> str:
 
 
 def _digest(message: Message) -> bytes:
-    """The hash of one canonical message: a conversation that grows is hashed only where it is new."""
-    memo = memo_of(message)
-    found: bytes | None = memo.get(chain)
-    if found is None:
-        found = memo[chain] = blake2b(_bytes_of(message), digest_size=DIGEST_BYTES, person=b"turnfold-message").digest()
-    return found
+    return blake2b(_bytes_of(message), digest_size=DIGEST_BYTES, person=b"turnfold-message").digest()
 
 
 def _bytes_of(message: Message) -> bytes:

@@ -12,7 +12,7 @@ from gateway.context.policy import Policy
 from gateway.context.prefix import Cut, Room, Unit
 from gateway.context.summary import Summary
 from gateway.context.turns import Conversation, call_ids, result_id
-from providers.wire import RESULT_ROLES, Message, media_parts, memo_of
+from providers.wire import RESULT_ROLES, Message, media_parts, once
 
 STUB: Final = 48
 """Tokens of a tool result that is reduced to its most telling rows."""
@@ -56,28 +56,22 @@ class Source:
         """What a message costs, with the ids of its calls: some servers write them into the prompt, others do not."""
         return self._measure(message)[2]
 
-    def remember(self, message: Message, bare: int) -> None:
-        """Say what the counter makes of a message, so that it is not asked."""
-        ids = self._ids(message) if message.get("role") in _WITH_IDS else 0
-        self._measured[id(message)] = message, bare, bare + ids
-
-    def _ids(self, message: Message) -> int:
-        memo = memo_of(message)
-        key = lay_out, self.counter.name
-        found: int | None = memo.get(key)
-        if found is None:
-            text = self.counter.text
-            found = sum(text(name) + 1 for name in (*call_ids(message), result_id(message)) if name)
-            if self.counter.name:
-                memo[key] = found
-        return found
-
     def _measure(self, message: Message) -> tuple[Message, int, int]:
         found = self._measured.get(id(message))
         if found is None:
-            self.remember(message, self.counter.message(message))
-            found = self._measured[id(message)]
+            bare = self.counter.message(message)
+            found = self._measured[id(message)] = message, bare, bare + self._ids(message)
         return found
+
+    def _ids(self, message: Message) -> int:
+        if message.get("role") not in _WITH_IDS:
+            return 0
+        name = self.counter.name
+        return once(message, (lay_out, name), self._count_ids) if name else self._count_ids(message)
+
+    def _count_ids(self, message: Message) -> int:
+        text = self.counter.text
+        return sum(text(name) + 1 for name in (*call_ids(message), result_id(message)) if name)
 
 
 @dataclass(frozen=True, slots=True)

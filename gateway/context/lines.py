@@ -22,7 +22,7 @@ from providers.wire import (
     call_name,
     canonical,
     is_interned,
-    memo_of,
+    once,
     text_of,
     tool_calls,
 )
@@ -74,25 +74,24 @@ _kept = 0
 def read(message: Message) -> tuple[Line, ...]:
     """Read a message as lines, or remember how it read."""
     global _kept  # noqa: PLW0603  # the size of the cache beside it; both are safe to lose
-    memo = memo_of(message)
-    known: tuple[Line, ...] | None = memo.get(read)
-    if known is not None:
-        return known
     if is_interned(message):
-        found = memo[read] = tuple(_read(message))
-        return found
+        return once(message, read, _read_whole)
     content = message.get("content")
     plain = isinstance(content, str) and "tool_calls" not in message and "function_call" not in message
     key: object = (message.get("role"), content) if plain else canonical(message)
-    kept = _KNOWN.get(key)
-    if kept is None:
-        kept = tuple(_read(message))
+    found = _KNOWN.get(key)
+    if found is None:
+        found = _read_whole(message)
         _kept += len(content) if isinstance(content, str) else len(str(content)) + 200
         if _kept > _KEPT_CHARACTERS:
             _KNOWN.clear()
             _kept = 0
-        _KNOWN[key] = kept
-    return kept
+        _KNOWN[key] = found
+    return found
+
+
+def _read_whole(message: Message) -> tuple[Line, ...]:
+    return tuple(_read(message))
 
 
 def _read(message: Message) -> Iterator[Line]:
@@ -262,14 +261,15 @@ SKIMMED: Final = 180
 
 def skim(message: Message) -> tuple[Line, ...]:
     """Read the head and the tail of a long answer or result; anything else in full."""
-    memo = memo_of(message)
-    found: tuple[Line, ...] | None = memo.get(skim)
-    if found is None:
-        text = text_of(message)
-        if len(text) > SKIMMED and message.get("role") != "user":
-            message = {**message, "content": f"{text[: SKIMMED * 2 // 3]}\n{text[-SKIMMED // 3 :]}"}
-        found = memo[skim] = read(message)
-    return found
+    return once(message, skim, _skim)
+
+
+def _skim(message: Message) -> tuple[Line, ...]:
+    text = text_of(message)
+    if len(text) <= SKIMMED or message.get("role") == "user":
+        return read(message)
+    head, tail = text[: SKIMMED * 2 // 3], text[-SKIMMED // 3 :]
+    return read({**message, "content": f"{head}\n{tail}"})
 
 
 def _said(text: str, group: int, *, user: bool) -> Iterator[Line]:

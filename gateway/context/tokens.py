@@ -27,6 +27,7 @@ from providers.wire import (
     dumps,
     media_parts,
     memo_of,
+    once,
     texts,
     tool_calls,
 )
@@ -85,11 +86,7 @@ def counter(family: str, images: str = "") -> Counter:
     name = f"{family}\n{images}"
 
     def message(value: Message) -> int:
-        memo = memo_of(value)
-        found: int | None = memo.get(name)
-        if found is None:
-            found = memo[name] = counted(value)
-        return found
+        return once(value, name, counted)
 
     def counted(value: Message) -> int:
         role = value.get("role")

@@ -106,16 +106,15 @@ def _learn(token: str) -> tuple[Word, ...]:
 
 def _read(token: str) -> tuple[Word, ...]:
     bare = token.strip(_EDGES)
-    if bare.isascii():
-        kind = _kind(bare) if bare else Kind.PLAIN
-        if kind not in _ORDINARY:
-            return (_word(bare.lower(), kind, len(bare) * _DEARER[kind]),)
-        return (_word(stem(bare), kind, 0.0),) if len(bare) > 2 else ()
-    if run := _UNSPACED.search(bare):
+    if not bare:
+        return ()
+    if not bare.isascii() and (run := _UNSPACED.search(bare)):
         return (*_unspaced(run[0]), *words(_UNSPACED.sub(" ", bare)))
     kind = _kind(bare)
     if kind not in _ORDINARY:
         return (_word(bare.lower(), kind, len(bare) * _DEARER[kind]),)
+    if bare.isascii():
+        return (_word(stem(bare), kind, 0.0),) if len(bare) > 2 else ()
     return (_word(stem(bare), kind, len(bare) * 0.12),)
 
 
@@ -138,9 +137,7 @@ def _kind(bare: str) -> Kind:
 
 
 def _kind_of_letters(bare: str) -> Kind:
-    if bare.islower():
-        return Kind.PLAIN
-    if not bare.isascii():
+    if bare.islower() or not bare.isascii():
         return Kind.NAME if bare[0].isupper() else Kind.PLAIN
     if bare.isupper() and 2 <= len(bare) <= 5:
         return Kind.CODE
@@ -152,7 +149,7 @@ def stem(word: str) -> str:
     """A rough stem, so that ``adopted`` and ``adopting`` meet; good enough to search with, never shown."""
     low = word.lower().removesuffix("'s").removesuffix("’s")
     if low.isascii():
-        for ending in _ENDINGS if low.endswith(_ENDINGS) else ():
+        for ending in _ENDINGS:
             if low.endswith(ending) and len(low) - len(ending) >= 3:
                 low = low[: -len(ending)]
                 break

@@ -5,7 +5,7 @@ likely to be used again as one that only stood in a result; one that the user na
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from itertools import chain
 from math import log
@@ -79,29 +79,19 @@ class Pool:
         entry = self.entries[position]
         line = entry.line
         in_speech, in_data = self._factors
-        gain = 0.0
         if line.sort is Sort.SAID or line.sort is Sort.CALL:
             factor = in_speech.get
-            for word in line.words:
-                key = word.key
-                if key not in known:
-                    gain += word.in_speech * factor(key, 1.0)
+            gain = sum([word.in_speech * factor(word.key, 1.0) for word in line.words if word.key not in known])
         else:
             factor = in_data.get
-            for word in line.words:
-                key = word.key
-                if key not in known:
-                    gain += word.in_data * factor(key, 1.0)
+            gain = sum([word.in_data * factor(word.key, 1.0) for word in line.words if word.key not in known])
         age = OLDEST + (1 - OLDEST) * position / len(self.entries)
         return (gain * line.share + self._own(entry)) * age
 
     @cached_property
     def counts(self) -> dict[str, int]:
         """By fact: how many lines have it."""
-        counts: dict[str, int] = {}
-        for word, count in self._counted.items():
-            counts[word.key] = counts.get(word.key, 0) + count
-        return counts
+        return _by_key(self._counted.items())
 
     @cached_property
     def facts(self) -> dict[int, frozenset[str]]:
@@ -136,18 +126,7 @@ class Pool:
     @cached_property
     def most(self) -> list[float]:
         """For each line what it is worth a token at most: alone, and with its message already opened."""
-        in_speech, in_data = self._factors
-        speech, data = in_speech.get, in_data.get
-        step = (1 - OLDEST) / max(len(self.entries), 1)
-        found: list[float] = []
-        for position, entry in enumerate(self.entries):
-            line = entry.line
-            if line.sort is Sort.SAID or line.sort is Sort.CALL:
-                gain = sum([word.in_speech * speech(word.key, 1.0) for word in line.words])
-            else:
-                gain = sum([word.in_data * data(word.key, 1.0) for word in line.words])
-            found.append((gain * line.share + self._own(entry)) * (OLDEST + step * position) / line.size)
-        return found
+        return [self.worth(position) / entry.line.size for position, entry in enumerate(self.entries)]
 
     @cached_property
     def bound(self) -> list[int]:
@@ -200,10 +179,7 @@ class Pool:
     @cached_property
     def rarity(self) -> dict[str, float]:
         """By ordinary word or name: 1 where one line has it, towards 0 where many have."""
-        counts: dict[str, int] = {}
-        for word, count in self._counted.items():
-            if word.ordinary:
-                counts[word.key] = counts.get(word.key, 0) + count
+        counts = _by_key((word, count) for word, count in self._counted.items() if word.ordinary)
         scale = log(len(self.entries) + 2)
         by_count = {count: max(1.0 - log(count) / scale, 0.0) ** 2 for count in set(counts.values())}
         return {key: by_count[count] for key, count in counts.items()}
@@ -233,3 +209,11 @@ class Pool:
                     old.add(position)
                 seen.add(slot)
         return frozenset(old | superseded(self.entries, self.rarity))
+
+
+def _by_key(counted: Iterable[tuple[Word, int]]) -> dict[str, int]:
+    """Add counts up by fact: several spellings of a word share one."""
+    counts: dict[str, int] = {}
+    for word, count in counted:
+        counts[word.key] = counts.get(word.key, 0) + count
+    return counts
