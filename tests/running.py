@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +56,8 @@ class Gateway:
     """With ``/v1``."""
     admin_url: str
     session: ClientSession
+    settled: Callable[[], Awaitable[None]] | None = None
+    """Waits for the background work of a gateway in this process."""
 
     @property
     def port(self) -> int:
@@ -114,7 +116,8 @@ async def in_process(config: str) -> AsyncIterator[Gateway]:
     async with client() as session:
         running = await app.start(settings.parse(config, {}, "test.yaml"))
         try:
-            yield Gateway(running.url, f"http://127.0.0.1:{running.admin_port}", session)
+            admin = f"http://127.0.0.1:{running.admin_port}"
+            yield Gateway(running.url, admin, session, running.gateway.tasks.settled)
         finally:
             await running.close()
 

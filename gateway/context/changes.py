@@ -4,16 +4,16 @@ Told by the sentence alone: two things said at different times that share their 
 such a pair only the newer is worth quoting; the older would contradict it.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping
+from functools import cached_property, lru_cache
 from math import fsum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gateway.context.lines import Sort
+from gateway.context.line import Line, Sort
 from gateway.context.words import Kind, Word
 
 if TYPE_CHECKING:
-    from gateway.context.worth import Entry
+    from gateway.context.worth import Pool
 
 COMMON: Final = 0.5
 """Of the ordinary words of the shorter statement, by rarity, so much must be shared."""
@@ -60,54 +60,75 @@ def _parts(found: tuple[Word, ...]) -> _Parts:
 class _Statement:
     """A sentence in its place."""
 
-    __slots__ = ("frame", "message", "names", "near", "position", "shapes", "values")
-
-    def __init__(self, position: int, entry: "Entry") -> None:
+    def __init__(self, position: int, message: int, found: tuple[Word, ...]) -> None:
         self.position = position
-        self.message = entry.message
-        self.values, self.shapes, self.names, self.frame, self.near = _parts(entry.line.words)
+        self.message = message
+        self.words = found
+
+    @cached_property
+    def parts(self) -> _Parts:
+        """Taken apart when it is first compared: most are never."""
+        return _parts(self.words)
 
 
-def superseded(entries: Sequence["Entry"], rarity: Mapping[str, float]) -> set[int]:
+def superseded(pool: "Pool") -> set[int]:
     """The positions of the user's statements that a newer one replaces, and of answers that only repeat them."""
     told = [
-        _Statement(position, entry) for position, entry in enumerate(entries) if entry.role == "user" and _states(entry)
+        _Statement(position, reading.message, line.words)
+        for reading in pool.readings.values()
+        if reading.role == "user"
+        for position, line in zip(pool.places[reading.message], reading.lines, strict=True)
+        if _states(line)
     ]
     where: dict[str, list[_Statement]] = {}
     for statement in told:
-        for key in statement.frame:
+        for key in _frame(statement.words):
             where.setdefault(key, []).append(statement)
     gone: set[int] = set()
     lost: dict[str, list[_Statement]] = {}
     for newer in told:
         met: set[_Statement] = set()
-        for key in newer.frame:
+        for key in _frame(newer.words):
             alike = where[key]
-            if len(alike) <= MOST_ALIKE:
+            if 1 < len(alike) <= MOST_ALIKE:
                 met.update(alike)
         for older in met:
-            if older.message < newer.message and older.position not in gone and _replaces(newer, older, rarity):
+            if (
+                older.message < newer.message
+                and older.position not in gone
+                and _replaces(newer.parts, older.parts, pool.rarity)
+            ):
                 gone.add(older.position)
-                for key in older.values.keys() - newer.values.keys():
+                for key in older.parts.values.keys() - newer.parts.values.keys():
                     lost.setdefault(key, []).append(newer)
-    return gone | _echoes(entries, lost, rarity) if lost else gone
+    return gone | _echoes(pool, lost) if lost else gone
 
 
-def _states(entry: "Entry") -> bool:
-    line = entry.line
-    return line.sort is Sort.SAID and line.size < _LONG and any([word.kind > Kind.PLAIN for word in line.words])
+def _frame(found: tuple[Word, ...]) -> list[str]:
+    """Its words that are no values; a name that opens it may be any word."""
+    plain, name = Kind.PLAIN, Kind.NAME
+    return [word.key for place, word in enumerate(found) if word.kind is plain or (word.kind is name and place > 0)]
 
 
-def _echoes(entries: Sequence["Entry"], lost: Mapping[str, list[_Statement]], rarity: Mapping[str, float]) -> set[int]:
+def _states(line: Line) -> bool:
+    plain = Kind.PLAIN
+    return line.sort is Sort.SAID and line.size < _LONG and any([word.kind is not plain for word in line.words])
+
+
+def _echoes(pool: "Pool", lost: Mapping[str, list[_Statement]]) -> set[int]:
     """The positions of answers from before a change that say what the user had said then."""
     found: set[int] = set()
-    for position, entry in enumerate(entries):
-        if entry.role == "user" or not any([word.key in lost for word in entry.line.words]) or not _states(entry):
+    spelled = frozenset(word for key in lost for word in pool.spellings[key])
+    for reading in pool.readings.values():
+        if reading.role == "user":
             continue
-        answer = _Statement(position, entry)
-        changes = [newer for key in answer.values for newer in lost.get(key, ()) if newer.message > entry.message]
-        if any(_replaces(newer, answer, rarity) for newer in changes):
-            found.add(position)
+        for position, line in zip(pool.places[reading.message], reading.lines, strict=True):
+            if spelled.isdisjoint(line.words) or not _states(line):
+                continue
+            answer = _parts(line.words)
+            changes = [newer for key in answer.values for newer in lost.get(key, ()) if newer.message > reading.message]
+            if any(_replaces(newer.parts, answer, pool.rarity) for newer in changes):
+                found.add(position)
     return found
 
 
@@ -115,7 +136,7 @@ _LONG: Final = 70
 """Tokens; a longer passage makes more than one statement."""
 
 
-def _replaces(newer: _Statement, older: _Statement, rarity: Mapping[str, float]) -> bool:
+def _replaces(newer: _Parts, older: _Parts, rarity: Mapping[str, float]) -> bool:
     if bool(older.values) != bool(newer.values):
         return False
     # Names that differ belong to the value: a street, a city.

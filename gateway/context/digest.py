@@ -1,11 +1,12 @@
 """The digest: the lines of the folded part that are worth their tokens, chosen by new facts per token."""
 
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
-from gateway.context.lines import Sort
-from gateway.context.worth import Entry, Pool
+from gateway.context.line import Line, Sort
+from gateway.context.words import Word
+from gateway.context.worth import Pool, Reading
 
 GAP: Final = 3
 """About how many tokens it takes to open the line of one more message."""
@@ -15,6 +16,10 @@ BOUND: Final = 0.3
 
 SOME: Final = 0.5
 """What any line that bears on a question is worth, even where its facts are known."""
+
+NOTHING: Final = 1e-9
+MOST_SKIPPED: Final = 24
+"""Lines too long for what is left of the room, after so many of which nothing is expected to fit."""
 
 Count = Callable[[str], int]
 
@@ -43,11 +48,11 @@ def choose(
         chosen = list(greedy.chosen)
         if len(chosen) == before:
             break
-        spent = count(render(pool.entries, sorted(chosen)))
+        spent = count(render(pool, sorted(chosen)))
         if spent > tokens * FULL:
             break
         fill = greedy.used + (tokens - spent) * max(greedy.used / max(spent, 1), 0.5)
-    while chosen and (spent := count(render(pool.entries, sorted(chosen)))) > tokens:
+    while chosen and (spent := count(render(pool, sorted(chosen)))) > tokens:
         del chosen[min(int(len(chosen) * tokens / spent), len(chosen) - 1) :]
     return sorted(chosen)
 
@@ -55,23 +60,25 @@ def choose(
 class _Greedy:
     """Lazy greedy choice: what is best now is taken, what it makes known counts no more for the others."""
 
-    def __init__(self, pool: Pool, known: frozenset[str], relevance: Mapping[int, float] | None) -> None:
-        self.entries = pool.entries
+    def __init__(self, pool: Pool, known: Collection[str], relevance: Mapping[int, float] | None) -> None:
         self.pool = pool
+        self.lines = pool.lines
         self.relevance = relevance
-        self.have: set[str] = set(known)
+        self.said, self.data = map(dict, pool.values)
+        self.have: set[Word] = set()
+        self._know([word for key in known for word in pool.spellings.get(key, ())])
         self.open: set[tuple[int, int]] = set()
         self.messages: set[int] = set()
         self.chosen: list[int] = []
         self.taken: set[int] = set()
         self.used = 0.0
         # What a line is worth alone is a bound of what it is worth beside others: it is looked at again when its turn comes.
-        most, entries = pool.most, pool.entries
+        most = pool.most
         if relevance is None:
             self.heap = [(-worth, position) for position, worth in enumerate(most) if position not in pool.gone]
         else:
             self.heap = [
-                (-(most[position] + SOME / entries[position].line.size) * bearing, position)
+                (-(most[position] + SOME / self.lines[position].size) * bearing, position)
                 for position, bearing in relevance.items()
                 if position not in pool.replaced
             ]
@@ -82,22 +89,21 @@ class _Greedy:
         heap = self.heap
         skipped: list[tuple[float, int]] = []
         while heap and self.used < tokens:
-            before, position = heapq.heappop(heap)
-            if position in self.taken:
-                continue
-            now = -self._gain(position)
-            if now > -1e-9:
-                continue
-            if heap and now > heap[0][0] and now > before:
-                heapq.heappush(heap, (now, position))
-                continue
-            cost = self._cost(position)
-            if self.used + cost > tokens:
-                skipped.append((now, position))
-                if len(skipped) > 24:
-                    break
-                continue
-            self._take(position, cost)
+            before, position = heap[0]
+            gain, cost = self._weigh(position)
+            if position not in self.taken and gain > NOTHING:
+                now = -gain / cost
+                if now > before and len(heap) > 1 and now > min(heap[1:3])[0]:
+                    heapq.heapreplace(heap, (now, position))
+                    continue
+                if self.used + cost <= tokens:
+                    self._take(position, cost)
+                else:
+                    skipped.append((now, position))
+                    if len(skipped) > MOST_SKIPPED:
+                        heapq.heappop(heap)
+                        break
+            heapq.heappop(heap)
         for item in skipped:
             heapq.heappush(heap, item)
 
@@ -105,50 +111,58 @@ class _Greedy:
         """Take lines in the order given, as many as fit into so many tokens."""
         for position in positions:
             cost = self._cost(position)
-            if self.used + cost <= tokens and not self.have.issuperset(
-                [word.key for word in self.entries[position].line.words]
-            ):
+            if self.used + cost <= tokens and not self.have.issuperset(self.lines[position].words):
                 self._take(position, cost)
 
     def _take(self, position: int, cost: float) -> None:
-        entry = self.entries[position]
+        line, message = self.lines[position], self.pool.message_of[position]
         self.used += cost
         self.chosen.append(position)
         self.taken.add(position)
-        self.have.update([word.key for word in entry.line.words])
-        self.messages.add(entry.message)
-        self.open.add((entry.message, entry.line.group))
+        self.messages.add(message)
+        self.open.add((message, line.group))
+        self._know([word for new in line.words if new not in self.have for word in self.pool.spellings[new.key]])
 
-    def _gain(self, position: int) -> float:
-        gain = self.pool.worth(position, self.have)
+    def _know(self, words: Collection[Word]) -> None:
+        """Facts that stand by now are worth nothing more."""
+        self.have.update(words)
+        nothing = dict.fromkeys(words, 0.0)
+        self.said.update(nothing)
+        self.data.update(nothing)
+
+    def _weigh(self, position: int) -> tuple[float, float]:
+        """What a line is worth by now, and about how many tokens it takes."""
+        pool = self.pool
+        line = self.lines[position]
+        facts = sum(map((self.said if pool.spoken[position] else self.data).__getitem__, line.words))
+        gain = (facts * line.share + pool.own[position]) * pool.age(position)
         if self.relevance is not None:
             gain = (gain + SOME) * self.relevance[position]
-        return gain / self._cost(position)
+        return gain, self._cost(position)
 
     def _cost(self, position: int) -> float:
-        entry = self.entries[position]
-        line = entry.line
-        if (entry.message, line.group) in self.open:
+        line, message = self.lines[position], self.pool.message_of[position]
+        if message not in self.messages:
+            return line.size + 1 + GAP + len(self.pool.readings[message].tool) / 4
+        if (message, line.group) in self.open:
             return line.size
-        if entry.message not in self.messages:
-            return line.size + 1 + GAP + len(entry.tool) / 4
         return line.size + (2 if line.label else 1)
 
 
 SPEAKERS: Final = {"user": "user: ", "assistant": "assistant: "}
 
 
-def render(entries: Sequence[Entry], positions: Sequence[int]) -> str:
+def render(pool: Pool, positions: Sequence[int]) -> str:
     """Write chosen lines in the order of the conversation, one line a message."""
     written: list[str] = []
     index = group = -1
     label = ""
     called = ""
     for position in positions:
-        entry = entries[position]
-        line = entry.line
-        if entry.message != index:
-            written.append(f"\n{_opener(entry, called)}{line.text}")
+        message, line = pool.message_of[position], pool.lines[position]
+        reading = pool.readings[message]
+        if message != index:
+            written.append(f"\n{_opener(reading, line, called)}{line.text}")
         elif line.group == group:
             written.append(f" {line.text}")
         elif line.sort is Sort.OUTPUT:
@@ -156,15 +170,15 @@ def render(entries: Sequence[Entry], positions: Sequence[int]) -> str:
         else:
             head = f"{line.label}: " if line.label and line.label != label else ""
             written.append(f"; {head}{line.text}")
-        index, group, label = entry.message, line.group, line.label
-        if not entry.tool:
+        index, group, label = message, line.group, line.label
+        if not reading.tool:
             called = line.text if line.sort is Sort.CALL else ""
     return "".join(written).lstrip("\n")
 
 
-def _opener(entry: Entry, called: str) -> str:
+def _opener(reading: Reading, line: Line, called: str) -> str:
     """Who speaks; for a result the tool that gave it, unless its call stands right in front of it."""
-    if entry.line.sort in (Sort.RECORD, Sort.OUTPUT):
-        label = f"{entry.line.label}: " if entry.line.label else ""
-        return f"-> {label}" if called.startswith(entry.tool) and called else f"{entry.tool} -> {label}"
-    return SPEAKERS.get(entry.role, "")
+    if line.sort is Sort.RECORD or line.sort is Sort.OUTPUT:
+        label = f"{line.label}: " if line.label else ""
+        return f"-> {label}" if called.startswith(reading.tool) and called else f"{reading.tool} -> {label}"
+    return SPEAKERS.get(reading.role, "")

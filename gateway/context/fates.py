@@ -73,20 +73,20 @@ def _standing(index: int, message: Message, why: str) -> Fate:
 def _folded(source: Source, layout: Layout, written: Written) -> Iterator[Fate]:
     pool = written.pool
     holds = set(pool.bound)
-    have = {word.key for place in written.taken | written.quoted for word in pool.entries[place].line.words}
+    have = {word.key for place in written.taken | written.quoted for word in pool.lines[place].words}
     covered = source.summary.covers if source.summary and written.stage == "summary" else 0
-    for place, entry in enumerate(pool.entries):
-        if entry.message < 0:
+    for place, (index, line) in enumerate(zip(pool.message_of, pool.lines, strict=True)):
+        if index < 0:
             continue
         kept = place in written.taken or place in written.quoted
         if place in written.taken:
             why = HOLDS if place in holds else FACTS
         elif kept:
             why = QUOTED
-        elif entry.message < covered:
+        elif index < covered:
             why = SUMMARISED
         elif place in pool.gone:
             why = REPLACED
         else:
-            why = KNOWN if have.issuperset([word.key for word in entry.line.words]) else NO_ROOM
-        yield Fate(entry.message, entry.role, entry.line.text, kept, why)
+            why = KNOWN if have.issuperset([word.key for word in line.words]) else NO_ROOM
+        yield Fate(index, pool.readings[index].role, line.text, kept, why)

@@ -9,9 +9,10 @@ from gateway.context import digest, lines, note, prefix, recall, shrink
 from gateway.context.digest import Count
 from gateway.context.draft import Draft, Step
 from gateway.context.layout import CUT, LAST_RUNG, STUB, Layout, Source, carries_more, lay_out
+from gateway.context.line import Line
 from gateway.context.signals import asks
 from gateway.context.words import words
-from gateway.context.worth import Entry, Pool
+from gateway.context.worth import Pool, Reading
 from providers.wire import PINNED_ROLES, RESULT_ROLES, Message, call_name, media_parts, text_of, tool_calls
 
 LEAST: Final = 24
@@ -60,7 +61,7 @@ def _draw(source: Source, layout: Layout, *, noted: bool = True) -> Draft:
     if noted and changed:
         written = write(source, layout, standing)
         note.place(standing, written.note, source.conversation.pinned, system_role=source.system_role)
-        lines_of = f"{len(written.taken)} of {len(written.pool.entries)} lines"
+        lines_of = f"{len(written.taken)} of {len(written.pool.lines)} lines"
         steps.append(Step(written.stage, -source.counter.text(written.note), lines_of))
         for index, quotes in written.quotes.items():
             standing[index] = note.with_text(standing[index], quotes, at_end=False)
@@ -196,14 +197,13 @@ def _digest(source: Source, pool: Pool, skipped: int, size: int) -> tuple[str, f
     """The digest of a pool, its positions counted from ``skipped``, or a bare note where there is no place for one."""
     count = source.counter.text
     size -= count(note.HEAD) + 1
-    if not pool.entries or size < LEAST:
+    if not pool.lines or size < LEAST:
         return note.CUT, frozenset(), "note"
-    pinned = [lines.read(source.messages[index]) for index in source.conversation.pinned]
-    known = frozenset(word.key for reading in pinned for line in reading for word in line.words)
+    known = frozenset().union(*[lines.facts(source.messages[index]) for index in source.conversation.pinned])
 
     def written() -> tuple[str, frozenset[int]]:
         chosen = digest.choose(pool, size, count, known=known)
-        return digest.render(pool.entries, chosen), frozenset(chosen)
+        return digest.render(pool, chosen), frozenset(chosen)
 
     text, chosen_set = pool.once((size, count, known), written)
     if not text:
@@ -230,7 +230,7 @@ def _with_summary(
     told = frozenset(map(str.strip, text.split("\n")))
     earlier = "\n".join(row for row in source.earlier.split("\n") if row.strip() not in told)
     later = pool_of(replace(source, earlier=earlier), [index for index in layout.folded if index >= summary.covers])
-    rest, lines_taken, stage = _digest(source, later, len(pool.entries) - len(later.entries), size - taken)
+    rest, lines_taken, stage = _digest(source, later, len(pool.lines) - len(later.lines), size - taken)
     return (f"{text}\n\n{rest}", lines_taken, "summary") if stage == "digest" else (text, frozenset(), "summary")
 
 
@@ -294,9 +294,9 @@ def _hidden(layout: Layout, pool: Pool, taken: frozenset[int]) -> frozenset[int]
     early = {index for unit in layout.units[: layout.quoted.first] for index in unit.indices}
     late = [place for index, places in pool.places.items() if index >= 0 and index not in early for place in places]
     # A short message is quoted whole or not at all, even where a sentence of it stands in the digest.
-    taken_of = {pool.entries[place].message for place in taken} & pool.brief
+    taken_of = {pool.message_of[place] for place in taken} & pool.brief
     parts = {index for index in taken_of if not taken.issuperset(pool.places[index])}
-    return frozenset(place for place in taken if pool.entries[place].message not in parts).union(late)
+    return frozenset(place for place in taken if pool.message_of[place] not in parts).union(late)
 
 
 READ: Final = 120_000
@@ -321,13 +321,11 @@ def pool_of(source: Source, folded: Sequence[int]) -> Pool:
     # Folds run in several threads: each of these steps is whole by itself, and what one misses another makes again.
     found = _POOLS.pop(key, None)
     if found is None:
-        entries = list(_earlier(source.earlier))
-        for index, reading in zip(folded, _readings(messages, folded), strict=True):
-            tool = _tool(messages, index, callers)
-            role = str(messages[index].get("role"))
-            entries += [Entry(index, role, line, tool) for line in reading]
-        found = (told, asked), Pool(entries, first)
-        _forget(_MOST_LINES - len(entries))
+        readings = list(_earlier(source.earlier))
+        for index, read in zip(folded, _read(messages, folded), strict=True):
+            readings.append(Reading(index, str(messages[index].get("role")), read, _tool(messages, index, callers)))
+        found = (told, asked), Pool(readings, first)
+        _forget(_MOST_LINES - len(found[1].lines))
     _POOLS[key] = found
     return found[1]
 
@@ -335,18 +333,18 @@ def pool_of(source: Source, folded: Sequence[int]) -> Pool:
 def _forget(most: int) -> None:
     """Forget the pools not asked for the longest until no more lines than these are kept."""
     pools = list(_POOLS.items())
-    kept = sum(len(pool.entries) for _, (_, pool) in pools)
+    kept = sum(len(pool.lines) for _, (_, pool) in pools)
     for key, (_, pool) in pools:
         if kept <= most:
             break
         _POOLS.pop(key, None)
-        kept -= len(pool.entries)
+        kept -= len(pool.lines)
 
 
-def _readings(messages: Sequence[Message], folded: Sequence[int]) -> list[tuple[lines.Line, ...]]:
+def _read(messages: Sequence[Message], folded: Sequence[int]) -> list[tuple[Line, ...]]:
     """The lines of each folded message, the oldest of very many only skimmed, so that the time it takes stays bounded."""
     left = READ
-    readings: list[tuple[lines.Line, ...]] = []
+    readings: list[tuple[Line, ...]] = []
     for index in reversed(folded):
         message = messages[index]
         content = message.get("content")
@@ -373,14 +371,13 @@ SHOWN: Final = 72
 """Characters up to which a call stands in full in front of what came of it."""
 
 
-def _earlier(text: str) -> Iterator[Entry]:
+def _earlier(text: str) -> Iterator[Reading]:
     """The lines of notes that the client sent back, each with the speaker it was quoted from."""
     rows = [row for row in text.split("\n") if row.strip()]
     for number, row in enumerate(rows):
         speaker, _, said = row.partition(": ")
         role = speaker if speaker in ("user", "assistant") else ""
-        for line in lines.read({"role": role, "content": said if role else row}):
-            yield Entry(number - len(rows) - 1, role, line)
+        yield Reading(number - len(rows) - 1, role, lines.read({"role": role, "content": said if role else row}))
 
 
 def _squeeze(source: Source, draft: Draft, *, cut_question: bool = False) -> Draft:

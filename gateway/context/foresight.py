@@ -5,7 +5,7 @@ conversation grow in thought, in small steps, until its cut moves. What really c
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from gateway.context import prefix
@@ -91,7 +91,7 @@ def _longer(made: Layout, costs: Sequence[int]) -> list[Unit]:
         follows = _turn(made, 1, 1)
         return [
             follows,
-            *(replace(follows, step=step, cost=cost, cut=cost, stub=cost) for step, cost in enumerate(costs)),
+            *(follows._replace(step=step, cost=cost, cut=cost, stub=cost) for step, cost in enumerate(costs)),
         ]
     steps = [unit for unit in made.units if unit.turn == tip.turn and unit.step >= 0]
     whole = max(sum(unit.cost for unit in steps), 1)

@@ -59,15 +59,17 @@ class Source:
     def _measure(self, message: Message) -> tuple[Message, int, int]:
         found = self._measured.get(id(message))
         if found is None:
-            bare = self.counter.message(message)
-            found = self._measured[id(message)] = message, bare, bare + self._ids(message)
+            both = once(message, self._key, self._both) if self.counter.name else self._both(message)
+            found = self._measured[id(message)] = message, *both
         return found
 
-    def _ids(self, message: Message) -> int:
-        if message.get("role") not in _WITH_IDS:
-            return 0
-        name = self.counter.name
-        return once(message, (lay_out, name), self._count_ids) if name else self._count_ids(message)
+    @cached_property
+    def _key(self) -> object:
+        return lay_out, self.counter.name
+
+    def _both(self, message: Message) -> tuple[int, int]:
+        bare = self.counter.message(message)
+        return bare, bare + (self._count_ids(message) if message.get("role") in _WITH_IDS else 0)
 
     def _count_ids(self, message: Message) -> int:
         text = self.counter.text
@@ -138,17 +140,17 @@ def _units(source: Source, room: Room) -> list[Unit]:
 def _unit(source: Source, room: Room, turn: int, step: int, indices: tuple[int, ...]) -> Unit:
     large = max(int(room.free * CUT), STUB)
     total = cut = stub = 0
+    result = False
     for index in indices:
         message = source.messages[index]
         cost = plain = source.costs[index]
         if carries_more(message):
             plain = min(source.cost(shrink.without_media(message)), cost)
-        result = message.get("role") in RESULT_ROLES
         total += cost
+        result = message.get("role") in RESULT_ROLES
         cut += min(plain, large) if result else plain
         stub += min(plain, STUB) if result else plain
-    asks = step < 0 or source.messages[indices[-1]].get("role") in RESULT_ROLES
-    return Unit(turn, step, indices, total, cut, stub, asks=asks)
+    return Unit(turn, step, indices, total, cut, stub, asks=step < 0 or result)
 
 
 def carries_more(message: Message) -> bool:

@@ -4,17 +4,16 @@ Reading is a pure function of one message and is remembered, so that a grown con
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from enum import Enum
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from math import sqrt
-from typing import Final, NamedTuple
+from typing import Final
 
 import orjson
 
-from gateway.context.records import MOST_LEAVES, records
+from gateway.context.line import MOST, Line, Sort, few_of_many, make
+from gateway.context.records import records
 from gateway.context.signals import binding, reports_error
-from gateway.context.words import Word, words
+from gateway.context.words import words
 from providers.wire import (
     RESULT_ROLES,
     Message,
@@ -26,37 +25,6 @@ from providers.wire import (
     text_of,
     tool_calls,
 )
-
-
-class Sort(Enum):
-    """What kind of line it is, for its worth and for how it is written."""
-
-    SAID = "said"
-    CALL = "call"
-    RECORD = "record"
-    OUTPUT = "output"
-
-
-class Line(NamedTuple):
-    """One line of a message: what would be quoted and the facts in it."""
-
-    text: str
-    sort: Sort
-    words: tuple[Word, ...]
-    size: float
-    """About how many tokens it takes. Which lines are worth their place is decided with it; what fits is counted."""
-    group: int = 0
-    """Lines of one group belong together: the values of one record, the sentences of one message."""
-    label: str = ""
-    """What stands once in front of a group: the key that a list of records stands under."""
-    slot: str = ""
-    """Where the value of a record stands; a later line with the same slot takes its place."""
-    binding: float = 0.0
-    """How much it sounds like something to be kept to, where a user said it."""
-    error: bool = False
-    share: float = 1.0
-    """Below 1 where it is one of very many of its kind."""
-
 
 UNIT: Final = 220
 """Characters up to which short sentences stay together; longer ones stand alone."""
@@ -90,6 +58,15 @@ def read(message: Message) -> tuple[Line, ...]:
     return found
 
 
+def facts(message: Message) -> frozenset[str]:
+    """All that a message tells, as `Word.key`."""
+    return once(message, facts, _facts)
+
+
+def _facts(message: Message) -> frozenset[str]:
+    return frozenset([word.key for line in read(message) for word in line.words])
+
+
 def _read_whole(message: Message) -> tuple[Line, ...]:
     return tuple(_read(message))
 
@@ -103,27 +80,9 @@ def _read(message: Message) -> Iterator[Line]:
     if role in RESULT_ROLES:
         yield from _result(text)
     elif role == "user":
-        yield from _said(text, number + 1, user=True)
+        yield from _said(list(_statements(text)), number + 1, user=True)
     else:
-        yield from _said(_undecorated(text), number + 1, user=False)
-
-
-def _line(
-    text: str,
-    sort: Sort,
-    found: tuple[Word, ...],
-    group: int,
-    share: float,
-    *,
-    label: str = "",
-    slot: str = "",
-    bound: float = 0.0,
-    error: bool = False,
-) -> Line:
-    size = 0.8 + len(text) * 0.15 + text.count(" ") * 0.2
-    for word in found:
-        size += word.size
-    return Line(text, sort, found, size, group, label, slot, bound, error, share)
+        yield from _said(list(_answered(text)), number + 1, user=False)
 
 
 def _call(name: str, arguments: str, group: int) -> Line:
@@ -133,7 +92,7 @@ def _call(name: str, arguments: str, group: int) -> Line:
     found = words(" ".join(_values(value)) if isinstance(value, dict) else arguments[:2000])
     if len(written) > LONGEST:
         written = f"{written[: LONGEST * 2 // 3]} … {written[-LONGEST // 3 :]}"
-    return _line(f"{name}({written})", Sort.CALL, found, group, 1.0)
+    return make(f"{name}({written})", Sort.CALL, found, group)
 
 
 def _flat_arguments(value: dict[str, object]) -> str:
@@ -172,25 +131,15 @@ def _result(text: str) -> Iterator[Line]:
     if not isinstance(value, (dict, list)):
         yield from _output(text)
         return
-    for leaf in records(value):
-        yield _line(
-            leaf.text,
-            Sort.RECORD,
-            leaf.words,
-            leaf.group,
-            leaf.share,
-            label=leaf.label,
-            slot=leaf.slot,
-            error=leaf.error,
-        )
+    yield from records(value)
 
 
 def _output(text: str) -> Iterator[Line]:
     """Rows of output: logs, code, tables, diffs. Where rows are many, those of one shape share their worth."""
     rows = [row for row in _rows(text.split("\n")) if row.strip()]
-    if len(rows) > MOST_LEAVES:
-        head = MOST_LEAVES * 2 // 3
-        rows = [*rows[:head], *rows[head - MOST_LEAVES :]]
+    if len(rows) > MOST:
+        head = MOST * 2 // 3
+        rows = [*rows[:head], *rows[head - MOST :]]
     shapes = [_DIGITS.sub("0", row[:80]) for row in rows]
     alike: dict[str, int] = {}
     for shape in shapes:
@@ -199,15 +148,10 @@ def _output(text: str) -> Iterator[Line]:
     troubled = reports_error(text)
     for number, (row, shape) in enumerate(zip(rows, shapes, strict=True), 1):
         error = troubled and reports_error(row)
-        yield _line(row.strip(), Sort.OUTPUT, words(row), number, many / alike[shape], error=error)
+        yield make(row.strip(), Sort.OUTPUT, words(row), number, many / alike[shape], error=error)
 
 
 _DIGITS: Final = re.compile(r"\d+")
-
-
-def few_of_many(number: int) -> float:
-    """How much less one of so many is worth: one row among thousands is seldom the one that is needed."""
-    return min(1.0, sqrt(60 / max(number, 1)))
 
 
 def _rows(lines: Iterable[str]) -> Iterator[str]:
@@ -216,9 +160,6 @@ def _rows(lines: Iterable[str]) -> Iterator[str]:
             yield line
         else:
             yield from _pieces(line)
-
-
-_SENTENCE: Final = re.compile(r"(?<=[.!?…;])[\"'”’)\]]*\s+|(?<=[。！？；])")
 
 
 def _pieces(line: str) -> Iterator[str]:
@@ -232,18 +173,33 @@ def _pieces(line: str) -> Iterator[str]:
     yield line[start:]
 
 
-def _sentences(text: str, *, user: bool) -> Iterator[str]:
-    """Sentences, short ones together; but each that a user wants to be kept to by itself."""
-    for line in text.split("\n"):
-        bare = line.strip()
-        if len(bare) <= UNIT and not user:
-            if bare:
-                yield bare
+_STOP: Final = re.compile(r"""[.!?…。！？；](?:(?<=[。！？；])|["'”’)\]]*\s+)""")
+_SHORTENED: Final = re.compile(r"(?:^|[\s(\"'“‘])(?:(?:[^\W\d_]\.)*[^\W\d_]|[A-Z][a-z])$")
+"""What stands in front of a full stop that ends no sentence: an initial, letters with stops (e.g., z.B.), a title (Dr., Nr.)."""
+
+
+def _stops(line: str) -> Iterator[str]:
+    """The sentences of a line. Where sentences begin with capitals, a small letter goes on with the one before it."""
+    start = 0
+    for stop in _STOP.finditer(line):
+        end = stop.end()
+        if stop[0][0] in ".…" and (line[end : end + 1].islower() and line[start : start + 1].isupper()):
             continue
+        if stop[0][0] == "." and _SHORTENED.search(line, max(start, stop.start() - 8), stop.start()):
+            continue
+        yield line[start:end].strip()
+        start = end
+    if rest := line[start:].strip():
+        yield rest
+
+
+def _statements(text: str) -> Iterator[str]:
+    """What a user said in sentences, short ones together; but each that is to be kept to, or has a number in it, by itself."""
+    for line in text.split("\n"):
         grown = ""
-        for sentence in chain.from_iterable(map(_pieces, _SENTENCE.split(bare))):
+        for sentence in chain.from_iterable(map(_pieces, _stops(line.strip()))):
             piece = sentence.strip()
-            alone = user and (len(piece) > ALONE or binding(piece) > BINDS or _DIGITS.search(piece) is not None)
+            alone = len(piece) > ALONE or binding(piece) > BINDS or _DIGITS.search(piece) is not None
             if grown and (alone or len(grown) + len(piece) > UNIT):
                 yield grown
                 grown = ""
@@ -253,6 +209,39 @@ def _sentences(text: str, *, user: bool) -> Iterator[str]:
                 grown = ""
         if grown:
             yield grown
+
+
+_BULLET: Final = re.compile(r"(?:[-*•#>]+|\d+[.)])\s+")
+_BULLETS: Final = frozenset("-*•#>0123456789")
+_MARKS: Final = ("**", "__", "`")
+
+
+def _answered(text: str) -> Iterator[str]:
+    """An answer in lines, long ones in sentences, without the marks of its layout, which cost tokens and say nothing."""
+    for mark in _MARKS:
+        if mark in text:
+            text = text.replace(mark, "")
+    for line in text.split("\n"):
+        bare = line.strip()
+        if bare[:1] in _BULLETS:
+            bare = _BULLET.sub("", bare, 1)
+        if len(bare) > UNIT:
+            yield from _together(bare)
+        elif bare:
+            yield bare
+
+
+def _together(line: str) -> Iterator[str]:
+    """The sentences of a line, short ones together."""
+    grown = ""
+    for sentence in chain.from_iterable(map(_pieces, _stops(line))):
+        piece = sentence.strip()
+        if grown and len(grown) + len(piece) > UNIT:
+            yield grown
+            grown = ""
+        grown = f"{grown} {piece}" if grown else piece
+    if grown:
+        yield grown
 
 
 SKIMMED: Final = 180
@@ -269,22 +258,14 @@ def _skim(message: Message) -> tuple[Line, ...]:
     if len(text) <= SKIMMED or message.get("role") == "user":
         return read(message)
     head, tail = text[: SKIMMED * 2 // 3], text[-SKIMMED // 3 :]
-    return read({**message, "content": f"{head}\n{tail}"})
+    return _read_whole({**message, "content": f"{head}\n{tail}"})
 
 
-def _said(text: str, group: int, *, user: bool) -> Iterator[Line]:
-    pieces = list(_sentences(text, user=user))
-    if len(pieces) > MOST_LEAVES:
-        pieces = [*pieces[: MOST_LEAVES // 2], *pieces[-MOST_LEAVES // 2 :]]
+def _said(pieces: Sequence[str], group: int, *, user: bool) -> Iterator[Line]:
+    if len(pieces) > MOST:
+        pieces = [*pieces[: MOST // 2], *pieces[-MOST // 2 :]]
     # A user who pastes a file or a log says little of it himself.
     share = few_of_many(len(pieces))
     for piece in pieces:
-        yield _line(piece, Sort.SAID, words(piece), group, share, bound=binding(piece) * share if user else 0.0)
-
-
-_DECORATION: Final = re.compile(r"^\s*(?:[-*•#>]+\s+|\d+[.)]\s+)|\*\*|__|`{1,3}", re.M)
-
-
-def _undecorated(text: str) -> str:
-    """An answer without the marks of its layout, which cost tokens and say nothing."""
-    return _DECORATION.sub("", text)
+        bound = binding(piece) * share if user else 0.0
+        yield make(piece, Sort.SAID, words(piece), group, share, binding=bound)

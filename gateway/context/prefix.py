@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Final
+from typing import Final, NamedTuple
 
 from gateway.context.budget import Budget
 
@@ -34,8 +34,7 @@ STEPS_A_TURN: Final = 2
 """Of a longer turn so many steps count as a turn: what has grown by them is worth keeping free."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(NamedTuple):
     """What stands or goes as one: the user messages of a turn (``step`` is -1) or one step. Costs are tokens."""
 
     turn: int
@@ -141,15 +140,16 @@ class _Growth:
         self.units = units
         self.room = room
         self.cap = _cap(room)
-        self.full = [0, *accumulate(min(unit.cost, self.cap) for unit in units)]
-        self.trim = [0, *accumulate(min(unit.cut, self.cap) for unit in units)]
-        self.stub = [0, *accumulate(min(unit.stub, self.cap) for unit in units)]
+        cap = self.cap
+        self.full = [0, *accumulate([min(unit.cost, cap) for unit in units])]
+        self.trim = [0, *accumulate([min(unit.cut, cap) for unit in units])]
+        self.stub = [0, *accumulate([min(unit.stub, cap) for unit in units])]
         self.starts = [p for p, unit in enumerate(units) if p == 0 or unit.turn != units[p - 1].turn]
         self.start: list[int] = []
         """For each unit the first unit of its turn."""
         self.user: list[int] = []
         """For each unit the user messages of its turn, or -1."""
-        self.asks = list(accumulate(unit.asks for unit in units))
+        self.asks = list(accumulate([unit.asks for unit in units]))
         """For each unit how many requests there have been."""
         self.grown: list[int] = []
         """For each unit what all up to it cost in full, the newest and its user messages as large as they may be while they are."""
@@ -165,9 +165,9 @@ class _Growth:
             self.start.append(start)
             self.user.append(user)
             own = asked if position == user else min(unit.cost, step)
-            more = own - min(unit.cost, self.cap)
+            more = own - min(unit.cost, cap)
             if 0 <= user != position:
-                more += asked - min(units[user].cost, self.cap)
+                more += asked - min(units[user].cost, cap)
             self.grown.append(self.full[position + 1] + more)
 
     def standing(self, cut: Cut, newest: int) -> int:

@@ -1,6 +1,7 @@
 """Recall: excerpts of the folded part that bear on the current question."""
 
 from collections.abc import Collection, Sequence
+from itertools import repeat
 from math import log
 from typing import Final
 
@@ -38,25 +39,25 @@ def excerpts(pool: Pool, query: str, tokens: int, count: Count, skip: Collection
 
 def relevance(pool: Pool, asked: Collection[Word], least: float) -> dict[int, float]:
     """How much lines bear on a question, by position: by their own words, and by their message's and its neighbours'."""
-    total = len(pool.entries)
+    total = len(pool.lines)
     worth: dict[str, float] = {}
     for word in asked:
-        number = pool.counts.get(word.key, 0)
+        number = pool.count(word.key)
         if number <= max(total * COMMON, FEW):
             rare = log(1 + (total - number + 0.5) / (number + 0.5))
             worth[word.key] = rare * (1.3 if word.kind > Kind.PLAIN else 1.0)
-    asked_for = sum(worth.values())
-    needed = least * asked_for
+    needed = least * sum(worth.values())
+    bearing = {word: value for key, value in worth.items() for word in pool.spellings.get(key, ())}
+    wanted = frozenset(bearing)
     own: dict[int, float] = {}
     best: dict[int, float] = {}
     for index, facts in pool.facts.items():
-        shared = facts & worth.keys()
+        shared = facts & wanted
         # No line has more than its message. A set has no order, so its sum may differ in the last digit: it is no limit.
-        if not shared or sum([worth[key] for key in shared]) < 0.999 * needed:
+        if not shared or sum(map(bearing.__getitem__, shared)) < 0.999 * needed:
             continue
-        for place in pool.places[index]:
-            line = pool.entries[place].line
-            score = sum([worth[word.key] for word in line.words if word.key in shared])
+        for place, line in zip(pool.places[index], pool.readings[index].lines, strict=True):
+            score = sum(map(bearing.get, line.words, repeat(0.0)))
             if score and score >= needed:
                 own[place] = score / (0.6 + 0.016 * line.size)
                 best[index] = max(best.get(index, 0.0), own[place])
@@ -87,4 +88,4 @@ def _spread(pool: Pool, own: dict[int, float], best: dict[int, float]) -> dict[i
 
 def render(pool: Pool, positions: Sequence[int]) -> str:
     """Write the block of quotes; empty when there are none."""
-    return f"{note.QUOTES}\n{digest.render(pool.entries, positions)}\n{note.END}" if positions else ""
+    return f"{note.QUOTES}\n{digest.render(pool, positions)}\n{note.END}" if positions else ""

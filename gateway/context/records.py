@@ -1,60 +1,44 @@
 """JSON read as records: each value that could be needed, with what it belongs to, in as few tokens as it takes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import sqrt
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from gateway.context.line import MOST, Line, Sort, few_of_many, make
 from gateway.context.signals import reports_error
 from gateway.context.words import Kind, Word, words
 
-MOST_LEAVES: Final = 1200
-"""Values of one message that are looked at, two thirds of them from its head."""
 REST: Final = 90
-"""Characters of weak values (amounts, flags, short numbers) that make one leaf."""
+"""Characters of weak values (amounts, flags, short numbers) that make one line."""
 LONG: Final = 300
 """A longer text inside JSON is read in pieces."""
-
-
-class Leaf(NamedTuple):
-    """One value, or a few weak ones, of one record."""
-
-    text: str
-    words: tuple[Word, ...]
-    group: int
-    label: str
-    slot: str
-    share: float
-    error: bool = False
 
 
 _Record = tuple[str, list[tuple[str, Any]]]
 """The key it stands under, and its (key, scalar) pairs; the key is empty for the members of a list."""
 
 
-def records(value: object) -> list[Leaf]:
-    """Read a JSON value as the leaves of its records, in order."""
+def records(value: object) -> Iterator[Line]:
+    """Read a JSON value as the lines of its records, in order: each line a value, or a few weak ones."""
     found = list(_flatten(value, "", "", 0))
-    number = sum(len(scalars) for _, scalars in found)
-    share = min(1.0, sqrt(60 / max(number, 1)))
-    if number > MOST_LEAVES:
+    number = sum([len(scalars) for _, scalars in found])
+    share = few_of_many(number)
+    if number > MOST:
         found = _fewer(found)
-    out: list[Leaf] = []
     for group, (label, scalars) in enumerate(found, 1):
-        out += _leaves(label, scalars, group, share)
-    return out
+        yield from _lines(label, scalars, group, share)
 
 
 def _fewer(found: Sequence[_Record]) -> list[_Record]:
     """The head and the tail of very many records."""
     head: list[_Record] = []
     tail: list[_Record] = []
-    left = MOST_LEAVES * 2 // 3
+    left = MOST * 2 // 3
     for label, scalars in found:
         if left <= 0:
             break
         head.append((label, scalars[:left]))
         left -= len(scalars)
-    left = MOST_LEAVES // 3
+    left = MOST // 3
     for label, scalars in reversed(found[len(head) :]):
         if left <= 0:
             break
@@ -72,7 +56,7 @@ def _flatten(value: object, label: str, name: str, depth: int) -> Iterator[_Reco
         return
     if isinstance(value, Mapping):
         scalars = [(key, item) for key, item in value.items() if not isinstance(item, (dict, list))]
-        if name and not any(item == name for _, item in scalars):
+        if name and not any([item == name for _, item in scalars]):
             scalars.insert(0, ("", name))
         if scalars:
             yield label, scalars
@@ -85,24 +69,24 @@ def _flatten(value: object, label: str, name: str, depth: int) -> Iterator[_Reco
         scalars = [("", item) for item in value if not isinstance(item, (dict, list))]
         if scalars:
             yield label, scalars
-        for item in value:
-            if isinstance(item, (dict, list)):
-                yield from _flatten(item, label, "", depth + 1)
+        for member in value:
+            if isinstance(member, (dict, list)):
+                yield from _flatten(member, label, "", depth + 1)
 
 
 _STRONG: Final = frozenset({Kind.NAME, Kind.CODE, Kind.SYMBOL, Kind.DATE, Kind.IDENT})
 _TELLING: Final = frozenset({Kind.IDENT, Kind.DATE})
 
 
-def _leaves(label: str, scalars: Sequence[tuple[str, Any]], group: int, share: float) -> Iterator[Leaf]:
-    read = [(key, _text(item)) for key, item in scalars]
-    found = [words(text) for _, text in read]
+def _lines(label: str, scalars: Sequence[tuple[str, Any]], group: int, share: float) -> Iterator[Line]:
+    texts = [item.strip() if type(item) is str else _text(item) for _, item in scalars]
+    found = list(map(words, texts))
     kinds = [some[0].kind if len(some) == 1 else None for some in found]
-    identity = next((text for (_, text), kind in zip(read, kinds, strict=True) if kind is Kind.IDENT), "")
+    identity = texts[kinds.index(Kind.IDENT)] if Kind.IDENT in kinds else ""
     rest: list[str] = []
     rest_words: list[Word] = []
     length = 0
-    for (key, text), some, kind in zip(read, found, kinds, strict=True):
+    for (key, _), text, some, kind in zip(scalars, texts, found, kinds, strict=True):
         if not text:
             continue
         # A value whose shape says what it is needs no key: the one identifier or the one date of a record.
@@ -110,21 +94,22 @@ def _leaves(label: str, scalars: Sequence[tuple[str, Any]], group: int, share: f
         written = text if bare else f"{key}={text}"
         if kind in _STRONG or len(text) > 4:
             slot = f"{label}\0{identity}\0{key}" if key and identity and text != identity else ""
-            error = len(text) > 8 and kind is None and reports_error(text)
+            error = kind is None and len(text) > 8 and reports_error(text)
             if len(text) <= LONG:
-                yield Leaf(written, some, group, label, slot, share, error)
+                yield make(written, Sort.RECORD, some, group, share, label, slot, 0.0, error)
             else:
                 for piece in _pieces(written):
-                    yield Leaf(piece, words(piece), group, label, "", share, error and reports_error(piece))
+                    failed = error and reports_error(piece)
+                    yield make(piece, Sort.RECORD, words(piece), group, share, label, "", 0.0, failed)
             continue
         rest.append(written)
         rest_words += some
         length += len(written) + 1
         if length >= REST:
-            yield Leaf(" ".join(rest), tuple(rest_words), group, label, "", share)
+            yield make(" ".join(rest), Sort.RECORD, tuple(rest_words), group, share, label)
             rest, rest_words, length = [], [], 0
     if rest:
-        yield Leaf(" ".join(rest), tuple(rest_words), group, label, "", share)
+        yield make(" ".join(rest), Sort.RECORD, tuple(rest_words), group, share, label)
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -6,12 +6,12 @@ roles and call ids and nothing about sizes.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from providers.wire import PINNED_ROLES, RESULT_ROLES, Message
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """A run of user messages and everything up to the next user message; ``user`` is empty where nobody had asked yet."""
 
     user: tuple[int, ...]

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final
 
 
@@ -48,13 +49,14 @@ class Word:
 _ORDINARY: Final = frozenset({Kind.PLAIN, Kind.NAME})
 
 
+@lru_cache(maxsize=40_000)
 def _word(key: str, kind: Kind, size: float) -> Word:
     return Word(key, kind, size, IN_SPEECH[kind], IN_DATA[kind], kind in _ORDINARY)
 
 
 _BREAKS: Final = str.maketrans(dict.fromkeys("()[]{}<>,;=\"'`*|!?…“”«»‘’„。，、！？：；（）「」¿¡؟،\t\n\r", " "))
+_ASCII_BREAKS: Final = bytes(ord(_BREAKS.get(code, chr(code))) for code in range(128)).ljust(256)
 _EDGES: Final = ".:-#$%&+/\\~^_€£¥"
-_KNOWN: dict[str, tuple[Word, ...]] = {}
 _TEXTS: dict[str, tuple[Word, ...]] = {}
 _MOST_KNOWN: Final = 40_000
 _SHORT: Final = 48
@@ -76,46 +78,54 @@ _ENDINGS: Final = ("ings", "ing", "edly", "ed", "ies", "es", "s", "ly")
 def words(text: str) -> tuple[Word, ...]:
     """The words of a text that can be facts, each once, in the order in which they first stand."""
     if len(text) > _SHORT:
-        return _distinct(text)
+        return _distinct(text, _tokens())
     found = _TEXTS.get(text)
     if found is None:
         if len(_TEXTS) >= _MOST_KNOWN:
             _TEXTS.clear()
-        found = _TEXTS[text] = _distinct(text)
+        found = _TEXTS[text] = _distinct(text, _tokens())
     return found
 
 
-def _distinct(text: str) -> tuple[Word, ...]:
-    known = _KNOWN.get
-    found: dict[str, Word] = {}
-    for token in text.translate(_BREAKS).split():
-        some = known(token)
-        if some is None:
-            some = _learn(token)
-        for word in some:
-            found[word.key] = word
-    return tuple(found.values())
+def _distinct(text: str, known: "_Tokens") -> tuple[Word, ...]:
+    plain = text.encode().translate(_ASCII_BREAKS).decode() if text.isascii() else text.translate(_BREAKS)
+    return tuple({word.key: word for token in plain.split() for word in known[token]}.values())
 
 
-def _learn(token: str) -> tuple[Word, ...]:
+class _Tokens(dict[str, tuple[Word, ...]]):
+    """By token: the words in it. Reads what it does not know yet."""
+
+    def __missing__(self, token: str) -> tuple[Word, ...]:
+        found = self[token] = tuple(_read(token))
+        return found
+
+
+_KNOWN = _Tokens()
+
+
+def _tokens() -> _Tokens:
+    """The tokens that are known; when they are too many it starts afresh, and whoever reads with the old ones goes on."""
+    global _KNOWN  # noqa: PLW0603  # a cache, safe to lose
     if len(_KNOWN) >= _MOST_KNOWN:
-        _KNOWN.clear()
-    found = _KNOWN[token] = _read(token)
-    return found
+        _KNOWN = _Tokens()
+    return _KNOWN
 
 
-def _read(token: str) -> tuple[Word, ...]:
+def _read(token: str) -> Iterator[Word]:
     bare = token.strip(_EDGES)
     if not bare:
-        return ()
+        return
     if not bare.isascii() and (run := _UNSPACED.search(bare)):
-        return (*_unspaced(run[0]), *words(_UNSPACED.sub(" ", bare)))
+        yield from _unspaced(run[0])
+        yield from words(_UNSPACED.sub(" ", bare))
+        return
     kind = _kind(bare)
     if kind not in _ORDINARY:
-        return (_word(bare.lower(), kind, len(bare) * _DEARER[kind]),)
-    if bare.isascii():
-        return (_word(stem(bare), kind, 0.0),) if len(bare) > 2 else ()
-    return (_word(stem(bare), kind, len(bare) * 0.12),)
+        yield _word(bare.lower(), kind, len(bare) * _DEARER[kind])
+    elif not bare.isascii():
+        yield _word(stem(bare), kind, len(bare) * 0.12)
+    elif len(bare) > 2:
+        yield _word(stem(bare), kind, 0.0)
 
 
 def _unspaced(run: str) -> Iterator[Word]:

@@ -5,14 +5,14 @@ likely to be used again as one that only stood in a result; one that the user na
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from itertools import chain
 from math import log
 from typing import Any, Final, NamedTuple, TypeVar
 
 from gateway.context.changes import superseded
-from gateway.context.lines import Line, Sort
+from gateway.context.line import Line, Sort
 from gateway.context.words import Word
 
 USED: Final = 8.0
@@ -36,24 +36,34 @@ MOST_CHOICES: Final = 200
 T = TypeVar("T")
 
 
-class Entry(NamedTuple):
-    """A line with where it came from."""
+class Reading(NamedTuple):
+    """A message read as lines, with where it came from."""
 
     message: int
-    """The index of its message."""
+    """The index of the message."""
     role: str
-    line: Line
+    lines: tuple[Line, ...]
     tool: str = ""
-    """The tool whose result it stands in."""
+    """The tool that gave it, where it is a result."""
 
 
 class Pool:
-    """The lines of a folded part, oldest first, and what follows from them alone."""
+    """The lines of a folded part, oldest first, and what follows from them alone. A line's position is its place in ``lines``."""
 
-    def __init__(self, entries: Sequence[Entry], first: int = -1) -> None:
-        self.entries = tuple(entries)
+    def __init__(self, readings: Iterable[Reading], first: int = -1) -> None:
+        self.readings = {reading.message: reading for reading in readings if reading.lines}
+        """By message, in order."""
         self.first = first
         """The index of the first user message."""
+        self.lines = tuple(chain.from_iterable([reading.lines for reading in self.readings.values()]))
+        self.message_of: list[int] = []
+        """By position."""
+        self.places: dict[int, range] = {}
+        """By message, in order: the positions of its lines."""
+        for index, reading in self.readings.items():
+            start = len(self.message_of)
+            self.message_of += [index] * len(reading.lines)
+            self.places[index] = range(start, len(self.message_of))
         self._chosen: dict[object, Any] = {}
 
     def once(self, key: object, choose: Callable[[], T]) -> T:
@@ -66,52 +76,74 @@ class Pool:
         return found
 
     @cached_property
-    def _factors(self) -> tuple[dict[str, float], dict[str, float]]:
-        """By fact: what it is worth more, or less, than its shape says; in what was said, and in data."""
-        in_data = self._used()
-        in_speech = {key: max(value / ANSWERED, 1.0) for key, value in in_data.items()}
-        for key, value in self.rarity.items():
-            in_speech[key] = in_speech.get(key, 1.0) * value
-        return in_speech, in_data
-
-    def worth(self, position: int, known: Collection[str] = ()) -> float:
-        """What a line is worth beside facts that are known."""
-        entry = self.entries[position]
-        line = entry.line
-        in_speech, in_data = self._factors
-        if line.sort is Sort.SAID or line.sort is Sort.CALL:
-            factor = in_speech.get
-            gain = sum([word.in_speech * factor(word.key, 1.0) for word in line.words if word.key not in known])
-        else:
-            factor = in_data.get
-            gain = sum([word.in_data * factor(word.key, 1.0) for word in line.words if word.key not in known])
-        age = OLDEST + (1 - OLDEST) * position / len(self.entries)
-        return (gain * line.share + self._own(entry)) * age
+    def values(self) -> tuple[dict[Word, float], dict[Word, float]]:
+        """By word, how likely its fact is to be needed: in what was said or called, and in data."""
+        used, rarity = self._used(), self.rarity
+        said: dict[Word, float] = {}
+        data: dict[Word, float] = {}
+        for word in self._counted:
+            use = used.get(word.key, 1.0)
+            said[word] = word.in_speech * (max(use / ANSWERED, 1.0) * rarity.get(word.key, 1.0))
+            data[word] = word.in_data * use
+        return said, data
 
     @cached_property
-    def counts(self) -> dict[str, int]:
-        """By fact: how many lines have it."""
-        return _by_key(self._counted.items())
+    def spoken(self) -> list[bool]:
+        """By position: whether the line is a call or was said, and no data."""
+        return [line.sort is Sort.SAID or line.sort is Sort.CALL for line in self.lines]
 
     @cached_property
-    def facts(self) -> dict[int, frozenset[str]]:
-        """By message: all facts in its lines."""
+    def own(self) -> list[float]:
+        """By position: what a line is worth beside its facts."""
+        worth: list[float] = []
+        for reading in self.readings.values():
+            user = reading.role == "user"
+            told = FIRST if reading.message == self.first else 0.0
+            for line in reading.lines:
+                own = ERROR if line.error else 0.0
+                if line.sort is Sort.CALL:
+                    own += CALLED
+                elif user:
+                    own += BINDING * line.binding + told
+                worth.append(own)
+        return worth
+
+    def age(self, position: int) -> float:
+        """What a line keeps of its worth, by its place."""
+        return OLDEST + (1 - OLDEST) * position / len(self.lines)
+
+    @cached_property
+    def most(self) -> list[float]:
+        """For each line what it is worth a token at most: alone, and with its message already opened."""
+        said, data = (values.__getitem__ for values in self.values)
+        return [
+            (sum(map(said if spoken else data, line.words)) * line.share + own) * self.age(position) / line.size
+            for position, (line, spoken, own) in enumerate(zip(self.lines, self.spoken, self.own, strict=True))
+        ]
+
+    @cached_property
+    def spellings(self) -> dict[str, list[Word]]:
+        """By fact: the words that spell it."""
+        spelled: dict[str, list[Word]] = {}
+        for word in self._counted:
+            spelled.setdefault(word.key, []).append(word)
+        return spelled
+
+    def count(self, key: str) -> int:
+        """How many lines have a fact."""
+        return sum([self._counted[word] for word in self.spellings.get(key, ())])
+
+    @cached_property
+    def facts(self) -> dict[int, frozenset[Word]]:
+        """By message: all words of its lines."""
         return {
-            index: frozenset([word.key for place in places for word in self.entries[place].line.words])
-            for index, places in self.places.items()
+            index: frozenset(chain.from_iterable([line.words for line in reading.lines]))
+            for index, reading in self.readings.items()
         }
 
     @cached_property
     def _counted(self) -> Counter[Word]:
-        return Counter(chain.from_iterable([entry.line.words for entry in self.entries]))
-
-    @cached_property
-    def places(self) -> dict[int, list[int]]:
-        """By message, in order: the positions of its lines."""
-        places: dict[int, list[int]] = {}
-        for position, entry in enumerate(self.entries):
-            places.setdefault(entry.message, []).append(position)
-        return places
+        return Counter(chain.from_iterable([line.words for line in self.lines]))
 
     @cached_property
     def order(self) -> list[int]:
@@ -124,17 +156,11 @@ class Pool:
         return {index: rank for rank, index in enumerate(self.order)}
 
     @cached_property
-    def most(self) -> list[float]:
-        """For each line what it is worth a token at most: alone, and with its message already opened."""
-        return [self.worth(position) / entry.line.size for position, entry in enumerate(self.entries)]
-
-    @cached_property
     def bound(self) -> list[int]:
         """What the user said that is to hold, by position, the most binding and least common words per token first."""
         rare = self.rarity
         scored: list[tuple[float, int]] = []
-        for position, entry in enumerate(self.entries):
-            line = entry.line
+        for position, line in enumerate(self.lines):
             if line.binding > LEAST_BINDING and position not in self.gone:
                 telling = sum(rare.get(word.key, 1.0) for word in line.words)
                 scored.append((-line.binding * telling / (line.size + 6), position))
@@ -145,42 +171,35 @@ class Pool:
         """The indices of short messages, which are understood as a whole or not at all."""
         return frozenset(
             index
-            for index, places in self.places.items()
-            if len(places) < BRIEF and sum([self.entries[place].line.size for place in places]) <= BRIEF
+            for index, reading in self.readings.items()
+            if len(reading.lines) < BRIEF and sum([line.size for line in reading.lines]) <= BRIEF
         )
-
-    def _own(self, entry: Entry) -> float:
-        line = entry.line
-        own = ERROR if line.error else 0.0
-        if line.sort is Sort.CALL:
-            own += CALLED
-        elif entry.role == "user":
-            own += BINDING * line.binding
-            if entry.message == self.first:
-                own += FIRST
-        return own
 
     def _used(self) -> dict[str, float]:
         """By fact: what it is worth because somebody has used it."""
-        answered: list[Word] = []
-        asked: list[Word] = []
-        called: list[Word] = []
-        for entry in self.entries:
-            line = entry.line
-            if line.sort is Sort.SAID:
-                (asked if entry.role == "user" else answered).extend(line.words)
-            elif line.sort is Sort.CALL:
-                called.extend(line.words)
+        answered: list[tuple[Word, ...]] = []
+        asked: list[tuple[Word, ...]] = []
+        called: list[tuple[Word, ...]] = []
+        for reading in self.readings.values():
+            said = asked if reading.role == "user" else answered
+            for line in reading.lines:
+                if line.sort is Sort.SAID:
+                    said.append(line.words)
+                elif line.sort is Sort.CALL:
+                    called.append(line.words)
         used: dict[str, float] = {}
         for value, found in ((ANSWERED, answered), (ASKED, asked), (USED, called)):
-            used.update(dict.fromkeys([word.key for word in set(found)], value))
+            used.update(dict.fromkeys([word.key for word in set(chain.from_iterable(found))], value))
         return used
 
     @cached_property
     def rarity(self) -> dict[str, float]:
         """By ordinary word or name: 1 where one line has it, towards 0 where many have."""
-        counts = _by_key((word, count) for word, count in self._counted.items() if word.ordinary)
-        scale = log(len(self.entries) + 2)
+        counts: dict[str, int] = {}
+        for word, count in self._counted.items():
+            if word.ordinary:
+                counts[word.key] = counts.get(word.key, 0) + count
+        scale = log(len(self.lines) + 2)
         by_count = {count: max(1.0 - log(count) / scale, 0.0) ** 2 for count in set(counts.values())}
         return {key: by_count[count] for key, count in counts.items()}
 
@@ -189,12 +208,12 @@ class Pool:
         """Lines that a newer one repeats or replaces."""
         seen: set[str] = set()
         repeated: set[int] = set()
-        for position in range(len(self.entries) - 1, -1, -1):
-            line = self.entries[position].line
-            if line.sort is Sort.SAID or line.sort is Sort.CALL:
-                if line.text in seen:
+        for position in range(len(self.lines) - 1, -1, -1):
+            if self.spoken[position]:
+                text = self.lines[position].text
+                if text in seen:
                     repeated.add(position)
-                seen.add(line.text)
+                seen.add(text)
         return self.replaced | repeated
 
     @cached_property
@@ -202,18 +221,10 @@ class Pool:
         """Lines that no longer hold: a newer value has taken their place."""
         seen: set[str] = set()
         old: set[int] = set()
-        for position in range(len(self.entries) - 1, -1, -1):
-            slot = self.entries[position].line.slot
+        for position in range(len(self.lines) - 1, -1, -1):
+            slot = self.lines[position].slot
             if slot:
                 if slot in seen:
                     old.add(position)
                 seen.add(slot)
-        return frozenset(old | superseded(self.entries, self.rarity))
-
-
-def _by_key(counted: Iterable[tuple[Word, int]]) -> dict[str, int]:
-    """Add counts up by fact: several spellings of a word share one."""
-    counts: dict[str, int] = {}
-    for word, count in counted:
-        counts[word.key] = counts.get(word.key, 0) + count
-    return counts
+        return frozenset(old | superseded(self))

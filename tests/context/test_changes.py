@@ -3,19 +3,19 @@
 import pytest
 
 from gateway.context import lines
-from gateway.context.worth import Entry, Pool
+from gateway.context.worth import Pool, Reading
 
 OTHER = ("Thanks a lot for that.", "Could you find me a table for Friday?", "It rained all day in Ghent.")
 
 
 def replaced(*said: str, role: str = "user") -> list[str]:
     """The statements that are replaced when these are said one after the other."""
-    entries: list[Entry] = []
+    readings: list[Reading] = []
     for index, text in enumerate((said[0], *OTHER, *said[1:])):
         speaker = role if index == 0 else "user"
-        entries += [Entry(index, speaker, line) for line in lines.read({"role": speaker, "content": text})]
-    pool = Pool(entries)
-    return [pool.entries[place].line.text for place in sorted(pool.replaced)]
+        readings.append(Reading(index, speaker, lines.read({"role": speaker, "content": text})))
+    pool = Pool(readings)
+    return [pool.lines[place].text for place in sorted(pool.replaced)]
 
 
 @pytest.mark.parametrize(

@@ -8,22 +8,22 @@ from hypothesis import strategies as st
 from gateway.context import lines
 from gateway.context.digest import choose, render
 from gateway.context.tokens import counter
-from gateway.context.worth import Entry, Pool
+from gateway.context.worth import Pool, Reading
 
 COUNT = counter("o200k").text
 
 
 def pool(*messages: tuple[str, str]) -> Pool:
     """A folded part of (role, text); a tool's text comes from a call of ``look``."""
-    entries: list[Entry] = []
+    readings: list[Reading] = []
     for index, (role, text) in enumerate(messages):
         tool = "look" if role == "tool" else ""
-        entries += [Entry(index, role, line, tool) for line in lines.read({"role": role, "content": text})]
-    return Pool(entries, 0)
+        readings.append(Reading(index, role, lines.read({"role": role, "content": text}), tool))
+    return Pool(readings, 0)
 
 
 def digest(found: Pool, tokens: int, **more: Any) -> str:
-    return render(found.entries, choose(found, tokens, COUNT, **more))
+    return render(found, choose(found, tokens, COUNT, **more))
 
 
 FOLDED = pool(
@@ -59,7 +59,7 @@ def test_what_is_known_elsewhere_is_not_repeated() -> None:
 def test_of_repeated_lines_only_the_newest_is_quoted() -> None:
     found = pool(("user", "Always use metric units."), ("assistant", "Noted."), ("user", "Always use metric units."))
 
-    assert [found.entries[place].message for place in choose(found, 100, COUNT)].count(0) == 0
+    assert [found.message_of[place] for place in choose(found, 100, COUNT)].count(0) == 0
 
 
 def test_an_error_is_worth_its_place() -> None:

@@ -3,10 +3,12 @@
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.context.lines import Sort, read, skim
+from gateway.context.line import Sort
+from gateway.context.lines import read, skim
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(max_size=20),
@@ -99,3 +101,21 @@ def test_sorts_are_told_apart() -> None:
 @given(JSON)
 def test_any_json_can_be_read(value: Any) -> None:
     assert all(line.size > 0 for line in read(result(value)))
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        'Always sign with "Yours, M." and never add a date.',
+        'End every answer with "Over and out!"',
+        "Never shorten names, e.g. Bob for Robert, or i.e. where a word will do.",
+        "Please answer in short sentences; two at most.",
+        "Schreib mir immer auf Deutsch, z.B. auch bei Rechnungen.",
+        "Always address me as Dr. Okafor in letters.",
+        "Nie nach 18 Uhr anrufen, bitte auch nicht bzw. nur im Notfall mailen.",
+    ],
+)
+def test_a_sentence_stays_whole(rule: str) -> None:
+    assert rule in texts(
+        {"role": "user", "content": f"It rained in Ghent all day, what a pity. {rule} Thanks a lot for it!"}
+    )

@@ -1,9 +1,11 @@
 """Which folded lines a question calls for."""
 
+from itertools import cycle
+
 from gateway.context import lines, note
 from gateway.context.recall import excerpts, render
 from gateway.context.tokens import counter
-from gateway.context.worth import Entry, Pool
+from gateway.context.worth import Pool, Reading
 
 COUNT = counter("o200k").text
 SAID = (
@@ -15,11 +17,8 @@ SAID = (
     "I like long walks.",
 )
 POOL = Pool(
-    [
-        Entry(index, ("user", "assistant")[index % 2], line)
-        for index, text in enumerate(SAID)
-        for line in lines.read({"role": ("user", "assistant")[index % 2], "content": text})
-    ]
+    Reading(index, role, lines.read({"role": role, "content": text}))
+    for index, (role, text) in enumerate(zip(cycle(("user", "assistant")), SAID, strict=False))
 )
 
 

@@ -95,8 +95,7 @@ async def grow(gateway: Gateway, standin: StandIn, turns: range, key: str = "sk-
     for turn in turns:
         await ask(gateway, talk(turn, about), key)
         heads.append(head(chats(standin)[-1]))
-        await until(lambda: all(seen.done.is_set() for seen in summaries(standin)))
-        await asyncio.sleep(0.02)  # from the answer's arrival to the store
+        await gateway.settled()
     return heads
 
 
@@ -192,7 +191,7 @@ async def test_twelve_requests_at_once_get_twelve_answers_and_one_summary(gatewa
         await until(lambda: bool(summaries(standin)))
         await asyncio.gather(*(ask(running, talk(12)) for _ in range(12)))
         gate.release(100)
-        await until(lambda: all(seen.done.is_set() for seen in summaries(standin)))
+        await running.settled()
         assert len(summaries(standin)) == 1
         assert len(chats(standin)) == 24
 
@@ -247,7 +246,8 @@ async def test_a_session_attached_late_is_folded_at_once_and_summarised_in_calls
         running = await gateway(standin, config(summariser_window=2500))
         answer = await ask(running, talk(80))
         assert answer.action == "fold"
-        await until(lambda: len(summaries(standin)) >= 3 and all(seen.done.is_set() for seen in summaries(standin)))
+        await running.settled()
+        assert len(summaries(standin)) >= 3
         assert all(seen.prompt_tokens <= 2500 and seen.status == 200 for seen in summaries(standin))
 
 
@@ -272,7 +272,7 @@ async def test_a_rule_of_the_user_is_still_there_after_the_fifth_fold(gateway) -
             history[1] = user("Never deploy on Fridays. " + history[1]["content"])
             await ask(running, history)
             heads.append(head(chats(standin)[-1]))
-            await until(lambda: all(seen.done.is_set() for seen in summaries(standin)))
+            await running.settled()
         folded = [text for text in heads if note.SUMMARY in text]
         assert len(set(folded)) >= 5
         assert all("Never deploy on Fridays." in text for text in folded)
