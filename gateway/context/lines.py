@@ -12,7 +12,7 @@ import orjson
 
 from gateway.context.line import MOST, Line, Sort, few_of_many, make
 from gateway.context.records import records
-from gateway.context.signals import binding, reports_error
+from gateway.context.signals import binding, errors_in, reports_error
 from gateway.context.words import words
 from providers.wire import (
     RESULT_ROLES,
@@ -145,9 +145,9 @@ def _output(text: str) -> Iterator[Line]:
     for shape in shapes:
         alike[shape] = alike.get(shape, 0) + 1
     many = few_of_many(len(rows))
-    troubled = reports_error(text)
+    errors = errors_in(text)
     for number, (row, shape) in enumerate(zip(rows, shapes, strict=True), 1):
-        error = troubled and reports_error(row)
+        error = reports_error(row, errors)
         yield make(row.strip(), Sort.OUTPUT, words(row), number, many / alike[shape], error=error)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from gateway.context.draft import Counter
-from gateway.context.signals import reports_error
+from gateway.context.signals import errors_in, reports_error
 from gateway.context.words import words
 from providers.wire import MEDIA_TYPES, Message, memo_of
 
@@ -129,12 +129,12 @@ def _joins(char: str) -> bool:
 def _telling(text: str, rows: Sequence[_Row], asked: frozenset[str]) -> list[_Row]:
     """The rows in the middle that report errors or bear on the question, the best first, the newest of equals first."""
     scored: list[tuple[float, int, _Row]] = []
-    troubled = reports_error(text)
-    if not asked and not troubled:
+    errors = errors_in(text)
+    if not asked and not reports_error(text, errors):
         return []
     for row in rows:
         line = text[row.start : row.end]
-        score = 1.0 if troubled and reports_error(line) else 0.0
+        score = 1.0 if reports_error(line, errors) else 0.0
         if asked:
             found = {word.key for word in words(line)} & asked
             score += len(found)

@@ -6,6 +6,7 @@ pronouns), not the vocabulary of any subject. What they miss still has the weigh
 """
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -91,9 +92,15 @@ def asks(text: str) -> bool:
     return _ASKS.search(text) is not None
 
 
-def reports_error(line: str) -> bool:
-    """Whether a line of output reports that something went wrong."""
+def reports_error(line: str, among: Sequence[str] = _ERRORS) -> bool:
+    """Whether a line of output reports that something went wrong: in one of these words, or as a failure."""
     low = line.lower()
-    if any([error in low for error in _ERRORS]):
+    if any([error in low for error in among]):
         return True
     return ("fail" in low or "erro" in low) and _FAILS.search(low) is not None
+
+
+def errors_in(text: str) -> list[str]:
+    """The words for something that went wrong in a whole text: no line of it has another."""
+    low = text.lower()
+    return [error for error in _ERRORS if error in low]
