@@ -58,7 +58,10 @@ def source_of(
     rung: int = 1,
 ) -> Source:
     """Gather what a fold is made from: the messages without notes of an earlier fold, and what stood in those."""
-    cleaned = [note.without(message) if message.get("role") != "tool" else (message, "") for message in messages]
-    plain = tuple(message for message, _ in cleaned)
-    earlier = "\n".join(text for _, text in cleaned if text)
-    return Source(plain, split(plain), budget, counter, policy, summary, system_role, rung, earlier)
+    plain, found = list(messages), []
+    for index, message in enumerate(messages):
+        if message.get("role") != "tool" and note.may_have_one(message):
+            plain[index], text = note.without(message)
+            found.append(text)
+    earlier = "\n".join(filter(None, found))
+    return Source(tuple(plain), split(plain), budget, counter, policy, summary, system_role, rung, earlier)

@@ -1,7 +1,7 @@
 """The digest: the lines of the folded part that are worth their tokens, chosen by new facts per token."""
 
 import heapq
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from gateway.context.line import Line, Sort
@@ -86,12 +86,19 @@ class _Greedy:
 
     def grow(self, tokens: float) -> None:
         """Choose until about so many tokens are taken."""
-        heap = self.heap
+        heap, relevance = self.heap, self.relevance
+        lines, spoken, own, age = self.lines, self.pool.spoken, self.pool.own, self.pool.age
+        said, data = self.said.__getitem__, self.data.__getitem__
         skipped: list[tuple[float, int]] = []
         while heap and self.used < tokens:
             before, position = heap[0]
-            gain, cost = self._weigh(position)
-            if position not in self.taken and gain > NOTHING:
+            line = lines[position]
+            facts = sum(map(said if spoken[position] else data, line.words))
+            gain = (facts * line.share + own[position]) * age[position]
+            if relevance is not None:
+                gain = (gain + SOME) * relevance[position]
+            if gain > NOTHING and position not in self.taken:
+                cost = self._cost(position)
                 now = -gain / cost
                 if now > before and len(heap) > 1 and now > min(heap[1:3])[0]:
                     heapq.heapreplace(heap, (now, position))
@@ -123,22 +130,12 @@ class _Greedy:
         self.open.add((message, line.group))
         self._know([word for new in line.words if new not in self.have for word in self.pool.spellings[new.key]])
 
-    def _know(self, words: Collection[Word]) -> None:
+    def _know(self, words: Iterable[Word]) -> None:
         """Facts that stand by now are worth nothing more."""
-        self.have.update(words)
-        nothing = dict.fromkeys(words, 0.0)
-        self.said.update(nothing)
-        self.data.update(nothing)
-
-    def _weigh(self, position: int) -> tuple[float, float]:
-        """What a line is worth by now, and about how many tokens it takes."""
-        pool = self.pool
-        line = self.lines[position]
-        facts = sum(map((self.said if pool.spoken[position] else self.data).__getitem__, line.words))
-        gain = (facts * line.share + pool.own[position]) * pool.age(position)
-        if self.relevance is not None:
-            gain = (gain + SOME) * self.relevance[position]
-        return gain, self._cost(position)
+        have, said, data = self.have, self.said, self.data
+        for word in words:
+            have.add(word)
+            said[word] = data[word] = 0.0
 
     def _cost(self, position: int) -> float:
         line, message = self.lines[position], self.pool.message_of[position]

@@ -108,7 +108,7 @@ def lay_out(source: Source) -> Layout:
     share = source.policy.recall_share
     recall = max(int(min(share * source.budget.room, share * RECALL_OF_FREE * free)), 0)
     room = Room(free, recall, source.policy.low_water, source.policy.max_turns)
-    units = tuple(_units(source, room))
+    units = _units(source, room)
     start = next((place for place in range(len(units) - 1, -1, -1) if units[place].step < 0), -1)
     if source.rung >= LAST_RUNG:
         cut = quoted = Cut(first=max(len(units) - 1, 0))
@@ -125,32 +125,35 @@ def lay_out(source: Source) -> Layout:
         if unit.step >= 0 or unit.turn != units[cut.first].turn
         for index in unit.indices
     )
-    return Layout(units, room, cut, quoted, folded, tuple(asked))
+    return Layout(tuple(units), room, cut, quoted, folded, tuple(asked))
 
 
 def _units(source: Source, room: Room) -> list[Unit]:
-    units: list[Unit] = []
-    for number, turn in enumerate(source.conversation.turns):
-        if turn.user:
-            units.append(_unit(source, room, number, -1, turn.user))
-        units += [_unit(source, room, number, step, indices) for step, indices in enumerate(turn.steps)]
-    return units
-
-
-def _unit(source: Source, room: Room, turn: int, step: int, indices: tuple[int, ...]) -> Unit:
     large = max(int(room.free * CUT), STUB)
-    total = cut = stub = 0
-    result = False
-    for index in indices:
-        message = source.messages[index]
-        cost = plain = source.costs[index]
+    costs = source.costs
+    cut, stub = list(costs), list(costs)
+    results: set[int] = set()
+    for index, message in enumerate(source.messages):
         if carries_more(message):
-            plain = min(source.cost(shrink.without_media(message)), cost)
-        total += cost
-        result = message.get("role") in RESULT_ROLES
-        cut += min(plain, large) if result else plain
-        stub += min(plain, STUB) if result else plain
-    return Unit(turn, step, indices, total, cut, stub, asks=step < 0 or result)
+            cut[index] = stub[index] = min(source.cost(shrink.without_media(message)), costs[index])
+        if message.get("role") in RESULT_ROLES:
+            results.add(index)
+            cut[index] = min(cut[index], large)
+            stub[index] = min(stub[index], STUB)
+    return [
+        Unit(
+            number,
+            step,
+            indices,
+            sum([costs[index] for index in indices]),
+            sum([cut[index] for index in indices]),
+            sum([stub[index] for index in indices]),
+            step < 0 or indices[-1] in results,
+        )
+        for number, turn in enumerate(source.conversation.turns)
+        for step, indices in enumerate((turn.user, *turn.steps), -1)
+        if indices
+    ]
 
 
 def carries_more(message: Message) -> bool:

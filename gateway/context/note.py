@@ -50,12 +50,16 @@ def place(standing: dict[int, Message], note: str, pinned: Sequence[int], *, sys
         standing[-1] = {"role": "user", "content": closed}
 
 
+def may_have_one(message: Message) -> bool:
+    """Whether it is worth looking for a note of an earlier fold in a message."""
+    content = message.get("content")
+    return _OURS in content if isinstance(content, str) else isinstance(content, list)
+
+
 def without(message: Message) -> tuple[Message, str]:
     """A message without notes and quotes of an earlier fold, and the text that stood in them."""
     content = message.get("content")
     if isinstance(content, str):
-        if _OURS not in content:
-            return message, ""
         kept, found = _taken_out(content)
         return ({**message, "content": kept}, found) if found or kept != content else (message, "")
     if not isinstance(content, list):

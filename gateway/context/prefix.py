@@ -133,6 +133,11 @@ def _step(room: Room, asked: int) -> int:
     return max(int(room.free * LIVE) - asked, _cap(room) // 2)
 
 
+def _sums(costs: Sequence[int], cap: int) -> list[int]:
+    """What the first so many cost, each at most ``cap``."""
+    return [0, *accumulate([cost if cost < cap else cap for cost in costs])]
+
+
 class _Growth:
     """Running sums of what units cost in each form, and the questions a replay asks of them."""
 
@@ -140,11 +145,10 @@ class _Growth:
         self.units = units
         self.room = room
         self.cap = _cap(room)
-        cap = self.cap
-        self.full = [0, *accumulate([min(unit.cost, cap) for unit in units])]
-        self.trim = [0, *accumulate([min(unit.cut, cap) for unit in units])]
-        self.stub = [0, *accumulate([min(unit.stub, cap) for unit in units])]
-        self.starts = [p for p, unit in enumerate(units) if p == 0 or unit.turn != units[p - 1].turn]
+        self.full = _sums([unit.cost for unit in units], self.cap)
+        self.trim = _sums([unit.cut for unit in units], self.cap)
+        self.stub = _sums([unit.stub for unit in units], self.cap)
+        self.starts: list[int] = []
         self.start: list[int] = []
         """For each unit the first unit of its turn."""
         self.user: list[int] = []
@@ -154,21 +158,22 @@ class _Growth:
         self.grown: list[int] = []
         """For each unit what all up to it cost in full, the newest and its user messages as large as they may be while they are."""
         asked = start = 0
-        user = -1
+        more_asked = 0
+        user = turn = -1
         step = _step(room, 0)
         for position, unit in enumerate(units):
-            if position == 0 or unit.turn != units[position - 1].turn:
+            cost, before, full = unit.cost, self.full[position], self.full[position + 1]
+            if position == 0 or unit.turn != turn:
+                turn = unit.turn
                 start = position
+                self.starts.append(position)
                 user = position if unit.step < 0 else -1
                 asked = _asked(unit, room) if user >= 0 else 0
+                more_asked = asked - (full - before) if user >= 0 else 0
                 step = _step(room, asked)
             self.start.append(start)
             self.user.append(user)
-            own = asked if position == user else min(unit.cost, step)
-            more = own - min(unit.cost, cap)
-            if 0 <= user != position:
-                more += asked - min(units[user].cost, cap)
-            self.grown.append(self.full[position + 1] + more)
+            self.grown.append(full + more_asked if position == user else before + min(cost, step) + more_asked)
 
     def standing(self, cut: Cut, newest: int) -> int:
         """What stands after a cut when ``newest`` is the last unit."""

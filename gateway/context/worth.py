@@ -108,17 +108,19 @@ class Pool:
                 worth.append(own)
         return worth
 
-    def age(self, position: int) -> float:
-        """What a line keeps of its worth, by its place."""
-        return OLDEST + (1 - OLDEST) * position / len(self.lines)
+    @cached_property
+    def age(self) -> list[float]:
+        """By position: what a line keeps of its worth as it grows old."""
+        number = len(self.lines)
+        return [OLDEST + (1 - OLDEST) * position / number for position in range(number)]
 
     @cached_property
     def most(self) -> list[float]:
         """For each line what it is worth a token at most: alone, and with its message already opened."""
         said, data = (values.__getitem__ for values in self.values)
         return [
-            (sum(map(said if spoken else data, line.words)) * line.share + own) * self.age(position) / line.size
-            for position, (line, spoken, own) in enumerate(zip(self.lines, self.spoken, self.own, strict=True))
+            (sum(map(said if spoken else data, line.words)) * line.share + own) * age / line.size
+            for line, spoken, own, age in zip(self.lines, self.spoken, self.own, self.age, strict=True)
         ]
 
     @cached_property
