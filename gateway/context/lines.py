@@ -131,7 +131,7 @@ def _result(text: str) -> Iterator[Line]:
     if not isinstance(value, (dict, list)):
         yield from _output(text)
         return
-    yield from records(value)
+    yield from records(value, errors_in(text))
 
 
 def _output(text: str) -> Iterator[Line]:

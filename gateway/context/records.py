@@ -17,15 +17,18 @@ _Record = tuple[str, list[tuple[str, Any]]]
 """The key it stands under, and its (key, scalar) pairs; the key is empty for the members of a list."""
 
 
-def records(value: object) -> Iterator[Line]:
-    """Read a JSON value as the lines of its records, in order: each line a value, or a few weak ones."""
+def records(value: object, errors: Sequence[str]) -> Iterator[Line]:
+    """Read a JSON value as the lines of its records, in order: each line a value, or a few weak ones.
+
+    ``errors`` are the words for errors that it has anywhere.
+    """
     found = list(_flatten(value, "", "", 0))
     number = sum([len(scalars) for _, scalars in found])
     share = few_of_many(number)
     if number > MOST:
         found = _fewer(found)
     for group, (label, scalars) in enumerate(found, 1):
-        yield from _lines(label, scalars, group, share)
+        yield from _lines(label, scalars, group, share, errors)
 
 
 def _fewer(found: Sequence[_Record]) -> list[_Record]:
@@ -78,7 +81,9 @@ _STRONG: Final = frozenset({Kind.NAME, Kind.CODE, Kind.SYMBOL, Kind.DATE, Kind.I
 _TELLING: Final = frozenset({Kind.IDENT, Kind.DATE})
 
 
-def _lines(label: str, scalars: Sequence[tuple[str, Any]], group: int, share: float) -> Iterator[Line]:
+def _lines(
+    label: str, scalars: Sequence[tuple[str, Any]], group: int, share: float, errors: Sequence[str]
+) -> Iterator[Line]:
     texts = [item.strip() if type(item) is str else _text(item) for _, item in scalars]
     found = list(map(words, texts))
     kinds = [some[0].kind if len(some) == 1 else None for some in found]
@@ -94,12 +99,12 @@ def _lines(label: str, scalars: Sequence[tuple[str, Any]], group: int, share: fl
         written = text if bare else f"{key}={text}"
         if kind in _STRONG or len(text) > 4:
             slot = f"{label}\0{identity}\0{key}" if key and identity and text != identity else ""
-            error = kind is None and len(text) > 8 and reports_error(text)
+            error = kind is None and len(text) > 8 and reports_error(text, errors)
             if len(text) <= LONG:
                 yield make(written, Sort.RECORD, some, group, share, label, slot, 0.0, error)
             else:
                 for piece in _pieces(written):
-                    failed = error and reports_error(piece)
+                    failed = error and reports_error(piece, errors)
                     yield make(piece, Sort.RECORD, words(piece), group, share, label, "", 0.0, failed)
             continue
         rest.append(written)

@@ -100,7 +100,7 @@ def reports_error(line: str, among: Sequence[str] = _ERRORS) -> bool:
     return ("fail" in low or "erro" in low) and _FAILS.search(low) is not None
 
 
-def errors_in(text: str) -> list[str]:
-    """The words for something that went wrong in a whole text: no line of it has another."""
+def errors_in(text: str) -> Sequence[str]:
+    """The words for something that went wrong in a whole text: no line of it has another. Where it is escaped, any may be there."""
     low = text.lower()
-    return [error for error in _ERRORS if error in low]
+    return _ERRORS if "\\u" in low else [error for error in _ERRORS if error in low]
