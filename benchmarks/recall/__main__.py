@@ -1,4 +1,4 @@
-"""Print what survives a fold: ``python -m benchmarks.recall [--quick]``.
+"""Print what survives a fold: ``python -m benchmarks.recall [--quick]``, and what it costs: ``--time`` for that alone.
 
 At a budget of 25 % a request may take what its system prompt and its newest messages take, and a quarter of the rest. Other
 conversations than the recorded ones can be given with ``TURNFOLD_DATA``.
@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from benchmarks.recall import timing
 from benchmarks.recall.agents import as_tool_calls
 from benchmarks.recall.baselines import BASELINES
 from benchmarks.recall.chats import chats
@@ -40,6 +41,9 @@ def load(name: str) -> list[dict[str, Any]]:
 def main() -> None:
     most = 60 if "--quick" in sys.argv else 10_000
     recorded = {name: load(f"{name}.jsonl") for name in ("tau_airline", "bfcl_long", "swe_agent")}
+    if "--time" in sys.argv:
+        timing.table(recorded)
+        return
     sets: dict[str, list[Point]] = {}
     for name in ("tau_airline", "bfcl_long"):
         for inside in (False, True):
@@ -56,6 +60,7 @@ def main() -> None:
         table(label, sample(found_points, most))
     standing(recorded["tau_airline"][:most])
     growing(recorded["tau_airline"][: most // 3])
+    timing.table(recorded)
 
 
 def sample(found_points: Sequence[Point], most: int) -> list[Point]:

@@ -179,13 +179,16 @@ _SHORTENED: Final = re.compile(r"(?:^|[\s(\"'“‘])(?:(?:[^\W\d_]\.)*[^\W\d_]|
 
 
 def _stops(line: str) -> Iterator[str]:
-    """The sentences of a line. Where sentences begin with capitals, a small letter goes on with the one before it."""
+    """The sentences of a line. A small letter goes on with a sentence, unless whoever wrote this begins most of them with one."""
+    stops = list(_STOP.finditer(line))
+    small = [line[stop.end() : stop.end() + 1].islower() for stop in stops]
+    casual = sum(small) * 2 >= sum([stop.end() < len(line) for stop in stops])
     start = 0
-    for stop in _STOP.finditer(line):
-        end = stop.end()
-        if stop[0][0] in ".…" and (line[end : end + 1].islower() and line[start : start + 1].isupper()):
+    for stop, goes_on in zip(stops, small, strict=True):
+        mark, end = stop[0][0], stop.end()
+        if goes_on and not casual and mark in ".…":
             continue
-        if stop[0][0] == "." and _SHORTENED.search(line, max(start, stop.start() - 8), stop.start()):
+        if mark == "." and _SHORTENED.search(line, max(start, stop.start() - 8), stop.start()):
             continue
         yield line[start:end].strip()
         start = end

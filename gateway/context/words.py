@@ -54,8 +54,8 @@ def _word(key: str, kind: Kind, size: float) -> Word:
     return Word(key, kind, size, IN_SPEECH[kind], IN_DATA[kind], kind in _ORDINARY)
 
 
-_BREAKS: Final = str.maketrans(dict.fromkeys("()[]{}<>,;=\"'`*|!?…“”«»‘’„。，、！？：；（）「」¿¡؟،\t\n\r", " "))
-_ASCII_BREAKS: Final = bytes(ord(_BREAKS.get(code, chr(code))) for code in range(128)).ljust(256)
+_BREAKS: Final = bytes.maketrans(b"()[]{}<>,;=\"'`*|!?\t\n\r", b" " * 21)
+_OTHER_BREAKS: Final = re.compile("[…“”«»‘’„。，、！？：；（）「」¿¡؟،]")
 _EDGES: Final = ".:-#$%&+/\\~^_€£¥"
 _TEXTS: dict[str, tuple[Word, ...]] = {}
 _MOST_KNOWN: Final = 40_000
@@ -88,7 +88,10 @@ def words(text: str) -> tuple[Word, ...]:
 
 
 def _distinct(text: str, known: "_Tokens") -> tuple[Word, ...]:
-    plain = text.encode().translate(_ASCII_BREAKS).decode() if text.isascii() else text.translate(_BREAKS)
+    # Some ten times as quick as translating the text; the bytes of other characters than ASCII stay as they are.
+    plain = text.encode("utf-8", "surrogatepass").translate(_BREAKS).decode("utf-8", "surrogatepass")
+    if not text.isascii():
+        plain = _OTHER_BREAKS.sub(" ", plain)
     return tuple({word.key: word for token in plain.split() for word in known[token]}.values())
 
 

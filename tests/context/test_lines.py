@@ -103,6 +103,12 @@ def test_any_json_can_be_read(value: Any) -> None:
     assert all(line.size > 0 for line in read(result(value)))
 
 
+def test_who_begins_sentences_with_small_letters_is_understood() -> None:
+    said = "Hey there. i need a flight to Oslo, any day next week. never book me on a red-eye. thanks."
+
+    assert "never book me on a red-eye." in texts({"role": "user", "content": said})
+
+
 @pytest.mark.parametrize(
     "rule",
     [
