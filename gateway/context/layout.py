@@ -140,14 +140,15 @@ def _units(source: Source, room: Room) -> list[Unit]:
             results.add(index)
             cut[index] = min(cut[index], large)
             stub[index] = min(stub[index], STUB)
+    whole, trimmed, stubbed = costs.__getitem__, cut.__getitem__, stub.__getitem__
     return [
         Unit(
             number,
             step,
             indices,
-            sum([costs[index] for index in indices]),
-            sum([cut[index] for index in indices]),
-            sum([stub[index] for index in indices]),
+            sum(map(whole, indices)),
+            sum(map(trimmed, indices)),
+            sum(map(stubbed, indices)),
             step < 0 or indices[-1] in results,
         )
         for number, turn in enumerate(source.conversation.turns)
