@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -134,37 +134,51 @@ def text_at(request: list[dict[str, Any]], budget: float) -> str:
 def growing(conversations: Sequence[Mapping[str, Any]]) -> None:
     """How much of each request is a prefix of the one before, as conversations grow through a small window."""
     print(
-        "\nprefix of the request before, of requests over the window (share of characters; a break shares less than half)"
+        "\nprefix of the request before (shares of characters), of requests over the window; a break shares less than half."
     )
+    print("  kept: how much of the request before begins the next one, of all requests")
     talks = {"tau_airline": [talk["messages"] for talk in conversations]}
     talks["made-up chats"] = [talk["messages"] for talk in chats(3, half=0, conversations=4, messages=60)]
     for name, messages in talks.items():
         for share in (0.5, 0.7):
             for label, compressor in (("with recall", turnfold), ("without", without_recall)):
-                shares = [part for talk in messages for part in prefixes(talk, share, compressor)]
+                steps = [step for talk in messages for step in prefixes(talk, share, compressor)]
+                shares = [step.begins for step in steps if step.over]
                 if shares:
                     stands = [part for part in shares if part >= 0.5]
                     print(
                         f"  {name:14} window {share:.0%} {label:12} mean {statistics.mean(shares):6.1%}"
                         f"  between breaks {statistics.mean(stands or [0]):6.1%}  breaks {1 - len(stands) / len(shares):6.1%}"
+                        f"  kept {statistics.mean(step.kept for step in steps):6.1%}"
                     )
 
 
-def prefixes(messages: list[dict[str, Any]], share: float, compressor: Compressor) -> list[float]:
+class Step(NamedTuple):
+    """Two requests, one after the other: what they begin with together, as a share of each."""
+
+    begins: float
+    """Of the later one."""
+    kept: float
+    """Of the earlier one."""
+    over: bool
+    """Whether the later one did not fit as it came."""
+
+
+def prefixes(messages: list[dict[str, Any]], share: float, compressor: Compressor) -> list[Step]:
     window = int(share * count(messages))
-    shares: list[float] = []
+    steps: list[Step] = []
     before = ""
     for end in (at for at, message in enumerate(messages) if message["role"] == "assistant"):
         request = messages[:end]
         over = count(request) > window
         text = "\x00".join(map(whole, compressor(request, window, count) if over else request))
-        if before and over:
+        if before:
             same = next(
                 (at for at, (a, b) in enumerate(zip(before, text, strict=False)) if a != b), min(len(before), len(text))
             )
-            shares.append(same / len(text))
+            steps.append(Step(same / len(text), same / len(before), over))
         before = text
-    return shares
+    return steps
 
 
 if __name__ == "__main__":
