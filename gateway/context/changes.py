@@ -5,7 +5,7 @@ such a pair only the newer is worth quoting; the older would contradict it.
 """
 
 from collections.abc import Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import fsum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -40,7 +40,6 @@ class _Parts(NamedTuple):
 @lru_cache(maxsize=4096)
 def _parts(found: tuple[Word, ...]) -> _Parts:
     values: dict[str, str] = {}
-    frame: list[str] = []
     names: list[str] = []
     beside: set[str] = set()
     for place, word in enumerate(found):
@@ -48,13 +47,16 @@ def _parts(found: tuple[Word, ...]) -> _Parts:
         if kind in _VALUES:
             values[word.key] = _shape(word)
             beside.update([other.key for other in found[max(place - BESIDE, 0) : place + BESIDE]])
-        elif kind is Kind.PLAIN:
-            frame.append(word.key)
-        elif place:
+        elif kind is Kind.NAME and place:
             names.append(word.key)
-    told = frozenset(names)
-    around = told.union(frame)
-    return _Parts(values, frozenset(values.values()), told, around, around & beside)
+    frame = frozenset(_frame(found))
+    return _Parts(values, frozenset(values.values()), frozenset(names), frame, frame & beside)
+
+
+def _frame(found: tuple[Word, ...]) -> list[str]:
+    """Its words that are no values; a name that opens it may be any word."""
+    plain, name = Kind.PLAIN, Kind.NAME
+    return [word.key for place, word in enumerate(found) if word.kind is plain or (word.kind is name and place > 0)]
 
 
 class _Statement:
@@ -65,7 +67,7 @@ class _Statement:
         self.message = message
         self.words = found
 
-    @cached_property
+    @property
     def parts(self) -> _Parts:
         """Taken apart when it is first compared: most are never."""
         return _parts(self.words)
@@ -102,12 +104,6 @@ def superseded(pool: "Pool") -> set[int]:
                 for key in older.parts.values.keys() - newer.parts.values.keys():
                     lost.setdefault(key, []).append(newer)
     return gone | _echoes(pool, lost) if lost else gone
-
-
-def _frame(found: tuple[Word, ...]) -> list[str]:
-    """Its words that are no values; a name that opens it may be any word."""
-    plain, name = Kind.PLAIN, Kind.NAME
-    return [word.key for place, word in enumerate(found) if word.kind is plain or (word.kind is name and place > 0)]
 
 
 def _states(line: Line) -> bool:

@@ -86,17 +86,13 @@ class _Greedy:
 
     def grow(self, tokens: float) -> None:
         """Choose until about so many tokens are taken."""
-        heap, relevance = self.heap, self.relevance
-        lines, spoken, own, age = self.lines, self.pool.spoken, self.pool.own, self.pool.age
-        said, data = self.said.__getitem__, self.data.__getitem__
+        heap = self.heap
         skipped: list[tuple[float, int]] = []
-        while heap and self.used < tokens:
+        while heap and self.used < tokens and len(skipped) <= MOST_SKIPPED:
             before, position = heap[0]
-            line = lines[position]
-            facts = sum(map(said if spoken[position] else data, line.words))
-            gain = (facts * line.share + own[position]) * age[position]
-            if relevance is not None:
-                gain = (gain + SOME) * relevance[position]
+            gain = self.pool.worth(position, self.said, self.data)
+            if self.relevance is not None:
+                gain = (gain + SOME) * self.relevance[position]
             if gain > NOTHING and position not in self.taken:
                 cost = self._cost(position)
                 now = -gain / cost
@@ -107,9 +103,6 @@ class _Greedy:
                     self._take(position, cost)
                 else:
                     skipped.append((now, position))
-                    if len(skipped) > MOST_SKIPPED:
-                        heapq.heappop(heap)
-                        break
             heapq.heappop(heap)
         for item in skipped:
             heapq.heappush(heap, item)

@@ -1,5 +1,6 @@
 """A line: what a fold chooses from. A sentence, a value of a record, a call, or a row of output."""
 
+from collections.abc import Iterator
 from enum import Enum
 from math import sqrt
 from typing import Final, NamedTuple
@@ -7,7 +8,7 @@ from typing import Final, NamedTuple
 from gateway.context.words import Word
 
 MOST: Final = 1200
-"""Lines of one message that are looked at, two thirds of them from its head."""
+"""Lines of one message that are looked at, from its head and from its tail."""
 
 
 class Sort(Enum):
@@ -57,6 +58,18 @@ def make(  # noqa: PLR0917  # called for every line: keywords would cost
         size += word.size
     # Twice as quick as calling the class, and there are thousands.
     return tuple.__new__(Line, (text, sort, words, size, group, label, slot, binding, error, share))
+
+
+def pieces(text: str, longest: int) -> Iterator[str]:
+    """Cut what is longer than a line can be, at a space or the end of a row where there is one."""
+    start = 0
+    while len(text) - start > longest:
+        middle, limit = start + longest // 2, start + longest
+        space = max(text.rfind(" ", middle, limit), text.rfind("\n", middle, limit))
+        end = space if space > 0 else limit
+        yield text[start:end]
+        start = end
+    yield text[start:]
 
 
 def few_of_many(number: int) -> float:

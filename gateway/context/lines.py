@@ -10,7 +10,7 @@ from typing import Final
 
 import orjson
 
-from gateway.context.line import MOST, Line, Sort, few_of_many, make
+from gateway.context.line import MOST, Line, Sort, few_of_many, make, pieces
 from gateway.context.records import records
 from gateway.context.signals import binding, errors_in, reports_error
 from gateway.context.words import words
@@ -159,18 +159,7 @@ def _rows(lines: Iterable[str]) -> Iterator[str]:
         if len(line) <= LONGEST:
             yield line
         else:
-            yield from _pieces(line)
-
-
-def _pieces(line: str) -> Iterator[str]:
-    """Cut what is longer than a line can be, at a space where there is one."""
-    start = 0
-    while len(line) - start > LONGEST:
-        space = line.rfind(" ", start + LONGEST // 2, start + LONGEST)
-        end = space if space > 0 else start + LONGEST
-        yield line[start:end]
-        start = end
-    yield line[start:]
+            yield from pieces(line, LONGEST)
 
 
 _STOP: Final = re.compile(r"""[.!?…。！？；](?:(?<=[。！？；])|["'”’)\]]*\s+)""")
@@ -196,22 +185,27 @@ def _stops(line: str) -> Iterator[str]:
         yield rest
 
 
-def _statements(text: str) -> Iterator[str]:
-    """What a user said in sentences, short ones together; but each that is to be kept to, or has a number in it, by itself."""
-    for line in text.split("\n"):
-        grown = ""
-        for sentence in chain.from_iterable(map(_pieces, _stops(line.strip()))):
-            piece = sentence.strip()
-            alone = len(piece) > ALONE or binding(piece) > BINDS or _DIGITS.search(piece) is not None
-            if grown and (alone or len(grown) + len(piece) > UNIT):
-                yield grown
-                grown = ""
-            grown = f"{grown} {piece}" if grown else piece
-            if alone:
-                yield grown
-                grown = ""
-        if grown:
+def _together(line: str, *, user: bool) -> Iterator[str]:
+    """The sentences of a line, short ones together; but each of a user's that is to be kept to, or has a number in it, by itself."""
+    grown = ""
+    for sentence in chain.from_iterable(pieces(stop, LONGEST) for stop in _stops(line)):
+        piece = sentence.strip()
+        alone = user and (len(piece) > ALONE or binding(piece) > BINDS or _DIGITS.search(piece) is not None)
+        if grown and (alone or len(grown) + len(piece) > UNIT):
             yield grown
+            grown = ""
+        grown = f"{grown} {piece}" if grown else piece
+        if alone:
+            yield grown
+            grown = ""
+    if grown:
+        yield grown
+
+
+def _statements(text: str) -> Iterator[str]:
+    """What a user said in sentences."""
+    for line in text.split("\n"):
+        yield from _together(line.strip(), user=True)
 
 
 _BULLET: Final = re.compile(r"(?:[-*•#>]+|\d+[.)])\s+")
@@ -229,22 +223,9 @@ def _answered(text: str) -> Iterator[str]:
         if bare[:1] in _BULLETS:
             bare = _BULLET.sub("", bare, 1)
         if len(bare) > UNIT:
-            yield from _together(bare)
+            yield from _together(bare, user=False)
         elif bare:
             yield bare
-
-
-def _together(line: str) -> Iterator[str]:
-    """The sentences of a line, short ones together."""
-    grown = ""
-    for sentence in chain.from_iterable(map(_pieces, _stops(line))):
-        piece = sentence.strip()
-        if grown and len(grown) + len(piece) > UNIT:
-            yield grown
-            grown = ""
-        grown = f"{grown} {piece}" if grown else piece
-    if grown:
-        yield grown
 
 
 SKIMMED: Final = 180
@@ -264,11 +245,11 @@ def _skim(message: Message) -> tuple[Line, ...]:
     return _read_whole({**message, "content": f"{head}\n{tail}"})
 
 
-def _said(pieces: Sequence[str], group: int, *, user: bool) -> Iterator[Line]:
-    if len(pieces) > MOST:
-        pieces = [*pieces[: MOST // 2], *pieces[-MOST // 2 :]]
+def _said(said: Sequence[str], group: int, *, user: bool) -> Iterator[Line]:
+    if len(said) > MOST:
+        said = [*said[: MOST // 2], *said[-MOST // 2 :]]
     # A user who pastes a file or a log says little of it himself.
-    share = few_of_many(len(pieces))
-    for piece in pieces:
+    share = few_of_many(len(said))
+    for piece in said:
         bound = binding(piece) * share if user else 0.0
         yield make(piece, Sort.SAID, words(piece), group, share, binding=bound)

@@ -163,7 +163,7 @@ class _Growth:
         step = _step(room, 0)
         for position, unit in enumerate(units):
             cost, before, full = unit.cost, self.full[position], self.full[position + 1]
-            if position == 0 or unit.turn != turn:
+            if unit.turn != turn:
                 turn = unit.turn
                 start = position
                 self.starts.append(position)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from gateway.context.line import MOST, Line, Sort, few_of_many, make
+from gateway.context.line import MOST, Line, Sort, few_of_many, make, pieces
 from gateway.context.signals import reports_error
 from gateway.context.words import Kind, Word, words
 
@@ -103,7 +103,7 @@ def _lines(
             if len(text) <= LONG:
                 yield make(written, Sort.RECORD, some, group, share, label, slot, 0.0, error)
             else:
-                for piece in _pieces(written):
+                for piece in map(str.strip, pieces(written, LONG)):
                     failed = error and reports_error(piece, errors)
                     yield make(piece, Sort.RECORD, words(piece), group, share, label, "", 0.0, failed)
             continue
@@ -115,17 +115,6 @@ def _lines(
             rest, rest_words, length = [], [], 0
     if rest:
         yield make(" ".join(rest), Sort.RECORD, tuple(rest_words), group, share, label)
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """A long text inside JSON in pieces, at line ends or spaces."""
-    start = 0
-    while len(text) - start > LONG:
-        space = max(text.rfind(" ", start + LONG // 2, start + LONG), text.rfind("\n", start + LONG // 2, start + LONG))
-        end = space if space > 0 else start + LONG
-        yield text[start:end].strip()
-        start = end
-    yield text[start:].strip()
 
 
 def _text(item: Any) -> str:

@@ -46,10 +46,11 @@ class Word:
     """A plain word or a name: how rare it is decides what it is worth."""
 
 
+_MOST_KNOWN: Final = 40_000
+"""Tokens and short texts that are remembered, of each so many."""
 _ORDINARY: Final = frozenset({Kind.PLAIN, Kind.NAME})
 
 
-@lru_cache(maxsize=40_000)
 def _word(key: str, kind: Kind, size: float) -> Word:
     return Word(key, kind, size, IN_SPEECH[kind], IN_DATA[kind], kind in _ORDINARY)
 
@@ -57,9 +58,8 @@ def _word(key: str, kind: Kind, size: float) -> Word:
 _BREAKS: Final = bytes.maketrans(b"()[]{}<>,;=\"'`*|!?\t\n\r", b" " * 21)
 _OTHER_BREAKS: Final = re.compile("[…“”«»‘’„。，、！？：；（）「」¿¡؟،]")
 _EDGES: Final = ".:-#$%&+/\\~^_€£¥"
-_TEXTS: dict[str, tuple[Word, ...]] = {}
-_MOST_KNOWN: Final = 40_000
 _SHORT: Final = 48
+"""Characters of a text that is likely to come again: a value of a record."""
 
 # Tokens per character beyond those of a plain text, fitted to lines of recorded conversations.
 _DEARER: Final = (0.0, 0.35, 0.0, 0.23, 0.09, 0.4, 0.2)
@@ -77,58 +77,33 @@ _ENDINGS: Final = ("ings", "ing", "edly", "ed", "ies", "es", "s", "ly")
 
 def words(text: str) -> tuple[Word, ...]:
     """The words of a text that can be facts, each once, in the order in which they first stand."""
-    if len(text) > _SHORT:
-        return _distinct(text, _tokens())
-    found = _TEXTS.get(text)
-    if found is None:
-        if len(_TEXTS) >= _MOST_KNOWN:
-            _TEXTS.clear()
-        found = _TEXTS[text] = _distinct(text, _tokens())
-    return found
+    return _distinct(text) if len(text) > _SHORT else _remembered(text)
 
 
-def _distinct(text: str, known: "_Tokens") -> tuple[Word, ...]:
+def _distinct(text: str) -> tuple[Word, ...]:
     # Some ten times as quick as translating the text; the bytes of other characters than ASCII stay as they are.
     plain = text.encode("utf-8", "surrogatepass").translate(_BREAKS).decode("utf-8", "surrogatepass")
     if not text.isascii():
         plain = _OTHER_BREAKS.sub(" ", plain)
-    return tuple({word.key: word for token in plain.split() for word in known[token]}.values())
+    return tuple({word.key: word for token in plain.split() for word in _read(token)}.values())
 
 
-class _Tokens(dict[str, tuple[Word, ...]]):
-    """By token: the words in it. Reads what it does not know yet."""
-
-    def __missing__(self, token: str) -> tuple[Word, ...]:
-        found = self[token] = tuple(_read(token))
-        return found
+_remembered: Final = lru_cache(_MOST_KNOWN)(_distinct)
 
 
-_KNOWN = _Tokens()
-
-
-def _tokens() -> _Tokens:
-    """The tokens that are known; when they are too many it starts afresh, and whoever reads with the old ones goes on."""
-    global _KNOWN  # noqa: PLW0603  # a cache, safe to lose
-    if len(_KNOWN) >= _MOST_KNOWN:
-        _KNOWN = _Tokens()
-    return _KNOWN
-
-
-def _read(token: str) -> Iterator[Word]:
+@lru_cache(_MOST_KNOWN)
+def _read(token: str) -> tuple[Word, ...]:
     bare = token.strip(_EDGES)
     if not bare:
-        return
+        return ()
     if not bare.isascii() and (run := _UNSPACED.search(bare)):
-        yield from _unspaced(run[0])
-        yield from words(_UNSPACED.sub(" ", bare))
-        return
+        return (*_unspaced(run[0]), *words(_UNSPACED.sub(" ", bare)))
     kind = _kind(bare)
     if kind not in _ORDINARY:
-        yield _word(bare.lower(), kind, len(bare) * _DEARER[kind])
-    elif not bare.isascii():
-        yield _word(stem(bare), kind, len(bare) * 0.12)
-    elif len(bare) > 2:
-        yield _word(stem(bare), kind, 0.0)
+        return (_word(bare.lower(), kind, len(bare) * _DEARER[kind]),)
+    if not bare.isascii():
+        return (_word(stem(bare), kind, len(bare) * 0.12),)
+    return (_word(stem(bare), kind, 0.0),) if len(bare) > 2 else ()
 
 
 def _unspaced(run: str) -> Iterator[Word]:

@@ -5,7 +5,7 @@ likely to be used again as one that only stood in a result; one that the user na
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import chain
 from math import log
@@ -88,12 +88,12 @@ class Pool:
         return said, data
 
     @cached_property
-    def spoken(self) -> list[bool]:
+    def _spoken(self) -> list[bool]:
         """By position: whether the line is a call or was said, and no data."""
         return [line.sort is Sort.SAID or line.sort is Sort.CALL for line in self.lines]
 
     @cached_property
-    def own(self) -> list[float]:
+    def _own(self) -> list[float]:
         """By position: what a line is worth beside its facts."""
         worth: list[float] = []
         for reading in self.readings.values():
@@ -109,7 +109,7 @@ class Pool:
         return worth
 
     @cached_property
-    def age(self) -> list[float]:
+    def _age(self) -> list[float]:
         """By position: what a line keeps of its worth as it grows old."""
         number = len(self.lines)
         return [OLDEST + (1 - OLDEST) * position / number for position in range(number)]
@@ -117,11 +117,14 @@ class Pool:
     @cached_property
     def most(self) -> list[float]:
         """For each line what it is worth a token at most: alone, and with its message already opened."""
-        said, data = (values.__getitem__ for values in self.values)
-        return [
-            (sum(map(said if spoken else data, line.words)) * line.share + own) * age / line.size
-            for line, spoken, own, age in zip(self.lines, self.spoken, self.own, self.age, strict=True)
-        ]
+        said, data = self.values
+        return [self.worth(position, said, data) / line.size for position, line in enumerate(self.lines)]
+
+    def worth(self, position: int, said: Mapping[Word, float], data: Mapping[Word, float]) -> float:
+        """What a line is worth where its words are worth so much, as in `values`."""
+        line = self.lines[position]
+        facts = sum(map((said if self._spoken[position] else data).__getitem__, line.words))
+        return (facts * line.share + self._own[position]) * self._age[position]
 
     @cached_property
     def spellings(self) -> dict[str, list[Word]]:
@@ -211,7 +214,7 @@ class Pool:
         seen: set[str] = set()
         repeated: set[int] = set()
         for position in range(len(self.lines) - 1, -1, -1):
-            if self.spoken[position]:
+            if self._spoken[position]:
                 text = self.lines[position].text
                 if text in seen:
                     repeated.add(position)
