@@ -177,7 +177,7 @@ def _stops(line: str) -> Iterator[str]:
         mark, end = stop[0][0], stop.end()
         if goes_on and not casual and mark in ".…":
             continue
-        if mark == "." and _SHORTENED.search(line, max(start, stop.start() - 8), stop.start()):
+        if mark == "." and _SHORTENED.search(line, max(start - 1, stop.start() - 8, 0), stop.start()):
             continue
         yield line[start:end].strip()
         start = end

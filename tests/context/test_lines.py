@@ -118,6 +118,7 @@ def test_who_begins_sentences_with_small_letters_is_understood() -> None:
         "Please answer in short sentences; two at most.",
         "Schreib mir immer auf Deutsch, z.B. auch bei Rechnungen.",
         "Always address me as Dr. Okafor in letters.",
+        "Dr. Okafor must always be in copy.",
         "Nie nach 18 Uhr anrufen, bitte auch nicht bzw. nur im Notfall mailen.",
     ],
 )
