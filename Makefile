@@ -33,7 +33,7 @@ arrows: .venv/.installed
 	$(BIN)/lint-imports
 
 test: .venv/.installed
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto -ra
 
 quick: .venv/.installed
 	$(BIN)/pytest -m "not slow" -x

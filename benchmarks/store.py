@@ -14,10 +14,10 @@ from pathlib import Path
 
 import uvloop
 
-from gateway.context import identity
-from gateway.store import Store, open_store
-from gateway.summarizer import Summarizer
-from gateway.tasks import Tasks
+from gateway.context.life import identity
+from gateway.state.store import Store, open_store
+from gateway.state.summariser import Summarizer
+from gateway.state.tasks import Tasks
 from tests.redis_server import BINARY, RedisServer
 
 ROUNDS = 2000

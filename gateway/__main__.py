@@ -1,5 +1,5 @@
 """Run the command line: ``python -m gateway``."""
 
-from gateway.cli import main
+from gateway.command.cli import main
 
 main()

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from providers.openai import OPENAI, join
-from providers.overflow import read_refusal
+from providers.overflow.signs import read_refusal
 from providers.record import Overflow, Refusal
 
 

@@ -3,7 +3,7 @@
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
-from providers.overflow import read_refusal
+from providers.overflow.signs import read_refusal
 from providers.record import Endpoint, Provider
 from providers.usage import read_usage
 from providers.windows import read_windows

@@ -17,7 +17,8 @@ import yaml
 from aiohttp import ClientSession, ClientTimeout, TCPConnector
 from yarl import URL
 
-from gateway import app, settings
+from gateway import config as settings
+from gateway.serve import app
 from gateway.standin import StandIn
 
 ROOT = Path(__file__).resolve().parents[1]

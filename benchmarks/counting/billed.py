@@ -7,9 +7,9 @@ from statistics import mean, median
 import orjson
 
 from benchmarks.counting.rows import Row
-from gateway import catalogue
-from gateway.context.tokens import Count, count_request
-from providers.wire import ChatRequest
+from gateway.config import catalogue
+from gateway.context.count.tokens import Count, count_request
+from gateway.wire.chat import ChatRequest
 
 
 def count(row: Row) -> Count:

@@ -11,10 +11,11 @@ from typing import Any
 
 import orjson
 
-from gateway.context import tokenizers, tokens
-from gateway.context.families import FAMILIES
-from providers.skim import WORTHWHILE, skim
-from providers.wire import ChatRequest, memo_of, parse
+from gateway.context.count import tokens
+from gateway.context.count import vocabularies as tokenizers
+from gateway.context.count.families import FAMILIES
+from gateway.wire.chat import ChatRequest, memo_of, parse
+from gateway.wire.skim import WORTHWHILE, skim
 
 OTHERS = {
     "qwen3": "Qwen 3", "gemini": "Gemini, Gemma", "llama3.1": "Llama 3", "mistral": "Mistral", "deepseek": "DeepSeek", "glm4": "GLM",

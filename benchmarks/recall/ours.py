@@ -5,10 +5,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from gateway.context.budget import Budget
-from gateway.context.compress import compress
-from gateway.context.policy import Policy
-from gateway.context.tokens import counter
+from gateway.context.count.tokens import counter
+from gateway.context.cut.budget import Budget
+from gateway.context.cut.policy import Policy
+from gateway.context.write.compress import compress
 
 COUNTER = counter("o200k")
 RESERVE = 16

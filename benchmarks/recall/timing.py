@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from benchmarks.recall.ours import COUNTER, turnfold
-from providers import wire
+from gateway.wire import chat as wire
 
 SIZES = ((20_000, 8192), (170_000, 32_768), (170_000, 131_072))
 """Tokens of the conversation and of the window."""

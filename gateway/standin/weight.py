@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from gateway.context.tokenizers import count
+from gateway.context.count.vocabularies import count
 
 A_MESSAGE: Final = 3
 A_NAME: Final = 1

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gateway.settings import Settings, parse
+from gateway.config import Settings, parse
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"

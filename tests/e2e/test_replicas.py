@@ -17,7 +17,7 @@ import orjson
 import pytest
 import yaml
 
-from gateway.context import note
+from gateway.context import marks
 from gateway.standin import Reply, Seen, StandIn
 from tests import running
 from tests.fakes import system, user, words
@@ -230,7 +230,7 @@ async def test_a_killed_replica_and_a_restarted_redis_cost_no_request_and_no_pre
     assert all(not seen.violations for seen in standin.chats)
     _check_summaries(run, summaries, times)
     _check_prefixes(run, chats, times)
-    assert sum(note.SUMMARY in seen.messages[0]["content"] for seen in chats) > CONVERSATIONS, "summaries are used"
+    assert sum(marks.SUMMARY in seen.messages[0]["content"] for seen in chats) > CONVERSATIONS, "summaries are used"
 
 
 def _check_summaries(run: Run, summaries: list[Seen], times: dict[int, float]) -> None:

@@ -1,0 +1,111 @@
+"""The command line: serve, check, explain, demo.
+
+Commands import what they need when they run: `turnfold check` should not pay for a web server.
+"""
+
+import gc
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gateway import __version__
+
+CONFIG_HELP = "The YAML configuration; without one, --upstream says where requests go."
+_config = click.option("--config", "config", type=click.Path(path_type=Path, dir_okay=False), help=CONFIG_HELP)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="turnfold")
+def main() -> None:
+    """Turnfold keeps growing conversations inside the model's context window."""
+
+
+@main.command()
+@_config
+@click.option("--host", help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one.")
+@click.option("--admin-port", type=click.IntRange(0, 65535), help="Port of the admin interface; 0 takes a free one.")
+@click.option("--upstream", help="Base URL of the one upstream, for example http://127.0.0.1:8000/v1.")
+@click.option("--window", type=click.IntRange(min=256), help="Context window of every model of --upstream, in tokens.")
+@click.option("--workers", type=click.IntRange(1, 256), help="Processes that share the port.")
+@click.option("--log-format", type=click.Choice(["json", "console"]))
+def serve(**options: Any) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    gc.disable()  # what is loaded now stays: looking through it for garbage takes a tenth of the start
+    _load_structlog()
+    from gateway.command.serving import run  # noqa: PLC0415  # see the file's docstring
+
+    config = options.pop("config")
+    sys.exit(run(config, {name: value for name, value in options.items() if value is not None}))
+
+
+def _load_structlog() -> None:
+    """Load it without rich, which it would draw tracebacks with: a twentieth of the start and 3 MB, for what no log line has."""
+    absent: Any = None
+    if "rich" not in sys.modules:
+        sys.modules["rich"] = absent
+        import structlog  # noqa: F401, PLC0415
+
+        del sys.modules["rich"]
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path))
+def check(file: Path) -> None:
+    """Check a configuration FILE: all mistakes at once, or what it means."""
+    from gateway.config.report import report  # noqa: PLC0415
+
+    text, problems = report(file, os.environ)
+    click.echo(text)
+    sys.exit(1 if problems else 0)
+
+
+@main.command()
+@click.argument("request", type=click.Path(path_type=Path, allow_dash=True))
+@_config
+@click.option("--window", type=click.IntRange(min=256), help="Pretend that the model has this context window.")
+@click.option("--json", "as_json", is_flag=True, help="Answer JSON instead of a picture.")
+def explain(request: Path, config: Path | None, window: int | None, as_json: bool) -> None:
+    """Show what would be cut from REQUEST.json, and why. Nobody is called; - reads standard input."""
+    from gateway.command.explain import run  # noqa: PLC0415
+
+    sys.exit(run(request, config, window, as_json=as_json))
+
+
+_file = click.option(
+    "--config", "config", type=click.Path(path_type=Path, exists=True, dir_okay=False), default="turnfold.yaml",
+    show_default=True, help="The YAML configuration.",
+)  # fmt: skip
+
+
+@main.command()
+@_file
+def models(config: Path) -> None:
+    """Show the models the file and its upstreams name, with their windows and what was learned."""
+    from gateway.command.learned import show_models  # noqa: PLC0415
+
+    sys.exit(show_models(config))
+
+
+@main.command()
+@_file
+@click.option("--key-hash", help='Forget one caller: `printf %s "$KEY" | b2sum -l 128` tells its hash.')
+@click.option("--all", "everything", is_flag=True, help="Forget everything.")
+def forget(config: Path, key_hash: str | None, everything: bool) -> None:
+    """Delete what is stored for one caller, or everything. Learned windows and ratios are nobody's and go with --all."""
+    from gateway.command.learned import forget as forget_memories  # noqa: PLC0415
+
+    if (key_hash is None) == (not everything):
+        raise click.UsageError("Say either --key-hash HASH or --all.")
+    sys.exit(forget_memories(config, key_hash))
+
+
+@main.command()
+def demo() -> None:
+    """Show a gateway, a stand-in upstream and a real conversation on one screen. Needs no key."""
+    from gateway.command.demo import run  # noqa: PLC0415
+
+    sys.exit(run())

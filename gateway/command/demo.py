@@ -1,0 +1,191 @@
+"""`turnfold demo`: a conversation outgrows its model's window, once without and once with a gateway between. Needs no key."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib import resources
+from typing import Any, Final
+
+import orjson
+from aiohttp import ClientSession
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+
+from gateway.config import Admin, Server, Settings, StoreSettings
+from gateway.observe import log
+from gateway.serve import app
+from gateway.standin import StandIn
+from gateway.standin.weight import prompt_tokens
+from gateway.wire.chat import call_arguments, call_name, text_of, tool_calls
+
+MODEL: Final = "gpt-4o"
+WINDOW: Final = 4000
+"""Small, so that a short conversation outgrows it."""
+ANSWER: Final = 300
+PAUSE_S: Final = 0.12
+"""Between requests, for the eye."""
+
+DIGEST_LINES: Final = 12
+"""How much of the digest is shown."""
+
+FACTS: Final = (
+    ("never restart payments-db", "a rule of the user's, from the first turn"),
+    ("change calendar first", "the other one"),
+    ("CHG-7731", "the change that caused it, from a tool result"),
+    ("O-558131", "an order of a tool result"),
+)
+"""What the last question asks for, and must therefore still be in what the model is sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One request of the conversation, sent twice: straight to the model, and through the gateway."""
+
+    asked: str
+    tokens: int
+    straight: int
+    """The status of the answer without a gateway."""
+    through: int
+    headers: Mapping[str, str]
+    messages: Sequence[Mapping[str, Any]]
+    """What the model got through the gateway."""
+    arrived: int
+    """The tokens of that, as the model counts them."""
+    untouched: bool
+
+
+def run() -> int:
+    """Show it on standard output; answer the exit status of the process."""
+    log.configure(level="error")
+    with suppress(KeyboardInterrupt):
+        asyncio.run(demo(Console()))
+    return 0
+
+
+async def demo(console: Console, pause_s: float = PAUSE_S) -> None:
+    """Play the packaged conversation and draw what happens to each request."""
+    conversation = orjson.loads(resources.files("gateway").joinpath("data/demo.json").read_bytes())
+    console.print(_opening(conversation))
+    sent: list[Sent] = []
+    async with StandIn(window=WINDOW) as model:
+        running = await app.start(_settings(model.base_url))
+        try:
+            async with ClientSession() as client:
+                with Live(_table(sent), console=console, auto_refresh=False, vertical_overflow="visible") as screen:
+                    for body in requests(conversation):
+                        sent.append(await _send(client, model, running.url, body))
+                        screen.update(_table(sent), refresh=True)
+                        await asyncio.sleep(pause_s)
+        finally:
+            await running.close()
+    console.print()
+    console.print(_last(sent[-1]))
+    console.print(_closing(sent))
+
+
+def requests(conversation: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Each request that the conversation's client made: after every user message and every tool result."""
+    messages = conversation["messages"]
+    for end, message in enumerate(messages, 1):
+        if message["role"] in ("user", "tool"):
+            tools = conversation["tools"]
+            yield {"model": MODEL, "messages": messages[:end], "tools": tools, "max_tokens": ANSWER}
+
+
+def _settings(base_url: str) -> Settings:
+    simple = Settings.simple(base_url, WINDOW)
+    return replace(simple, server=Server(port=0), admin=Admin(port=0), store=StoreSettings("memory://"))
+
+
+async def _send(client: ClientSession, model: StandIn, gateway_url: str, body: dict[str, Any]) -> Sent:
+    statuses = []
+    for base_url in (model.base_url, gateway_url):
+        async with client.post(f"{base_url}/chat/completions", data=orjson.dumps(body)) as response:
+            await response.read()
+            statuses.append(response.status)
+    seen = model.chats[-1]
+    asked = body["messages"][-1]
+    label = (
+        text_of(asked) if asked["role"] == "user" else f"   ↳ {call_name(tool_calls(body['messages'][-2])[0])} answers"
+    )
+    untouched = seen.body == orjson.dumps(body)
+    tokens = prompt_tokens(body)
+    return Sent(label, tokens, statuses[0], statuses[1], response.headers, seen.messages, seen.prompt_tokens, untouched)
+
+
+def _opening(conversation: Mapping[str, Any]) -> str:
+    turns = sum(message["role"] == "user" for message in conversation["messages"])
+    return (
+        f"\nA conversation of {turns} turns with tools, and a model with a window of [bold]{WINDOW:,}[/] tokens "
+        f"({ANSWER} of them for the answer).\nEach request goes twice: straight to the model, and through Turnfold.\n"
+    )
+
+
+def _table(sent: Sequence[Sent]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("request", no_wrap=True, max_width=46)
+    table.add_column("tokens", justify="right", no_wrap=True, min_width=6)
+    table.add_column("straight", justify="center", no_wrap=True, min_width=12)
+    table.add_column("Turnfold", justify="center", no_wrap=True, min_width=8)
+    table.add_column("sent", justify="right", no_wrap=True, min_width=5)
+    table.add_column("what was done", no_wrap=True, min_width=22)
+    for each in sent:
+        table.add_row(
+            escape(each.asked),
+            f"{each.tokens:,}",
+            _status(each.straight),
+            _status(each.through),
+            f"{each.arrived:,}",
+            _done(each),
+        )
+    return table
+
+
+def _status(status: int) -> str:
+    return "[green]200[/]" if status == 200 else f"[red]{status} too long[/]"
+
+
+def _done(sent: Sent) -> str:
+    if sent.untouched:
+        return "[dim]nothing, same bytes[/]"
+    turns = int(sent.headers.get("x-turnfold-turns-folded", 0))
+    folded = f"{turns} turn{'s' * (turns != 1)} folded" if turns else "old tool results shortened"
+    return f"{folded}, -{sent.tokens - sent.arrived:,} tokens"
+
+
+def _last(sent: Sent) -> Panel:
+    """The last request as the model saw it: its messages, and the first lines of what stands in for the folded turns."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="cyan", no_wrap=True, min_width=9)
+    table.add_column(justify="right", no_wrap=True, min_width=5)
+    table.add_column(no_wrap=True)
+    for message in sent.messages:
+        table.add_row(message["role"], f"{prompt_tokens({'messages': [message]}):,}", escape(_words(message)))
+        if message is sent.messages[0]:
+            for line in text_of(message).splitlines()[1:DIGEST_LINES]:
+                table.add_row("", "", f"[dim]{escape(line)}[/]")
+    return Panel(table, title="The last request, as the model got it", title_align="left")
+
+
+def _words(message: Mapping[str, Any]) -> str:
+    calls = [f"{call_name(call)}({call_arguments(call)})" for call in tool_calls(message)]
+    return " ".join([text_of(message), *calls]).replace("\n", " ")
+
+
+def _closing(sent: Sequence[Sent]) -> str:
+    everything = " ".join(map(_words, sent[-1].messages))
+    facts = "\n".join(
+        f"  [green]✓[/] {fact} [dim]({whose})[/]" if fact in everything else f"  [red]✗[/] {fact} [dim]({whose})[/]"
+        for fact, whose in FACTS
+    )
+    refused = sum(each.straight != 200 for each in sent)
+    failed = sum(each.through != 200 for each in sent)
+    return (
+        f"\nThe last question needs these; they are still in the {sent[-1].arrived:,} tokens the model got:\n{facts}\n\n"
+        f"[bold]{len(sent)} requests: {refused} refused without Turnfold, {failed} with it.[/]\n"
+        "Put it before a model of your own:  turnfold serve --upstream https://api.openai.com/v1\n"
+    )

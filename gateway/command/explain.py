@@ -1,0 +1,77 @@
+"""`turnfold explain`: one request's explanation on a terminal, in colour or as JSON."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import orjson
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gateway.config import Settings, SettingsError, load
+from gateway.context.write.explain import PINNED, STANDS, Fate
+from gateway.serve.explain import explain, fates
+from gateway.serve.shared import Gateway
+from gateway.state.store import open_store
+from gateway.wire import chat as wire
+from gateway.wire.chat import ChatRequest
+
+SHOWN: Final = 400
+
+
+def run(path: Path, config: Path | None, window: int | None, *, as_json: bool) -> int:
+    """Explain one request file; answer the exit status: 0 also for what would be folded, 2 for what cannot be read."""
+    try:
+        raw = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+        settings = load(config, os.environ) if config else Settings.simple("http://127.0.0.1:9/v1", window)
+    except OSError as error:
+        click.echo(f"{path}: {error.strerror}", err=True)
+        return 2
+    except SettingsError as error:
+        click.echo("\n".join(error.problems), err=True)
+        return 2
+    request = wire.parse(raw)
+    if request is None:
+        click.echo(f"{path}: not a chat-completions request: expected a JSON object with a list of messages", err=True)
+        return 2
+    told, lines = asyncio.run(_explained(settings, request))
+    if as_json:
+        click.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+    else:
+        _show(Console(), told, lines)
+    return 0
+
+
+async def _explained(settings: Settings, request: ChatRequest) -> tuple[dict[str, Any], tuple[Fate, ...]]:
+    gateway = Gateway(settings, open_store("memory://"))
+    try:
+        told = await explain(gateway, request)
+        return told, await fates(gateway, request) if told["action"] == "fold" else ()
+    finally:
+        await gateway.close()
+
+
+def _show(console: Console, told: dict[str, Any], lines: tuple[Fate, ...]) -> None:
+    verdict = {"none": "[green]fits, leaves as it came", "fold": "[yellow]would be folded", "error": "[red]cannot fit"}
+    console.print(f"[bold]{told['model'] or '(no model)'}[/]: {verdict[told['action']]}[/]")
+    console.print(
+        f"  prompt {told['prompt_tokens']} tokens ({told['basis']}; messages {told['messages_tokens']}, tools and overhead "
+        f"{told['tools_tokens']}) + reserve {told['reserve']} + margin {told['margin']}  vs  window {told['window']} "
+        f"(from {told['window_from']})"
+    )
+    if told["action"] == "none":
+        return
+    console.print(f"  after folding: {told['prompt_tokens_after']} tokens, {told['turns_folded']} turns folded")
+    table = Table("stage", "tokens saved", "detail", box=None, header_style="dim")
+    for step in told["steps"]:
+        table.add_row(step["stage"], str(step["saved"]), step["detail"])
+    console.print(table)
+    console.print("\n[green]stands[/]  [yellow]quoted or in the digest[/]  [red]gone[/]\n")
+    for fate in lines:
+        style = "green" if fate.why in (PINNED, STANDS) else "yellow" if fate.kept else "red"
+        shown = fate.text if len(fate.text) <= SHOWN else f"{fate.text[:SHOWN]} ... ({len(fate.text)} characters)"
+        console.print(Text(f"{fate.index:>4} {fate.role}: {shown}", style=style), Text(f"     {fate.why}", style="dim"))

@@ -1,0 +1,38 @@
+"""The configuration: a YAML file and the environment in, values that never change out."""
+
+from gateway.config.keys import SettingsError, is_loopback, load, parse
+from gateway.config.values import (
+    Admin,
+    Defaults,
+    Fold,
+    Log,
+    Mode,
+    Model,
+    Route,
+    Server,
+    Settings,
+    StoreSettings,
+    SummarySettings,
+    Upstream,
+    is_pattern,
+)
+
+__all__ = [
+    "Admin",
+    "Defaults",
+    "Fold",
+    "Log",
+    "Mode",
+    "Model",
+    "Route",
+    "Server",
+    "Settings",
+    "SettingsError",
+    "StoreSettings",
+    "SummarySettings",
+    "Upstream",
+    "is_loopback",
+    "is_pattern",
+    "load",
+    "parse",
+]

@@ -1,0 +1,109 @@
+"""The catalogue of known models: what ``config/models.yaml`` says about windows, outputs, tokenizers and images."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+REMEMBERED: Final = 4096
+"""Names looked up before; clients may send any."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What is known about one model, and the page that says so. All sizes are tokens."""
+
+    name: str
+    """The entry that matched, which may be a glob."""
+    context_window: int
+    max_output_tokens: int | None
+    family: str
+    """A row of `gateway.context.count.families`."""
+    source: str
+    images: str = ""
+    """A rule of `gateway.context.count.media`; empty where the model reads no images."""
+    reasoning: bool = False
+    max_input_tokens: int | None = None
+    """Where the prompt alone is limited to less than the window."""
+
+    def window_for(self, reserve: int) -> int:
+        """The window that holds for a request that keeps ``reserve`` tokens for its answer."""
+        if self.max_input_tokens is None:
+            return self.context_window
+        return min(self.context_window, self.max_input_tokens + reserve)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Known models by name; a name may be a glob."""
+
+    models: Mapping[str, ModelFacts]
+    found: dict[str, ModelFacts | None] = field(default_factory=dict, compare=False, repr=False)
+
+    def find(self, model: str) -> ModelFacts | None:
+        """Look a model up by the name a request gives, then by what is left when vendors' additions are taken off."""
+        if model in self.found:
+            return self.found[model]
+        facts = next((known for name in spellings(model) if (known := self._match(name))), None)
+        if len(self.found) >= REMEMBERED:
+            self.found.clear()
+        self.found[model] = facts
+        return facts
+
+    def _match(self, name: str) -> ModelFacts | None:
+        if name in self.models:
+            return self.models[name]
+        globs = [pattern for pattern in self.models if _WILD.search(pattern) and fnmatchcase(name, pattern)]
+        return self.models[max(globs, key=_specificity)] if globs else None
+
+
+_WILD: Final = re.compile(r"[*?\[]")
+
+
+def _specificity(pattern: str) -> int:
+    """How many characters of a name a glob determines."""
+    return len(re.sub(r"\[[^]]*\]|\*", lambda found: "?" if found[0] != "*" else "", pattern))
+
+
+# What stands around a model's name, in the order in which it is taken off; each spelling is tried before the next is made.
+_AROUND: Final = (
+    r"^.*/(?:models/)?",  # openai/gpt-4o, accounts/fireworks/models/llama-v3, arn:...:inference-profile/us.anthropic.claude...
+    r"^(?:us|eu|apac|ap|jp|au|ca|global|us-gov)\.(?=[a-z0-9-]+\.)",  # us.anthropic.claude-sonnet-4-20250514-v1:0
+    r"^(?:anthropic|amazon|meta|mistral|deepseek|qwen|openai|google|moonshot(?:ai)?|zai|minimax|nvidia|cohere|ai21|writer|xai)\.",
+    r"[:@].*$",  # a tag, a variant, a version: llama3.1:8b, glm-4.6:free, claude-sonnet-4@20250514
+    r"-v\d+$",
+    r"-(?:\d{8}|\d{6}|\d{4}-\d{2}-\d{2}|latest|preview|fp8|turbo)$",
+    r"^(?:openai|databricks|snowflake|azure|zai|meta|mistralai)-",  # databricks-claude-sonnet-4, zai-glm-4.7
+)
+
+
+def spellings(model: str) -> list[str]:
+    """The name as given, in lower case, then less and less of what vendors put around it."""
+    name = model.strip().lower()
+    found = [name]
+    for pattern in _AROUND:
+        name = re.sub(pattern, "", name)
+        if name and name != found[-1]:
+            found.append(name)
+    return found
+
+
+@cache
+def load() -> Catalogue:
+    """Read the catalogue that comes with the package, from the wheel or from the source tree."""
+    package = Path(__file__).resolve().parents[1]
+    packaged = package / "data" / "models.yaml"
+    path = packaged if packaged.exists() else package.parent / "config" / "models.yaml"
+    return parse(path.read_text("utf-8"))
+
+
+def parse(text: str) -> Catalogue:
+    """Read a catalogue from YAML. Raises TypeError or KeyError for one that does not follow the form: it is ours, and tested."""
+    document: dict[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    models = document["models"]
+    return Catalogue({name.lower(): ModelFacts(name=name, **row) for name, row in models.items()})

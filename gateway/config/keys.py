@@ -1,0 +1,293 @@
+"""The keys of the configuration file, and how a text becomes `Settings` or the list of all that is wrong with it."""
+
+import ipaddress
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from gateway.config import readers as read
+from gateway.config.document import Reading, compose
+from gateway.config.readers import Key
+from gateway.config.values import (
+    Admin,
+    Defaults,
+    Fold,
+    Log,
+    Model,
+    Server,
+    Settings,
+    StoreSettings,
+    Upstream,
+    is_pattern,
+)
+from gateway.context.count import families
+from providers.registry import PROVIDERS, ROWS
+
+PORT: Final = read.number("a port number from 0 to 65535 (0: any free one)", 0, 65535)
+TOKENS: Final = read.number("a number of tokens, such as 128000", 1)
+COUNT: Final = read.number("a whole number, 0 or more", 0)
+POSITIVE: Final = read.number("a whole number, 1 or more", 1)
+
+SERVER: Final = {
+    "host": Key(read.name),
+    "port": Key(PORT),
+    "workers": Key(read.number("a number of processes, 1 to 256", 1, 256)),
+    "preload": Key(read.switch),
+    "max_body": Key(read.size),
+    "max_header": Key(read.size),
+    "request_timeout": Key(read.duration, "request_timeout_s"),
+    "keep_alive": Key(read.duration, "keep_alive_s"),
+    "shutdown_grace": Key(read.duration, "shutdown_grace_s"),
+}
+ADMIN: Final = {
+    "host": Key(read.name),
+    "port": Key(PORT),
+    "token": Key(read.text, secret=True),
+}
+STORE: Final = {
+    "url": Key(read.store_url),
+    "timeout": Key(read.duration, "timeout_s"),
+    "ttl": Key(read.duration, "ttl_s"),
+    "max_size": Key(read.size),
+    "encryption_key": Key(read.text, secret=True),
+}
+LOG: Final = {
+    "format": Key(read.choice("auto", "json", "console")),
+    "level": Key(read.choice("debug", "info", "warning", "error")),
+}
+UPSTREAM: Final = {
+    "provider": Key(read.choice(*PROVIDERS, shown=[row.name for row in ROWS])),
+    "base_url": Key(read.url("http", "https")),
+    "api_key": Key(read.text, secret=True),
+    "connect_timeout": Key(read.duration, "connect_timeout_s"),
+    "timeout": Key(read.duration, "timeout_s"),
+    "headers": Key(read.mapping(read.text, secret=True)),
+    "options": Key(read.mapping(read.text)),
+    "verify": Key(read.boolean),
+    "ca_file": Key(read.name),
+    "fallbacks": Key(read.names),
+}
+RECALL: Final = {"share": Key(read.share, "recall_share")}
+SUMMARY: Final = {
+    "model": Key(read.name),
+    "upstream": Key(read.name),
+    "at": Key(read.share),
+    "deadline": Key(read.duration, "deadline_s"),
+    "tokens_per_hour": Key(TOKENS),
+}
+POLICY: Final = {
+    "low_water": Key(read.share),
+    "margin": Key(read.share),
+    "max_turns": Key(POSITIVE),
+    "tool_result_chars": Key(COUNT),
+    "min_output": Key(POSITIVE),
+    "recall": Key(read.keys(RECALL)),
+}
+FOLD: Final = {
+    "mode": Key(read.choice("enforce", "observe", "off")),
+    "max_retries": Key(COUNT),
+    "summary": Key(read.keys(SUMMARY)),
+    **POLICY,
+}
+MODEL: Final = {
+    "upstream": Key(read.name),
+    "upstreams": Key(read.mapping(POSITIVE)),
+    "name": Key(read.name),
+    "context_window": Key(TOKENS),
+    "max_output_tokens": Key(TOKENS),
+    "output_reserve": Key(COUNT),
+    "tokenizer": Key(read.choice("auto", *families.names())),
+    "on_overflow": Key(read.names),
+    "fallbacks": Key(read.names),
+    "fold": Key(read.keys(FOLD)),
+    **FOLD,
+}
+DEFAULTS: Final = {
+    "max_tokens": Key(TOKENS),
+    "context_window": Key(TOKENS),
+    "output_reserve": Key(COUNT),
+    "tokenizer": Key(read.choice("auto", *families.names())),
+}
+FILE: Final = {
+    "server": Key(read.keys(SERVER)),
+    "admin": Key(read.keys(ADMIN)),
+    "store": Key(read.keys(STORE)),
+    "log": Key(read.keys(LOG)),
+    "upstreams": Key(read.mapping(read.keys(UPSTREAM), null={})),
+    "default_upstream": Key(read.name),
+    "models": Key(read.mapping(read.keys(MODEL), null={})),
+    "defaults": Key(read.keys(DEFAULTS)),
+    "fold": Key(read.keys(FOLD)),
+}
+
+OPENAI: Final = Upstream("openai", "openai", "https://api.openai.com/v1")
+"""Where requests go when no upstream is configured."""
+
+
+class SettingsError(Exception):
+    """The configuration is wrong; ``problems`` says where and how, all at once. The operator can mend it."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+def load(path: str | Path, environ: Mapping[str, str]) -> Settings:
+    """Read a configuration file."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise SettingsError([f"{path}: {error.strerror or error}"]) from error
+    except UnicodeDecodeError as error:
+        raise SettingsError([f"{path}: not UTF-8 text (byte {error.start})"]) from None
+    return parse(text, environ, str(path))
+
+
+def parse(text: str, environ: Mapping[str, str], where: str = "configuration") -> Settings:
+    """Read a configuration text; `SettingsError` with every problem when there is any. An empty text is all defaults."""
+    reading = Reading(where, environ)
+    root = compose(text, reading)
+    found = read.value_of(root, read.keys(FILE)) if root is not None else {}
+    settings = _assemble(found if found is not read.MISSING else {}, reading)
+    _cross_check(settings, reading)
+    if problems := reading.problems():
+        raise SettingsError(problems)
+    return settings
+
+
+def _assemble(found: Mapping[str, Any], reading: Reading) -> Settings:
+    """Build the values from what was read."""
+    upstreams = {name: _upstream(name, given, reading) for name, given in found.get("upstreams", {}).items()}
+    if not upstreams and "upstreams" not in reading.lines:
+        upstreams = {OPENAI.name: OPENAI}
+    default = found.get("default_upstream", "")
+    if not default and len(upstreams) == 1:
+        default = next(iter(upstreams))
+    return Settings(
+        upstreams=upstreams,
+        default_upstream=default,
+        server=Server(**found.get("server", {})),
+        admin=Admin(**found.get("admin", {})),
+        store=StoreSettings(**found.get("store", {})),
+        log=Log(**found.get("log", {})),
+        models={name: _model(name, given, reading) for name, given in found.get("models", {}).items()},
+        defaults=Defaults(**found.get("defaults", {})),
+        fold=Fold().overlay(_parts(found.get("fold", {}))),
+    )
+
+
+def _upstream(name: str, given: Mapping[str, Any], reading: Reading) -> Upstream:
+    for key in ("provider", "base_url"):
+        if f"upstreams.{name}.{key}" not in reading.lines:
+            reading.note(f"upstreams.{name}.{key}", "is missing")
+    return Upstream(**{"provider": "", "base_url": "", **given, "name": name})
+
+
+def _model(name: str, given: Mapping[str, Any], reading: Reading) -> Model:
+    """Build one model; what stands in its own ``fold:`` and what stands directly under it are the same keys."""
+    place = f"models.{name}"
+    direct = {key: value for key, value in given.items() if key in ATTRIBUTES_OF_FOLD}
+    for key in direct.keys() & given.get("fold", {}).keys():
+        reading.note(f"{place}.{key}", f"stands twice, here and under {place}.fold")
+    upstreams = tuple(given.get("upstreams", {}).items())
+    if "upstream" in given:
+        if upstreams:
+            reading.note(f"{place}.upstreams", "stands beside upstream; one of them is enough")
+        upstreams = ((given["upstream"], 1),)
+    rest = {key: value for key, value in given.items() if key not in {*direct, "fold", "upstream", "upstreams"}}
+    return Model(**rest, upstreams=upstreams, fold=_parts({**given.get("fold", {}), **direct}))
+
+
+ATTRIBUTES_OF_FOLD: Final = frozenset(FOLD)
+
+
+def _parts(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Sort the keys of a fold by the value they belong to."""
+    policy = {key: value for key, value in given.items() if key in POLICY and key != "recall"}
+    own = {key: value for key, value in given.items() if key in {"mode", "max_retries"}}
+    return {"fold": own, "policy": {**policy, **given.get("recall", {})}, "summary": given.get("summary", {})}
+
+
+def _cross_check(settings: Settings, reading: Reading) -> None:
+    """Note what is wrong between values that are right one by one."""
+    _check_ports(settings, reading)
+    _check_upstreams(settings, reading)
+    for name, model in settings.models.items():
+        _check_model(name, model, settings, reading)
+    _check_summary(settings, "fold.summary.upstream", settings.fold.summary.upstream, reading)
+
+
+def _check_ports(settings: Settings, reading: Reading) -> None:
+    server, admin = settings.server, settings.admin
+    if not admin.token and not is_loopback(admin.host) and not reading.is_noted("admin.token"):
+        reading.note(
+            "admin.token", f"is compulsory when admin.host ({reading.quoted(admin.host)}) is not a loopback address"
+        )
+    if server.port and server.port == admin.port:
+        reading.note("admin.port", f"is also server.port ({server.port})")
+
+
+def _check_upstreams(settings: Settings, reading: Reading) -> None:
+    if not settings.upstreams:
+        reading.note("upstreams", "at least one upstream is needed")
+    elif not settings.default_upstream:
+        reading.note("default_upstream", f"is missing; one of {', '.join(settings.upstreams)}")
+    else:
+        _check_names("default_upstream", [settings.default_upstream], settings.upstreams, "an upstream", reading)
+    for name, upstream in settings.upstreams.items():
+        place = f"upstreams.{name}.fallbacks"
+        _check_names(place, upstream.fallbacks, settings.upstreams, "an upstream", reading)
+        if name in upstream.fallbacks:
+            reading.note(place, "an upstream cannot stand in for itself")
+
+
+def _check_model(name: str, model: Model, settings: Settings, reading: Reading) -> None:
+    place = f"models.{name}"
+    named = [upstream for upstream, _ in model.upstreams]
+    key = "upstream" if f"{place}.upstream" in reading.lines else "upstreams"
+    _check_names(f"{place}.{key}", named, settings.upstreams, "an upstream", reading)
+    for key, targets in (("on_overflow", model.on_overflow), ("fallbacks", model.fallbacks)):
+        known = [target for target in targets if settings.entry(target) is not None]
+        unknown = [target for target in targets if target not in known]
+        _check_names(f"{place}.{key}", unknown, settings.models, "a configured model", reading)
+        if name in targets:
+            reading.note(f"{place}.{key}", "a model cannot stand in for itself")
+    _check_alias(name, model, settings, reading)
+    window, output = model.context_window, model.output_reserve
+    if window is not None and output is not None and output >= window:
+        reading.note(f"{place}.output_reserve", f"{output} leaves nothing of context_window {window}")
+    _check_summary(settings, f"{place}.summary.upstream", model.fold["summary"].get("upstream", ""), reading)
+
+
+def _check_alias(name: str, model: Model, settings: Settings, reading: Reading) -> None:
+    """Note an alias that leads back to itself. A pattern or a model that names itself is none."""
+    if model.name and is_pattern(model.name):
+        reading.note(f"models.{name}.name", f"{reading.quoted(model.name)} is not the name of one model")
+    chain, following = [name], model.name
+    while following and (entry := settings.entry(following)) is not None and entry != chain[-1]:
+        if entry in chain:
+            reading.note(f"models.{name}.name", f"leads in a circle: {' -> '.join([*chain, entry])}")
+            return
+        chain.append(entry)
+        following = settings.models[entry].name
+
+
+def _check_summary(settings: Settings, place: str, upstream: str, reading: Reading) -> None:
+    if upstream:
+        _check_names(place, [upstream], settings.upstreams, "an upstream", reading)
+
+
+def _check_names(place: str, names: Iterable[str], known: Iterable[str], what: str, reading: Reading) -> None:
+    known = list(known)
+    for name in names:
+        if name not in known:
+            hint = read.nearest(name, known) or f"; known: {', '.join(known)}"
+            reading.note(place, f"{reading.quoted(name)} is not {what}{hint}")
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"

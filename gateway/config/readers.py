@@ -1,0 +1,215 @@
+"""Readers: how a single configured value is read, and what is said when it is something else."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from gateway.config.document import NUMBER, Node, Wrong
+
+Reader = Callable[[Node], Any]
+
+MEASURE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\Z")
+SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+BYTES: Final = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+STORES: Final = {"memory": False, "sqlite": True, "redis": True, "rediss": True, "unix": True}
+"""Schemes of stores, and whether something follows them."""
+BOOLEANS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of the file: how its value is read, and what the attribute is called where the names differ."""
+
+    read: Reader
+    attribute: str = ""
+    secret: bool = False
+    """The value never appears in a problem."""
+
+
+Keys = Mapping[str, Key]
+
+
+def text(node: Node) -> str:
+    """Read a text; a bare number counts as one."""
+    return node.text()
+
+
+def name(node: Node) -> str:
+    """Read a text that is not empty."""
+    if not (found := node.text().strip()):
+        raise Wrong("a name")
+    return found
+
+
+def boolean(node: Node) -> bool:
+    """Read true or false."""
+    found = BOOLEANS.get(node.text().lower())
+    if found is None:
+        raise Wrong("true or false")
+    return found
+
+
+def number(what: str, least: float, most: float | None = None) -> Reader:
+    """Answer a reader of whole numbers within bounds."""
+
+    def read(node: Node) -> int:
+        found = node.text()
+        if not NUMBER.match(found) or "." in found:
+            raise Wrong(what)
+        value = int(found.replace("_", ""))
+        if value < least or (most is not None and value > most):
+            raise Wrong(what)
+        return value
+
+    return read
+
+
+def switch(node: Node) -> bool:
+    """Read a yes or a no."""
+    found = node.text().strip().lower()
+    if found not in ("true", "false"):
+        raise Wrong("true or false")
+    return found == "true"
+
+
+def share(node: Node) -> float:
+    """Read a number from 0 to 1."""
+    found = node.text()
+    if not NUMBER.match(found) or not 0 <= (value := float(found.replace("_", ""))) <= 1:
+        raise Wrong("a share from 0 to 1, such as 0.25")
+    return value
+
+
+def duration(node: Node) -> float:
+    """Read a duration, in seconds."""
+    return _measure(node, SECONDS, str, "a duration with its unit, such as 30s, 500ms or 5m")
+
+
+def size(node: Node) -> int:
+    """Read a size, in bytes."""
+    return int(_measure(node, BYTES, str.lower, "a size with its unit, such as 64MiB, 10MB or 512KiB"))
+
+
+def _measure(node: Node, units: Mapping[str, float], fold: Callable[[str], str], expected: str) -> float:
+    match = MEASURE.match(node.text().strip())
+    unit = units.get(fold(match[2])) if match else None
+    if match is None or unit is None:
+        raise Wrong(expected)
+    return float(match[1]) * unit
+
+
+def choice(*words: str, shown: Sequence[str] = ()) -> Reader:
+    """Answer a reader of one of a few words; ``shown`` are those worth telling, where some are only other spellings.
+
+    It reads the text, since YAML takes a bare ``off`` for false.
+    """
+
+    def read(node: Node) -> str:
+        found = node.text().strip().lower()
+        if found not in words:
+            raise Wrong(f"one of {', '.join(shown or words)}{nearest(found, words)}")
+        return found
+
+    return read
+
+
+def url(*schemes: str) -> Reader:
+    """Answer a reader of URLs with one of the schemes and a host, without a slash at the end."""
+    expected = f"a URL that begins with {' or '.join(scheme + '://' for scheme in schemes)} and names a host"
+
+    def read(node: Node) -> str:
+        found = node.text().strip().rstrip("/")
+        try:
+            parts = urlsplit(found)
+            known = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            raise Wrong(expected) from None
+        if not known or any(character.isspace() for character in found):
+            raise Wrong(expected)
+        return found
+
+    return read
+
+
+def store_url(node: Node) -> str:
+    """Read where a store is: memory, a file or a server."""
+    found = node.text().strip()
+    scheme, _, rest = found.partition("://")
+    if scheme not in STORES or bool(rest.strip("/")) is not STORES[scheme]:
+        raise Wrong("memory://, sqlite:///path or redis://host:6379/0")
+    return found
+
+
+def names(node: Node) -> tuple[str, ...]:
+    """Read a list of names; a single name counts as a list of one."""
+    try:
+        items = node.items()
+    except Wrong:
+        return (name(node),)
+    return tuple(each(items, name))
+
+
+def mapping(read: Reader, *, secret: bool = False, null: Any = None) -> Reader:
+    """Answer a reader of a mapping whose keys are free and whose values are all read alike.
+
+    A key without a value counts as ``null``, or, where that is None, as not written.
+    """
+
+    def read_all(node: Node) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, child in node.entries().items():
+            value = value_of(child, read, secret=secret)
+            if value is not MISSING:
+                found[key] = value
+            elif null is not None:
+                found[key] = null
+        return found
+
+    return read_all
+
+
+def keys(table: Keys) -> Reader:
+    """Answer a reader of a mapping whose keys are known: attribute -> value, of what is given and right.
+
+    What is wrong is noted and left out, so that reading goes on and every mistake is told at once.
+    """
+
+    def read(node: Node) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, child in node.entries().items():
+            known = table.get(key)
+            if known is None:
+                child.note(f"unknown key{nearest(key, table) or '; known: ' + ', '.join(table)}")
+                continue
+            value = value_of(child, known.read, secret=known.secret)
+            if value is not MISSING:
+                found[known.attribute or key] = value
+        return found
+
+    return read
+
+
+MISSING: Final[Any] = object()
+
+
+def value_of(node: Node, read: Reader, *, secret: bool = False) -> Any:
+    """Read a value, or note what is wrong with it and answer MISSING, as for null."""
+    try:
+        return MISSING if node.is_null else read(node)
+    except Wrong as wrong:
+        node.note(f"{node.shown(secret=secret)} is not {wrong}")
+        return MISSING
+
+
+def each(nodes: tuple[Node, ...], read: Reader) -> list[Any]:
+    """Read the members of a list, noting those that are wrong."""
+    return [value for node in nodes if (value := value_of(node, read)) is not MISSING]
+
+
+def nearest(word: str, known: Any) -> str:
+    """Answer "; did you mean ...?" when something known is near."""
+    close = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]}?" if close else ""

@@ -1,0 +1,108 @@
+"""The watcher that takes up a changed configuration file, and refuses a bad one."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from gateway.config import Settings, SettingsError, load
+
+log = structlog.get_logger(__name__)
+
+FIXED: Final = ("server", "admin", "store", "log")
+"""Sections that are read when the process starts; a change waits for the next start."""
+
+Stamp = tuple[int, int, int] | None
+"""What changes when a file is written or replaced: modification time, inode and size; None while there is no file."""
+
+
+class Watcher:
+    """Looks at a configuration file and hands on what it says whenever that has changed and is right.
+
+    The file is polled: a notification would miss a mounted volume, and a ConfigMap is a symbolic link that is swapped. A change is
+    taken up once the file has stood still from one look to the next, so that a half-written one is never read.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        environ: Mapping[str, str],
+        on_change: Callable[[Settings], Awaitable[None] | None],
+        interval_s: float = 2.0,
+    ) -> None:
+        self._path = path
+        self._environ = environ
+        self._on_change = on_change
+        self._interval_s = interval_s
+        self._seen = self._read = stamp(path)
+        self._digest = digest(path)
+        self._current = _quietly(path, environ)
+
+    async def run(self) -> None:
+        """Look again and again; ends by being cancelled."""
+        while True:
+            await asyncio.sleep(self._interval_s)
+            await self.poll()
+
+    async def poll(self) -> bool:
+        """Look once; True when changed settings were taken up."""
+        before, self._seen = self._seen, stamp(self._path)
+        if self._seen != before or self._seen == self._read:
+            return False
+        self._read = self._seen
+        if self._seen is None:
+            log.warning("configuration_missing", path=str(self._path))
+            return False
+        return digest(self._path) != self._digest and await self.reload()
+
+    async def reload(self) -> bool:
+        """Read the file now; True when its settings were taken up. A bad file is refused, and the last good one stays."""
+        self._digest = digest(self._path)
+        try:
+            settings = load(self._path, self._environ)
+        except SettingsError as error:
+            return self._refused(error.problems)
+        waiting = [name for name in FIXED if self._current and getattr(settings, name) != getattr(self._current, name)]
+        if waiting:
+            log.warning("restart_needed", path=str(self._path), sections=waiting)
+        try:
+            done = self._on_change(settings)
+            if inspect.isawaitable(done):
+                await done
+        except OSError as error:  # a certificate file that cannot be read
+            return self._refused((f"{error.filename or self._path}: {error.strerror or error}",))
+        self._current = settings
+        log.info("configuration_reloaded", path=str(self._path))
+        return True
+
+    def _refused(self, problems: Sequence[str]) -> bool:
+        log.error("configuration_refused", path=str(self._path), problems=list(problems))
+        return False
+
+
+def stamp(path: Path) -> Stamp:
+    """Read what tells one state of a file from another, without reading the file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino, found.st_size
+
+
+def digest(path: Path) -> bytes:
+    """Hash what a file says; a file that was only touched says the same."""
+    try:
+        return sha256(path.read_bytes()).digest()
+    except OSError:
+        return b""
+
+
+def _quietly(path: Path, environ: Mapping[str, str]) -> Settings | None:
+    try:
+        return load(path, environ)
+    except SettingsError:
+        return None

@@ -1,0 +1,100 @@
+"""The report of `turnfold check`: what a configuration file means, or all that is wrong with it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from gateway.config.catalogue import Catalogue
+from gateway.config.catalogue import load as load_catalogue
+from gateway.config.keys import SettingsError, load
+from gateway.config.values import Route, Settings, Upstream, is_pattern
+
+
+def report(path: Path | str, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Answer what to print about a configuration file, and its problems; nobody is called."""
+    try:
+        settings = load(path, environ)
+    except SettingsError as error:
+        count = len(error.problems)
+        return "\n".join((*error.problems, f"{path}: {count} problem{'s' * (count > 1)}")), error.problems
+    return describe(settings, load_catalogue(), str(path)), ()
+
+
+def describe(settings: Settings, catalogue: Catalogue, where: str) -> str:
+    """Say in tables where requests go and which window holds for each model."""
+    server, admin = settings.server, settings.admin
+    upstreams = [_upstream_row(upstream, settings) for upstream in settings.upstreams.values()]
+    models = [_model_row(name, settings, catalogue) for name in settings.models]
+    other = (
+        f"Any other model goes to {settings.default_upstream}; its window comes from the catalogue of {len(catalogue.models)} known models, "
+        f"else from what the upstream tells, else it is {settings.default_window}."
+    )
+    token = "with a token" if admin.token else "without a token"
+    return "\n".join(
+        (
+            f"{where}: all right",
+            "",
+            f"clients   http://{server.host}:{server.port}/v1   ({server.workers} worker{'s' * (server.workers > 1)})",
+            f"admin     http://{admin.host}:{admin.port}   ({token})",
+            f"store     {settings.store.url.partition('://')[0]}",
+            f"fold      {_fold_line(settings)}",
+            "",
+            *_table(("upstream", "provider", "base URL", "key", "fallbacks"), upstreams),
+            "",
+            *(
+                _table(("model", "sent as", "upstream", "window", "from", "mode", "if too long"), models)
+                if models
+                else ()
+            ),
+            *([""] if models else ()),
+            other,
+        )
+    )
+
+
+def _fold_line(settings: Settings) -> str:
+    fold = settings.fold
+    summaries = f"summaries by {fold.summary.model}" if fold.summary.model else "no summaries"
+    return (
+        f"{fold.mode}, down to {fold.policy.low_water:g} of the room, recall {fold.policy.recall_share:g}, "
+        f"at most {fold.max_retries} retries, {summaries}"
+    )
+
+
+def _upstream_row(upstream: Upstream, settings: Settings) -> tuple[str, ...]:
+    name = f"{upstream.name} (default)" if upstream.name == settings.default_upstream else upstream.name
+    key = "configured" if upstream.api_key else "the client's"
+    return name, upstream.provider, _without_password(upstream.base_url), key, ", ".join(upstream.fallbacks)
+
+
+def _model_row(name: str, settings: Settings, catalogue: Catalogue) -> tuple[str, ...]:
+    route = settings.route(name)
+    window, origin = window_of(route, settings, catalogue)
+    choices = ", ".join(f"{each} x{weight}" if len(route.choices) > 1 else each for each, weight in route.choices)
+    sent = "as named" if route.name == name else route.name
+    shown = "" if window is None else f"{window:,}"
+    return name, sent, choices, shown, origin, route.mode, ", ".join(route.on_overflow) or "fold"
+
+
+def window_of(route: Route, settings: Settings, catalogue: Catalogue) -> tuple[int | None, str]:
+    """Answer the window that holds before any upstream has said a word, and where it comes from."""
+    if route.window is not None:
+        return route.window, "this file"
+    if is_pattern(route.name):
+        return None, "each model's own"
+    if (facts := catalogue.find(route.name)) is not None:
+        return facts.context_window, "the catalogue"
+    return settings.default_window, "defaults, until the upstream tells"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lay out columns, leaving out those that are empty in every row."""
+    rows = list(rows)
+    kept = [column for column in range(len(head)) if any(row[column] for row in rows)]
+    lines = [[line[column] for column in kept] for line in (head, *rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(kept))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
+def _without_password(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if "@" in rest.partition("/")[0] else url

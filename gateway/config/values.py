@@ -1,0 +1,285 @@
+"""Settings: what the operator configured, as values that never change; a request keeps the ones it started with."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+from gateway.context.cut.policy import Policy
+
+Mode = Literal["enforce", "observe", "off"]
+
+ROUTES_KEPT: Final = 1024
+"""Model names come from clients, so the routes remembered for them are bounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The port that clients speak to."""
+
+    host: str = "127.0.0.1"
+    port: int = 8787
+    workers: int = 1
+    preload: bool = False
+    """Load the vocabularies of the configured models before the first request."""
+    max_body: int = 64 * 2**20
+    max_header: int = 16 * 2**10
+    """The longest request line or header field, in bytes."""
+    request_timeout_s: float = 300.0
+    """How long a client may take to send its request."""
+    keep_alive_s: float = 75.0
+    shutdown_grace_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Admin:
+    """The port that operators speak to."""
+
+    host: str = "127.0.0.1"
+    port: int = 8788
+    token: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """Where derived values live between requests."""
+
+    url: str = field(default="sqlite:///turnfold.db", repr=False)
+    timeout_s: float = 0.05
+    """How long a request may wait for the store before it goes on without."""
+    ttl_s: float = 30 * 86400.0
+    max_size: int = 256 * 2**20
+    encryption_key: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """How events are written."""
+
+    format: Literal["auto", "json", "console"] = "auto"
+    """``auto``: for eyes on a terminal, else JSON."""
+    level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """One server that speaks to models."""
+
+    name: str
+    provider: str
+    base_url: str = field(repr=False)
+    """Without a slash at the end."""
+    api_key: str = field(default="", repr=False)
+    """Empty: the client's own credentials travel on."""
+    connect_timeout_s: float = 10.0
+    timeout_s: float = 600.0
+    """How long the upstream may stay silent, before the answer and within it."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    options: Mapping[str, str] = field(default_factory=dict)
+    verify: bool = True
+    ca_file: str = ""
+    fallbacks: tuple[str, ...] = ()
+    """Other upstreams to ask for the same model when this one fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummarySettings:
+    """Background summaries; off while ``model`` is empty."""
+
+    model: str = ""
+    upstream: str = ""
+    """Empty: where the model's own route leads."""
+    at: float = 0.7
+    """Share of the room in use at which the oldest turns are summarised."""
+    deadline_s: float = 60.0
+    tokens_per_hour: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """How requests are folded."""
+
+    mode: Mode = "enforce"
+    max_retries: int = 3
+    policy: Policy = field(default_factory=Policy)
+    summary: SummarySettings = SummarySettings()
+
+    def overlay(self, given: Mapping[str, Mapping[str, Any]]) -> "Fold":
+        """Answer this fold with what was given for one model put over it."""
+        return replace(
+            self,
+            **given.get("fold", {}),
+            policy=replace(self.policy, **given.get("policy", {})),
+            summary=replace(self.summary, **given.get("summary", {})),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What holds for a model of which nothing better is known."""
+
+    max_tokens: int = 32768
+    context_window: int | None = None
+    output_reserve: int | None = None
+    tokenizer: str = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What is configured for a model name, or for all names that a pattern matches."""
+
+    upstreams: tuple[tuple[str, int], ...] = ()
+    """Upstream and weight; empty: the default upstream."""
+    name: str = ""
+    """What the upstream calls it; empty: as the client does."""
+    context_window: int | None = None
+    max_output_tokens: int | None = None
+    output_reserve: int | None = None
+    tokenizer: str = ""
+    on_overflow: tuple[str, ...] = ()
+    fallbacks: tuple[str, ...] = ()
+    fold: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What differs from ``fold:``, by part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where requests for one model go, and the rules that hold for them."""
+
+    model: str
+    """As the client names it."""
+    entry: str
+    """The configured name it falls under; its own where none does."""
+    name: str
+    """As the upstream is told."""
+    upstream: str
+    choices: tuple[tuple[str, int], ...]
+    """All upstreams that serve it, with their weights; ``upstream`` is the first."""
+    window: int | None
+    """The configured window, or None where the operator named none."""
+    max_output_tokens: int | None
+    output_reserve: int | None
+    tokenizer: str
+    on_overflow: tuple[str, ...]
+    """Models with larger windows that may answer instead, by configured name."""
+    fallbacks: tuple[str, ...]
+    """Models to ask when the upstream fails, by configured name."""
+    mode: Mode
+    policy: Policy
+    max_retries: int
+    summary: SummarySettings
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that is configured."""
+
+    upstreams: Mapping[str, Upstream]
+    default_upstream: str
+    server: Server = Server()
+    admin: Admin = Admin()
+    store: StoreSettings = StoreSettings()
+    log: Log = Log()
+    models: Mapping[str, Model] = field(default_factory=dict)
+    defaults: Defaults = Defaults()
+    fold: Fold = Fold()
+    _routes: dict[str, Route] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @classmethod
+    def simple(cls, upstream_url: str, window: int | None = None, provider: str = "openai") -> "Settings":
+        """Answer what `turnfold serve --upstream URL` needs, without a file."""
+        upstream = Upstream("default", provider, upstream_url.strip().rstrip("/"))
+        models = {"*": Model(context_window=window)} if window is not None else {}
+        return cls({upstream.name: upstream}, upstream.name, models=models)
+
+    @property
+    def default_window(self) -> int:
+        """The window of a model of which nobody knows one."""
+        return self.defaults.context_window or 4 * self.defaults.max_tokens
+
+    def route(self, model: str) -> Route:
+        """Find where a model's requests go. An unknown model goes to the default upstream under its own name."""
+        found = self._routes.get(model)
+        if found is None:
+            if len(self._routes) >= ROUTES_KEPT:
+                self._routes.clear()
+            found = self._routes[model] = self._resolve(model)
+        return found
+
+    def larger(self, route: Route) -> tuple[Route, ...]:
+        """The routes of `on_overflow`, in order."""
+        return tuple(self.route(name) for name in route.on_overflow if name != route.model)
+
+    def fallbacks(self, route: Route) -> tuple[Route, ...]:
+        """The routes to try when the upstream fails: the model's fallbacks, else the same model at the upstream's fallbacks."""
+        if route.fallbacks:
+            return tuple(self.route(name) for name in route.fallbacks if name != route.model)
+        others = self.upstreams[route.upstream].fallbacks
+        return tuple(replace(route, upstream=name, choices=((name, 1),)) for name in others)
+
+    def entry(self, model: str) -> str | None:
+        """Find the configured name that a model falls under: its own, else the pattern with the most literal
+        characters, and of equals the first in the file."""
+        if model in self.models:
+            return model
+        patterns = [name for name in self.models if is_pattern(name) and matches(name, model)]
+        return max(patterns, key=literal_characters, default=None)
+
+    def _resolve(self, model: str) -> Route:
+        """Follow the names from entry to entry: what an entry does not say, the entry of the name it stands for says."""
+        entry, name = Model(), model
+        seen: set[str] = set()
+        while (key := self.entry(name)) is not None and key not in seen:
+            seen.add(key)
+            found = self.models[key]
+            entry = _complete(entry, found) if len(seen) > 1 else found
+            name = found.name or name
+        choices = entry.upstreams or ((self.default_upstream, 1),)
+        fold = self.fold.overlay(entry.fold)
+        reserve = self.defaults.output_reserve if entry.output_reserve is None else entry.output_reserve
+        return Route(
+            model=model,
+            entry=self.entry(model) or model,
+            name=name,
+            upstream=choices[0][0],
+            choices=choices,
+            window=entry.context_window,
+            max_output_tokens=entry.max_output_tokens,
+            output_reserve=reserve,
+            tokenizer=entry.tokenizer or self.defaults.tokenizer,
+            on_overflow=entry.on_overflow,
+            fallbacks=entry.fallbacks,
+            mode=fold.mode,
+            policy=fold.policy,
+            max_retries=fold.max_retries,
+            summary=fold.summary,
+        )
+
+
+def _complete(entry: Model, other: Model) -> Model:
+    """Fill in what an alias leaves open from the entry it stands for; where else to turn is the alias's own affair."""
+    parts = entry.fold.keys() | other.fold.keys()
+    return replace(
+        entry,
+        upstreams=entry.upstreams or other.upstreams,
+        context_window=entry.context_window or other.context_window,
+        max_output_tokens=entry.max_output_tokens or other.max_output_tokens,
+        output_reserve=other.output_reserve if entry.output_reserve is None else entry.output_reserve,
+        tokenizer=entry.tokenizer or other.tokenizer,
+        fold={part: {**other.fold.get(part, {}), **entry.fold.get(part, {})} for part in parts},
+    )
+
+
+def is_pattern(name: str) -> bool:
+    """Say whether a configured model name stands for many."""
+    return "*" in name or "?" in name
+
+
+def matches(pattern: str, model: str) -> bool:
+    """Say whether a model name falls under a pattern: ``*`` is any text, ``?`` any one character."""
+    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), model, re.DOTALL) is not None
+
+
+def literal_characters(pattern: str) -> int:
+    """Count what a pattern demands literally: the more, the more specific it is."""
+    return len(pattern) - pattern.count("*") - pattern.count("?")

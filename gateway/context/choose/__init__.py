@@ -1,0 +1,1 @@
+"""Which lines of the folded part are kept."""

@@ -1,0 +1,168 @@
+"""Changed minds: older statements whose value a newer one in the same words has replaced.
+
+Told by the sentence alone: two things said at different times that share their telling words and differ in a value of the same shape. Of
+such a pair only the newer is worth quoting; the older would contradict it.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from math import fsum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gateway.context.choose.line import Line, Sort
+from gateway.context.choose.words import Kind, Word
+
+if TYPE_CHECKING:
+    from gateway.context.choose.worth import Pool
+
+COMMON: Final = 0.5
+"""Of the ordinary words of the shorter statement, by rarity, so much must be shared."""
+TELLING: Final = 0.4
+"""The rarity of what is shared, at least: two sentences with nothing but common words in common are two subjects."""
+MOST_ALIKE: Final = 8
+"""A word that stands in more statements than these tells none of them apart."""
+BESIDE: Final = 3
+"""Words on either side of a value."""
+_VALUES: Final = frozenset({Kind.NUMBER, Kind.CODE, Kind.SYMBOL, Kind.DATE, Kind.IDENT})
+
+
+class _Parts(NamedTuple):
+    """A sentence taken apart: its values by shape, and the words that say what they are values of."""
+
+    values: dict[str, str]
+    shapes: frozenset[str]
+    names: frozenset[str]
+    frame: frozenset[str]
+    near: frozenset[str]
+    """The words right beside a value: in a long sentence it is they that say what it is."""
+
+
+@lru_cache(maxsize=4096)
+def _parts(found: tuple[Word, ...]) -> _Parts:
+    values: dict[str, str] = {}
+    names: list[str] = []
+    beside: set[str] = set()
+    for place, word in enumerate(found):
+        kind = word.kind
+        if kind in _VALUES:
+            values[word.key] = _shape(word)
+            beside.update([other.key for other in found[max(place - BESIDE, 0) : place + BESIDE]])
+        elif kind is Kind.NAME and place:
+            names.append(word.key)
+    frame = frozenset(_frame(found))
+    return _Parts(values, frozenset(values.values()), frozenset(names), frame, frame & beside)
+
+
+def _frame(found: tuple[Word, ...]) -> list[str]:
+    """Its words that are no values; a name that opens it may be any word."""
+    plain, name = Kind.PLAIN, Kind.NAME
+    return [word.key for place, word in enumerate(found) if word.kind is plain or (word.kind is name and place > 0)]
+
+
+class _Statement:
+    """A sentence in its place."""
+
+    def __init__(self, position: int, message: int, found: tuple[Word, ...]) -> None:
+        self.position = position
+        self.message = message
+        self.words = found
+
+    @property
+    def parts(self) -> _Parts:
+        """Taken apart when it is first compared: most are never."""
+        return _parts(self.words)
+
+
+def superseded(pool: "Pool") -> set[int]:
+    """The positions of the user's statements that a newer one replaces, and of answers that only repeat them."""
+    told = [
+        _Statement(position, reading.message, line.words)
+        for reading in pool.readings.values()
+        if reading.role == "user"
+        for position, line in zip(pool.places[reading.message], reading.lines, strict=True)
+        if _states(line)
+    ]
+    where: dict[str, list[_Statement]] = {}
+    for statement in told:
+        for key in _frame(statement.words):
+            where.setdefault(key, []).append(statement)
+    gone: set[int] = set()
+    lost: dict[str, list[_Statement]] = {}
+    for newer in told:
+        met: set[_Statement] = set()
+        for key in _frame(newer.words):
+            alike = where[key]
+            if 1 < len(alike) <= MOST_ALIKE:
+                met.update(alike)
+        for older in met:
+            if (
+                older.message < newer.message
+                and older.position not in gone
+                and _replaces(newer.parts, older.parts, pool.rarity)
+            ):
+                gone.add(older.position)
+                for key in older.parts.values.keys() - newer.parts.values.keys():
+                    lost.setdefault(key, []).append(newer)
+    return gone | _echoes(pool, lost) if lost else gone
+
+
+def _states(line: Line) -> bool:
+    plain = Kind.PLAIN
+    return line.sort is Sort.SAID and line.size < _LONG and any([word.kind is not plain for word in line.words])
+
+
+def _echoes(pool: "Pool", lost: Mapping[str, list[_Statement]]) -> set[int]:
+    """The positions of answers from before a change that say what the user had said then."""
+    found: set[int] = set()
+    spelled = frozenset(word for key in lost for word in pool.spellings[key])
+    for reading in pool.readings.values():
+        if reading.role == "user":
+            continue
+        for position, line in zip(pool.places[reading.message], reading.lines, strict=True):
+            if spelled.isdisjoint(line.words) or not _states(line):
+                continue
+            answer = _parts(line.words)
+            changes = [newer for key in answer.values for newer in lost.get(key, ()) if newer.message > reading.message]
+            if any(_replaces(newer.parts, answer, pool.rarity) for newer in changes):
+                found.add(position)
+    return found
+
+
+_LONG: Final = 70
+"""Tokens; a longer passage makes more than one statement."""
+
+
+def _replaces(newer: _Parts, older: _Parts, rarity: Mapping[str, float]) -> bool:
+    if bool(older.values) != bool(newer.values):
+        return False
+    # Names that differ belong to the value: a street, a city.
+    lost_names, told_names = older.names - newer.names, newer.names - older.names
+    common, share = _shared(older.frame - lost_names, newer.frame - told_names, rarity)
+    if older.values:
+        beside, share_beside = _shared(older.near - lost_names, newer.near - told_names, rarity)
+        if share_beside >= COMMON and beside >= TELLING:
+            common, share = beside, share_beside
+        if len(older.values) > _FEW or older.shapes.isdisjoint(newer.shapes):
+            return False
+        lost = {shape for key, shape in older.values.items() if key not in newer.values}
+        told = {shape for key, shape in newer.values.items() if key not in older.values}
+        return not lost.isdisjoint(told) and share >= COMMON and common >= TELLING
+    # Only a name differs: the rest must be nearly the same sentence.
+    return bool(lost_names and told_names) and share >= _NEARLY and common >= 2 * TELLING
+
+
+_FEW: Final = 3
+_NEARLY: Final = 0.75
+
+
+def _shared(one: frozenset[str], other: frozenset[str], rarity: Mapping[str, float]) -> tuple[float, float]:
+    """How much both frames share, rare words counting more, and how much of the smaller one that is."""
+    # Exact sums: a set has no order, and every replica must come to the same answer.
+    common = fsum([rarity.get(key, 1.0) for key in one & other])
+    least = min(fsum([rarity.get(key, 1.0) for key in one]), fsum([rarity.get(key, 1.0) for key in other]))
+    return common, common / least if least > 0 else 0.0
+
+
+def _shape(word: Word) -> str:
+    """What a value looks like, so that a date is not taken to replace an order number."""
+    return word.kind.name if word.kind is not Kind.IDENT else f"{word.kind.name}{word.key[:1].isalpha()}"

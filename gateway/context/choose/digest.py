@@ -1,0 +1,174 @@
+"""The digest: the lines of the folded part that are worth their tokens, chosen by new facts per token."""
+
+import heapq
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from gateway.context.choose.line import Line, Sort
+from gateway.context.choose.words import Word
+from gateway.context.choose.worth import Pool, Reading
+
+GAP: Final = 3
+"""About how many tokens it takes to open the line of one more message."""
+FULL: Final = 0.97
+BOUND: Final = 0.3
+"""Share of a digest that is kept for what the user said that is to hold."""
+
+SOME: Final = 0.5
+"""What any line that bears on a question is worth, even where its facts are known."""
+
+NOTHING: Final = 1e-9
+MOST_SKIPPED: Final = 24
+"""Lines too long for what is left of the room, after so many of which nothing is expected to fit."""
+
+Count = Callable[[str], int]
+
+
+def choose(
+    pool: Pool,
+    tokens: int,
+    count: Count,
+    *,
+    known: frozenset[str] = frozenset(),
+    relevance: Mapping[int, float] | None = None,
+) -> list[int]:
+    """Choose the lines worth the most new facts per token; answers their positions in order.
+
+    ``known`` facts stand elsewhere in the request. With ``relevance`` only the lines it names are looked at, and their
+    worth is multiplied by how much they bear on a question.
+    """
+    greedy = _Greedy(pool, known, relevance)
+    if relevance is None:
+        greedy.take(pool.bound, tokens * BOUND * min(0.5 + tokens / 800, 1.0))
+    fill = float(tokens)
+    chosen: list[int] = []
+    for _ in range(4):
+        before = len(chosen)
+        greedy.grow(fill)
+        chosen = list(greedy.chosen)
+        if len(chosen) == before:
+            break
+        spent = count(render(pool, sorted(chosen)))
+        if spent > tokens * FULL:
+            break
+        fill = greedy.used + (tokens - spent) * max(greedy.used / max(spent, 1), 0.5)
+    while chosen and (spent := count(render(pool, sorted(chosen)))) > tokens:
+        del chosen[min(int(len(chosen) * tokens / spent), len(chosen) - 1) :]
+    return sorted(chosen)
+
+
+class _Greedy:
+    """Lazy greedy choice: what is best now is taken, what it makes known counts no more for the others."""
+
+    def __init__(self, pool: Pool, known: Collection[str], relevance: Mapping[int, float] | None) -> None:
+        self.pool = pool
+        self.lines = pool.lines
+        self.relevance = relevance
+        self.said, self.data = map(dict, pool.values)
+        self.have: set[Word] = set()
+        self._know([word for key in known for word in pool.spellings.get(key, ())])
+        self.open: set[tuple[int, int]] = set()
+        self.messages: set[int] = set()
+        self.chosen: list[int] = []
+        self.taken: set[int] = set()
+        self.used = 0.0
+        # What a line is worth alone is a bound of what it is worth beside others: it is looked at again when its turn comes.
+        most = pool.most
+        if relevance is None:
+            self.heap = [(-worth, position) for position, worth in enumerate(most) if position not in pool.gone]
+        else:
+            self.heap = [
+                (-(most[position] + SOME / self.lines[position].size) * bearing, position)
+                for position, bearing in relevance.items()
+                if position not in pool.replaced
+            ]
+        heapq.heapify(self.heap)
+
+    def grow(self, tokens: float) -> None:
+        """Choose until about so many tokens are taken."""
+        heap = self.heap
+        skipped: list[tuple[float, int]] = []
+        while heap and self.used < tokens and len(skipped) <= MOST_SKIPPED:
+            before, position = heap[0]
+            gain = self.pool.worth(position, self.said, self.data)
+            if self.relevance is not None:
+                gain = (gain + SOME) * self.relevance[position]
+            if gain > NOTHING and position not in self.taken:
+                cost = self._cost(position)
+                now = -gain / cost
+                if now > before and len(heap) > 1 and now > min(heap[1:3])[0]:
+                    heapq.heapreplace(heap, (now, position))
+                    continue
+                if self.used + cost <= tokens:
+                    self._take(position, cost)
+                else:
+                    skipped.append((now, position))
+            heapq.heappop(heap)
+        for item in skipped:
+            heapq.heappush(heap, item)
+
+    def take(self, positions: Sequence[int], tokens: float) -> None:
+        """Take lines in the order given, as many as fit into so many tokens."""
+        for position in positions:
+            cost = self._cost(position)
+            if self.used + cost <= tokens and not self.have.issuperset(self.lines[position].words):
+                self._take(position, cost)
+
+    def _take(self, position: int, cost: float) -> None:
+        line, message = self.lines[position], self.pool.message_of[position]
+        self.used += cost
+        self.chosen.append(position)
+        self.taken.add(position)
+        self.messages.add(message)
+        self.open.add((message, line.group))
+        self._know([word for new in line.words if new not in self.have for word in self.pool.spellings[new.key]])
+
+    def _know(self, words: Iterable[Word]) -> None:
+        """Facts that stand by now are worth nothing more."""
+        have, said, data = self.have, self.said, self.data
+        for word in words:
+            have.add(word)
+            said[word] = data[word] = 0.0
+
+    def _cost(self, position: int) -> float:
+        line, message = self.lines[position], self.pool.message_of[position]
+        if message not in self.messages:
+            return line.size + 1 + GAP + len(self.pool.readings[message].tool) / 4
+        if (message, line.group) in self.open:
+            return line.size
+        return line.size + (2 if line.label else 1)
+
+
+SPEAKERS: Final = {"user": "user: ", "assistant": "assistant: "}
+
+
+def render(pool: Pool, positions: Sequence[int]) -> str:
+    """Write chosen lines in the order of the conversation, one line a message."""
+    written: list[str] = []
+    index = group = -1
+    label = ""
+    called = ""
+    for position in positions:
+        message, line = pool.message_of[position], pool.lines[position]
+        reading = pool.readings[message]
+        if message != index:
+            written.append(f"\n{_opener(reading, line, called)}{line.text}")
+        elif line.group == group:
+            written.append(f" {line.text}")
+        elif line.sort is Sort.OUTPUT:
+            written.append(f"\n{line.text}")
+        else:
+            head = f"{line.label}: " if line.label and line.label != label else ""
+            written.append(f"; {head}{line.text}")
+        index, group, label = message, line.group, line.label
+        if not reading.tool:
+            called = line.text if line.sort is Sort.CALL else ""
+    return "".join(written).lstrip("\n")
+
+
+def _opener(reading: Reading, line: Line, called: str) -> str:
+    """Who speaks; for a result the tool that gave it, unless its call stands right in front of it."""
+    if line.sort is Sort.RECORD or line.sort is Sort.OUTPUT:
+        label = f"{line.label}: " if line.label else ""
+        return f"-> {label}" if called.startswith(reading.tool) and called else f"{reading.tool} -> {label}"
+    return SPEAKERS.get(reading.role, "")

@@ -1,0 +1,255 @@
+"""A message read as lines: the sentences, records, calls and rows of output that a fold chooses from.
+
+Reading is a pure function of one message and is remembered, so that a grown conversation costs only its new messages.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Final
+
+import orjson
+
+from gateway.context.choose.cues import binding, errors_in, reports_error
+from gateway.context.choose.line import MOST, Line, Sort, few_of_many, make, pieces
+from gateway.context.choose.records import records
+from gateway.context.choose.words import words
+from gateway.wire.chat import (
+    RESULT_ROLES,
+    Message,
+    call_arguments,
+    call_name,
+    canonical,
+    is_interned,
+    once,
+    text_of,
+    tool_calls,
+)
+
+UNIT: Final = 220
+"""Characters up to which short sentences stay together; longer ones stand alone."""
+ALONE: Final = 80
+"""Characters from which a user's sentence stands alone."""
+BINDS: Final = 1.1
+LONGEST: Final = 360
+"""A longer sentence or row is quoted in pieces."""
+
+_KNOWN: dict[object, tuple[Line, ...]] = {}
+_KEPT_CHARACTERS: Final = 6_000_000
+_kept = 0
+
+
+def read(message: Message) -> tuple[Line, ...]:
+    """Read a message as lines, or remember how it read."""
+    global _kept  # noqa: PLW0603  # the size of the cache beside it; both are safe to lose
+    if is_interned(message):
+        return once(message, read, _read_whole)
+    content = message.get("content")
+    plain = isinstance(content, str) and "tool_calls" not in message and "function_call" not in message
+    key: object = (message.get("role"), content) if plain else canonical(message)
+    found = _KNOWN.get(key)
+    if found is None:
+        found = _read_whole(message)
+        _kept += len(content) if isinstance(content, str) else len(str(content)) + 200
+        if _kept > _KEPT_CHARACTERS:
+            _KNOWN.clear()
+            _kept = 0
+        _KNOWN[key] = found
+    return found
+
+
+def facts(message: Message) -> frozenset[str]:
+    """All that a message tells, as `Word.key`."""
+    return once(message, facts, _facts)
+
+
+def _facts(message: Message) -> frozenset[str]:
+    return frozenset([word.key for line in read(message) for word in line.words])
+
+
+def _read_whole(message: Message) -> tuple[Line, ...]:
+    return tuple(_read(message))
+
+
+def _read(message: Message) -> Iterator[Line]:
+    role = message.get("role")
+    text = text_of(message)
+    number = 0
+    for number, call in enumerate(tool_calls(message), 1):
+        yield _call(call_name(call), call_arguments(call), number)
+    if role in RESULT_ROLES:
+        yield from _result(text)
+    elif role == "user":
+        yield from _said(list(_statements(text)), number + 1, user=True)
+    else:
+        yield from _said(list(_answered(text)), number + 1, user=False)
+
+
+def _call(name: str, arguments: str, group: int) -> Line:
+    """A call as one line: its name and its arguments, without the JSON around them."""
+    value = _json(arguments)
+    written = _flat_arguments(value) if isinstance(value, dict) else arguments
+    found = words(" ".join(_values(value)) if isinstance(value, dict) else arguments[:2000])
+    if len(written) > LONGEST:
+        written = f"{written[: LONGEST * 2 // 3]} … {written[-LONGEST // 3 :]}"
+    return make(f"{name}({written})", Sort.CALL, found, group)
+
+
+def _flat_arguments(value: dict[str, object]) -> str:
+    return ", ".join(f"{key}={_flat(item)}" for key, item in value.items())
+
+
+def _flat(value: object) -> str:
+    if isinstance(value, dict):
+        return " ".join(_flat(item) for item in value.values())
+    if isinstance(value, list):
+        return "; ".join(_flat(item) for item in value)
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)
+
+
+def _values(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from chain.from_iterable(map(_values, value.values()))
+    elif isinstance(value, list):
+        yield from chain.from_iterable(map(_values, value))
+    elif not isinstance(value, bool) and value is not None:
+        yield str(value)
+
+
+def _json(text: str) -> object:
+    if text[:1] not in "{[":
+        return None
+    try:
+        found: object = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return found
+
+
+def _result(text: str) -> Iterator[Line]:
+    value = _json(text)
+    if not isinstance(value, (dict, list)):
+        yield from _output(text)
+        return
+    yield from records(value, errors_in(text))
+
+
+def _output(text: str) -> Iterator[Line]:
+    """Rows of output: logs, code, tables, diffs. Where rows are many, those of one shape share their worth."""
+    rows = [row for row in _rows(text.split("\n")) if row.strip()]
+    if len(rows) > MOST:
+        head = MOST * 2 // 3
+        rows = [*rows[:head], *rows[head - MOST :]]
+    shapes = [_DIGITS.sub("0", row[:80]) for row in rows]
+    alike: dict[str, int] = {}
+    for shape in shapes:
+        alike[shape] = alike.get(shape, 0) + 1
+    many = few_of_many(len(rows))
+    errors = errors_in(text)
+    for number, (row, shape) in enumerate(zip(rows, shapes, strict=True), 1):
+        error = reports_error(row, errors)
+        yield make(row.strip(), Sort.OUTPUT, words(row), number, many / alike[shape], error=error)
+
+
+_DIGITS: Final = re.compile(r"\d+")
+
+
+def _rows(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        if len(line) <= LONGEST:
+            yield line
+        else:
+            yield from pieces(line, LONGEST)
+
+
+_STOP: Final = re.compile(r"""[.!?…。！？；](?:(?<=[。！？；])|["'”’)\]]*\s+)""")
+_SHORTENED: Final = re.compile(r"(?:^|[\s(\"'“‘])(?:(?:[^\W\d_]\.)*[^\W\d_]|[A-Z][a-z])$")
+"""What stands in front of a full stop that ends no sentence: an initial, letters with stops (e.g., z.B.), a title (Dr., Nr.)."""
+
+
+def _stops(line: str) -> Iterator[str]:
+    """The sentences of a line. A small letter goes on with a sentence, unless whoever wrote this begins most of them with one."""
+    stops = list(_STOP.finditer(line))
+    small = [line[stop.end() : stop.end() + 1].islower() for stop in stops]
+    casual = sum(small) * 2 >= sum([stop.end() < len(line) for stop in stops])
+    start = 0
+    for stop, goes_on in zip(stops, small, strict=True):
+        mark, end = stop[0][0], stop.end()
+        if goes_on and not casual and mark in ".…":
+            continue
+        if mark == "." and _SHORTENED.search(line, max(start - 1, stop.start() - 8, 0), stop.start()):
+            continue
+        yield line[start:end].strip()
+        start = end
+    if rest := line[start:].strip():
+        yield rest
+
+
+def _together(line: str, *, user: bool) -> Iterator[str]:
+    """The sentences of a line, short ones together; but each of a user's that is to be kept to, or has a number in it, by itself."""
+    grown = ""
+    for sentence in chain.from_iterable(pieces(stop, LONGEST) for stop in _stops(line)):
+        piece = sentence.strip()
+        alone = user and (len(piece) > ALONE or binding(piece) > BINDS or _DIGITS.search(piece) is not None)
+        if grown and (alone or len(grown) + len(piece) > UNIT):
+            yield grown
+            grown = ""
+        grown = f"{grown} {piece}" if grown else piece
+        if alone:
+            yield grown
+            grown = ""
+    if grown:
+        yield grown
+
+
+def _statements(text: str) -> Iterator[str]:
+    """What a user said in sentences."""
+    for line in text.split("\n"):
+        yield from _together(line.strip(), user=True)
+
+
+_BULLET: Final = re.compile(r"(?:[-*•#>]+|\d+[.)])\s+")
+_BULLETS: Final = frozenset("-*•#>0123456789")
+_MARKS: Final = ("**", "__", "`")
+
+
+def _answered(text: str) -> Iterator[str]:
+    """An answer in lines, long ones in sentences, without the marks of its layout, which cost tokens and say nothing."""
+    for mark in _MARKS:
+        if mark in text:
+            text = text.replace(mark, "")
+    for line in text.split("\n"):
+        bare = line.strip()
+        if bare[:1] in _BULLETS:
+            bare = _BULLET.sub("", bare, 1)
+        if len(bare) > UNIT:
+            yield from _together(bare, user=False)
+        elif bare:
+            yield bare
+
+
+SKIMMED: Final = 180
+"""Characters of a long old message that are read where a folded part is too large to be read in full."""
+
+
+def skim(message: Message) -> tuple[Line, ...]:
+    """Read the head and the tail of a long answer or result; anything else in full."""
+    return once(message, skim, _skim)
+
+
+def _skim(message: Message) -> tuple[Line, ...]:
+    text = text_of(message)
+    if len(text) <= SKIMMED or message.get("role") == "user":
+        return read(message)
+    head, tail = text[: SKIMMED * 2 // 3], text[-SKIMMED // 3 :]
+    return _read_whole({**message, "content": f"{head}\n{tail}"})
+
+
+def _said(said: Sequence[str], group: int, *, user: bool) -> Iterator[Line]:
+    if len(said) > MOST:
+        said = [*said[: MOST // 2], *said[-MOST // 2 :]]
+    # A user who pastes a file or a log says little of it himself.
+    share = few_of_many(len(said))
+    for piece in said:
+        bound = binding(piece) * share if user else 0.0
+        yield make(piece, Sort.SAID, words(piece), group, share, binding=bound)

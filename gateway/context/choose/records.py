@@ -1,0 +1,127 @@
+"""JSON read as records: each value that could be needed, with what it belongs to, in as few tokens as it takes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from gateway.context.choose.cues import reports_error
+from gateway.context.choose.line import MOST, Line, Sort, few_of_many, make, pieces
+from gateway.context.choose.words import Kind, Word, words
+
+REST: Final = 90
+"""Characters of weak values (amounts, flags, short numbers) that make one line."""
+LONG: Final = 300
+"""A longer text inside JSON is read in pieces."""
+
+
+_Record = tuple[str, list[tuple[str, Any]]]
+"""The key it stands under, and its (key, scalar) pairs; the key is empty for the members of a list."""
+
+
+def records(value: object, errors: Sequence[str]) -> Iterator[Line]:
+    """Read a JSON value as the lines of its records, in order: each line a value, or a few weak ones.
+
+    ``errors`` are the words for errors that it has anywhere.
+    """
+    found = list(_flatten(value, "", "", 0))
+    number = sum([len(scalars) for _, scalars in found])
+    share = few_of_many(number)
+    if number > MOST:
+        found = _fewer(found)
+    for group, (label, scalars) in enumerate(found, 1):
+        yield from _lines(label, scalars, group, share, errors)
+
+
+def _fewer(found: Sequence[_Record]) -> list[_Record]:
+    """The head and the tail of very many records."""
+    head: list[_Record] = []
+    tail: list[_Record] = []
+    left = MOST * 2 // 3
+    for label, scalars in found:
+        if left <= 0:
+            break
+        head.append((label, scalars[:left]))
+        left -= len(scalars)
+    left = MOST // 3
+    for label, scalars in reversed(found[len(head) :]):
+        if left <= 0:
+            break
+        tail.append((label, scalars[-left:]))
+        left -= len(scalars)
+    return [*head, *reversed(tail)]
+
+
+_DEEPEST: Final = 40
+
+
+def _flatten(value: object, label: str, name: str, depth: int) -> Iterator[_Record]:
+    """The records of a value: each object's own scalars, then what is nested in it."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, Mapping):
+        scalars = [(key, item) for key, item in value.items() if not isinstance(item, (dict, list))]
+        if name and not any([item == name for _, item in scalars]):
+            scalars.insert(0, ("", name))
+        if scalars:
+            yield label, scalars
+        nested = [(key, item) for key, item in value.items() if isinstance(item, (dict, list))]
+        # An object whose members are all objects is a table by name: its keys are values.
+        table = not scalars and len(nested) > 1 and all(isinstance(item, dict) for _, item in nested)
+        for key, item in nested:
+            yield from _flatten(item, label if table else key, key if table else "", depth + 1)
+    elif isinstance(value, list):
+        scalars = [("", item) for item in value if not isinstance(item, (dict, list))]
+        if scalars:
+            yield label, scalars
+        for member in value:
+            if isinstance(member, (dict, list)):
+                yield from _flatten(member, label, "", depth + 1)
+
+
+_STRONG: Final = frozenset({Kind.NAME, Kind.CODE, Kind.SYMBOL, Kind.DATE, Kind.IDENT})
+_TELLING: Final = frozenset({Kind.IDENT, Kind.DATE})
+
+
+def _lines(
+    label: str, scalars: Sequence[tuple[str, Any]], group: int, share: float, errors: Sequence[str]
+) -> Iterator[Line]:
+    texts = [item.strip() if type(item) is str else _text(item) for _, item in scalars]
+    found = list(map(words, texts))
+    kinds = [some[0].kind if len(some) == 1 else None for some in found]
+    identity = texts[kinds.index(Kind.IDENT)] if Kind.IDENT in kinds else ""
+    rest: list[str] = []
+    rest_words: list[Word] = []
+    length = 0
+    for (key, _), text, some, kind in zip(scalars, texts, found, kinds, strict=True):
+        if not text:
+            continue
+        # A value whose shape says what it is needs no key: the one identifier or the one date of a record.
+        bare = not key or (kind in _TELLING and kinds.count(kind) == 1)
+        written = text if bare else f"{key}={text}"
+        if kind in _STRONG or len(text) > 4:
+            slot = f"{label}\0{identity}\0{key}" if key and identity and text != identity else ""
+            error = kind is None and len(text) > 8 and reports_error(text, errors)
+            if len(text) <= LONG:
+                yield make(written, Sort.RECORD, some, group, share, label, slot, 0.0, error)
+            else:
+                for piece in map(str.strip, pieces(written, LONG)):
+                    failed = error and reports_error(piece, errors)
+                    yield make(piece, Sort.RECORD, words(piece), group, share, label, "", 0.0, failed)
+            continue
+        rest.append(written)
+        rest_words += some
+        length += len(written) + 1
+        if length >= REST:
+            yield make(" ".join(rest), Sort.RECORD, tuple(rest_words), group, share, label)
+            rest, rest_words, length = [], [], 0
+    if rest:
+        yield make(" ".join(rest), Sort.RECORD, tuple(rest_words), group, share, label)
+
+
+def _text(item: Any) -> str:
+    if isinstance(item, str):
+        return item.strip()
+    if isinstance(item, bool):
+        return "true" if item else "false"
+    if item is None:
+        return ""
+    return str(int(item)) if isinstance(item, float) and item.is_integer() and abs(item) < 1e15 else str(item)

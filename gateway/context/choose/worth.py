@@ -1,0 +1,235 @@
+"""What the lines of a folded part are worth, together: how likely their facts are to be needed, by who has used them.
+
+The numbers are rough odds, measured on recorded agents of several kinds: a value that a call has used is several times as
+likely to be used again as one that only stood in a result; one that the user named, four times.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from itertools import chain
+from math import log
+from typing import Any, Final, NamedTuple, TypeVar
+
+from gateway.context.choose.changes import superseded
+from gateway.context.choose.line import Line, Sort
+from gateway.context.choose.words import Word
+
+USED: Final = 8.0
+ASKED: Final = 4.0
+ANSWERED: Final = 2.2
+ERROR: Final = 1.0
+BINDING: Final = 1.6
+FIRST: Final = 2.0
+"""The first user message says what it is all about."""
+CALLED: Final = 0.5
+"""A call is worth seeing even where its arguments are known: a model must not repeat what it did."""
+LEAST_BINDING: Final = 0.5
+BRIEF: Final = 60
+"""Tokens up to which a message is short."""
+OLDEST: Final = 0.6
+"""What the oldest line is worth beside the same line among the newest."""
+
+MOST_CHOICES: Final = 200
+"""What was chosen from one folded part, for so many questions, is remembered."""
+
+T = TypeVar("T")
+
+
+class Reading(NamedTuple):
+    """A message read as lines, with where it came from."""
+
+    message: int
+    """The index of the message."""
+    role: str
+    lines: tuple[Line, ...]
+    tool: str = ""
+    """The tool that gave it, where it is a result."""
+
+
+class Pool:
+    """The lines of a folded part, oldest first, and what follows from them alone. A line's position is its place in ``lines``."""
+
+    def __init__(self, readings: Iterable[Reading], first: int = -1) -> None:
+        self.readings = {reading.message: reading for reading in readings if reading.lines}
+        """By message, in order."""
+        self.first = first
+        """The index of the first user message."""
+        self.lines = tuple(chain.from_iterable([reading.lines for reading in self.readings.values()]))
+        self.message_of: list[int] = []
+        """By position."""
+        self.places: dict[int, range] = {}
+        """By message, in order: the positions of its lines."""
+        for index, reading in self.readings.items():
+            start = len(self.message_of)
+            self.message_of += [index] * len(reading.lines)
+            self.places[index] = range(start, len(self.message_of))
+        self._chosen: dict[object, Any] = {}
+
+    def once(self, key: object, choose: Callable[[], T]) -> T:
+        """Choose from these lines, or remember what was chosen: ``key`` says all that it follows from."""
+        found: T | None = self._chosen.get(key)
+        if found is None:
+            if len(self._chosen) >= MOST_CHOICES:
+                self._chosen.clear()
+            found = self._chosen[key] = choose()
+        return found
+
+    @cached_property
+    def values(self) -> tuple[dict[Word, float], dict[Word, float]]:
+        """By word, how likely its fact is to be needed: in what was said or called, and in data."""
+        used, rarity = self._used(), self.rarity
+        said: dict[Word, float] = {}
+        data: dict[Word, float] = {}
+        for word in self._counted:
+            use = used.get(word.key, 1.0)
+            said[word] = word.in_speech * (max(use / ANSWERED, 1.0) * rarity.get(word.key, 1.0))
+            data[word] = word.in_data * use
+        return said, data
+
+    @cached_property
+    def _spoken(self) -> list[bool]:
+        """By position: whether the line is a call or was said, and no data."""
+        return [line.sort is Sort.SAID or line.sort is Sort.CALL for line in self.lines]
+
+    @cached_property
+    def _own(self) -> list[float]:
+        """By position: what a line is worth beside its facts."""
+        worth: list[float] = []
+        for reading in self.readings.values():
+            user = reading.role == "user"
+            told = FIRST if reading.message == self.first else 0.0
+            for line in reading.lines:
+                own = ERROR if line.error else 0.0
+                if line.sort is Sort.CALL:
+                    own += CALLED
+                elif user:
+                    own += BINDING * line.binding + told
+                worth.append(own)
+        return worth
+
+    @cached_property
+    def _age(self) -> list[float]:
+        """By position: what a line keeps of its worth as it grows old."""
+        number = len(self.lines)
+        return [OLDEST + (1 - OLDEST) * position / number for position in range(number)]
+
+    @cached_property
+    def most(self) -> list[float]:
+        """For each line what it is worth a token at most: alone, and with its message already opened."""
+        said, data = self.values
+        return [self.worth(position, said, data) / line.size for position, line in enumerate(self.lines)]
+
+    def worth(self, position: int, said: Mapping[Word, float], data: Mapping[Word, float]) -> float:
+        """What a line is worth where its words are worth so much, as in `values`."""
+        line = self.lines[position]
+        facts = sum(map((said if self._spoken[position] else data).__getitem__, line.words))
+        return (facts * line.share + self._own[position]) * self._age[position]
+
+    @cached_property
+    def spellings(self) -> dict[str, list[Word]]:
+        """By fact: the words that spell it."""
+        spelled: dict[str, list[Word]] = {}
+        for word in self._counted:
+            spelled.setdefault(word.key, []).append(word)
+        return spelled
+
+    def count(self, key: str) -> int:
+        """How many lines have a fact."""
+        return sum([self._counted[word] for word in self.spellings.get(key, ())])
+
+    @cached_property
+    def facts(self) -> dict[int, frozenset[Word]]:
+        """By message: all words of its lines."""
+        return {
+            index: frozenset(chain.from_iterable([line.words for line in reading.lines]))
+            for index, reading in self.readings.items()
+        }
+
+    @cached_property
+    def _counted(self) -> Counter[Word]:
+        return Counter(chain.from_iterable([line.words for line in self.lines]))
+
+    @cached_property
+    def order(self) -> list[int]:
+        """The messages that have lines, in order."""
+        return list(self.places)
+
+    @cached_property
+    def rank(self) -> dict[int, int]:
+        """By message: its place in `order`."""
+        return {index: rank for rank, index in enumerate(self.order)}
+
+    @cached_property
+    def bound(self) -> list[int]:
+        """What the user said that is to hold, by position, the most binding and least common words per token first."""
+        rare = self.rarity
+        scored: list[tuple[float, int]] = []
+        for position, line in enumerate(self.lines):
+            if line.binding > LEAST_BINDING and position not in self.gone:
+                telling = sum(rare.get(word.key, 1.0) for word in line.words)
+                scored.append((-line.binding * telling / (line.size + 6), position))
+        return [position for _, position in sorted(scored)]
+
+    @cached_property
+    def brief(self) -> frozenset[int]:
+        """The indices of short messages, which are understood as a whole or not at all."""
+        return frozenset(
+            index
+            for index, reading in self.readings.items()
+            if len(reading.lines) < BRIEF and sum([line.size for line in reading.lines]) <= BRIEF
+        )
+
+    def _used(self) -> dict[str, float]:
+        """By fact: what it is worth because somebody has used it."""
+        answered: list[tuple[Word, ...]] = []
+        asked: list[tuple[Word, ...]] = []
+        called: list[tuple[Word, ...]] = []
+        for reading in self.readings.values():
+            said = asked if reading.role == "user" else answered
+            for line in reading.lines:
+                if line.sort is Sort.SAID:
+                    said.append(line.words)
+                elif line.sort is Sort.CALL:
+                    called.append(line.words)
+        used: dict[str, float] = {}
+        for value, found in ((ANSWERED, answered), (ASKED, asked), (USED, called)):
+            used.update(dict.fromkeys([word.key for word in set(chain.from_iterable(found))], value))
+        return used
+
+    @cached_property
+    def rarity(self) -> dict[str, float]:
+        """By ordinary word or name: 1 where one line has it, towards 0 where many have."""
+        counts: dict[str, int] = {}
+        for word, count in self._counted.items():
+            if word.ordinary:
+                counts[word.key] = counts.get(word.key, 0) + count
+        scale = log(len(self.lines) + 2)
+        by_count = {count: max(1.0 - log(count) / scale, 0.0) ** 2 for count in set(counts.values())}
+        return {key: by_count[count] for key, count in counts.items()}
+
+    @cached_property
+    def gone(self) -> frozenset[int]:
+        """Lines that a newer one repeats or replaces."""
+        seen: set[str] = set()
+        repeated: set[int] = set()
+        for position in range(len(self.lines) - 1, -1, -1):
+            if self._spoken[position]:
+                text = self.lines[position].text
+                if text in seen:
+                    repeated.add(position)
+                seen.add(text)
+        return self.replaced | repeated
+
+    @cached_property
+    def replaced(self) -> frozenset[int]:
+        """Lines that no longer hold: a newer value has taken their place."""
+        seen: set[str] = set()
+        old: set[int] = set()
+        for position in range(len(self.lines) - 1, -1, -1):
+            slot = self.lines[position].slot
+            if slot:
+                if slot in seen:
+                    old.add(position)
+                seen.add(slot)
+        return frozenset(old | superseded(self))

@@ -1,0 +1,267 @@
+"""Families of models: by which vocabulary and which chat template a request becomes tokens.
+
+Text is counted by the family's vocabulary; what stands around it is what the family's published chat template puts there, or, where the
+provider publishes none, what it was seen to bill. Each row names its source. Frames are in tokens. Nothing here knows a
+model's name: the catalogue says which model belongs to which family.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
+
+Tools = Literal["typescript", "lines", "list", "pretty", "compact", "functions", "bare", "none"]
+"""How the template writes tool definitions: see `gateway.context.count.tools`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """How the models of one family turn a request into tokens."""
+
+    vocabulary: str
+    """One that `gateway.context.count.vocabularies` carries or likens to one; by a name it does not know, text is estimated."""
+    error: float
+    """How far the truth may lie above the count, as a share of it, in 999 of 1000 long requests without media."""
+    exact: bool = True
+    """The vocabulary is the model's own."""
+    normalises: bool = False
+    """The vocabulary takes some letters apart before it encodes them."""
+    ratio: float = 1.0
+    """Tokens of the model per token of the vocabulary."""
+
+    request: int = 3
+    """Once per request: the begin mark and what opens the answer."""
+    message: int = 4
+    """Around each message; ``roles`` tells where a role differs."""
+    roles: Mapping[str, int] = field(default_factory=dict)
+    preamble: int = 0
+    """System text that the template adds to every request."""
+    default_system: int = 0
+    """What it adds where the request has no system message."""
+    effort: Mapping[str, int] = field(default_factory=dict)
+    """What it adds where the request switches thinking ``on`` or ``off``."""
+
+    call: int = 8
+    """Around each tool call and its result, beyond the frame of a message."""
+    call_names: int = 1
+    """How often the name of a called tool is written: some write it again with the result."""
+    parallel: int | None = None
+    """Where several calls of one message are wrapped into one (OpenAI's ``multi_tool_use``): what the wrapping costs."""
+    call_or_text: bool = False
+    """A message that has ``tool_calls``, even null, loses its text."""
+    thinking: bool = True
+    """Reasoning sent back with the history is read."""
+    tags: bool = False
+    """What an assistant's text says up to ``</think>`` is dropped."""
+
+    tools: Tools = "lines"
+    tools_once: int = 0
+    """For having any tools: the instructions around their definitions."""
+    tools_merge: int = 0
+    """What is saved where the definitions join a system message that is there anyway."""
+    tools_forced: int = 0
+    """For a ``tool_choice`` that demands a call."""
+    forced_tools: Tools | None = None
+    """How definitions are written where a call is demanded, if it differs."""
+    unused_tools: bool = True
+    """False where ``tool_choice: none`` leaves the definitions out."""
+    schema_once: int | None = None
+    """For having a response schema, beside the schema; None where it steers the sampling and is not read."""
+
+
+_TEMPLATE: Final = 0.03
+"""Error of a known vocabulary in a known template: hosts differ in dates, default prompts and tool texts."""
+
+_OPENAI: Final = Family(
+    # 3 to open the answer, 3 and the role around each message:
+    # https://cookbook.openai.com/examples/how_to_count_tokens_with_tiktoken
+    # Tools: https://github.com/hmarr/openai-chat-tokens. Calls, parallel calls and schemas: reconstructed from bills.
+    vocabulary="o200k_base",
+    error=0.01,
+    call=5,
+    call_names=2,
+    parallel=11,
+    tools="typescript",
+    tools_once=9,
+    tools_merge=4,
+    schema_once=1,
+)
+
+# "You are ChatGPT..., Knowledge cutoff, Current date, Reasoning, Valid channels" before every request; reasoning of earlier
+# turns is dropped: https://cookbook.openai.com/articles/openai-harmony
+_GPT_OSS: Final = replace(
+    _OPENAI,
+    error=_TEMPLATE,
+    request=2,
+    preamble=61,
+    tools_once=28,
+    call=8,
+    parallel=None,
+    thinking=False,
+    schema_once=58,
+)
+
+_LLAMA3: Final = Family(
+    # <|begin_of_text|>, a header and <|eot_id|> around each message, the assistant's header at the end:
+    # https://github.com/meta-llama/llama-models/blob/main/models/llama3_1/prompt_format.md
+    vocabulary="llama3",
+    error=_TEMPLATE,
+    request=5,
+    message=5,
+    call=9,
+    tools="pretty",
+    tools_once=56,
+)
+
+_QWEN: Final = Family(
+    # <|im_start|>role\n ... <|im_end|>\n; reasoning of earlier turns is dropped, an empty one stands for "do not think":
+    # https://huggingface.co/Qwen/Qwen3-8B/blob/main/tokenizer_config.json
+    vocabulary="qwen3",
+    error=_TEMPLATE,
+    normalises=True,
+    request=3,
+    message=5,
+    call=12,
+    tools_once=91,
+    tools_merge=5,
+    thinking=False,
+    tags=True,
+    effort={"off": 4},
+)
+
+_DEEPSEEK: Final = Family(
+    # https://huggingface.co/deepseek-ai/DeepSeek-V3.1/blob/main/tokenizer_config.json
+    vocabulary="deepseek_v3",
+    error=_TEMPLATE,
+    request=2,
+    message=1,
+    roles={"system": 0},
+    call=10,
+    tools_once=198,
+)
+
+# The R1 template writes no tools, drops everything before </think>, and writes a message's calls or its text:
+# https://huggingface.co/deepseek-ai/DeepSeek-R1/blob/main/tokenizer_config.json
+_R1: Final = replace(_DEEPSEEK, tools="none", thinking=False, tags=True, call_or_text=True)
+
+_MISTRAL: Final = Family(
+    # [INST] [/INST], [SYSTEM_PROMPT], [AVAILABLE_TOOLS], </s>: https://github.com/mistralai/mistral-common
+    vocabulary="mistral_v3",
+    error=_TEMPLATE,
+    request=1,
+    message=2,
+    roles={"assistant": 1, "tool": 3},
+    call=3,
+    tools_once=3,
+)
+
+_GLM: Final = Family(
+    # [gMASK]<sop><|user|> ... <|assistant|><think>: https://huggingface.co/zai-org/GLM-4.5/blob/main/chat_template.jinja
+    vocabulary="glm4",
+    error=_TEMPLATE,
+    request=4,
+    message=1,
+    call=30,
+    tools_once=86,
+    thinking=False,
+    tags=True,
+)
+
+_CLAUDE: Final = Family(
+    # Anthropic publishes no vocabulary for Claude 3 and later. Frames: "\n\nHuman:", "\n\nAssistant:". What tools add is in
+    # https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/overview#pricing
+    vocabulary="claude",
+    error=0.15,
+    exact=False,
+    normalises=True,
+    request=3,
+    message=4,
+    roles={"system": 0, "developer": 0, "assistant": 3},
+    call=52,
+    tools="functions",
+    tools_once=506,
+    tools_forced=97,
+    schema_once=152,
+    thinking=False,
+    effort={"on": 28},
+)
+
+_UNKNOWN: Final = Family(vocabulary="o200k_base", error=0.3, exact=False, ratio=1.1, tools_once=100, schema_once=10)
+
+FAMILIES: Final[Mapping[str, Family]] = {
+    "o200k": _OPENAI,
+    "cl100k": replace(_OPENAI, vocabulary="cl100k_base"),
+    # Reasoning models bill one token less a request, the fifth generation some 80 for channels where there are tools.
+    "o200k-reasoning": replace(_OPENAI, request=2),
+    "gpt-5": replace(_OPENAI, request=2, tools_once=90, call=11),
+    "gpt-5-responses": replace(_OPENAI, request=2, tools_once=10, call=11),
+    "gpt-oss": _GPT_OSS,
+    "gpt-oss-groq": replace(_GPT_OSS, preamble=65),
+    "llama2": Family(vocabulary="llama2", error=_TEMPLATE, request=1, message=5, roles={"assistant": 3}),
+    # "Cutting Knowledge Date" and "Today Date" stand before every request since 3.1.
+    "llama3": _LLAMA3,
+    "llama3.1": replace(_LLAMA3, preamble=20, default_system=5),
+    "llama4": replace(_LLAMA3, tools_once=83, tools="lines"),
+    "llama4-groq": replace(_LLAMA3, tools_once=653, tools="compact", tools_forced=8, unused_tools=False, call=28),
+    # "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
+    "qwen2": replace(_QWEN, default_system=20, thinking=True, tags=False, effort={}),
+    "qwen3": _QWEN,
+    # These ask for calls as XML, with a longer instruction.
+    "qwen3-coder": replace(_QWEN, tools_once=239, tools="compact", effort={}),
+    "qwen3.5": replace(_QWEN, request=5, tools_once=222, tools="compact", effort={}),
+    "mistral": _MISTRAL,
+    # [MODEL_SETTINGS] with the reasoning effort stand before every request.
+    "mistral-4": replace(_MISTRAL, preamble=12),
+    "mistral-v1": Family(vocabulary="mistral_v1", error=_TEMPLATE, request=1, message=8, roles={"assistant": 1}),
+    "deepseek": _DEEPSEEK,
+    "deepseek-reasoner": replace(_DEEPSEEK, request=4, call=36, tools_once=209),
+    "deepseek-r1": _R1,
+    "deepseek-r1-bedrock": replace(_R1, request=4),
+    "deepseek-r1-llama": replace(_R1, vocabulary="llama3"),
+    "deepseek-r1-qwen": replace(_R1, vocabulary="qwen3", normalises=True),
+    "glm4": _GLM,
+    # "Reasoning Effort: Max" in a system message of its own.
+    "glm5": replace(_GLM, request=11),
+    # <|im_user|>user<|im_middle|> ... <|im_end|>: https://huggingface.co/moonshotai/Kimi-K2-Instruct
+    "kimi": Family(vocabulary="kimi_k2", error=_TEMPLATE, call=10, tools="list"),
+    "kimi-k3": Family(vocabulary="kimi_k3", error=_TEMPLATE, call=10, tools="list"),
+    # Google publishes no template: text counts as by Gemma's vocabulary, with next to nothing around it. What
+    # definitions cost differs with the way in; where a call is demanded they count as the JSON they are.
+    "gemini": Family(
+        vocabulary="gemma4", error=0.04, request=0, message=1, roles={"user": 0, "system": 0}, call=20, tools="bare",
+        tools_once=18, forced_tools="lines",
+    ),
+    "gemini-openrouter": Family(
+        vocabulary="gemma4", error=0.04, request=0, message=1, roles={"user": 0, "system": 0}, call=38, tools="bare",
+        forced_tools="lines", tools_forced=-19,
+    ),
+    # <start_of_turn>user\n ... <end_of_turn>\n
+    "gemma": Family(vocabulary="gemma4", error=_TEMPLATE, request=4, message=5, tools="pretty"),
+    "phi": Family(vocabulary="phi4", error=_TEMPLATE, request=2, message=3),
+    "olmo": Family(vocabulary="cl100k_base", error=_TEMPLATE, request=4, message=4),
+    "claude-2": replace(_CLAUDE, request=5),
+    "claude-3": replace(_CLAUDE, tools_once=285, tools_forced=10),
+    "claude-4": replace(_CLAUDE, tools_once=324, tools_forced=10),
+    "claude-4.5": _CLAUDE,
+    "claude-4.6": replace(_CLAUDE, thinking=True),
+    "claude-5": replace(_CLAUDE, vocabulary="claude-5", thinking=True, tools_once=400),
+    "nova": replace(_UNKNOWN, error=0.3, ratio=1.0, request=0, message=0, roles={"assistant": 4}, tools_once=334, call=20),
+    "nova-2": replace(_UNKNOWN, error=0.3, ratio=1.0, request=0, message=0, roles={"assistant": 4}, tools_once=836, call=20),
+    "command": replace(_UNKNOWN, error=0.2),
+    "unknown": _UNKNOWN,
+}  # fmt: skip
+
+
+_BY_VOCABULARY: Final[Mapping[str, Family]] = {
+    row.vocabulary: row for row in reversed(list(FAMILIES.values())) if row.exact and row.ratio == 1.0
+}
+"""The first family of each vocabulary, for whoever names the vocabulary."""
+
+
+def family_of(name: str) -> Family:
+    """Find a family by its name or its vocabulary's; a name nobody knows counts as the unknown family."""
+    return FAMILIES.get(name) or _BY_VOCABULARY.get(name) or _UNKNOWN
+
+
+def names() -> list[str]:
+    """Every name that `family_of` knows."""
+    return sorted({*FAMILIES, *_BY_VOCABULARY})

@@ -1,0 +1,271 @@
+"""Media: what images, audio, video and files cost in tokens, by the provider's published rule and never by the length of their base64.
+
+Sizes are read from the first bytes of a data URL. What stands elsewhere is never fetched: it counts as the most its rule allows.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Mapping
+from math import ceil, floor, sqrt
+from typing import Any, Final
+
+from gateway.context.count import documents
+
+Part = Mapping[str, Any]
+
+# Rules are spelled as in config/models.yaml: a kind, then its numbers.
+#   tiles BASE TILE       fit into 2048 x 2048, shortest side to 768, squares of 512 pixels; BASE alone at low detail
+#                         https://platform.openai.com/docs/guides/images-vision#calculating-costs
+#   patches MOST FACTOR   squares of 32 pixels, scaled down to at most MOST, times FACTOR (same page; factors as billed:
+#                         https://community.openai.com/t/introducing-gpt-5-4-mini-and-nano-our-most-capable-small-models-yet/1377015)
+#   grid SIDE EDGE MOST   squares of SIDE pixels, scaled down to EDGE pixels on the long edge and MOST squares
+#                         https://platform.claude.com/docs/en/build-with-claude/vision (28 pixels; 1568 or 2576; 1568 or 4784)
+#                         https://docs.mistral.ai/capabilities/vision/ and Qwen-VL's processors work alike
+#   crops TOKENS          one to 384 x 384, else one per square of 768 pixels
+#                         https://ai.google.dev/gemini-api/docs/tokens
+#   fixed TOKENS          whatever the size
+UNKNOWN: Final = "tiles 85 170"
+
+
+def tokens(part: Part, images: str) -> int:
+    """What one content part with media costs, at most a few percent short."""
+    kind = str(part.get("type", ""))
+    if "audio" in kind:
+        return _audio(part, images)
+    if "video" in kind:
+        return _video(part)
+    if "image" in kind:
+        url, detail = _image_url(part)
+        return image(images, image_size(url), detail)
+    return _file(part, images)
+
+
+def bounded(part: Part) -> bool:
+    """Whether a part's tokens are only bounded: it is not an image whose size can be read."""
+    return "image" not in str(part.get("type", "")) or image_size(_image_url(part)[0]) is None
+
+
+def image(rule: str, size: tuple[int, int] | None, detail: str = "auto") -> int:
+    """Price an image of a size in pixels; an unknown size (None) costs the most that the rule allows."""
+    kind, *numbers = (rule or UNKNOWN).split()
+    price = _PRICES.get((kind, len(numbers)))
+    if price is None:
+        return image(UNKNOWN, size, detail)
+    return price(size, detail == "low", *map(float, numbers))
+
+
+Size = tuple[int, int] | None
+
+
+def _tiles(size: Size, low: bool, base: float, tile: float) -> int:
+    if low:
+        return int(base)
+    if size is None:
+        return int(base + 8 * tile)
+    width, height = size
+    scale = min(1.0, 2048 / max(width, height))
+    scale *= min(1.0, 768 / (min(width, height) * scale))
+    return int(base + tile * ceil(round(width * scale, 6) / 512) * ceil(round(height * scale, 6) / 512))
+
+
+def _patches(size: Size, low: bool, most: float, factor: float) -> int:
+    """Scaled down so that whole patches cover it: in the documentation's example 1800 x 2400 becomes 33 x 44 patches."""
+    if size is None:
+        return ceil(most * factor)
+    width, height = size
+    patches = ceil(width / 32) * ceil(height / 32)
+    if patches > most:
+        scale = sqrt(32 * 32 * most / (width * height))
+        columns, rows = width * scale / 32, height * scale / 32
+        scale *= min(max(floor(columns), 1) / columns, max(floor(rows), 1) / rows)
+        patches = min(int(most), ceil(round(width * scale / 32, 6)) * ceil(round(height * scale / 32, 6)))
+    return ceil(patches * factor)
+
+
+def _grid(size: Size, low: bool, side: float, edge: float, most: float) -> int:
+    if size is None:
+        return int(most)
+    scale = min(1.0, edge / max(size))
+    return min(ceil(size[0] * scale / side) * ceil(size[1] * scale / side), int(most))
+
+
+def _crops(size: Size, low: bool, price: float) -> int:
+    if size is None:
+        return int(price) * 9
+    return int(price) * (1 if max(size) <= 384 else ceil(size[0] / 768) * ceil(size[1] / 768))
+
+
+def _fixed(size: Size, low: bool, price: float) -> int:
+    return int(price)
+
+
+_PRICES: Final[Mapping[tuple[str, int], Callable[..., int]]] = {
+    ("tiles", 2): _tiles,
+    ("patches", 2): _patches,
+    ("grid", 3): _grid,
+    ("crops", 1): _crops,
+    ("fixed", 1): _fixed,
+}
+
+
+def _image_url(part: Part) -> tuple[str, str]:
+    """The URL and the detail of an image part, in the shapes of the OpenAI and the Anthropic API."""
+    value = part.get("image_url", part.get("image"))
+    detail = part.get("detail")
+    if isinstance(value, dict):
+        detail = value.get("detail", detail)
+        value = value.get("url")
+    source = part.get("source")
+    if isinstance(source, dict):
+        value = f"data:;base64,{source['data'][:200_000]}" if isinstance(source.get("data"), str) else source.get("url")
+    return value if isinstance(value, str) else "", detail if isinstance(detail, str) else "auto"
+
+
+def image_size(url: str) -> tuple[int, int] | None:
+    """Read width and height in pixels from the head of a data URL: PNG, JPEG, GIF or WebP; None where it cannot be told."""
+    if not url.startswith("data:"):
+        return None
+    comma = url.find(",", 5, 300)
+    if comma < 0 or not url[:comma].endswith(";base64"):
+        return None
+    for characters in (4_000, 200_000):  # a JPEG may carry a preview of 64 KB before it states its size
+        try:
+            head = base64.b64decode(url[comma + 1 : comma + 1 + characters], validate=True)
+        except (binascii.Error, ValueError):
+            head = _lenient(url[comma + 1 : comma + 1 + characters])
+        size = _size_in(head)
+        if size or len(url) - comma <= characters or not head.startswith(b"\xff\xd8"):
+            return size if size and min(size) > 0 else None
+    return None
+
+
+def _lenient(text: str) -> bytes:
+    """Decode what is whole of base64 that is cut, unpadded or URL-safe."""
+    plain = re.sub(r"[^A-Za-z0-9+/]", "", text.replace("-", "+").replace("_", "/"))
+    try:
+        return base64.b64decode(plain[: len(plain) // 4 * 4])
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _size_in(head: bytes) -> tuple[int, int] | None:
+    if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) >= 24:
+        return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
+    if head[:6] in (b"GIF87a", b"GIF89a") and len(head) >= 10:
+        return int.from_bytes(head[6:8], "little"), int.from_bytes(head[8:10], "little")
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP" and len(head) >= 30:
+        return _webp_size(head)
+    return _jpeg_size(head) if head.startswith(b"\xff\xd8") else None
+
+
+def _webp_size(head: bytes) -> tuple[int, int] | None:
+    form = head[12:16]
+    if form == b"VP8X":
+        return 1 + int.from_bytes(head[24:27], "little"), 1 + int.from_bytes(head[27:30], "little")
+    if form == b"VP8 ":
+        return int.from_bytes(head[26:28], "little") & 0x3FFF, int.from_bytes(head[28:30], "little") & 0x3FFF
+    if form == b"VP8L":
+        bits = int.from_bytes(head[21:25], "little")
+        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+    return None
+
+
+_FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+
+
+def _jpeg_size(head: bytes) -> tuple[int, int] | None:
+    """Step from segment to segment to the frame header, which states the size."""
+    position = 2
+    while position + 9 <= len(head) and head[position] == 0xFF:
+        marker = head[position + 1]
+        if marker in _FRAMES:
+            return int.from_bytes(head[position + 7 : position + 9], "big"), int.from_bytes(
+                head[position + 5 : position + 7], "big"
+            )
+        if marker == 0xFF or 0xD0 <= marker <= 0xD8 or marker == 0x01:
+            position += 1 if marker == 0xFF else 2
+            continue
+        position += 2 + int.from_bytes(head[position + 2 : position + 4], "big")
+    return None
+
+
+def _audio(part: Part, images: str) -> int:
+    """Seconds times a rate: 10 tokens a second at OpenAI, 32 at Google; 10 minutes where the length cannot be told.
+
+    https://platform.openai.com/docs/guides/realtime-costs and https://ai.google.dev/gemini-api/docs/audio
+    """
+    source = part.get("input_audio", part.get("audio_url", part))
+    data = source.get("data", source.get("url")) if isinstance(source, dict) else None
+    rate = 32 if images.startswith(("crops", "fixed")) else 10
+    if not isinstance(data, str) or data.startswith("http"):
+        return 600 * rate
+    size = (len(data) - data.find(",", 0, 100) - 1) * 3 // 4
+    return max(1, ceil(size / _bytes_per_second(data) * rate))
+
+
+def _bytes_per_second(data: str) -> int:
+    """What a WAV header states; 8,000 (64 kbit/s) for compressed audio, which is seldom less."""
+    start = data.find(",", 0, 100) + 1
+    head = _lenient(data[start : start + 80])
+    rate = (
+        int.from_bytes(head[28:32], "little")
+        if head[:4] == b"RIFF" and head[8:12] == b"WAVE" and len(head) >= 32
+        else 0
+    )
+    return rate if rate >= 1_000 else 8_000
+
+
+def _video(part: Part) -> int:
+    """About 300 tokens a second (https://ai.google.dev/gemini-api/docs/video-understanding), taken at 1 Mbit/s; a minute where it stands elsewhere."""
+    source = part.get("video_url", part.get("input_video", part))
+    data = source.get("url", source.get("data")) if isinstance(source, dict) else source
+    if not isinstance(data, str) or data.startswith("http"):
+        return 60 * 300
+    return max(300, len(data) * 3 // 4 // 125_000 * 300)
+
+
+_TEXT_OF_PAGE: Final = 500
+"""Of a page nothing is known about; dense text has up to 1,000 tokens."""
+_UNSEEN_PAGES: Final = 2
+"""How long a document is guessed to be that is known by an address or an id alone: nothing bounds it."""
+
+
+def _file(part: Part, images: str) -> int:
+    """A document costs the text on its pages and, but at Mistral, an image of each.
+
+    https://platform.openai.com/docs/guides/pdf-files, https://platform.claude.com/docs/en/build-with-claude/pdf-support
+    and https://docs.mistral.ai/capabilities/document_ai/document_qna/
+    """
+    page = 0 if "document_url" in part else min(image(images, (816, 1056)), 1_600)
+    data = _file_data(part)
+    if not data:
+        return _UNSEEN_PAGES * (page + _TEXT_OF_PAGE)
+    head, comma, encoded = data.partition(",")
+    if not comma:
+        head, encoded = "", data
+    size = len(encoded) * 3 // 4
+    if head.startswith("data:text") or _plain(head):
+        return size // 3
+    contents = documents.read(_lenient(encoded[: documents.LARGEST * 4 // 3]))
+    beyond = max(0, size - documents.LARGEST) // 50_000
+    if not contents.pages:
+        return max(1, size // 50_000) * (page + _TEXT_OF_PAGE)
+    return contents.pages * page + contents.characters // 3 + beyond * (page + _TEXT_OF_PAGE) + 1
+
+
+def _plain(head: str) -> bool:
+    return any(kind in head for kind in ("json", "csv", "xml", "markdown", "yaml"))
+
+
+def _file_data(part: Part) -> str:
+    for key in ("file", "input_file", "source", "document"):
+        value = part.get(key)
+        if isinstance(value, dict):
+            data = value.get("file_data", value.get("data"))
+            return data if isinstance(data, str) else ""
+    for key in ("file_data", "document_url"):
+        value = part.get(key)
+        if isinstance(value, str) and not value.startswith("http"):
+            return value
+    return ""

@@ -1,0 +1,482 @@
+"""The tokens of a request: what each message costs and what is billed beside them.
+
+A message costs its texts, its media and the frame its family's template puts around it. Texts are remembered by content, so a grown
+conversation costs only its new messages. What depends on other messages (several calls wrapped into one, reasoning
+that a template drops) is in `beside`, so that a message costs the same wherever it stands.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import ceil
+from typing import Any, Final, Literal
+
+from gateway.context.count import media, tools
+from gateway.context.count.counter import Counter
+from gateway.context.count.families import Family, Tools, family_of
+from gateway.context.count.vocabularies import count, counting, loaded
+from gateway.context.count.vocabularies import preload as load_vocabulary
+from gateway.wire.chat import (
+    ELSEWHERE,
+    MEDIA_TYPES,
+    RESULT_ROLES,
+    ChatRequest,
+    Message,
+    call_arguments,
+    call_name,
+    dumps,
+    media_parts,
+    memo_of,
+    once,
+    texts,
+    tool_calls,
+)
+
+Basis = Literal["exact", "anchor", "estimate"]
+
+LEARNED: Final = 0.05
+"""Error of a count that was set right by what the upstream billed before."""
+
+_EXPANSION: Final = 11
+"""The most tokens per byte where letters are taken apart first: U+FDFA has 3 bytes and becomes 18 letters of 33."""
+
+HEAVY: Final = 48_000
+"""Bytes of text not counted before: in the worst case about 50 ms of counting, beyond which it belongs into a thread."""
+
+_ENVELOPE: Final = 1024
+"""Tokens that templates may add to a request without tools: preambles, frames, default prompts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What a request costs, in tokens, and how sure that is."""
+
+    messages: int
+    fixed: int
+    """Tools, schema, preambles: all that is not in a message."""
+    basis: Basis
+    error: float
+    """How far the truth may lie above ``total``, as a share of it."""
+    bounded: bool = False
+    """Media were counted by an upper bound, so that the bill teaches nothing."""
+
+    @property
+    def total(self) -> int:
+        return self.messages + self.fixed
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """What an upstream billed for the first messages of a conversation, everything beside them included."""
+
+    covered: int
+    """How many messages."""
+    billed: int
+    fixed: int
+    """What was counted for tools, schema and frame of that request: what has changed since is added."""
+
+
+@lru_cache(maxsize=256)
+def counter(family: str, images: str = "") -> Counter:
+    """Answer the counter of a family of models; ``images`` is the rule by which its images are priced."""
+    row = family_of(family)
+    text = _text(row)
+    answer = _without_thoughts(text) if row.tags else text
+    frames, frame = dict(row.roles), row.message
+    name = f"{family}\n{images}"
+
+    def message(value: Message) -> int:
+        return once(value, name, counted)
+
+    def counted(value: Message) -> int:
+        role = value.get("role")
+        around = frames.get(role, frame) if type(role) is str else frame
+        content = value.get("content")
+        if type(content) is str and (len(value) == 2 or role == "tool"):  # most messages by far: a role and a text
+            return around + (answer(content) if role == "assistant" else text(content))
+        return around + _rest(value, row, text, images)
+
+    return Counter(message, text, exact=row.exact, name=name)
+
+
+def _without_thoughts(text: Callable[[str], int]) -> Callable[[str], int]:
+    """Count what a template leaves of an assistant's text: everything up to ``</think>`` goes."""
+    return lambda value: text(value.rpartition("</think>")[2] if "</think>" in value else value)
+
+
+def _text(row: Family) -> Callable[[str], int]:
+    """Count bare texts as a family does."""
+    plain = counting(row.vocabulary)
+    if row.ratio == 1.0:
+        return plain
+    ratio = row.ratio
+    return lambda value: ceil(plain(value) * ratio)
+
+
+def _rest(message: Message, row: Family, text: Callable[[str], int], images: str) -> int:
+    """Everything in a message but its frame: parts, calls, reasoning, a name."""
+    total = 0
+    usual = 1 + ("content" in message)
+    calls: Sequence[Mapping[str, Any]] = ()
+    if "tool_calls" in message or "function_call" in message:
+        calls = tool_calls(message)
+        usual += 1
+        total += _calls(calls, row, text)
+    content = message.get("content")
+    if content and not (row.call_or_text and "tool_calls" in message and message.get("role") == "assistant"):
+        if message.get("role") == "assistant" and (row.tags or (calls and not row.thinking)):
+            content = _spoken(content)
+        total += text(content) if type(content) is str else sum(_part(part, text, images) for part in _parts(content))
+    if len(message) > usual:
+        total += _extras(message, row, text)
+    return total
+
+
+def _calls(calls: Sequence[Mapping[str, Any]], row: Family, text: Callable[[str], int]) -> int:
+    if len(calls) > 1 and row.parallel is not None:
+        return row.parallel + text(_wrapped(calls))
+    total = row.call * len(calls)
+    for call in calls:
+        function = call.get("function")
+        name, given = (function.get("name"), function.get("arguments")) if type(function) is dict else (None, None)
+        if type(name) is str and type(given) is str:
+            total += row.call_names * text(name) + text(given)
+        else:
+            total += row.call_names * text(call_name(call)) + text(_arguments(call))
+    return total
+
+
+def _arguments(call: Mapping[str, Any]) -> str:
+    try:
+        return call_arguments(call)
+    except TypeError:  # arguments that are no text, and nested deeper than orjson writes
+        return tools.flat(call)
+
+
+def _extras(message: Message, row: Family, text: Callable[[str], int]) -> int:
+    """What few messages have: reasoning, a refusal, the speaker's name."""
+    total = sum(map(text, _thoughts(message))) if row.thinking else 0
+    refusal = message.get("refusal")
+    if isinstance(refusal, str):
+        total += text(refusal)
+    name = message.get("name")
+    if isinstance(name, str) and message.get("role") not in RESULT_ROLES:
+        total += 1 + text(name)
+    return total
+
+
+def _spoken(content: Any) -> Any:
+    """An assistant's content without what it says up to ``</think>``, wherever that ends."""
+    if isinstance(content, str):
+        return content.rpartition("</think>")[2]
+    if isinstance(content, list):
+        last = max((n for n, part in enumerate(content) if "</think>" in "".join(texts([part]))), default=-1)
+        if last >= 0:
+            rest = "".join(texts([content[last]])).rpartition("</think>")[2]
+            return [{"type": "text", "text": rest}, *content[last + 1 :]]
+    return content
+
+
+def _wrapped(calls: Iterable[Mapping[str, Any]]) -> str:
+    """Several calls as the one call of ``multi_tool_use.parallel`` that the model made of them."""
+    uses = (f'{{"recipient_name":"functions.{call_name(call)}","parameters":{_arguments(call)}}}' for call in calls)
+    return f'{{"tool_uses":[{",".join(uses)}]}}'
+
+
+def _parts(content: Any) -> Iterator[Any]:
+    """The parts of a content value; a tool result's nested parts stand for it."""
+    if isinstance(content, list):
+        for part in content:
+            if isinstance(part, dict) and isinstance(part.get("content"), list):
+                yield from _parts(part["content"])
+            else:
+                yield part
+    elif content is not None:
+        yield content
+
+
+def _part(part: Any, text: Callable[[str], int], images: str) -> int:
+    """One content part: its text, its media, or, of a kind nobody knows, all the texts in it."""
+    if isinstance(part, str):
+        return text(part)
+    if not isinstance(part, dict):
+        return 1
+    value = part.get("text", part.get("refusal"))
+    if isinstance(value, str):
+        return text(value)
+    kind = part.get("type")
+    if isinstance(kind, str) and kind in MEDIA_TYPES:
+        return media.tokens(part, images)
+    return sum(text(leaf) for leaf in _leaves(part, 0))
+
+
+def _leaves(value: Any, depth: int) -> Iterator[str]:
+    """All texts in a JSON value, names of members left out; what lies too deep counts as the JSON it is."""
+    if isinstance(value, str):
+        yield value
+    elif depth > tools.DEEPEST:
+        yield tools.flat(value)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if key not in ("type", "id", "signature", "cache_control", "data"):
+                yield from _leaves(inner, depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _leaves(inner, depth + 1)
+    elif value is not None:
+        yield str(value)
+
+
+def fixed_cost(body: Mapping[str, Any], family: str) -> int:
+    """Count what is billed beside the messages: tools, functions, schema, and the frame of a request with its preambles."""
+    row = family_of(family)
+    messages = body.get("messages")
+    first = (
+        messages[0].get("role") if isinstance(messages, list) and messages and isinstance(messages[0], dict) else None
+    )
+    leading = first in ("system", "developer")
+    total = row.request + row.preamble + (0 if leading else row.default_system)
+    system = body.get("system")
+    if system:
+        total += row.message + sum(_text(row)(leaf) for leaf in _leaves(system, 0))
+    if _thinks(body):
+        total += row.effort.get("on", 0)
+    elif _thinks(body) is False:
+        total += row.effort.get("off", 0)
+    return total + _tools_cost(body, family, row, leading) + _schema_cost(body, row)
+
+
+def _thinks(body: Mapping[str, Any]) -> bool | None:
+    """Whether the request switches thinking on or off; None where it does not say."""
+    thinking = body.get("thinking")
+    if isinstance(thinking, dict):
+        kind = thinking.get("type")
+        return True if kind == "enabled" else False if kind == "disabled" else None
+    effort = body.get("reasoning_effort")
+    reasoning = body.get("reasoning")
+    if isinstance(reasoning, dict):
+        effort = reasoning.get("effort", effort)
+        if isinstance(reasoning.get("enabled"), bool):
+            return bool(reasoning["enabled"])
+        if reasoning.get("max_tokens"):
+            return True
+    return None if not isinstance(effort, str) else effort != "none"
+
+
+def _tools_cost(body: Mapping[str, Any], family: str, row: Family, leading: bool) -> int:
+    choice = body.get("tool_choice")
+    given = {key: body[key] for key in ("tools", "functions") if body.get(key)}
+    if not given or row.tools == "none" or (choice == "none" and not row.unused_tools):
+        return 0
+    forced = choice is not None and choice not in ("auto", "none")
+    form = row.forced_tools if forced and row.forced_tools else row.tools
+    cost = _definitions_cost(given, form, family, row)
+    return max(cost + (row.tools_forced if forced else 0) - (row.tools_merge if leading else 0), 0)
+
+
+_DEFINITIONS: Final[dict[tuple[int, str, str], int]] = {}
+"""What definitions cost, by the hash of their JSON, form and family: clients send the same ones with every request."""
+
+
+def _definitions_cost(given: Mapping[str, Any], form: Tools, family: str, row: Family) -> int:
+    key = hash(_written(given)), form, family
+    cost = _DEFINITIONS.get(key)
+    if cost is None:
+        found = tools.definitions(given)
+        cost = ceil(count(tools.write(found, form), row.vocabulary) * row.ratio) + row.tools_once
+        if form == "typescript":
+            cost += tools.typescript_extra(found)
+        if len(_DEFINITIONS) >= 2048:
+            _DEFINITIONS.clear()
+        _DEFINITIONS[key] = cost
+    return cost
+
+
+def _written(given: Mapping[str, Any]) -> bytes | str:
+    try:
+        return dumps(given)
+    except TypeError:  # nested deeper than orjson writes
+        return tools.flat(given)
+
+
+def _schema_cost(body: Mapping[str, Any], row: Family) -> int:
+    schema = tools.response_schema(body) if row.schema_once is not None else ""
+    return ceil(counting(row.vocabulary)(schema) * row.ratio) + (row.schema_once or 0) if schema else 0
+
+
+def beside(messages: Sequence[Message], family: str) -> int:
+    """Count what messages cost only in each other's company, beyond the sum of them.
+
+    Templates that drop the reasoning of earlier turns keep that of the running one. And OpenAI's backend writes the results of
+    several calls made at once as ASCII JSON: each letter beyond ASCII becomes an escape of some four tokens
+    (https://community.openai.com/t/massive-token-overestimation-in-multiple-tool-calls-due-to-internal-unicode-escaping/1375117).
+    """
+    row = family_of(family)
+    extra = 0
+    if not row.thinking:
+        extra += sum(_text(row)(thought) for message in _running(messages) for thought in _thoughts(message))
+    if row.parallel is not None:
+        extra += sum(_escape_cost(value) for message in _together(messages) for value in texts(message.get("content")))
+    return extra
+
+
+def _running(messages: Sequence[Message]) -> Iterator[Message]:
+    """The messages after the last one of the user, newest first."""
+    for message in reversed(messages):
+        if message.get("role") == "user":
+            return
+        yield message
+
+
+def _together(messages: Sequence[Message]) -> Iterator[Message]:
+    """The results of calls that one message made together."""
+    calls: set[Any] = set()
+    for message in messages:
+        made = message.get("tool_calls")
+        if made:
+            if isinstance(made, list) and len(made) > 1:
+                calls.update(call["id"] for call in tool_calls(message) if isinstance(call.get("id"), str))
+        elif calls and message.get("role") == "tool" and message.get("tool_call_id") in calls:
+            yield message
+
+
+def _thoughts(message: Message) -> Iterator[str]:
+    for key in ("reasoning_content", "reasoning"):
+        value = message.get(key)
+        if isinstance(value, str):
+            yield value
+
+
+def _escape_cost(value: str) -> int:
+    return 0 if value.isascii() else 3 * (len(value) - len(value.encode("ascii", "ignore")))
+
+
+def count_request(
+    request: ChatRequest, family: str, images: str = "", ratio: float = 1.0, anchor: Anchor | None = None
+) -> Count:
+    """Count a whole request by the best there is: what the same conversation was billed last time, else vocabulary and ratio."""
+    row = family_of(family)
+    fixed = ceil(fixed_cost(request.body, family) * ratio)
+    cost = scaled(counter(family, images), ratio).message
+    bounded = has_bounds(request.messages)
+    if anchor is not None and 0 < anchor.covered <= len(request.messages):
+        new = sum(map(cost, request.messages[anchor.covered :]))
+        total = max(anchor.billed + fixed - anchor.fixed + new, 1)
+        error = 0.002 + row.error * new / total
+        return Count(max(total - fixed, 0), fixed, "anchor", error, bounded)
+    messages = sum(map(cost, request.messages)) + beside(request.messages, family)
+    sure = row.exact and ratio == 1.0 and not bounded
+    error = row.error if ratio == 1.0 else min(row.error, LEARNED)
+    return Count(messages, fixed, "exact" if sure else "estimate", error, bounded)
+
+
+def has_bounds(messages: Iterable[Message]) -> bool:
+    """Whether something in the messages could only be counted by an upper bound."""
+    return any(
+        media.bounded(part)
+        for message in messages
+        if type(message.get("content")) is list
+        for part in media_parts(message)
+    )
+
+
+def margin(count: Count, window: int, share: float) -> int:
+    """Tokens to keep free because a count may be short: the count's own error, for an estimate at least ``share`` of the window.
+
+    What is sure keeps less than ``share`` free. A share of 0 is the operator's wish to keep nothing free.
+    """
+    if share <= 0:
+        return 0
+    kept = max(count.error, share) if count.basis == "estimate" else min(count.error, share)
+    return ceil(kept * window)
+
+
+@lru_cache(maxsize=256)
+def scaled(counter: Counter, ratio: float) -> Counter:
+    """Multiply what a counter answers, rounding up; 1.0 is the counter itself."""
+    if ratio == 1.0:
+        return counter
+    return replace(
+        counter,
+        message=lambda message: ceil(counter.message(message) * ratio),
+        text=lambda text: ceil(counter.text(text) * ratio),
+        exact=False,
+        name=f"{counter.name}\n{ratio}" if counter.name else "",
+    )
+
+
+def proven(body_bytes: int, reserve: int, window: int, request: ChatRequest, family: str = "") -> bool:
+    """Prove without counting that a request fits: no vocabulary makes more tokens than bytes, and nothing enters by reference.
+
+    Two kinds of text may cost more tokens than bytes: letters that a normaliser takes apart (Qwen's, old Claude's), and results of parallel
+    calls, escaped. Both need letters beyond ASCII; where there are any, and they could matter, the size counts several times.
+    """
+    beside = reserve + _ENVELOPE
+    if body_bytes + beside > window or not self_contained(request):
+        return False
+    normalises = family_of(family).normalises
+    # A search through the whole body takes as long as parsing it: it comes last, for bodies near their window.
+    if body_bytes * (_EXPANSION if normalises else 2) + beside <= window:
+        return True
+    if request.raw.isascii() and not (normalises and b"\\u" in request.raw):
+        return True
+    return not normalises and not any(map(_several, request.messages))
+
+
+def _several(message: Message) -> bool:
+    """Whether a message makes several calls at once."""
+    calls = message.get("tool_calls")
+    return isinstance(calls, list) and len(calls) > 1
+
+
+def self_contained(request: ChatRequest) -> bool:
+    """Whether all that will be read stands in the body: no media, no ids of files or earlier answers, no tools that the server runs."""
+    if any(request.head.get(key) for key in ELSEWHERE):
+        return False
+    given = request.head.get("tools")
+    if isinstance(given, list) and not all(isinstance(tool, dict) and _own(tool) for tool in given):
+        return False
+    for message in request.outline:
+        content = message.get("content")
+        if "audio" in message or (isinstance(content, list) and not all(map(_is_text, content))):
+            return False
+    return True
+
+
+def _own(tool: Mapping[str, Any]) -> bool:
+    return tool.get("type", "function") in ("function", "custom")
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, str) or (isinstance(part, dict) and isinstance(part.get("text"), str) and len(part) <= 3)
+
+
+def heavy(request: ChatRequest, family: str, images: str = "") -> bool:
+    """Whether counting would hold the event loop for long: much text that was not counted before, or a vocabulary to load."""
+    row = family_of(family)
+    if not loaded(row.vocabulary):
+        return True
+    if len(request.raw) <= HEAVY:
+        return False
+    counted = counting(row.vocabulary)
+    name = counter(family, images).name
+    size = 0
+    for message in request.messages:
+        if name not in memo_of(message):
+            size += sum(_bytes(value) for value in texts(message.get("content")) if value not in counted)
+            if "tool_calls" in message:
+                given = map(_arguments, tool_calls(message))
+                size += sum(_bytes(value) for value in given if len(value) > 2000 and value not in counted)
+            if size > HEAVY:
+                return True
+    return False
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else 3 * len(text)
+
+
+def preload(families: Iterable[str]) -> None:
+    """Load the vocabularies of families now, so that no request waits for it."""
+    for vocabulary in {family_of(family).vocabulary for family in families}:
+        load_vocabulary(vocabulary)

@@ -1,0 +1,226 @@
+"""Tool definitions as models read them: the texts into which chat templates turn a request's tools, functions and schemas.
+
+Providers do not bill the JSON that clients send but what their template makes of it. Here are the texts; which family writes
+which, and what stands around them, is in `gateway.context.count.families`.
+"""
+
+import json  # noqa: TID251  # templates write JSON with blanks and indents, which orjson does not
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from gateway.context.count.families import Tools
+
+Definition = Mapping[str, Any]
+"""A function: ``name``, ``description``, ``parameters``."""
+
+DEEPEST: Final = 48
+"""Schemas are followed so deep; what lies deeper is counted as the JSON it is."""
+
+
+def definitions(body: Mapping[str, Any]) -> list[Definition]:
+    """The functions a request defines, those of the legacy ``functions`` included, in the shapes of any dialect."""
+    found: list[Definition] = []
+    for key in ("tools", "functions"):
+        value = body.get(key)
+        if isinstance(value, list):
+            found += [_definition(tool) for tool in value if isinstance(tool, dict)]
+    return found
+
+
+def _definition(tool: Definition) -> Definition:
+    for key in ("function", "custom", "toolSpec"):
+        inner = tool.get(key)
+        if isinstance(inner, dict):
+            return inner
+    return tool
+
+
+def parameters(tool: Definition) -> Any:
+    """The JSON schema of a function's arguments, under the name that its dialect gives it."""
+    return tool.get("parameters") or tool.get("input_schema") or tool.get("inputSchema") or tool.get("format") or {}
+
+
+def write(tools: Sequence[Definition], form: Tools) -> str:
+    """Write definitions as a family's template does."""
+    return _FORMS[form](tools)
+
+
+def _json(value: Any, *, separators: tuple[str, str] | None = None, indent: int | None = None) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=separators, indent=indent)
+    except (RecursionError, ValueError):
+        return flat(value)
+
+
+def flat(value: Any) -> str:
+    """All names and values in a JSON value, one after the other, however deep it nests."""
+    found: list[str] = []
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, Mapping):
+            waiting += [part for name, inner in reversed(list(item.items())) for part in (inner, name)]
+        elif isinstance(item, list):
+            waiting += reversed(item)
+        elif item is not None:
+            found.append(str(item))
+    return " ".join(found)
+
+
+def _wrapped(tool: Definition) -> dict[str, Any]:
+    """The definition as most templates print it: the three known members, wrapped as a function."""
+    function = {
+        "name": tool.get("name", ""),
+        "description": tool.get("description") or "",
+        "parameters": parameters(tool),
+    }
+    return {"type": "function", "function": function}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _bare(tool: Definition) -> str:
+    """Names, descriptions and types without the JSON around them, as schemas travel that are sent as messages of their own."""
+    return " ".join([str(tool.get("name", "")), str(tool.get("description") or ""), *_words_of(parameters(tool), 0)])
+
+
+def _words_of(schema: Any, depth: int) -> Iterator[str]:
+    if not isinstance(schema, dict) or depth > DEEPEST:
+        return
+    for key in ("type", "description", "format"):
+        if isinstance(schema.get(key), str):
+            yield schema[key]
+    for value in _list(schema.get("enum")):
+        yield str(value)
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        for name, value in properties.items():
+            yield str(name)
+            yield from _words_of(value, depth + 1)
+    for name in _list(schema.get("required")):
+        yield str(name)
+    yield from _words_of(schema.get("items"), depth + 1)
+    for key in ("anyOf", "oneOf", "allOf"):
+        for value in _list(schema.get(key)):
+            yield from _words_of(value, depth + 1)
+
+
+def typescript(tools: Sequence[Definition]) -> str:
+    """Write functions as the TypeScript namespace that OpenAI's models read.
+
+    Published for gpt-oss in https://github.com/openai/harmony (``template_tools_section``); the larger models are billed for
+    the same text, give or take a token a function (`typescript_extra`).
+    """
+    lines = ["namespace functions {", ""]
+    for tool in tools:
+        if tool.get("description"):
+            lines.append(f"// {str(tool['description']).strip()}")
+        schema = parameters(tool)
+        if _properties_of(schema):
+            lines += [f"type {tool.get('name', '')} = (_: {{", *_properties(schema, 0), "}) => any;", ""]
+        else:
+            lines += [f"type {tool.get('name', '')} = () => any;", ""]
+    lines.append("} // namespace functions")
+    return "\n".join(lines)
+
+
+def typescript_extra(tools: Sequence[Definition]) -> int:
+    """Tokens that OpenAI bills beyond the text: one less for each function with arguments, one more for each described argument."""
+    schemas = [parameters(tool) for tool in tools]
+    return sum(_described(schema, 0) for schema in schemas) - sum(1 for schema in schemas if _properties_of(schema))
+
+
+def _described(schema: Any, depth: int) -> int:
+    values = [value for value in _properties_of(schema).values() if isinstance(value, dict)]
+    if depth > DEEPEST:
+        return 0
+    return sum(bool(value.get("description")) + _described(value, depth + 1) for value in values)
+
+
+def _properties_of(schema: Any) -> Mapping[str, Any]:
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return properties if isinstance(properties, dict) else {}
+
+
+def _properties(schema: Mapping[str, Any], depth: int) -> Iterator[str]:
+    needed = _list(schema.get("required"))
+    for name, value in _properties_of(schema).items():
+        described = value if isinstance(value, dict) else {}
+        if described.get("title"):
+            yield f"// {described['title']}\n//"
+        if described.get("description"):
+            yield f"// {described['description']}"
+        mark = "" if name in needed else "?"
+        yield f"{name}{mark}: {_type(described, depth)},{_default(described)}"
+
+
+def _default(schema: Mapping[str, Any]) -> str:
+    default = schema.get("default")
+    return "" if default is None else f" // default: {_json(default)}"
+
+
+def _type(schema: Any, depth: int) -> str:
+    """The TypeScript type of a schema; several alternatives stand on lines of their own."""
+    if not isinstance(schema, dict) or depth > DEEPEST:
+        return _json(schema) if schema else "any"
+    if alternatives := _list(schema.get("enum")):
+        return " | ".join(_json(value) for value in alternatives)
+    if alternatives := _list(schema.get("anyOf")) or _list(schema.get("oneOf")):
+        types = [_type(value, depth + 1) for value in alternatives]
+        return "".join(f"\n | {one}" for one in types) + "\n" if "null" in types else " | ".join(types)
+    if kinds := _list(schema.get("type")):
+        return " | ".join(_type({**schema, "type": kind}, depth + 1) for kind in kinds)
+    return _plain_type(schema, depth)
+
+
+_NAMES: Final = {"integer": "number", "number": "number", "string": "string", "boolean": "boolean", "null": "null"}
+
+
+def _plain_type(schema: Mapping[str, Any], depth: int) -> str:
+    kind = schema.get("type")
+    if kind == "array":
+        return f"{_type(schema['items'], depth + 1)}[]" if schema.get("items") else "any[]"
+    if kind == "object":
+        return "\n".join(["{", *_properties(schema, depth + 1), "}"]) if _properties_of(schema) else "object"
+    name = _NAMES.get(str(kind), "any")
+    return f"{name} // format: {schema['format']}" if schema.get("format") else name
+
+
+_FORMS: Final[Mapping[Tools, Callable[[Sequence[Definition]], str]]] = {
+    "none": lambda tools: "",
+    "typescript": typescript,
+    "bare": lambda tools: "\n".join(_bare(tool) for tool in tools),
+    "list": lambda tools: _json([_wrapped(tool) for tool in tools]),
+    "lines": lambda tools: "\n".join(_json(_wrapped(tool)) for tool in tools),
+    "compact": lambda tools: "\n".join(_json(_wrapped(tool), separators=(",", ":")) for tool in tools),
+    "functions": lambda tools: "\n".join(_json(_wrapped(tool)["function"], separators=(",", ":")) for tool in tools),
+    "pretty": lambda tools: "\n\n".join(_json(_wrapped(tool), indent=4) for tool in tools),
+}
+
+
+def response_schema(body: Mapping[str, Any]) -> str:
+    """Write the schema that answers must follow, as OpenAI's models read it; empty when there is none.
+
+    The JSON without ``required`` and ``additionalProperties``, under a heading (harmony's ``# Response Formats``).
+    """
+    response = body.get("response_format")
+    described = response.get("json_schema") if isinstance(response, dict) else None
+    if not isinstance(described, dict) or not isinstance(described.get("schema"), dict):
+        return ""
+    lines = ["# Response Formats", "", f"## {described.get('name', '')}", ""]
+    if described.get("description"):
+        lines.append(f"// {described['description']}")
+    lines.append(_json(_stripped(described["schema"], 0), separators=(",", ":")))
+    return "\n".join(lines)
+
+
+def _stripped(value: Any, depth: int) -> Any:
+    if depth > DEEPEST:
+        return value
+    if isinstance(value, dict):
+        return {k: _stripped(v, depth + 1) for k, v in value.items() if k not in ("required", "additionalProperties")}
+    if isinstance(value, list):
+        return [_stripped(item, depth + 1) for item in value]
+    return value

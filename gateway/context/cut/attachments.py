@@ -1,0 +1,30 @@
+"""What a message carries beside its words, media and reasoning, and the message without it."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gateway.wire.chat import MEDIA_TYPES, Message, media_parts
+
+REASONING: Final = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
+
+
+def carries_more(message: Message) -> bool:
+    """Whether a message has media or reasoning, which go first when it is old."""
+    if not REASONING.isdisjoint(message) and any(map(message.get, REASONING)):
+        return True
+    return isinstance(message.get("content"), list) and any(True for _ in media_parts(message))
+
+
+def without_media(message: Message) -> Message:
+    """Replace media by a text that says what stood there, and drop reasoning."""
+    plain = {key: value for key, value in message.items() if key not in REASONING}
+    content = message.get("content")
+    if isinstance(content, list):
+        plain["content"] = [_stub(part) for part in content]
+    return plain
+
+
+def _stub(part: Any) -> Any:
+    if isinstance(part, Mapping) and part.get("type") in MEDIA_TYPES:
+        return {"type": "text", "text": f"[{MEDIA_TYPES[part['type']]} removed]"}
+    return part

@@ -1,0 +1,118 @@
+"""Foresight: which messages the next cut will take, so that their summary can be written before it is needed.
+
+Where a cut stands is a function of the conversation's growth (`gateway.context.cut.replay`), so the next one is found by letting the
+conversation grow in thought, in small steps, until its cut moves. What really comes is coarser and moves the cut at least as far.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.context.cut import replay as prefix
+from gateway.context.cut.layout import Layout, Source, lay_out
+from gateway.context.cut.replay import Unit
+
+STEP: Final = 1 / 48
+"""Share of the free room by which the conversation grows in thought."""
+FINER: Final = 32
+STEPS: Final = 96
+"""Twice the room: wherever it stands, a conversation that grew so far has been cut."""
+UNCOVERED: Final = 0.25
+"""When messages worth this share of the room are folded without a summary, they come first: a session attached late."""
+
+WORTH: Final = 0.1
+"""Less than this share of the room is not worth a call: the digest has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A summary that should be made: of the first ``covers`` messages, which cost ``replaced`` tokens without the pinned ones."""
+
+    covers: int
+    replaced: int
+
+
+def cut_of(source: Source) -> int:
+    """How many messages stand before the cut; only summaries that cover no more may be used. 0: nothing is folded."""
+    made = lay_out(source)
+    return _end(made, made.cut.first)
+
+
+def foresee(source: Source, covered: int) -> Wish | None:
+    """Say what should be summarised next; ``covered`` messages are already, by the newest summary there is.
+
+    None when the next cut is provided for, or when there is no boundary to end at. The same conversation, grown a little,
+    gets the same answer: one summary a cut is enough.
+    """
+    made = lay_out(source)
+    cut = _end(made, made.cut.first)
+    if covered > cut:
+        return None
+    late = _cost(made, covered, cut) > UNCOVERED * made.room.free
+    covers = cut if late else _end(made, _next_cut(made))
+    worth_it = _cost(made, covered, covers) >= max(WORTH * made.room.free, 1)
+    return Wish(covers, _cost(made, 0, covers)) if worth_it else None
+
+
+def _next_cut(made: Layout) -> int:
+    """The first unit that will surely stand after the next cut; 0 where that cannot be said.
+
+    The cut comes when the room is used up or, where turns are limited, when there are too many: the nearer of both is certain.
+    """
+    if not made.units:
+        return 0
+    step = max(int(made.room.free * STEP), 1)
+    first, steps = _moved(made, _longer(made, [step] * STEPS))
+    if first:
+        # The last step overshot, and so did the cut: go on in small ones from the step before.
+        first, _ = _moved(made, _longer(made, [step] * (steps - 1) + [max(step // FINER, 1)] * 3 * FINER))
+    if made.room.max_turns is not None:
+        limited, _ = _moved(made, [_turn(made, number, 1) for number in range(1, made.room.max_turns + 2)])
+        first = min((move for move in (first, limited) if move), default=0)
+    # What is asked now will still be asked then: never beyond the current turn's start, or its newest step.
+    tip = made.units[-1].turn
+    start = next(position for position, unit in enumerate(made.units) if unit.turn == tip)
+    return min(first, start if start > made.cut.first else len(made.units) - 1)
+
+
+def _moved(made: Layout, growth: Sequence[Unit]) -> tuple[int, int]:
+    """Where the cut stands when it first moves while the conversation grows so, and how many units that took before; or zeros."""
+    cuts = prefix.replay([*made.units, *growth], made.room)[len(made.units) :]
+    return next(((cut.first, steps) for steps, cut in enumerate(cuts) if cut.first > made.cut.first), (0, 0))
+
+
+def _longer(made: Layout, costs: Sequence[int]) -> list[Unit]:
+    """Steps that follow: of the current turn where it stands in a chain of calls, else of a new one.
+
+    Steps of the current turn can be trimmed as far as those before them, for that puts a cut off.
+    """
+    tip = made.units[-1]
+    if tip.step < 0 or not tip.asks:
+        follows = _turn(made, 1, 1)
+        return [
+            follows,
+            *(follows._replace(step=step, cost=cost, cut=cost, stub=cost) for step, cost in enumerate(costs)),
+        ]
+    steps = [unit for unit in made.units if unit.turn == tip.turn and unit.step >= 0]
+    whole = max(sum(unit.cost for unit in steps), 1)
+    cut, stub = sum(unit.cut for unit in steps) / whole, sum(unit.stub for unit in steps) / whole
+    return [
+        Unit(tip.turn, tip.step + number, (), cost, int(cost * cut), int(cost * stub))
+        for number, cost in enumerate(costs, 1)
+    ]
+
+
+def _turn(made: Layout, number: int, cost: int) -> Unit:
+    return Unit(made.units[-1].turn + number, -1, (), cost, cost, cost)
+
+
+def _cost(made: Layout, first: int, end: int) -> int:
+    """What the units between two messages cost."""
+    return sum(unit.cost for unit in made.units if first <= unit.indices[0] < end)
+
+
+def _end(made: Layout, first: int) -> int:
+    """The message a unit begins with; the number of all messages behind the last unit."""
+    if first < len(made.units):
+        return made.units[first].indices[0] if first else 0
+    return max((index for unit in made.units for index in unit.indices), default=-1) + 1

@@ -1,0 +1,158 @@
+"""The layout of a fold: what stands, what goes and what the rest may cost, before a word is written."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from gateway.context.count.counter import Counter
+from gateway.context.cut import replay as prefix
+from gateway.context.cut.attachments import carries_more, without_media
+from gateway.context.cut.budget import Budget
+from gateway.context.cut.policy import Policy
+from gateway.context.cut.replay import Cut, Room, Unit
+from gateway.context.cut.summary import Summary
+from gateway.context.cut.turns import Conversation, call_ids, result_id
+from gateway.wire.chat import RESULT_ROLES, Message, once
+
+STUB: Final = 48
+"""Tokens of a tool result that is reduced to its most telling rows."""
+CUT: Final = 1 / 16
+"""Share of the free room that an old tool result may keep when it is cut for the first time."""
+RECALL_OF_FREE: Final = 1.6
+"""Where pinned messages fill most of the room, excerpts may take this many times their share of what is left."""
+LAST_RUNG: Final = 3
+
+_WITH_IDS: Final = RESULT_ROLES | {"assistant"}
+
+
+@dataclass(frozen=True)  # no slots: what is asked of it many times is found out once
+class Source:
+    """What a fold is made from."""
+
+    messages: Sequence[Message]
+    conversation: Conversation
+    budget: Budget
+    counter: Counter
+    policy: Policy
+    summary: Summary | None = None
+    system_role: bool = True
+    rung: int = 1
+    earlier: str = ""
+    """What stood in notes of an earlier fold that the client sent back."""
+
+    _measured: dict[int, tuple[Message, int, int]] = field(default_factory=dict, repr=False, compare=False)
+    """By a message's ``id``: the message, so that it stays that one's, and its cost without and with ids."""
+
+    @cached_property
+    def costs(self) -> list[int]:
+        """What each message costs as it came."""
+        return [self.cost(message) for message in self.messages]
+
+    def bare(self, message: Message) -> int:
+        """What a message costs by the counter alone."""
+        return self._measure(message)[1]
+
+    def cost(self, message: Message) -> int:
+        """What a message costs, with the ids of its calls: some servers write them into the prompt, others do not."""
+        return self._measure(message)[2]
+
+    def _measure(self, message: Message) -> tuple[Message, int, int]:
+        found = self._measured.get(id(message))
+        if found is None:
+            both = once(message, self._key, self._both) if self.counter.name else self._both(message)
+            found = self._measured[id(message)] = message, *both
+        return found
+
+    @cached_property
+    def _key(self) -> object:
+        return lay_out, self.counter.name
+
+    def _both(self, message: Message) -> tuple[int, int]:
+        bare = self.counter.message(message)
+        return bare, bare + (self._count_ids(message) if message.get("role") in _WITH_IDS else 0)
+
+    def _count_ids(self, message: Message) -> int:
+        text = self.counter.text
+        return sum(text(name) + 1 for name in (*call_ids(message), result_id(message)) if name)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a conversation is cut, in units and in messages."""
+
+    units: tuple[Unit, ...]
+    room: Room
+    cut: Cut
+    quoted: Cut
+    """The cut as it was when the current turn began: what was folded then is searched for quotes."""
+    folded: tuple[int, ...]
+    """Indices of the messages that no longer stand."""
+    asked: tuple[tuple[int, ...], ...]
+    """Indices of the user messages of the turns that began while the cut stood so, the current turn's last."""
+
+    @property
+    def current(self) -> tuple[int, ...]:
+        """Indices of the user messages of the current turn."""
+        return self.asked[-1] if self.asked else ()
+
+    @property
+    def turns_folded(self) -> int:
+        """How many whole turns no longer stand."""
+        return self.units[self.cut.first].turn if self.cut.first else 0
+
+
+def lay_out(source: Source) -> Layout:
+    """Decide where the conversation is cut."""
+    pinned = sum(source.costs[index] for index in source.conversation.pinned)
+    free = max(prefix.rounded_room(source.budget) - pinned, 1)
+    share = source.policy.recall_share
+    recall = max(int(min(share * source.budget.room, share * RECALL_OF_FREE * free)), 0)
+    room = Room(free, recall, source.policy.low_water, source.policy.max_turns)
+    units = _units(source, room)
+    start = next((place for place in range(len(units) - 1, -1, -1) if units[place].step < 0), -1)
+    if source.rung >= LAST_RUNG:
+        cut = quoted = Cut(first=max(len(units) - 1, 0))
+        asked = [units[start].indices] if start >= 0 else []
+    else:
+        cuts = prefix.replay(units, room)
+        cut = cuts[-1] if cuts else Cut()
+        quoted = cuts[start] if start >= 0 else Cut()
+        asked = [unit.indices for unit, then in zip(units, cuts, strict=True) if unit.step < 0 and then is quoted]
+    folded = tuple(
+        index
+        for unit in units[: cut.first]
+        # The user messages of a turn that is cut inside stand.
+        if unit.step >= 0 or unit.turn != units[cut.first].turn
+        for index in unit.indices
+    )
+    return Layout(tuple(units), room, cut, quoted, folded, tuple(asked))
+
+
+def _units(source: Source, room: Room) -> list[Unit]:
+    large = max(int(room.free * CUT), STUB)
+    costs = source.costs
+    cut, stub = list(costs), list(costs)
+    results: set[int] = set()
+    for index, message in enumerate(source.messages):
+        if carries_more(message):
+            cut[index] = stub[index] = min(source.cost(without_media(message)), costs[index])
+        if message.get("role") in RESULT_ROLES:
+            results.add(index)
+            cut[index] = min(cut[index], large)
+            stub[index] = min(stub[index], STUB)
+    whole, trimmed, stubbed = costs.__getitem__, cut.__getitem__, stub.__getitem__
+    return [
+        Unit(
+            number,
+            step,
+            indices,
+            sum(map(whole, indices)),
+            sum(map(trimmed, indices)),
+            sum(map(stubbed, indices)),
+            step < 0 or indices[-1] in results,
+        )
+        for number, turn in enumerate(source.conversation.turns)
+        for step, indices in enumerate((turn.user, *turn.steps), -1)
+        if indices
+    ]

@@ -1,0 +1,127 @@
+"""A conversation taken apart: pinned messages, turns, steps, and where it may be cut.
+
+Everything is told in indices into the message list, so that nothing here copies or changes a message. This file knows
+roles and call ids and nothing about sizes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gateway.wire.chat import PINNED_ROLES, RESULT_ROLES, Message
+
+
+class Turn(NamedTuple):
+    """A run of user messages and everything up to the next user message; ``user`` is empty where nobody had asked yet."""
+
+    user: tuple[int, ...]
+    steps: tuple[tuple[int, ...], ...]
+    """Each an assistant message with all its results, or a plain assistant message."""
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        return self.user + tuple(index for step in self.steps for index in step)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Pinned messages wherever they stand, and the turns of all others, oldest first."""
+
+    pinned: tuple[int, ...]
+    turns: tuple[Turn, ...]
+    callers: Mapping[int, int]
+    """As `pairs` tells them."""
+
+    @property
+    def current(self) -> Turn | None:
+        """The last turn, which is always protected; None when nothing but pinned messages came."""
+        return self.turns[-1] if self.turns else None
+
+
+def split(messages: Sequence[Message]) -> Conversation:
+    """Take a conversation apart. Every index stands exactly once in the result.
+
+    A user message that stands between a call and its result does not begin a turn: a cut in front of it would part the
+    two (case 7). Results that answer nothing stay with the step in front of them.
+    """
+    callers = pairs(messages)
+    spanned = _between_call_and_result(messages, callers)
+    pinned: list[int] = []
+    turns: list[Turn] = []
+    user: list[int] = []
+    steps: list[list[int]] = []
+
+    def close() -> None:
+        if user or steps:
+            turns.append(Turn(tuple(user), tuple(map(tuple, steps))))
+            user.clear()
+            steps.clear()
+
+    for index, message in enumerate(messages):
+        role = message.get("role")
+        if role in PINNED_ROLES:
+            pinned.append(index)
+        elif role == "user" and index not in spanned:
+            if steps:
+                close()
+            user.append(index)
+        elif steps and (role in RESULT_ROLES or index in spanned):
+            steps[-1].append(index)
+        else:
+            steps.append([index])
+    close()
+    return Conversation(tuple(pinned), tuple(turns), callers)
+
+
+def call_ids(message: Message) -> list[str]:
+    """The ids of the calls an assistant message makes, the legacy ``function_call`` under its function's name."""
+    calls = message.get("tool_calls")
+    ids = [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    legacy = message.get("function_call")
+    if isinstance(legacy, dict):
+        ids.append(legacy.get("name"))
+    return [name for name in ids if isinstance(name, str)]
+
+
+def result_id(message: Message) -> str:
+    """The id of the call that a result answers; empty when it does not say."""
+    name = message.get("tool_call_id") if message.get("role") == "tool" else message.get("name")
+    return name if isinstance(name, str) else ""
+
+
+def pairs(messages: Sequence[Message]) -> dict[int, int]:
+    """For each result that answers a call: its index -> the index of the message that made the call.
+
+    The newest call of that id is meant, once; ids may be used again in a later turn (case 11).
+    """
+    waiting: dict[str, int] = {}
+    answered: dict[int, int] = {}
+    for index, message in enumerate(messages):
+        role = message.get("role")
+        if role == "assistant":
+            if "tool_calls" in message or "function_call" in message:
+                for name in call_ids(message):
+                    waiting[name] = index
+        elif role in RESULT_ROLES:
+            caller = waiting.pop(result_id(message), None)
+            if caller is not None:
+                answered[index] = caller
+    return answered
+
+
+def _between_call_and_result(messages: Sequence[Message], callers: Mapping[int, int]) -> set[int]:
+    """The indices behind which a call's result is still to come; results that follow their call at once are no matter."""
+    last_other = -1
+    reach: dict[int, int] = {}
+    for index, message in enumerate(messages):
+        if message.get("role") not in RESULT_ROLES:
+            last_other = index
+        caller = callers.get(index, index)
+        if caller < last_other:
+            reach[caller] = index
+    spanned: set[int] = set()
+    end = -1
+    for caller in sorted(reach):
+        spanned.update(range(max(caller, end) + 1, reach[caller] + 1))
+        end = max(end, reach[caller])
+    return spanned

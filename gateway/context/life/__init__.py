@@ -1,0 +1,1 @@
+"""What becomes of one request: states, transitions and the retry ladder."""

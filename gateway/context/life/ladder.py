@@ -1,0 +1,298 @@
+"""The retry ladder: what is sent first, and what is tried next when the upstream says "too long".
+
+Decisions only: a refusal comes in as numbers, an attempt goes out as bytes. Every attempt is strictly smaller than the one
+that was refused, in messages or in the output it asks for; when nothing smaller is left the answer is None.
+"""
+
+from dataclasses import dataclass, replace
+from math import ceil, log
+from typing import Any, Final
+
+from gateway.context.count.counter import Counter
+from gateway.context.count.tokens import scaled
+from gateway.context.cut.budget import Budget
+from gateway.context.cut.policy import Policy
+from gateway.context.cut.summary import Summary
+from gateway.context.write.compress import compress
+from gateway.context.write.draft import Draft, Step
+from gateway.wire.chat import ChatRequest, Message, splice
+
+HIGHEST_RUNG: Final = 3
+
+# Where a refusal states no numbers, the next attempt must be small enough to pass though neither the window nor the
+# tokenizer is known: half where our count is exact (then only the window is wrong), and where it is an estimate
+# a window half the configured one and a tokenizer 2.5 times denser together: 1/5, with a little air.
+BLIND_STEP_EXACT: Final = 0.5
+BLIND_STEP_ESTIMATE: Final = 0.18
+# The limit is stated but not the prompt: only the tokenizer is unknown.
+LIMIT_STEP_EXACT: Final = 0.9
+LIMIT_STEP_ESTIMATE: Final = 0.37
+# A count of the upstream further than this from ours is not believed: some servers count characters or bytes.
+MOST_DENSE: Final = 8.0
+LEAST_DENSE: Final = 0.1
+
+# Tokens, and the part of the prompt, that a lowered output leaves free beside the margin: it costs no history.
+SPARED: Final = 16
+SPARED_SHARE: Final = 25
+
+OUTPUT_FIELDS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One request that must fit one target. All counts are tokens."""
+
+    request: ChatRequest
+    model: str
+    """The model's name at the target; spliced in where the client used another."""
+    window: int
+    prompt: int
+    """The request as it came by the best count there is, tools and overhead included."""
+    fixed: int
+    """Tools, schemas and the overhead of a request, by the stable count."""
+    margin: int
+    """Kept free where the request is said to fit as it came: as much as the count may be short."""
+    kept: int
+    """Kept free where it is folded. It must not depend on what the last answer taught, or the cut would move; and where a
+    count is in doubt the upstream decides, for a refusal costs one call and teaches, and an unused window costs context."""
+    reserve: int
+    """Kept free for the answer: what the client asked for, or the configured default."""
+    asked: int | None
+    """The client's own output limit; only this is ever lowered."""
+    floor: int
+    """The output is never lowered below this, nor below an eighth of a window too small for it."""
+    counter: Counter
+    """The stable counter: where a cut stands depends on it alone."""
+    policy: Policy
+    basis: str = "estimate"
+    """What ``prompt`` rests on: ``exact``, ``anchor`` or ``estimate``."""
+    slack: float = 0.0
+    """How far the truth may lie below the count, as a share of it: 0 where the count is exact."""
+    key: str = ""
+    """The conversation's name in what is remembered of bills; empty where none was looked up."""
+    anchored: int | None = None
+    """What the beginning of this conversation was billed last time; None where nobody knows."""
+    summary: Summary | None = None
+    system_role: bool = True
+
+    @property
+    def messages(self) -> int:
+        """The messages' part of ``prompt``."""
+        return max(self.prompt - self.fixed, 0)
+
+    def least_output(self, window: int) -> int:
+        """What an answer must be left at least; never more than the client asked for."""
+        least = min(self.floor, max(window // 8, 16))
+        return min(least, self.asked) if self.asked is not None else least
+
+    def sent_by(self, attempt: "Attempt") -> tuple[Message, ...]:
+        """The messages an attempt sends: its own, or those that came."""
+        return attempt.draft.messages if attempt.draft else self.request.messages
+
+    def output_of(self, attempt: "Attempt") -> int | None:
+        """The output limit an attempt sends: the lowered one, or the client's; None where it set none."""
+        return attempt.output if attempt.output is not None else self.asked
+
+    @property
+    def fits(self) -> bool:
+        """Whether the request may go as it came. Equality fits."""
+        return self.prompt + self.reserve + self.margin <= self.window
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What is sent, or would be: the bytes and how they came about. ``prompt`` is our count of it, in tokens."""
+
+    body: bytes
+    prompt: int
+    window: int
+    rung: int = 0
+    """0: the client's own messages; 1: folded; 2: hard; 3: pinned messages and the last user message."""
+    ratio: float = 1.0
+    """What the stable count was multiplied by because a refusal proved it short."""
+    draft: Draft | None = None
+    output: int | None = None
+    """The lowered output limit; None where the client's own stands."""
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def turns_folded(self) -> int:
+        return self.draft.turns_folded if self.draft else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A refusal's numbers in tokens, None where it states none; the shape of ``providers.record.Overflow``."""
+
+    limit: int | None = None
+    prompt: int | None = None
+    completion: int | None = None
+    total: int | None = None
+    exact: bool = True
+    excess: int | None = None
+    """By how much the prompt is too long, where only that is stated."""
+
+
+def as_it_came(request: ChatRequest, model: str, window: int, prompt: int) -> Attempt:
+    """Send the client's own bytes; only an alias is spliced."""
+    body = request.raw if model == request.model or not request.model else splice(request.raw, {"model": model})
+    return Attempt(body, prompt, window)
+
+
+def first_attempt(task: Task) -> Attempt:
+    """Apply the cheapest remedy that is enough: none, a lower output limit, a fold."""
+    if task.fits:
+        return as_it_came(task.request, task.model, task.window, task.prompt)
+    left = task.window - task.margin - task.prompt
+    if task.asked is not None and left >= task.least_output(task.window):
+        return _with_output(task, Attempt(b"", task.prompt, task.window), _spared(task, left))
+    return _fold(task, task.window, ratio=1.0, rung=1)
+
+
+def hopeless(task: Task, attempt: Attempt) -> bool:
+    """Whether even the smallest form is too long beyond any doubt, so that no upstream need be asked."""
+    least = task.least_output(attempt.window) if task.asked is not None else 1
+    return attempt.prompt * (1 - task.slack) + least > attempt.window
+
+
+def lower_output(task: Task, attempt: Attempt, limit: int | None) -> Attempt | None:
+    """Answer a refusal that concerns the output alone: the largest output stated, or what our count leaves."""
+    if task.asked is None:
+        return None
+    current = attempt.output if attempt.output is not None else task.asked
+    left = attempt.window - task.margin - attempt.prompt
+    if limit is not None:
+        # The limit may be the whole window ("cannot be greater than max_model_len"): leave the prompt its place.
+        left = min(left, limit - attempt.prompt if limit > attempt.prompt else limit)
+    target = min(left, current - 1)
+    return _with_output(task, attempt, target) if target >= 16 else None
+
+
+def next_attempt(task: Task, attempt: Attempt, refusal: Reading) -> Attempt | None:
+    """Climb until something smaller than what was refused comes out, or the ladder ends.
+
+    The upstream's own numbers beat ours: its limit replaces the configured window where it is smaller, and its count of
+    the prompt tells by how much our count was short.
+    """
+    asked = task.output_of(attempt)
+    counted = sum(map(task.counter.message, task.sent_by(attempt))) + task.fixed
+    window = min(attempt.window, refusal.limit) if refusal.limit else attempt.window
+    stated = stated_prompt(refusal, attempt, asked)
+    if stated is not None and not LEAST_DENSE <= stated / max(counted, 1) <= MOST_DENSE:
+        stated = None
+    ratio, cap, reserve = attempt.ratio, None, task.reserve
+    if stated is not None:
+        # Where the upstream counted fewer tokens than we did, its limit is what was wrong, and our count stays the safe one.
+        ratio = max(stated / max(counted, 1), min(1.0, attempt.ratio))
+    if stated is not None and refusal.limit:
+        output = asked or refusal.completion or 0
+        left = refusal.limit - stated
+        if asked is not None and asked > left >= task.least_output(window):
+            return _with_output(task, replace(attempt, prompt=stated, window=window, ratio=ratio), left)
+        reserve = max(reserve, refusal.completion or 0)
+        if stated + output <= refusal.limit:
+            cap = _blind_cap(task, ceil(counted * ratio), None)  # the numbers contradict the refusal
+    else:
+        cap = _blind_cap(task, ceil(counted * ratio), refusal.limit if stated is None else None)
+    for rung in range(max(attempt.rung, 1), HIGHEST_RUNG + 1):
+        candidate = _fold(replace(task, reserve=reserve), window, ratio=ratio, rung=rung, cap=cap)
+        if _smaller(task, candidate, counted - task.fixed, asked):
+            return candidate
+    return None
+
+
+def stated_prompt(refusal: Reading, attempt: Attempt, asked: int | None) -> int | None:
+    """The prompt's size as the upstream counted it, or None where it states none that may size a cut."""
+    if not refusal.exact:
+        return None
+    if refusal.prompt is not None:
+        return refusal.prompt
+    if refusal.excess is not None and refusal.total is None:
+        return (refusal.limit or attempt.window) + refusal.excess
+    if refusal.total is None:
+        return None
+    if refusal.completion is not None:
+        return max(refusal.total - refusal.completion, 1)
+    # Many sums include the output that was asked for and do not say so: believe the reading nearer to our own count.
+    candidates = [refusal.total, refusal.total - asked] if asked and asked < refusal.total else [refusal.total]
+    return min(candidates, key=lambda tokens: abs(log(max(tokens, 1) / max(attempt.prompt, 1))))
+
+
+def _blind_cap(task: Task, ours: int, limit: int | None) -> int:
+    """How large the next prompt may be by our own count, when the upstream does not say by how much this one was too long."""
+    sure = task.counter.exact
+    if limit is not None and ours > limit:
+        return int(limit * (LIMIT_STEP_EXACT if sure else LIMIT_STEP_ESTIMATE))
+    if limit is not None:
+        # We counted it as fitting that limit, so our count is short by an unknown factor.
+        return int(ours * (BLIND_STEP_EXACT if sure else LIMIT_STEP_ESTIMATE))
+    return int(ours * (BLIND_STEP_EXACT if sure else BLIND_STEP_ESTIMATE))
+
+
+def budget_of(task: Task) -> Budget:
+    """The budget of a first fold: what decides where its cut stands."""
+    return Budget(task.window, _reserve(task, task.window), task.fixed, task.kept)
+
+
+def _reserve(task: Task, window: int) -> int:
+    """What is kept free for the answer: never so much that the messages are left less than half of the window."""
+    return min(task.reserve, max(window // 2, 1))
+
+
+def _fold(task: Task, window: int, *, ratio: float, rung: int, cap: int | None = None) -> Attempt:
+    """Fold to a window, with the output's reserve lowered where it would leave the messages less than half of it."""
+    counter = scaled(task.counter, ratio)
+    fixed = ceil(task.fixed * ratio)
+    margin = ceil(task.kept * window / max(task.window, 1))
+    reserve = _reserve(task, window)
+    if cap is not None:
+        # A cap is the whole prompt; what it takes away from the window is kept free like a reserve.
+        reserve = max(reserve, window - margin - max(cap, 1))
+    draft = compress(
+        task.request.messages,
+        Budget(window, reserve, fixed, margin),
+        counter,
+        task.policy,
+        rung=rung,
+        summary=task.summary if rung < HIGHEST_RUNG else None,
+        system_role=task.system_role,
+    )
+    prompt = draft.cost + fixed
+    attempt = Attempt(b"", prompt, window, rung, ratio, draft, None, draft.steps)
+    left = window - margin - prompt
+    if task.asked is not None and left < task.asked:
+        return _with_output(task, attempt, max(_spared(task, left), task.least_output(window)))
+    return _encode(task, attempt)
+
+
+def _spared(task: Task, left: int) -> int:
+    """What is asked for when so much is left: a little less, for the prompt is our count and an output one token too long is refused."""
+    return max(left - max(SPARED, task.prompt // SPARED_SHARE), min(left, task.least_output(task.window)))
+
+
+def _with_output(task: Task, attempt: Attempt, output: int) -> Attempt:
+    """The same messages with a lower output limit."""
+    before = task.output_of(attempt) or 0
+    step = Step("max_tokens", max(before - output, 0), f"{before} -> {output}")
+    return _encode(task, replace(attempt, output=output, steps=(step, *attempt.steps)))
+
+
+def _encode(task: Task, attempt: Attempt) -> Attempt:
+    changes: dict[str, Any] = {}
+    if task.request.model and task.model != task.request.model:
+        changes["model"] = task.model
+    if attempt.draft is not None and attempt.draft.messages != task.request.messages:
+        changes["messages"] = list(attempt.draft.messages)
+    if attempt.output is not None:
+        for name in OUTPUT_FIELDS:
+            value = task.request.body.get(name)
+            if isinstance(value, int) and value > attempt.output:
+                changes[name] = attempt.output
+    return replace(attempt, body=splice(task.request.raw, changes) if changes else task.request.raw)
+
+
+def _smaller(task: Task, candidate: Attempt, before: int, asked: int | None) -> bool:
+    """Whether a candidate is strictly smaller than what was refused: than its messages' cost, or in the output it asks for."""
+    assert candidate.draft is not None
+    after = sum(map(task.counter.message, candidate.draft.messages))
+    return after < before or (after == before and asked is not None and (candidate.output or asked) < asked)

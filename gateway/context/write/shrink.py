@@ -1,0 +1,303 @@
+"""One message made smaller: what is cut out of a text that is too long for its place, and how the gap is marked.
+
+What a reader needs stays: the head, the tail, and in between the rows that report errors or bear on the question. JSON
+stays JSON. A text that fits its place comes back as it is, so that cutting twice gives the same bytes.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from gateway.context.choose.cues import errors_in, reports_error
+from gateway.context.choose.words import words
+from gateway.context.count.counter import Counter
+from gateway.wire.chat import Message, memo_of
+
+Count = Callable[[str], int]
+
+HEAD: Final = 0.35
+TAIL: Final = 0.4
+"""The end of a question and the end of a log matter more than their beginnings."""
+GAP: Final = 10
+"""Tokens that a marker takes."""
+MOST_FACTS: Final = 32
+"""Forms of one message that are remembered: those of old results are always the same, those of a current one seldom."""
+_MARKER: Final = re.compile(r"\[\.\.\. (\d+) characters cut \.\.\.\]")
+
+
+def shrink_text(text: str, tokens: int, count: Count, asked: frozenset[str] = frozenset()) -> str:
+    """Cut a text to at most so many tokens; ``asked`` are the keys of the words it is searched for."""
+    whole = count(text)
+    if whole <= tokens:
+        return text
+    pruned = _prune_json(text, tokens, whole, count)
+    if pruned is not None:
+        return pruned
+    rows = _rows(text)
+    density = len(text) / max(whole, 1)
+    goal = float(tokens - GAP)
+    shortest = _marker(len(text))
+    for _ in range(6):
+        if goal <= 4:
+            break
+        cut = _keep(text, rows, int(goal * density), asked)
+        now = count(cut)
+        if now <= tokens:
+            return cut
+        goal *= min(0.9, tokens / now)
+    return shortest if count(shortest) < whole else text[: _whole(text, max(tokens, 1))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    start: int
+    end: int
+
+
+def _rows(text: str) -> list[_Row]:
+    """The rows of a text; one too long to be kept or dropped as a whole counts as several."""
+    rows: list[_Row] = []
+    start = 0
+    for line in text.splitlines(keepends=True):
+        stop = start + len(line)
+        while start < stop:
+            edge = min(start + _LONGEST_ROW, stop)
+            whole = _whole(text, edge) if edge < stop else edge
+            end = whole if whole > start else edge
+            rows.append(_Row(start, end))
+            start = end
+    return rows
+
+
+_LONGEST_ROW: Final = 400
+
+
+def _keep(text: str, rows: Sequence[_Row], characters: int, asked: frozenset[str]) -> str:
+    """Choose rows from the head, the tail and the middle, and write them with marked gaps."""
+    head = _upto(text, rows, int(characters * HEAD))
+    tail = _upto(text, rows, int(characters * TAIL), backwards=True)
+    spans = [(0, head), (tail, len(text))]
+    left = characters - head - (len(text) - tail)
+    middle = [row for row in rows if row.start >= head and row.end <= tail]
+    for row in _telling(text, middle, asked):
+        size = row.end - row.start + 34
+        if size <= left:
+            left -= size
+            spans.append((row.start, row.end))
+    return _join(text, sorted(spans))
+
+
+def _upto(text: str, rows: Sequence[_Row], characters: int, *, backwards: bool = False) -> int:
+    """Where the head ends (or the tail begins) that has at most so many characters, at the end of a row where possible."""
+    size = len(text)
+    if backwards:
+        edge = size - characters
+        first = next((row.start for row in rows if row.start >= edge), size)
+        return first if size - first >= characters // 2 else _whole(text, edge)
+    edge = 0
+    for row in rows:
+        if row.end > characters:
+            break
+        edge = row.end
+    return edge if edge >= characters // 2 else _whole(text, characters)
+
+
+def _whole(text: str, position: int) -> int:
+    """Move a cut back so that it parts no character from what is combined with it."""
+    position = min(max(position, 0), len(text))
+    while 0 < position < len(text) and (_joins(text[position]) or text[position - 1] == "\u200d"):
+        position -= 1
+    return position
+
+
+def _joins(char: str) -> bool:
+    """Whether a character belongs to the one in front of it."""
+    return (
+        unicodedata.combining(char) != 0
+        or unicodedata.category(char) in ("Mn", "Mc", "Me")
+        or char in "\u200d\ufe0e\ufe0f"
+        or "\U0001f3fb" <= char <= "\U0001f3ff"
+        or "\U0001f1e6" <= char <= "\U0001f1ff"
+        or "\udc00" <= char <= "\udfff"
+    )
+
+
+def _telling(text: str, rows: Sequence[_Row], asked: frozenset[str]) -> list[_Row]:
+    """The rows in the middle that report errors or bear on the question, the best first, the newest of equals first."""
+    scored: list[tuple[float, int, _Row]] = []
+    errors = errors_in(text)
+    if not asked and not reports_error(text, errors):
+        return []
+    for row in rows:
+        line = text[row.start : row.end]
+        score = 1.0 if reports_error(line, errors) else 0.0
+        if asked:
+            found = {word.key for word in words(line)} & asked
+            score += len(found)
+        if score:
+            scored.append((score, row.start, row))
+    return [row for _, _, row in sorted(scored, key=lambda item: (-item[0], -item[1]))]
+
+
+def _join(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    pieces: list[str] = []
+    position = 0
+    for start, end in spans:
+        if start > position:
+            before = "" if not pieces or pieces[-1].endswith("\n") else "\n"
+            pieces.append(f"{before}{_marker(_size(text[position:start]))}\n")
+        pieces.append(text[max(start, position) : end])
+        position = max(position, end)
+    return "".join(pieces)
+
+
+def _size(cut: str) -> int:
+    """How many characters a gap stands for: those of an earlier gap inside it count, its marker does not."""
+    size = len(cut)
+    for found in _MARKER.finditer(cut):
+        size += int(found[1]) - len(found[0])
+    return size
+
+
+def _marker(characters: int) -> str:
+    return f"[... {characters} characters cut ...]"
+
+
+# From gentle to hard: how many members of a list and how many characters of a string are kept.
+_PRUNINGS: Final = ((40, 2000), (20, 1000), (12, 500), (8, 240), (5, 120), (3, 80), (2, 60), (1, 40))
+
+
+def _prune_json(text: str, tokens: int, whole: int, count: Count) -> str | None:
+    """Cut JSON so that it stays JSON with the same keys, or None where that is not possible."""
+    if text[:1] not in "{[" or len(text) > _LARGEST_JSON:
+        return None
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    for members, characters in _PRUNINGS:
+        pruned = orjson.dumps(_pruned(value, members, characters)).decode()
+        if len(pruned) * whole <= len(text) * tokens * 1.2 and count(pruned) <= tokens:
+            return pruned
+    return None
+
+
+_LARGEST_JSON: Final = 4_000_000
+
+
+def _pruned(value: Any, members: int, characters: int) -> Any:
+    if isinstance(value, str):
+        if len(value) <= characters + 30:
+            return value
+        head = _whole(value, characters // 2)
+        tail = _whole(value, len(value) - characters // 2)
+        return f"{value[:head]}{_marker(_size(value[head:tail]))}{value[tail:]}"
+    if isinstance(value, dict):
+        return {key: _pruned(item, members, characters) for key, item in value.items()}
+    if isinstance(value, list):
+        if len(value) <= members + 1:
+            return [_pruned(item, members, characters) for item in value]
+        head = -(-members // 2)
+        tail = members - head
+        kept = [*value[:head], f"... {len(value) - members} more cut ...", *(value[-tail:] if tail else [])]
+        return [_pruned(item, members, characters) for item in kept]
+    return value
+
+
+def shrink_message(message: Message, tokens: int, counter: Counter, asked: frozenset[str] = frozenset()) -> Message:
+    """Shrink the texts of a message, the largest first, until it costs at most so many tokens, as far as they allow."""
+    memo = memo_of(message)
+    key = shrink_message, tokens, counter.name, asked
+    found: Message | None = memo.get(key)
+    if found is None:
+        found = _shrink(message, tokens, counter, asked)
+        if counter.name and len(memo) < MOST_FACTS:
+            memo[key] = found
+    return found
+
+
+def _shrink(message: Message, tokens: int, counter: Counter, asked: frozenset[str]) -> Message:
+    for _ in range(12):
+        cost = counter.message(message)
+        if cost <= tokens:
+            return message
+        places = sorted(_places(message), key=lambda place: -len(place[1]))
+        for path, text in places:
+            size = counter.text(text)
+            target = max(size - (cost - tokens), min(size // 3, 24), 4)
+            shorter = _shorter(path, text, target, counter.text, asked)
+            if counter.text(shorter) < size:
+                message = _replaced(message, path, shorter)
+                break
+        else:
+            return message
+    return message
+
+
+_Path = tuple[str | int, ...]
+
+
+def _places(message: Message) -> list[tuple[_Path, str]]:
+    """Where a message has texts that may be cut: its content, and the arguments of its calls."""
+    places: list[tuple[_Path, str]] = []
+    content = message.get("content")
+    if isinstance(content, str):
+        places.append((("content",), content))
+    elif isinstance(content, list):
+        for number, part in enumerate(content):
+            if isinstance(part, dict) and isinstance(part.get("text"), str):
+                places.append((("content", number, "text"), part["text"]))
+    calls = message.get("tool_calls")
+    for number, call in enumerate(calls if isinstance(calls, list) else []):
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict) and isinstance(function.get("arguments"), str):
+            places.append((("tool_calls", number, "function", "arguments"), function["arguments"]))
+    legacy = message.get("function_call")
+    if isinstance(legacy, dict) and isinstance(legacy.get("arguments"), str):
+        places.append((("function_call", "arguments"), legacy["arguments"]))
+    return places
+
+
+def _shorter(path: _Path, text: str, tokens: int, count: Count, asked: frozenset[str]) -> str:
+    """Cut a text; arguments only as JSON, for a call that is no JSON is refused by upstreams (case 43)."""
+    if path[-1] == "arguments":
+        return _prune_json(text, tokens, max(count(text), 1), count) or _prune_hard(text)
+    return shrink_text(text, tokens, count, asked)
+
+
+def _prune_hard(text: str) -> str:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    members, characters = _PRUNINGS[-1]
+    return orjson.dumps(_pruned(value, members, characters)).decode()
+
+
+def _replaced(value: Any, path: _Path, text: str) -> Any:
+    """The same value with another text at a path; what lies beside the path is shared, nothing is changed in place."""
+    if not path:
+        return text
+    step, rest = path[0], path[1:]
+    if isinstance(step, int):
+        return [*value[:step], _replaced(value[step], rest, text), *value[step + 1 :]]
+    return {**value, step: _replaced(value[step], rest, text)}
+
+
+def levels(costs: Sequence[int], total: int) -> list[int]:
+    """Share a total among several, the small ones in full and the large ones up to one level."""
+    if sum(costs) <= total:
+        return list(costs)
+    left, number = total, len(costs)
+    level = 0
+    for cost in sorted(costs):
+        level = left // number
+        if cost > level:
+            break
+        left -= cost
+        number -= 1
+    return [min(cost, level) for cost in costs]

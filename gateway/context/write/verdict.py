@@ -1,0 +1,187 @@
+"""What a summariser's answer is worth: read, judged, and completed where it lost what must not be lost."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from gateway.context.choose.cues import binding
+from gateway.context.choose.transcript import longest
+from gateway.context.choose.words import Kind, words
+from gateway.wire.chat import Message, call_arguments, text_of, texts, tool_calls
+
+SHORTEST: Final = 24
+"""Characters. A summary of turns that were worth summarising has more."""
+SHORTER: Final = 0.8
+"""A summary must be at most so long as this share of what it stands for."""
+COVERED: Final = 0.6
+"""Share of a rule's words that a text must have to count as saying it."""
+RULE: Final = 1.1
+"""How binding a user's sentence must sound (`signals.binding`): one word of the closed classes, and no question."""
+RULES: Final = 12
+IDENTIFIERS: Final = 40
+"""At most so many of each are added, the most binding and the most frequent ones."""
+LOST: Final = 0.1
+"""With a smaller share of the identifiers in use, an answer is about something else."""
+
+# What models say instead of a summary: nothing, a greeting, or that they will not.
+_NOTHING: Final = re.compile(
+    r"[\W_]*(?:none|null|nil|n/?a|nothing|empty|no summary|undefined|todo|ok(?:ay)?|sure|无|無|没有|空|なし|없음|нет|rien|nada|keine?)?[\W_]*",
+    re.I,
+)
+_GREETING: Final = re.compile(
+    r"\W*(?:hi|hello|hey|greetings|welcome|good (?:morning|day|evening)|how (?:can|may) i (?:help|assist)|i['’]?m (?:here|ready) to (?:help|assist)"
+    r"|你好|您好|こんにちは|안녕|hallo|guten tag|bonjour|hola|olá|привет|здравствуй)\b",
+    re.I,
+)
+_REFUSAL: Final = re.compile(
+    r"\W*(?:(?:i['’]?m |i am )?(?:sorry|unable)|i (?:can['’]?t|cannot|can not|won['’]?t)|as an ai|抱歉|对不起|申し訳)",
+    re.I,
+)
+_CHATTY: Final = 400
+"""Greetings and refusals are shorter than this; a longer text that begins so says more than that."""
+_THOUGHT: Final = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>\s*", re.S | re.I)
+_FENCE: Final = re.compile(r"```[a-z]*\n(.*)\n```", re.S)
+_SENTENCES: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_TOKENS: Final = re.compile(r"[^\s\"'`<>(){}\[\],;|]+")
+_EDGES: Final = ".:-#$%&+~^*!?。，、"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``text`` is what may stand for the messages; where it is empty, ``reason`` says why, without quoting."""
+
+    text: str
+    reason: str = ""
+
+
+def read(body: bytes) -> str:
+    """Find the text in a summariser's answer, a string or parts; where there is only reasoning, that (case 61).
+
+    Empty for an error, an answer that was cut off, or anything that is no answer.
+    """
+    try:
+        answer = orjson.loads(body)
+        choice = answer["choices"][0]
+        message = choice["message"]
+    except (orjson.JSONDecodeError, KeyError, IndexError, TypeError):
+        return ""
+    if not isinstance(message, dict) or choice.get("finish_reason") == "length":
+        return ""
+    said = "\n".join(texts(message.get("content"))).strip()
+    without = _THOUGHT.sub("", said).strip()
+    text = without or said or _reasoning(message)
+    fenced = _FENCE.fullmatch(text)
+    return (fenced[1] if fenced else text).strip()
+
+
+def _reasoning(message: dict[str, Any]) -> str:
+    for name in ("reasoning_content", "reasoning"):
+        value = message.get(name)
+        if isinstance(value, str) and value.strip():
+            return value.strip()
+    return ""
+
+
+def judge(
+    text: str,
+    messages: Sequence[Message],
+    earlier: str,
+    *,
+    replaced: int,
+    size: int,
+    count: Callable[[str], int],
+) -> Verdict:
+    """Accept an answer, completed with the user's rules and the identifiers in use that it left out, or say what is wrong.
+
+    ``messages`` are all it stands for, from the first one on, so that what was said in the beginning is still looked for after
+    the tenth summary; ``earlier`` is the one it was to carry on. ``replaced`` are the tokens it stands for, ``size`` those that were asked for.
+    """
+    if reason := _emptiness(text):
+        return Verdict("", reason)
+    if count(text) > longest(size):
+        return Verdict("", "too_long")
+    said = {word.key for word in words(text)}
+    known = _identifiers(messages, earlier)
+    missing = [spelled for key, spelled in known if key not in said]
+    if len(known) >= 10 and len(known) - len(missing) < LOST * len(known):
+        return Verdict("", "lost_identifiers")
+    whole = _completed(text, [rule for rule in _rules(messages) if not _says(said, rule)], missing, size, count)
+    if count(whole) > SHORTER * replaced:
+        return Verdict("", "not_shorter")
+    return Verdict(whole)
+
+
+def _emptiness(text: str) -> str:
+    if len(text) < SHORTEST or _NOTHING.fullmatch(text):
+        return "empty"
+    if len(text) < _CHATTY and _GREETING.match(text):
+        return "greeting"
+    if len(text) < _CHATTY and _REFUSAL.match(text):
+        return "refusal"
+    return ""
+
+
+def _completed(
+    text: str, rules: Sequence[str], identifiers: Sequence[str], size: int, count: Callable[[str], int]
+) -> str:
+    """Add what is missing at the end, rules first, within half the size that was asked for."""
+    left = size // 2
+    lines = [text]
+    for head, values, between in (("Said by the user:", rules, "\n- "), ("Also in use:", identifiers, ", ")):
+        taken: list[str] = []
+        for value in values:
+            cost = count(value) + 2
+            if cost <= left:
+                left -= cost
+                taken.append(value)
+        if taken:
+            lines.append(head + (between if between[0] == "\n" else " ") + between.join(taken))
+    return "\n".join(lines)
+
+
+def _says(said: set[str], sentence: str) -> bool:
+    keys = {word.key for word in words(sentence)}
+    return not keys or len(keys & said) >= COVERED * len(keys)
+
+
+def _rules(messages: Sequence[Message]) -> list[str]:
+    """The most binding sentences of the user, in the order they were said."""
+    found = list(_binding(messages))
+    best = sorted(range(len(found)), key=lambda position: -found[position][0])[:RULES]
+    return list(dict.fromkeys(found[position][1] for position in sorted(best)))
+
+
+def _binding(messages: Sequence[Message]) -> Iterator[tuple[float, str]]:
+    for message in messages:
+        if message.get("role") == "user":
+            for sentence in _SENTENCES.split(text_of(message)):
+                plain = sentence.strip() if sentence else ""
+                if 8 <= len(plain) <= 300 and (strength := binding(plain)) >= RULE:
+                    yield strength, plain
+
+
+def _identifiers(messages: Sequence[Message], earlier: str) -> list[tuple[str, str]]:
+    """What looks like an identifier and is in use: (normal form, spelling), most frequent first.
+
+    In use means: said by the user, in the earlier summary, or mentioned in two messages at least.
+    """
+    spelled: dict[str, str] = {}
+    seen: Counter[str] = Counter()
+    sources = [(earlier, 2)] if earlier else []
+    for message in messages:
+        text = "\n".join([text_of(message), *map(call_arguments, tool_calls(message))])
+        sources.append((text, 2 if message.get("role") == "user" else 1))
+    for text, weight in sources:
+        here: dict[str, str] = {}
+        for token in _TOKENS.findall(text):
+            for word in words(token):
+                if word.kind >= Kind.SYMBOL and 3 <= len(word.key) <= 120:
+                    here.setdefault(word.key, token.strip(_EDGES) if len(token) < 130 else word.key)
+        for key, spelling in here.items():
+            spelled.setdefault(key, spelling)
+            seen[key] += weight
+    return [(key, spelled[key]) for key, times in seen.most_common(IDENTIFIERS) if times >= 2]

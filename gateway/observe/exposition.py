@@ -1,0 +1,37 @@
+"""The text format of Prometheus, for whoever scrapes."""
+
+from collections.abc import Iterator
+from typing import cast
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from gateway import __version__
+from gateway.observe.metrics import Metrics
+
+
+class _Families:
+    """What `generate_latest` asks of a registry."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        for name, text, labels, numbers in self._metrics.counters():
+            counter = CounterMetricFamily(name, text, labels=labels)
+            for values, number in numbers:
+                counter.add_metric(values, number)
+            yield counter
+        for name, text, labels, histograms in self._metrics.histograms():
+            family = HistogramMetricFamily(name, text, labels=labels)
+            for values, histogram in histograms:
+                family.add_metric(values, histogram.buckets(), histogram.total)
+            yield family
+        info = GaugeMetricFamily("turnfold_build_info", "The running version.", labels=("version",))
+        info.add_metric((__version__,), 1)
+        yield info
+
+
+def text_of(metrics: Metrics) -> bytes:
+    """All numbers of one process as they are scraped."""
+    return generate_latest(cast("CollectorRegistry", _Families(metrics)))

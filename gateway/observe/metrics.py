@@ -1,0 +1,140 @@
+"""Prometheus metrics from the exchange records.
+
+Observing must cost a request next to nothing, so plain numbers are added up here and turned into Prometheus' families only
+when somebody scrapes. Labels are bounded: upstreams and window entries come from the configuration and the catalogue,
+never from the client.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+from gateway.observe.exchange import Exchange
+
+SECONDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+SHARES: Final = (0.1, 0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
+TOGETHER: Final = 64
+Labels = tuple[str, ...]
+
+
+class Histogram:
+    """Counts in buckets, and their sum."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def add(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Cumulative counts by upper bound, as Prometheus wants them."""
+        running, rows = 0, []
+        for bound, count in zip((*map(str, self.bounds), "+Inf"), self.counts, strict=True):
+            running += count
+            rows.append((bound, float(running)))
+        return rows
+
+
+class Metrics:
+    """The numbers of one process, and how they are exported."""
+
+    def __init__(self) -> None:
+        self._counters: dict[str, dict[Labels, float]] = {name: defaultdict(float) for name in _COUNTERS}
+        self._histograms: dict[str, dict[Labels, Histogram]] = {
+            name: defaultdict(lambda bounds=bounds: Histogram(bounds))  # type: ignore[misc]
+            for name, (_, _, bounds) in _HISTOGRAMS.items()
+        }
+        self._waiting: list[Exchange] = []
+
+    def observe(self, exchange: Exchange) -> None:
+        """Take note of one exchange. Many together are added up at a third of what each by itself would take."""
+        self._waiting.append(exchange)
+        if len(self._waiting) >= TOGETHER:
+            self._settle()
+
+    def _settle(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for exchange in waiting:
+            self._add(exchange)
+
+    def _add(self, exchange: Exchange) -> None:
+        where = (exchange.upstream, exchange.entry)
+        count = self._counters
+        count["requests"][(*where, exchange.action, str(exchange.status))] += 1
+        count["attempts"][where] += exchange.attempts
+        if exchange.refusals:
+            count["refusals"][where] += len(exchange.refusals)
+        if exchange.attempts > 1:
+            count["retries"][where] += exchange.attempts - 1
+        if exchange.error:
+            count["errors"][(*where, exchange.error)] += 1
+        elif exchange.status >= 400:
+            count["upstream_errors"][(*where, str(exchange.status))] += 1
+        if exchange.warning:
+            count["warnings"][(*where, exchange.warning.partition(";")[0])] += 1
+        for kind, tokens in (("prompt", exchange.prompt_tokens), ("completion", exchange.completion_tokens),
+                             ("cached", exchange.cached_tokens)):  # fmt: skip
+            if tokens:
+                count["billed_tokens"][(*where, kind)] += tokens
+        if exchange.tokens_before is not None and exchange.tokens_after is not None:
+            count["tokens_before"][where] += exchange.tokens_before
+            count["tokens_after"][where] += exchange.tokens_after
+            if exchange.window:
+                self._histograms["window_share"][where].add(exchange.tokens_before / exchange.window)
+        for step in exchange.steps:
+            count["saved_tokens"][(*where, step.stage)] += max(step.saved, 0)
+        self._histograms["decision_seconds"][where].add(exchange.decided_s)
+        self._histograms["first_byte_seconds"][where].add(exchange.first_byte_s)
+        self._histograms["request_seconds"][where].add(exchange.total_s)
+
+    def degraded(self, part: str) -> None:
+        """Count a failure of our own that the client did not notice."""
+        self._counters["degraded"][(part,)] += 1
+
+    def summarised(self, outcome: str, tokens: int) -> None:
+        """Count what came of a background summary, and the tokens it took."""
+        self._counters["summaries"][(outcome,)] += 1
+        self._counters["summary_tokens"][()] += tokens
+
+    def counters(self) -> Iterator[tuple[str, str, Labels, list[tuple[Labels, float]]]]:
+        """Every counter: its name, what it counts, the names of its labels, and its numbers by their values."""
+        self._settle()
+        for name, (text, labels) in _COUNTERS.items():
+            yield f"turnfold_{name}", text, labels, list(self._counters[name].items())
+
+    def histograms(self) -> Iterator[tuple[str, str, Labels, list[tuple[Labels, Histogram]]]]:
+        """Every histogram, likewise."""
+        self._settle()
+        for name, (text, labels, _) in _HISTOGRAMS.items():
+            yield f"turnfold_{name}", text, labels, list(self._histograms[name].items())
+
+
+_WHERE: Final = ("upstream", "entry")
+_COUNTERS: Final[dict[str, tuple[str, Labels]]] = {
+    "requests": ("Chat requests by what was done and the status answered.", (*_WHERE, "action", "status")),
+    "attempts": ("Calls to upstreams.", _WHERE),
+    "retries": ("Calls beyond the first of a request.", _WHERE),
+    "refusals": ("Answers of upstreams that said a request was too long.", _WHERE),
+    "errors": ("Requests that ended in an error of the gateway's own or a broken connection.", (*_WHERE, "error")),
+    "upstream_errors": ("Error statuses handed on from upstreams.", (*_WHERE, "status")),
+    "warnings": ("Responses that carried a warning.", (*_WHERE, "warning")),
+    "billed_tokens": ("Tokens as upstreams reported them.", (*_WHERE, "kind")),
+    "tokens_before": ("Prompt tokens as clients sent them, where they were counted.", _WHERE),
+    "tokens_after": ("Prompt tokens as they were forwarded, where they were counted.", _WHERE),
+    "saved_tokens": ("Tokens each folding stage saved.", (*_WHERE, "stage")),
+    "summaries": ("Background summaries by what came of them.", ("outcome",)),
+    "summary_tokens": ("Tokens spent on background summaries, about.", ()),
+    "degraded": ("Failures of the gateway's own parts that clients did not notice.", ("part",)),
+}
+_HISTOGRAMS: Final[dict[str, tuple[str, Labels, tuple[float, ...]]]] = {
+    "window_share": ("Prompt tokens as sent by the client over the window.", _WHERE, SHARES),
+    "decision_seconds": ("From the request read to the first attempt ready.", _WHERE, SECONDS),
+    "first_byte_seconds": ("From the request's arrival to the first byte of the answer.", _WHERE, SECONDS),
+    "request_seconds": ("From the request's arrival to the answer's end.", _WHERE, SECONDS),
+}

@@ -1,0 +1,64 @@
+"""The admin port: metrics, the last exchanges, and what would be done to a request."""
+
+import hmac
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+
+from gateway.serve import errors
+from gateway.serve.explain import explain
+from gateway.serve.shared import Gateway
+from gateway.wire import chat as wire
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def runner(gateway: Gateway) -> web.AppRunner:
+    """Make the admin port's application; the token is compared in constant time."""
+
+    @web.middleware
+    async def authorised(request: web.Request, handler: Handler) -> web.StreamResponse:
+        token = gateway.settings.admin.token
+        given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+        if token and request.path != "/healthz" and not hmac.compare_digest(given.encode(), token.encode()):
+            error = errors.ClientError(401, "The admin port wants `Authorization: Bearer TOKEN`.", code="unauthorized")
+            return errors.response(error, {"WWW-Authenticate": "Bearer"})
+        try:
+            return await handler(request)
+        except errors.ClientError as error:
+            return errors.response(error)
+
+    async def healthz(_: web.Request) -> web.Response:
+        return _json({"status": "ok"})
+
+    async def metrics(_: web.Request) -> web.Response:
+        from gateway.observe.exposition import text_of  # noqa: PLC0415  # 20 ms of the start, if nobody ever scrapes
+
+        return web.Response(body=text_of(gateway.metrics), headers={"Content-Type": METRICS_TYPE})
+
+    async def exchanges(request: web.Request) -> web.Response:
+        limit = request.query.get("limit", "100")
+        if not limit.isdigit():
+            raise errors.ClientError(400, f"limit: {limit[:20]!r} is not a whole number", code="invalid_query")
+        return _json([exchange._asdict() for exchange in gateway.recent.newest(int(limit))])
+
+    async def explained(request: web.Request) -> web.Response:
+        asked = wire.parse(await request.read())
+        if asked is None:
+            message = "The body is not a chat-completions request: a JSON object with a list of messages."
+            raise errors.ClientError(400, message, code="invalid_body")
+        return _json(await explain(gateway, asked))
+
+    app = web.Application(middlewares=[authorised], client_max_size=gateway.settings.server.max_body)
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/metrics", metrics)
+    app.router.add_get("/api/exchanges", exchanges)
+    app.router.add_post("/api/explain", explained)
+    return web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+
+
+def _json(value: Any) -> web.Response:
+    return web.Response(body=orjson.dumps(value), content_type=errors.JSON)

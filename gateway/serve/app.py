@@ -1,0 +1,181 @@
+"""The composition root: builds everything once, wires it together, serves it and closes it."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import aiohttp
+import structlog
+from aiohttp import web
+
+from gateway.config import Settings
+from gateway.observe.metrics import Metrics
+from gateway.serve import admin, errors, plan, websocket
+from gateway.serve.chat import chat
+from gateway.serve.passthrough import forward
+from gateway.serve.shared import Gateway
+from gateway.state.store import Store, open_store
+from gateway.upstream.client import UpstreamUnreachable
+
+log = structlog.get_logger(__name__)
+
+CHAT: Final = "/v1/chat/completions"
+
+
+async def handle(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
+    """Answer one request on the client port; no failure of ours leaves as anything but an error in OpenAI's shape."""
+    try:
+        return await _served(gateway, request)
+    except errors.ClientError as error:
+        return errors.response(error)
+    except UpstreamUnreachable as error:
+        return errors.response(error, gateway.marks("error"))
+    except web.HTTPRequestEntityTooLarge as error:
+        limit = gateway.settings.server.max_body
+        message = f"The request body is larger than server.max_body ({limit} bytes). {error.text or ''}".strip()
+        return errors.response(errors.ClientError(413, message, code="request_too_large"), close=True)
+    except (ConnectionResetError, aiohttp.ClientConnectionResetError):
+        raise  # the client has gone; nobody is left to answer
+    except Exception as error:  # noqa: BLE001  # a bug of ours must still leave as an error that SDKs understand
+        gateway.failed("request", error)
+        broken = errors.ClientError(
+            500, "The gateway failed; this is its own fault.", code="internal_error", type_="server_error"
+        )
+        return errors.response(broken, gateway.marks("error"))
+
+
+async def _served(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
+    path = request.rel_url.raw_path
+    if not path.startswith("/v1/"):
+        return _own(gateway, request, path)
+    if websocket.wanted(request):
+        return await websocket.connect(gateway, request)
+    await _continue(request)
+    if path == CHAT and request.method == "POST":
+        return await chat(gateway, request)
+    return await forward(gateway, request)
+
+
+def _own(gateway: Gateway, request: web.BaseRequest, path: str) -> web.StreamResponse:
+    if path == "/healthz":
+        return web.Response(body=b'{"status":"ok"}', content_type=errors.JSON)
+    if path == "/readyz":
+        if gateway.draining:
+            return web.Response(status=503, body=b'{"status":"draining"}', content_type=errors.JSON)
+        return web.Response(body=b'{"status":"ready"}', content_type=errors.JSON)
+    hint = "the API lives under /v1: set the client's base URL to http://HOST:PORT/v1"
+    raise errors.ClientError(404, f"Nothing is served at {request.method} {path[:200]}; {hint}.", code="not_found")
+
+
+async def _continue(request: web.BaseRequest) -> None:
+    """Tell a client that waits before sending its body to go on (curl does so from 1 MB)."""
+    if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
+@dataclass(slots=True)
+class Running:
+    """A gateway that serves. ``port`` and ``admin_port`` are the ones really bound."""
+
+    gateway: Gateway
+    host: str
+    port: int
+    admin_port: int
+    _runners: tuple[web.BaseRunner, ...] = ()
+
+    @property
+    def url(self) -> str:
+        """The base URL that clients are given."""
+        return f"http://{self.host}:{self.port}/v1"
+
+    async def close(self) -> None:
+        """Stop listening, let running requests end within the grace, then close everything."""
+        self.gateway.draining = True
+        for runner in self._runners:
+            await runner.cleanup()
+        await self.gateway.close()
+
+
+async def start(settings: Settings, *, reuse_port: bool = False, admin_offset: int = 0) -> Running:
+    """Open the store, bind both ports and serve. Raises OSError where a port is taken."""
+    metrics = Metrics()
+    store = store_of(settings, lambda operation, reason: metrics.degraded(f"store {operation}"))
+    gateway = Gateway(settings, store, metrics)
+    if settings.server.preload:
+        plan.preload(gateway, settings)
+    runner = _client_runner(gateway, settings)
+    admin_runner = admin.runner(gateway)
+    running = Running(gateway, settings.server.host, 0, 0, (runner, admin_runner))
+    try:
+        running.port = await _bind(runner, settings.server.host, settings.server.port, reuse_port=reuse_port)
+        admin_port = settings.admin.port and settings.admin.port + admin_offset
+        running.admin_port = await _bind(admin_runner, settings.admin.host, admin_port, reuse_port=False)
+    except BaseException:
+        await running.close()
+        raise
+    return running
+
+
+def store_of(settings: Settings, failed: Callable[[str, str], None] = lambda operation, reason: None) -> Store:
+    """Open the configured store; ``failed`` hears of each operation that did not work, and why."""
+    chosen = settings.store
+    return open_store(
+        chosen.url,
+        encryption_key=chosen.encryption_key,
+        max_bytes=chosen.max_size,
+        timeout_s=chosen.timeout_s,
+        failed=failed,
+    )
+
+
+def _client_runner(gateway: Gateway, settings: Settings) -> web.BaseRunner:
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        return await handle(gateway, request)
+
+    loop = asyncio.get_running_loop()
+    max_body = settings.server.max_body
+
+    def make(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+        return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=max_body)
+
+    # A low-level server: routing, middlewares and signals of an Application cost more than the routing we need.
+    server = web.Server(
+        handler,
+        request_factory=make,
+        handler_cancellation=True,
+        access_log=None,
+        auto_decompress=False,
+        keepalive_timeout=settings.server.keep_alive_s,
+        max_line_size=settings.server.max_header,
+        max_field_size=settings.server.max_header,
+        lingering_time=2.0,
+    )
+    return web.ServerRunner(server, shutdown_timeout=settings.server.shutdown_grace_s)
+
+
+async def _bind(runner: web.BaseRunner, host: str, port: int, *, reuse_port: bool) -> int:
+    await runner.setup()
+    site = web.TCPSite(runner, host, port, reuse_port=reuse_port or None, backlog=1024)
+    await site.start()
+    return int(runner.addresses[0][1])
+
+
+async def serve(settings: Settings, ready: Callable[[Running], Awaitable[None]] | None = None, **where: Any) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(number, stop.set)
+    running = await start(settings, **where)
+    log.info("serving", url=running.url, admin=f"http://{settings.admin.host}:{running.admin_port}",
+             upstreams=sorted(settings.upstreams), mode=settings.fold.mode)  # fmt: skip
+    if ready is not None:
+        await ready(running)
+    await stop.wait()
+    log.info("draining", grace_s=settings.server.shutdown_grace_s)
+    await running.close()
+    log.info("stopped")

@@ -1,0 +1,54 @@
+"""Our own failures in OpenAI's JSON error shape, so that every SDK raises the class its users catch."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import orjson
+from aiohttp import web
+
+from gateway.upstream.client import UpstreamUnreachable
+
+JSON: Final = "application/json"
+
+
+class ClientError(Exception):
+    """The client asked for something that cannot be done; it can mend it. Answered, never logged as a fault."""
+
+    def __init__(self, status: int, message: str, *, code: str, type_: str = "invalid_request_error") -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.type = type_
+
+
+def body_of(message: str, *, code: str, type_: str, param: str | None = None) -> bytes:
+    """The bytes of an error in the shape OpenAI documents: https://platform.openai.com/docs/guides/error-codes."""
+    return orjson.dumps({"error": {"message": message, "type": type_, "param": param, "code": code}})
+
+
+def response(
+    error: ClientError | UpstreamUnreachable, headers: Mapping[str, str] | None = None, *, close: bool = False
+) -> web.Response:
+    """Answer with one of our own errors."""
+    answer = web.Response(
+        status=error.status,
+        body=body_of(str(error), code=error.code, type_=error.type),
+        headers=headers,
+        content_type=JSON,
+    )
+    if close:
+        answer.force_close()
+    return answer
+
+
+def too_long(window: int, needed: int, reserve: int, largest: str) -> bytes:
+    """The honest refusal: worded so that clients know it by the code, and those that read only the message know it too.
+
+    langchain-openai and LiteLLM look for ``context_length_exceeded`` or "maximum context length" in the message text.
+    """
+    message = (
+        f"context_length_exceeded: This model's maximum context length is {window} tokens. However, the smallest form of "
+        f"this request that keeps its meaning still needs about {needed} tokens, with {reserve} more reserved for the answer. "
+        f"Largest parts: {largest}. Shorten these, or configure a model with a larger window."
+    )
+    return body_of(message, code="context_length_exceeded", type_="invalid_request_error", param="messages")

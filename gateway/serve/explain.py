@@ -1,0 +1,55 @@
+"""What would be done to a request, and why: the same decisions as on the way to an upstream, with nobody called."""
+
+from typing import Any
+
+from gateway.context.life import ladder
+from gateway.context.life.ladder import Task
+from gateway.context.write.explain import Fate, explain_lines
+from gateway.serve import plan
+from gateway.serve.plan import Place
+from gateway.serve.shared import Gateway
+from gateway.wire.chat import ChatRequest
+
+
+async def explain(gateway: Gateway, request: ChatRequest, scope: str = "") -> dict[str, Any]:
+    """Answer the documented explanation of one request; token counts in tokens, ``messages`` as they would be sent.
+
+    Always counts, where serving would prove the fit by size alone.
+    """
+    place, task = await _task(gateway, request, scope)
+    attempt = ladder.first_attempt(task)
+    refused = not task.fits and ladder.hopeless(task, attempt)
+    altered = attempt.draft is not None or attempt.output is not None
+    return {
+        "model": request.model,
+        "upstream": place.target.name,
+        "window": task.window,
+        "window_from": place.entry,
+        "reserve": task.reserve,
+        "margin": task.margin,
+        "prompt_tokens": task.prompt,
+        "messages_tokens": task.messages,
+        "tools_tokens": task.prompt - task.messages,
+        "basis": task.basis,
+        "fits": task.fits,
+        "action": "error" if refused else "fold" if altered else "none",
+        "prompt_tokens_after": attempt.prompt,
+        "max_tokens_after": attempt.output,
+        "turns_folded": attempt.turns_folded,
+        "steps": [{"stage": step.stage, "saved": step.saved, "detail": step.detail} for step in attempt.steps],
+        "messages": list(attempt.draft.messages if attempt.draft else request.messages),
+    }
+
+
+async def fates(gateway: Gateway, request: ChatRequest) -> tuple[Fate, ...]:
+    """Answer, line by line, what a fold of this request would keep, what would go, and why."""
+    _, task = await _task(gateway, request, "")
+    budget = ladder.budget_of(task)
+    return explain_lines(request.messages, budget, task.counter, task.policy, system_role=task.system_role)
+
+
+async def _task(gateway: Gateway, request: ChatRequest, scope: str) -> tuple[Place, Task]:
+    setup = gateway.setup
+    route = setup.settings.route(request.model)
+    place = plan.place_of(gateway, setup, route, setup.targets[route.upstream])
+    return place, await plan.task_for(gateway, place, request, scope)

@@ -1,0 +1,190 @@
+"""Where a request may go and what it must fit there: settings, catalogue and what was learned, brought together."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+from multidict import CIMultiDict
+
+from gateway.config import Route, Settings, is_pattern
+from gateway.config.catalogue import ModelFacts
+from gateway.context.count import tokens
+from gateway.context.count.tokens import Count
+from gateway.context.life import identity, ladder
+from gateway.context.life.ladder import Task
+from gateway.serve.shared import Gateway, Setup
+from gateway.state.learning import conversation
+from gateway.upstream.client import Target
+from gateway.wire.chat import ChatRequest, text_of
+from providers.registry import PROVIDERS
+
+# What decided a window when no name did: the upstream's model list, or the configured default.
+TOLD: Final = "upstream"
+DEFAULT: Final = "default"
+UNKNOWN: Final = frozenset({TOLD, DEFAULT})
+# Share of the window from which on the last bill of a conversation is looked up and remembered: finding it costs a hash of every message.
+ANCHORED: Final = 0.4
+# A tokenizer so much denser than ours may make more tokens than bytes: nothing is proven by bytes then.
+DENSE: Final = 2.0
+# Every header by which some provider is told who asks.
+CREDENTIALS: Final = frozenset(name.lower() for each in PROVIDERS.values() for name in each.credential_headers) | {
+    "cookie"
+}
+
+
+def preload(gateway: Gateway, settings: Settings) -> None:
+    """Load the vocabularies of all models that are configured by name, which takes some 0.2 s and 40 MB each."""
+    routes = [settings.route(name) for name in settings.models if not is_pattern(name)]
+    tokens.preload({family_of(route, gateway.catalogue.find(route.name)) for route in routes})
+
+
+def family_of(route: Route, facts: ModelFacts | None) -> str:
+    """By whose vocabulary and rules a model counts."""
+    if route.tokenizer != "auto":
+        return route.tokenizer
+    return facts.family if facts else "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One upstream and model that could answer a request, with the window that holds there."""
+
+    route: Route
+    target: Target
+    facts: ModelFacts | None
+    window: int
+    entry: str
+    """What decided the window: a configured or catalogued name, or where else it comes from. Bounded, safe as a label."""
+
+    @property
+    def family(self) -> str:
+        """By whose vocabulary and rules the model counts."""
+        return family_of(self.route, self.facts)
+
+    @property
+    def images(self) -> str:
+        """The rule by which its images are priced."""
+        return self.facts.images if self.facts else ""
+
+
+def places(gateway: Gateway, setup: Setup, route: Route, request: ChatRequest) -> Iterator[Place]:
+    """The places that may answer, in order: the model's own upstreams, then its fallbacks, each with its own window."""
+    conversation = _conversation(request) if len(route.choices) > 1 else b""
+    for name in gateway.balance.order(route.choices, conversation):
+        yield place_of(gateway, setup, route, setup.targets[name])
+    for other in setup.settings.fallbacks(route):
+        yield place_of(gateway, setup, other, setup.targets[other.upstream])
+
+
+def larger(gateway: Gateway, setup: Setup, route: Route) -> Iterator[Place]:
+    """The places named in ``on_overflow``."""
+    for other in setup.settings.larger(route):
+        yield place_of(gateway, setup, other, setup.targets[gateway.balance.order(other.choices)[0]])
+
+
+def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target) -> Place:
+    """Find the window of a model at an upstream: configured, catalogued, told, or the default, in this order.
+
+    A smaller window learned from the upstream's own refusals wins over all of them until it expires.
+    """
+    facts = gateway.catalogue.find(route.name)
+    if route.window is not None:
+        window, entry = route.window, route.entry
+    elif facts is not None:
+        window, entry = facts.context_window, facts.name
+    elif told := gateway.learning.told_window(target.name, route.name):
+        window, entry = told, TOLD
+    else:
+        window, entry = setup.settings.default_window, DEFAULT
+    learned = gateway.learning.window(target.name, route.name)
+    return Place(route, target, facts, min(window, learned) if learned else window, entry)
+
+
+def _conversation(request: ChatRequest) -> bytes:
+    """What stays the same through a conversation's turns; empty for a first request, which may go anywhere."""
+    if not any(message.get("role") == "assistant" for message in request.messages):
+        return b""
+    opening = [text_of(message)[:1000] for message in request.messages[:3]]
+    return "\n".join(opening).encode("utf-8", "surrogatepass")
+
+
+def scope_of(place: Place, headers: CIMultiDict[str]) -> str:
+    """Whose memory a request may use: a hash of the caller's credentials and the upstream."""
+    credentials = [headers[name] for name in place.target.provider.credential_headers if name in headers]
+    return identity.scope(credentials, place.target.name)
+
+
+def proven(gateway: Gateway, place: Place, request: ChatRequest) -> bool:
+    """Whether the request fits by its size in bytes alone, so that nothing need be counted."""
+    if gateway.learning.ratio(place.target.name, place.route.name) > DENSE:
+        return False
+    reserve, _ = _reserve(place, request)
+    return tokens.proven(len(request.raw), reserve, _window(place, reserve), request, place.family)
+
+
+def _window(place: Place, reserve: int) -> int:
+    """The window for a request that keeps so much free: less than the whole where a model limits the prompt itself."""
+    if place.route.window is not None or place.facts is None:
+        return place.window
+    return min(place.window, place.facts.window_for(reserve))
+
+
+def _reserve(place: Place, request: ChatRequest) -> tuple[int, int | None]:
+    """Tokens to keep free for the answer, and what the client itself asked for."""
+    for name in ladder.OUTPUT_FIELDS:
+        value = request.head.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value, value
+    route, facts = place.route, place.facts
+    reserve = route.output_reserve if route.output_reserve is not None else min(4096, place.window // 4)
+    largest = route.max_output_tokens or (facts.max_output_tokens if facts else None)
+    return min(reserve, largest) if largest else reserve, None
+
+
+def largest_parts(task: Task, limit: int = 3) -> str:
+    """Name the largest parts of a request by place and size, for the honest refusal: no text of them."""
+    parts = [(task.counter.message(message), f"messages[{index}] ({message.get('role')})")
+             for index, message in enumerate(task.request.messages)]  # fmt: skip
+    parts.append((task.fixed, "tools and overhead"))
+    return ", ".join(f"{name}: {size} tokens" for size, name in sorted(parts, reverse=True)[:limit])
+
+
+async def task_for(gateway: Gateway, place: Place, request: ChatRequest, scope: str) -> Task:
+    """Count the request and say what it must fit. Much new text is counted in a thread, off the event loop."""
+    family, images = place.family, place.images
+    upstream, model, policy = place.target.name, place.route.name, place.route.policy
+    ratio = gateway.learning.ratio(upstream, model)
+    reserve, asked = _reserve(place, request)
+    window = _window(place, reserve)
+
+    def counted() -> Count:
+        return tokens.count_request(request, family, images, ratio)
+
+    stable = best = await asyncio.to_thread(counted) if tokens.heavy(request, family, images) else counted()
+    anchor, chain = None, list[str]()
+    if stable.total > ANCHORED * window:
+        chain = conversation(scope, model, request.messages)
+        anchor = await gateway.learning.anchor(chain)
+        best = tokens.count_request(request, family, images, ratio, anchor) if anchor else stable
+    sure = stable.basis == "exact"
+    return Task(
+        request=request,
+        model=model,
+        window=window,
+        prompt=best.total,
+        fixed=stable.fixed,
+        margin=tokens.margin(best, window, policy.margin),
+        kept=tokens.margin(stable, window, policy.margin) if sure else ceil(window * policy.margin),
+        reserve=reserve,
+        asked=asked,
+        floor=policy.min_output,
+        counter=tokens.scaled(tokens.counter(family, images), ratio),
+        policy=policy,
+        basis=best.basis,
+        slack=best.error if sure or anchor else min(0.6, 1.5 * best.error),
+        key=chain[-1] if chain else "",
+        anchored=anchor.billed if anchor else None,
+        system_role=place.target.provider.system_role,
+    )

@@ -1,0 +1,106 @@
+"""Hand an upstream's answer on, byte for byte as it arrives, and remember its last bytes for the usage they state."""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import aiohttp
+from aiohttp import web
+
+from gateway.serve import headers as http
+from gateway.serve.answer import Answer, readable
+from providers.record import Usage
+from providers.sse import Events
+
+# Usage stands in the last chunk of a stream, or near the end of a long JSON answer.
+TAIL: Final = 2**14
+LONGEST_READ_ALONG: Final = 2**20
+
+
+class Tail:
+    """The last ``keep`` bytes of an answer, in the pieces they came in."""
+
+    __slots__ = ("_keep", "_pieces", "_size")
+
+    def __init__(self, keep: int) -> None:
+        self._keep = keep
+        self._pieces: deque[bytes] = deque()
+        self._size = 0
+
+    def add(self, piece: bytes) -> None:
+        """Take the next piece, and let go of those that are too far back."""
+        self._pieces.append(piece)
+        self._size += len(piece)
+        while self._pieces and self._size - len(self._pieces[0]) >= self._keep:
+            self._size -= len(self._pieces.popleft())
+
+    def text(self) -> bytes:
+        return b"".join(self._pieces)[-self._keep :] if self._keep else b""
+
+
+@dataclass(slots=True)
+class Relayed:
+    """How handing on ended. ``tail`` is what was kept for reading; ``broken`` says the upstream stopped before its end."""
+
+    response: web.StreamResponse
+    tail: bytes
+    broken: bool = False
+
+
+async def relay(request: web.BaseRequest, answer: Answer, extra: Mapping[str, str], *, keep: int = 0) -> Relayed:
+    """Send the answer to the client: status, headers, what was held, and then each chunk as it comes.
+
+    A slow client slows the reading, for writing waits until its buffer drains. When the upstream breaks off, the
+    client's connection is cut too, so that half an answer never looks whole. A client that leaves raises (CancelledError or
+    ConnectionResetError) and the upstream's connection is closed. The last ``keep`` bytes are remembered.
+    """
+    headers = http.returned(answer.response.headers)
+    headers.update(extra)
+    status, reason = answer.response.status, answer.response.reason
+    if answer.complete and request.method != "HEAD":
+        answer.drop()
+        return Relayed(web.Response(body=answer.held, status=status, reason=reason, headers=headers), answer.held)
+    response = web.StreamResponse(status=status, reason=reason, headers=headers)
+    try:
+        await response.prepare(request)
+        return await _pump(request, answer, response, Tail(keep))
+    finally:
+        answer.drop()
+
+
+async def _pump(request: web.BaseRequest, answer: Answer, response: web.StreamResponse, tail: Tail) -> Relayed:
+    content = answer.response.content
+    if answer.held:
+        tail.add(answer.held)
+        await response.write(answer.held)
+    try:
+        while chunk := await content.readany():
+            await response.write(chunk)
+            tail.add(chunk)
+    except (aiohttp.ClientPayloadError, aiohttp.ServerTimeoutError, TimeoutError):
+        if request.transport is not None:
+            request.transport.abort()
+        return Relayed(response, tail.text(), broken=True)
+    await response.write_eof()
+    return Relayed(response, tail.text())
+
+
+def worth_keeping(answer: Answer) -> int:
+    """How many of an answer's last bytes it takes to read the usage in them."""
+    return TAIL if answer.is_stream else LONGEST_READ_ALONG
+
+
+def usage_in(answer: Answer, tail: bytes) -> Usage | None:
+    """Read what the upstream billed from the end of its answer, or None when it does not say."""
+    if answer.status != 200:
+        return None
+    read = answer.target.provider.read_usage
+    if not answer.is_stream:
+        return read(answer.text if answer.complete else readable(answer.response, tail))
+    text = readable(answer.response, tail) if len(tail) <= len(answer.held) else tail
+    if b'"usage"' not in text:
+        return None
+    events = Events()
+    found = [*events.feed(text), *events.close()]
+    return next((usage for event in reversed(found) if (usage := read(event.data))), None)

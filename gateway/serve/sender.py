@@ -1,0 +1,238 @@
+"""The attempts of one request: to one place after another, smaller and smaller, until one is answered."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+import structlog
+from aiohttp import web
+from multidict import CIMultiDict
+
+from gateway.context.count.tokens import self_contained
+from gateway.context.life import ladder
+from gateway.context.life.ladder import Attempt, Task
+from gateway.serve import errors, lessons, memory, plan
+from gateway.serve import headers as http
+from gateway.serve.answer import Answer, look
+from gateway.serve.encoding import readable_encodings
+from gateway.serve.plan import Place
+from gateway.serve.shared import Gateway, Setup
+from gateway.serve.story import Story
+from gateway.upstream.client import UpstreamUnreachable, call_of
+from providers.record import OutputTooLarge, Overflow, Refusal
+
+log = structlog.get_logger(__name__)
+Result = TypeVar("Result")
+
+# Statuses that speak of the server's health or patience, not of the request: another upstream may do better.
+FAULTS: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
+# An empty stream means "too long" where the request was folded, or is at least this near to its window (case 123).
+NEAR: Final = 0.8
+# Folding a body longer than this takes long enough to be worth a thread, so that other streams keep flowing.
+LONG_BODY: Final = 2**17
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one place: the upstream's answer, or our own refusal where no upstream need be asked."""
+
+    answer: Answer | None
+    too_long: bool = False
+    refusal: bytes = b""
+
+
+class Sender:
+    """Sends one request until somebody answers it. Lives as long as the request does."""
+
+    def __init__(self, gateway: Gateway, request: web.BaseRequest, raw: bytes, story: Story, setup: Setup) -> None:
+        self.gateway = gateway
+        self.setup = setup
+        self.raw = raw
+        self.story = story
+        self.route = setup.settings.route(story.request.model)
+        self.url = request.rel_url
+        self.headers = http.forwarded(request.headers)
+        if "Accept-Encoding" in self.headers:
+            self.headers["Accept-Encoding"] = readable_encodings(self.headers["Accept-Encoding"])
+
+    async def send(self) -> Outcome:
+        """Ask the places in order; where all that is left is too long, ask those with a larger window.
+
+        Raises UpstreamUnreachable when nobody answers at all.
+        """
+        outcome = await self._first_healthy()
+        if outcome.too_long and self.story.mode == "enforce":
+            for place in plan.larger(self.gateway, self.setup, self.route):
+                better = await self._at(place)
+                if not better.too_long:
+                    return better
+            self.story.gave_up = True
+        return outcome
+
+    async def _first_healthy(self) -> Outcome:
+        balance = self.gateway.balance
+        places = await self._places()
+        earlier: Outcome | None = None
+        for number, place in enumerate(places, 1):
+            try:
+                outcome = await self._at(place)
+            except UpstreamUnreachable as error:
+                balance.failed(place.target.name)
+                log.warning("upstream_failed", upstream=place.target.name, reason=str(error))
+                if number < len(places):
+                    continue
+                if earlier is None:
+                    raise
+                return earlier
+            if outcome.answer is None or outcome.too_long or outcome.answer.status not in FAULTS:
+                balance.succeeded(place.target.name)
+                return outcome
+            balance.failed(place.target.name, _retry_after(outcome.answer))
+            earlier = earlier or outcome
+        assert earlier is not None
+        return earlier
+
+    async def _places(self) -> list[Place]:
+        """Where to ask, in order, those who rest last. What is known of a place is fetched when it is first used."""
+        learning = self.gateway.learning
+        for name, _ in self.route.choices:
+            if learning.is_new(name, self.route.name):
+                await learning.know(name, self.route.name)
+                place = plan.place_of(self.gateway, self.setup, self.route, self.setup.targets[name])
+                if place.entry in plan.UNKNOWN:
+                    await lessons.ask_windows(self.gateway, place.target, self.headers)
+        places = list(plan.places(self.gateway, self.setup, self.route, self.story.request))
+        if len(places) > 1:
+            places.sort(key=lambda place: self.gateway.balance.resting(place.target.name))
+        return places
+
+    async def _at(self, place: Place) -> Outcome:
+        """All attempts at one place. Raises UpstreamUnreachable when it gives no answer."""
+        story = self.story
+        story.place, story.unsized = place, (False, False)
+        attempt = await self._first_attempt(place)
+        if attempt is None:
+            return Outcome(None, too_long=True, refusal=self._honest_refusal())
+        while True:
+            story.attempt = attempt
+            answer = await self._call(place, attempt)
+            refusal = self._refusal(answer, attempt)
+            if refusal is None:
+                return Outcome(answer)
+            story.refusals.append(refusal.sign)
+            following = await self._next_attempt(place, attempt, refusal)
+            if following is None:
+                return Outcome(answer, too_long=isinstance(refusal, Overflow))
+            answer.drop()
+            attempt = following
+
+    async def _call(self, place: Place, attempt: Attempt) -> Answer:
+        headers = CIMultiDict(self.headers)
+        if all(place.target.name != name for name, _ in self.route.choices):
+            # The client gave its key to the model it named, not to whoever steps in for it.
+            for name in plan.CREDENTIALS:
+                headers.popall(name, None)
+        body = attempt.body
+        if body is self.story.request.raw:
+            body = self.raw  # as it came, in the encoding it came in
+        else:
+            headers.popall("Content-Encoding", None)
+        headers = place.target.authorised(headers)
+        self.story.attempts += 1
+        call = call_of("POST", self.url, place.route.name)
+        response = await self.gateway.client.send(place.target, call, headers, body)
+        return await look(place.target, response)
+
+    async def _first_attempt(self, place: Place) -> Attempt | None:
+        """What to send first, or None where even the smallest form is too long beyond doubt."""
+        story, request = self.story, self.story.request
+
+        def as_it_came(prompt: int = 0) -> Attempt:
+            return ladder.as_it_came(request, place.route.name, place.window, prompt)
+
+        proven = story.mode != "off" and plan.proven(self.gateway, place, request)
+        if proven or story.mode == "off":
+            story.bounded = proven or self_contained(request)
+            story.task = None
+            return as_it_came()
+        try:
+            task = await self._counted(place)
+            story.task = task = await memory.recalled(self.gateway, place, task, story.scope)
+            attempt = await self._off_loop(lambda: ladder.first_attempt(task))
+            story.decided = time.perf_counter()
+        except Exception as error:  # noqa: BLE001  # promise 6: a bug of ours never costs the client its answer
+            self.gateway.failed("fold", error)
+            return as_it_came()
+        broken = next((step.detail for step in attempt.steps if step.stage == "failed"), "")
+        if broken:
+            self.gateway.degraded("fold", broken, "gateway.context")
+            return as_it_came(task.prompt)
+        if story.mode == "observe":
+            story.planned = attempt
+            return as_it_came(task.prompt)
+        if ladder.hopeless(task, attempt):
+            story.attempt = attempt
+            return None
+        return attempt
+
+    async def _next_attempt(self, place: Place, attempt: Attempt, refusal: Refusal) -> Attempt | None:
+        """What to send after a refusal; None when nothing smaller is left, or no more may be tried."""
+        story = self.story
+        if story.mode == "off":
+            return None
+        try:
+            if story.task is None:
+                story.task = await self._counted(place)
+                attempt = replace(attempt, prompt=story.task.prompt)
+            task = story.task
+            lessons.from_refusal(self.gateway, story, place, attempt, refusal)
+            log.info("attempt_refused", request_id=story.request_id, upstream=place.target.name, sign=refusal.sign,
+                     limit=refusal.limit, rung=attempt.rung, prompt=attempt.prompt)  # fmt: skip
+            if story.mode != "enforce" or story.attempts > place.route.max_retries:
+                return None
+            return await self._off_loop(lambda: _following(task, attempt, refusal))
+        except Exception as error:  # noqa: BLE001  # promise 6: the upstream's own answer is still there to hand on
+            self.gateway.failed("ladder", error)
+            return None
+
+    async def _counted(self, place: Place) -> Task:
+        """Count the request for a place. Only from here on is anything remembered of who asks."""
+        self.story.scope = plan.scope_of(place, self.headers)
+        return await plan.task_for(self.gateway, place, self.story.request, self.story.scope)
+
+    def _refusal(self, answer: Answer, attempt: Attempt) -> Refusal | None:
+        """What the answer says about size, what its silence says included."""
+        if answer.empty_stream:
+            near = self.story.task is not None and attempt.prompt >= NEAR * attempt.window
+            return Overflow(sign="empty_stream") if near or attempt.draft is not None else None
+        refusal = answer.refusal
+        if isinstance(refusal, OutputTooLarge) and refusal.limit == 0:
+            # "max_tokens must be at least 1, got 0": the prompt fills the window, unless the client itself asked for nothing.
+            asked = [self.story.request.body.get(name) for name in ladder.OUTPUT_FIELDS]
+            nothing = any(isinstance(value, int) and value < 1 for value in asked)
+            return None if nothing else Overflow(sign=refusal.sign)
+        return refusal
+
+    def _honest_refusal(self) -> bytes:
+        task, attempt = self.story.task, self.story.attempt
+        assert task is not None and attempt is not None
+        return errors.too_long(attempt.window, attempt.prompt, task.reserve, plan.largest_parts(task))
+
+    async def _off_loop(self, work: Callable[[], Result]) -> Result:
+        if len(self.story.request.raw) < LONG_BODY:
+            return work()
+        return await asyncio.to_thread(work)
+
+
+def _following(task: Task, attempt: Attempt, refusal: Refusal) -> Attempt | None:
+    if isinstance(refusal, OutputTooLarge):
+        return ladder.lower_output(task, attempt, refusal.limit)
+    return ladder.next_attempt(task, attempt, lessons.reading_of(refusal))
+
+
+def _retry_after(answer: Answer) -> float | None:
+    """Seconds the upstream asks to be left alone; an HTTP date is not worth a clock here."""
+    value = answer.response.headers.get("Retry-After", "").strip()
+    return float(value) if value.replace(".", "", 1).isdigit() else None

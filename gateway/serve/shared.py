@@ -1,0 +1,101 @@
+"""The gateway: everything one process shares between requests."""
+
+import itertools
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from gateway.config import Settings, catalogue
+from gateway.observe.exchange import Action, Exchange, Observer
+from gateway.observe.log import ExchangeLog
+from gateway.observe.metrics import Metrics
+from gateway.observe.recent import Recent
+from gateway.state.learning import Learning
+from gateway.state.store.base import Store
+from gateway.state.summariser import Summarizer
+from gateway.state.tasks import Tasks, where
+from gateway.upstream.balance import Balance
+from gateway.upstream.client import Client, Target, target
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """One reading of the configuration, ready for use. A request keeps the one it started with."""
+
+    settings: Settings
+    targets: Mapping[str, Target]
+
+    def target_of(self, model: str) -> Target:
+        """Where a request that is not a chat completion goes: its model's upstream, else the default one."""
+        name = self.settings.route(model).upstream if model else self.settings.default_upstream
+        return self.targets[name]
+
+
+def setup(settings: Settings) -> Setup:
+    """Make the upstreams of a configuration callable. Raises OSError where a certificate file cannot be read."""
+    return Setup(settings, {name: target(upstream) for name, upstream in settings.upstreams.items()})
+
+
+class Gateway:
+    """Everything one process shares between requests. ``setup`` is replaced whole when the configuration changes."""
+
+    def __init__(self, settings: Settings, store: Store, metrics: Metrics | None = None) -> None:
+        self.catalogue = catalogue.load()
+        self.store = store
+        self.tasks = Tasks()
+        self.client = Client()
+        self.balance = Balance()
+        self.learning = Learning(store, self.tasks)
+        self.metrics = metrics or Metrics()
+        self.summarizer = Summarizer(store, self.tasks, ttl_s=settings.store.ttl_s, observed=self.metrics.summarised)
+        self.recent = Recent()
+        self._log = ExchangeLog()
+        self.observers: tuple[Observer, ...] = (self._log.observe, self.metrics.observe, self.recent.observe)
+        self.draining = False
+        self.setup = setup(settings)
+        self._ids = itertools.count()
+        self._id_prefix = secrets.token_hex(6)
+
+    def adopt(self, settings: Settings) -> None:
+        """Serve new requests by these settings; requests on their way keep what they started with."""
+        self.setup = setup(settings)
+
+    def request_id(self) -> str:
+        """A name for one request: unique across processes, in order within one."""
+        return f"tf-{self._id_prefix}-{next(self._ids):x}"
+
+    def marks(self, action: Action) -> dict[str, str]:
+        """The headers of an answer about which nothing more is told than what was done."""
+        return {"x-turnfold-request-id": self.request_id(), "x-turnfold-action": action}
+
+    @property
+    def settings(self) -> Settings:
+        """What is configured now."""
+        return self.setup.settings
+
+    def observe(self, exchange: Exchange) -> None:
+        """Tell every observer; one that fails is logged and does not disturb the others."""
+        for observer in self.observers:
+            try:
+                observer(exchange)
+            except Exception as error:  # noqa: BLE001  # an observer's bug is not the client's affair
+                self.failed("observer", error)
+
+    def failed(self, part: str, error: Exception) -> None:
+        """Count and log a failure of our own that was survived. Its text may quote the request and is left out."""
+        self.degraded(part, type(error).__name__, where(error))
+
+    def degraded(self, part: str, error: str, where: str) -> None:
+        """Count and log that a part did not do its work and a simpler way was taken."""
+        self.metrics.degraded(part)
+        log.error("degraded", part=part, error=error, where=where)
+
+    async def close(self) -> None:
+        self._log.settle()
+        await self.tasks.close()
+        await self.client.close()
+        await self.store.close()

@@ -1,0 +1,65 @@
+"""WebSocket endpoints such as ``/v1/realtime``: connected through, frame by frame, both ways."""
+
+import asyncio
+from typing import Final
+
+import aiohttp
+from aiohttp import web
+
+from gateway.serve import headers as http
+from gateway.serve.shared import Gateway
+from gateway.upstream.client import call_of
+
+# Realtime audio travels as base64 in JSON frames; the largest documented one is 15 MB.
+LARGEST_FRAME: Final = 2**24
+# Set anew by each of the two connections.
+_HANDSHAKE: Final = ("Sec-WebSocket-Key", "Sec-WebSocket-Version", "Sec-WebSocket-Extensions", "Sec-WebSocket-Protocol")
+
+
+def wanted(request: web.BaseRequest) -> bool:
+    """Whether the client asks to upgrade to a WebSocket."""
+    return request.headers.get("Upgrade", "").lower() == "websocket"
+
+
+async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
+    """Open the same WebSocket at the upstream and hand frames on until one side closes.
+
+    Raises UpstreamUnreachable when the upstream does not accept it; then nothing was said to the client yet.
+    """
+    headers = http.forwarded(request.headers)
+    for name in _HANDSHAKE:
+        headers.popall(name, None)
+    model = request.rel_url.query.get("model", "")
+    target = gateway.setup.target_of(model)
+    call = call_of("GET", request.rel_url, model)
+    offered = [name.strip() for name in request.headers.get("Sec-WebSocket-Protocol", "").split(",") if name.strip()]
+    upstream = await gateway.client.connect(target, call, target.authorised(headers), offered, LARGEST_FRAME)
+    try:
+        chosen = (upstream.protocol,) if upstream.protocol else ()
+        client = web.WebSocketResponse(protocols=chosen, max_msg_size=LARGEST_FRAME, autoping=False)
+        client.headers.update(gateway.marks("none"))
+        await client.prepare(request)
+        async with asyncio.TaskGroup() as both:
+            both.create_task(_hand_on(client, upstream))
+            both.create_task(_hand_on(upstream, client))
+        return client
+    finally:
+        await upstream.close()
+
+
+Socket = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
+
+
+async def _hand_on(source: Socket, sink: Socket) -> None:
+    """Hand frames on as they come; when one side closes, close the other with the same code."""
+    async for frame in source:
+        if frame.type is aiohttp.WSMsgType.TEXT:
+            await sink.send_str(frame.data)
+        elif frame.type is aiohttp.WSMsgType.BINARY:
+            await sink.send_bytes(frame.data)
+        elif frame.type is aiohttp.WSMsgType.PING:
+            await sink.ping(frame.data)
+        elif frame.type is aiohttp.WSMsgType.PONG:
+            await sink.pong(frame.data)
+    if not sink.closed:
+        await sink.close(code=source.close_code or 1000)

@@ -1,0 +1,1 @@
+"""What survives a request: learned facts, summaries, background tasks."""

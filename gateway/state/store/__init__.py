@@ -1,0 +1,67 @@
+"""Where derived values survive a request: one protocol, three places to keep them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from gateway.state.store import memory, sqlite
+from gateway.state.store.base import Store
+from gateway.state.store.guard import READ_TIMEOUT_S, Guard
+from gateway.state.store.memory import MemoryStore
+from gateway.state.store.sealing import CHECKED, Sealing
+from gateway.state.store.sqlite import SqliteStore
+
+__all__ = ["Store", "open_store"]
+
+REDIS_SCHEMES: Final = ("redis", "rediss", "valkey", "valkeys", "unix")
+
+
+def open_store(
+    url: str,
+    *,
+    encryption_key: str = "",
+    max_bytes: int | None = None,
+    failed: Callable[[str, str], None] = lambda operation, reason: None,
+    timeout_s: float = READ_TIMEOUT_S,
+) -> Store:
+    """Open the store that a configuration URL names: ``memory://``, ``sqlite:///path`` or ``redis://host:6379/0``.
+
+    Nothing is touched before the first use, so a store that is away does not keep the gateway from starting. Raises
+    ValueError, with words for the person who wrote the configuration, when the URL or the key cannot be used at all.
+    ``timeout_s`` is how long a request may wait for it. ``failed`` hears of each failed operation and why (for metrics);
+    ``max_bytes`` bounds memory and SQLite stores.
+    """
+    scheme, separator, rest = url.partition("://")
+    sealing = _encrypted(encryption_key) if encryption_key else CHECKED
+
+    def guarded(store: Store) -> Store:
+        return Guard(store, sealing=sealing, failed=failed, timeout_s=timeout_s)
+
+    if separator and scheme == "memory":
+        return MemoryStore(max_bytes=max_bytes or memory.DEFAULT_MAX_BYTES)
+    if separator and scheme == "sqlite":
+        # As everywhere: sqlite:///file is relative, sqlite:////var/lib/file absolute.
+        host, slash, path = rest.partition("/")
+        if host or not slash or not path or path == ":memory:":
+            raise ValueError(f"store.url: {url!r} names no file: write sqlite:///turnfold.db, or memory:// for none")
+        return guarded(SqliteStore(Path(path), max_bytes=max_bytes or sqlite.DEFAULT_MAX_BYTES))
+    if separator and scheme in REDIS_SCHEMES:
+        return guarded(_redis(url.replace("valkey", "redis", 1)))
+    # The URL may carry a password: name its scheme only.
+    raise ValueError(f"store.url: {scheme!r} is not one of memory://, sqlite:///path, redis://host:port/db")
+
+
+def _redis(url: str) -> Store:
+    try:
+        from gateway.state.store.redis import RedisStore  # noqa: PLC0415 - optional: imported when it is used
+    except ImportError as error:
+        raise ValueError("store.url: Redis needs the extra: pip install 'turnfold[redis]'") from error
+    return RedisStore(url)
+
+
+def _encrypted(keys: str) -> Sealing:
+    try:
+        from gateway.state.store.encryption import encrypted  # noqa: PLC0415 - optional: imported when it is used
+    except ImportError as error:
+        raise ValueError("store.encryption_key needs the extra: pip install 'turnfold[encryption]'") from error
+    return encrypted(keys)

@@ -1,0 +1,177 @@
+"""What stands between a request and a store: time limits, a circuit breaker, and values that prove they are ours."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import structlog
+
+from gateway.state.store.base import Store
+from gateway.state.store.sealing import CHECKED, Sealing
+from gateway.upstream.breaker import Breaker
+
+log = structlog.get_logger(__name__)
+
+READ_TIMEOUT_S: Final = 0.05
+"""A read may stand on a request's path. A healthy store answers in under a millisecond."""
+WRITE_PATIENCE: Final = 5
+"""A write may take so many times longer: it stands on no request's path."""
+MOST_WAITING: Final = 256
+"""Calls of one kind under way at once. A healthy store serves so many well within the time limit; more would all be late."""
+CLAIM_TIMEOUT_S: Final = 2.0
+"""Only background work claims, and an unanswered claim may block a job until it expires: better to wait."""
+FORGET_TIMEOUT_S: Final = 120.0
+LAST_ROUNDS: Final = 8
+MAX_VALUE_BYTES: Final = 256 * 1024
+"""A long summary has 10 KB. What is larger is not ours to keep."""
+
+Answer = TypeVar("Answer")
+
+
+class Guard:
+    """A store that never raises and never makes anybody wait for long, in front of one that may do both.
+
+    Reads and writes fail separately: a read-only disk still answers. ``failed`` hears of each failure (operation, reason), for metrics.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        sealing: Sealing = CHECKED,
+        failed: Callable[[str, str], None] = lambda operation, reason: None,
+        clock: Callable[[], float] = time.monotonic,
+        timeout_s: float = READ_TIMEOUT_S,
+    ) -> None:
+        self._store = store
+        self._sealing = sealing
+        self._failed = failed
+        self._reads = Breaker(clock=clock)
+        self._writes = Breaker(clock=clock)
+        self._read_timeout_s = timeout_s
+        self._write_timeout_s = WRITE_PATIENCE * timeout_s
+        self._waiting: Counter[str] = Counter()
+        self._abandoned: set[asyncio.Future[Any]] = set()
+
+    async def get(self, kind: str, key: str) -> bytes | None:
+        sealed = await self._try("get", self._reads, self._read_timeout_s, lambda: self._store.get(kind, key), None)
+        return None if sealed is None else self._unseal(kind, key, sealed)
+
+    async def get_many(self, kind: str, keys: Sequence[str]) -> dict[str, bytes]:
+        if not keys:
+            return {}
+        nothing: dict[str, bytes] = {}
+        sealed = await self._try(
+            "get", self._reads, self._read_timeout_s, lambda: self._store.get_many(kind, keys), nothing
+        )
+        values = {key: self._unseal(kind, key, value) for key, value in sealed.items()}
+        return {key: value for key, value in values.items() if value is not None}
+
+    async def put(self, kind: str, key: str, value: bytes, *, ttl_s: float, scope: str = "") -> None:
+        if len(value) > MAX_VALUE_BYTES:
+            self._failed("put", "too_large")
+            return
+        sealed = self._sealing.seal(_place(kind, key), value)
+        await self._try(
+            "put",
+            self._writes,
+            self._write_timeout_s,
+            lambda: self._store.put(kind, key, sealed, ttl_s=ttl_s, scope=scope),
+            None,
+        )
+
+    async def claim(self, key: str, *, ttl_s: float) -> bool:
+        """Without a working store nobody can know who else is at it, so nobody gets the job."""
+        return await self._try(
+            "claim", self._writes, CLAIM_TIMEOUT_S, lambda: self._store.claim(key, ttl_s=ttl_s), False
+        )
+
+    async def release(self, key: str) -> None:
+        await self._try("release", self._writes, CLAIM_TIMEOUT_S, lambda: self._store.release(key), None)
+
+    async def forget(self, scope: str | None) -> int:
+        """Forgetting is asked for by a person who must know whether it worked: the one method that raises."""
+        async with asyncio.timeout(FORGET_TIMEOUT_S):
+            return await self._store.forget(scope)
+
+    async def close(self) -> None:
+        try:
+            async with asyncio.timeout(CLAIM_TIMEOUT_S):
+                await asyncio.gather(*self._abandoned, return_exceptions=True)
+                await self._store.close()
+        except Exception as error:  # noqa: BLE001 - a store that will not close must not keep the process from ending
+            log.warning("store_not_closed", reason=_reason(error))
+
+    async def _try(
+        self,
+        operation: str,
+        breaker: Breaker,
+        timeout_s: float,
+        call: Callable[[], Awaitable[Answer]],
+        otherwise: Answer,
+    ) -> Answer:
+        if self._waiting[operation] >= MOST_WAITING:
+            self._failed(operation, "busy")
+            return otherwise
+        if not breaker.allows():
+            return otherwise
+        self._waiting[operation] += 1
+        try:
+            answer = await self._within(timeout_s, call())
+        except Exception as error:  # noqa: BLE001 - whatever a store does, the request goes on without it
+            was_open = breaker.open
+            breaker.failed()
+            self._failed(operation, _reason(error))
+            if breaker.open and not was_open:
+                # One line an outage: while it lasts, every request would have one.
+                log.warning("store_left_alone", operation=operation, reason=_reason(error))
+            return otherwise
+        finally:
+            self._waiting[operation] -= 1
+        if breaker.open:
+            log.info("store_recovered", operation=operation)
+        breaker.succeeded()
+        return answer
+
+    async def _within(self, timeout_s: float, call: Awaitable[Answer]) -> Answer:
+        """Wait for an answer so long. Raises TimeoutError.
+
+        A busy event loop sees its timers before it has read what arrived meanwhile, and would blame the store for its own
+        lag: so what is there already gets a few more rounds of the loop.
+        """
+        answer = asyncio.ensure_future(call)  # noqa: TID251 - awaited right here, or held until it is cancelled
+        try:
+            await asyncio.wait((answer,), timeout=timeout_s)
+            for _ in range(LAST_ROUNDS):
+                if answer.done():
+                    return answer.result()
+                await asyncio.sleep(0)
+            raise TimeoutError
+        finally:
+            if not answer.done():
+                self._abandoned.add(answer)
+                answer.add_done_callback(self._let_go)
+                answer.cancel()
+
+    def _let_go(self, answer: "asyncio.Future[Any]") -> None:
+        """Look at what became of a call nobody waits for, or asyncio complains that nobody did."""
+        self._abandoned.discard(answer)
+        if not answer.cancelled():
+            answer.exception()
+
+    def _unseal(self, kind: str, key: str, sealed: bytes) -> bytes | None:
+        value = self._sealing.unseal(_place(kind, key), sealed)
+        if value is None:
+            self._failed("get", "foreign_value")
+        return value
+
+
+def _place(kind: str, key: str) -> bytes:
+    return f"{kind}\0{key}".encode()
+
+
+def _reason(error: Exception) -> str:
+    """The kind of failure, never its message: a driver may quote what it was given."""
+    return str(getattr(error, "sqlite_errorname", type(error).__name__))

@@ -1,0 +1,114 @@
+"""A store in Redis or Valkey: for several machines. Needs the extra ``redis``.
+
+This class raises what the driver raises; `gateway.state.store.guard` stands in front of it.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+from uuid import uuid4
+
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+PREFIX: Final = "turnfold:1:"
+"""Product and version of the layout: two versions of Turnfold may share a server while one replaces the other."""
+SCOPE_TTL_S: Final = 31 * 24 * 3600
+CONNECTIONS: Final = 32
+SOCKET_TIMEOUT_S: Final = 1.0
+PER_BATCH: Final = 500
+
+RELEASE: Final = """
+if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end
+return 0
+"""
+
+
+class RedisStore:
+    """Values under ``turnfold:1:``, each with a time to live; per scope a sorted set of what belongs to it, for `forget`."""
+
+    def __init__(self, url: str, *, clock: Callable[[], float] = time.time) -> None:
+        # One silent retry on a fresh connection: the first command after a server's restart finds a dead socket.
+        pool = BlockingConnectionPool.from_url(
+            url,
+            max_connections=CONNECTIONS,
+            timeout=SOCKET_TIMEOUT_S,
+            socket_timeout=SOCKET_TIMEOUT_S,
+            socket_connect_timeout=SOCKET_TIMEOUT_S,
+            retry=Retry(NoBackoff(), 1),
+            retry_on_error=[RedisConnectionError],
+        )
+        self._redis = Redis(connection_pool=pool)
+        self._clock = clock
+        self._owner = uuid4().hex
+
+    async def get(self, kind: str, key: str) -> bytes | None:
+        value = await self._redis.get(_name(kind, key))
+        return value if isinstance(value, bytes) else None
+
+    async def get_many(self, kind: str, keys: Sequence[str]) -> dict[str, bytes]:
+        values = await self._redis.mget([_name(kind, key) for key in keys])
+        return {key: value for key, value in zip(keys, values, strict=True) if isinstance(value, bytes)}
+
+    async def put(self, kind: str, key: str, value: bytes, *, ttl_s: float, scope: str = "") -> None:
+        name = _name(kind, key)
+        async with self._redis.pipeline(transaction=True) as batch:
+            batch.set(name, value, px=max(1, int(ttl_s * 1000)))
+            if scope:
+                members = f"{PREFIX}scope:{scope}"
+                now = self._clock()
+                batch.zadd(members, {name: now + ttl_s})
+                batch.zremrangebyscore(members, "-inf", now)
+                batch.expire(members, max(SCOPE_TTL_S, int(ttl_s) + 1))
+            await batch.execute()
+
+    async def claim(self, key: str, *, ttl_s: float) -> bool:
+        taken = await self._redis.set(_name("job", key), self._owner, nx=True, px=max(1, int(ttl_s * 1000)))
+        return taken is not None
+
+    async def release(self, key: str) -> None:
+        # Only what is still ours: after it expired somebody else may hold it.
+        await self._redis.eval(RELEASE, 1, _name("job", key), self._owner)
+
+    async def forget(self, scope: str | None) -> int:
+        if scope is None:
+            return await self._forget_all()
+        gone = await self._forget_scope(f"{PREFIX}scope:{scope}")
+        async for members in self._redis.scan_iter(match=f"{PREFIX}scope:{scope}.*", count=PER_BATCH):
+            gone += await self._forget_scope(members)
+        return gone
+
+    async def close(self) -> None:
+        await self._redis.aclose()
+        await self._redis.connection_pool.disconnect()
+
+    async def _forget_scope(self, members: str | bytes) -> int:
+        gone = 0
+        while names := await self._redis.zrange(members, 0, PER_BATCH - 1):
+            gone += await self._redis.unlink(*names)
+            await self._redis.zrem(members, *names)
+        return gone
+
+    async def _forget_all(self) -> int:
+        gone = 0
+        batch: list[bytes] = []
+        async for name in self._redis.scan_iter(match=f"{PREFIX}*", count=PER_BATCH):
+            batch.append(name)
+            if len(batch) == PER_BATCH:
+                gone += await self._unlink(batch)
+                batch = []
+        return gone + await self._unlink(batch)
+
+    async def _unlink(self, names: Sequence[bytes]) -> int:
+        """Delete; answer how many of them were values (not indexes, not claims)."""
+        if not names:
+            return 0
+        await self._redis.unlink(*names)
+        others = tuple(f"{PREFIX}{kind}:".encode() for kind in ("scope", "job"))
+        return sum(not name.startswith(others) for name in names)
+
+
+def _name(kind: str, key: str) -> str:
+    return f"{PREFIX}{kind}:{key}"

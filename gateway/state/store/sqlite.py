@@ -1,0 +1,252 @@
+"""A store in one SQLite file: the default; several worker processes share it and it survives a crash.
+
+Two threads own one connection each, because in WAL mode a reader never waits for a writer: a slow disk delays what is
+remembered, not what is asked. This class raises what SQLite raises; `gateway.state.store.guard` stands in front of it.
+"""
+
+import asyncio
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, TypeVar
+from uuid import uuid4
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+DEFAULT_MAX_BYTES: Final = 256 * 1024 * 1024
+PAGE_BYTES: Final = 4096
+BUSY_TIMEOUT_S: Final = 0.2
+"""How long a writer waits for another process's writer: a hundred times what one write takes."""
+UPKEEP_EVERY: Final = 256
+"""Writes between two rounds of dropping what expired."""
+FULL_SHARE: Final = 0.9
+EVICT_SHARE: Final = 0.1
+KEYS_PER_QUERY: Final = 500
+"""SQLite before 3.32 takes at most 999 parameters."""
+
+APPLICATION_ID: Final = 0x7475726E  # "turn": a file that says otherwise belongs to somebody else
+SCHEMA_VERSION: Final = 1
+SCHEMA: Final = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS facts (
+  kind TEXT NOT NULL, key TEXT NOT NULL, scope TEXT NOT NULL, value BLOB NOT NULL, expires REAL NOT NULL,
+  PRIMARY KEY (kind, key)
+);
+CREATE INDEX IF NOT EXISTS facts_by_scope ON facts (scope);
+CREATE INDEX IF NOT EXISTS facts_by_expiry ON facts (expires);
+CREATE TABLE IF NOT EXISTS jobs (key TEXT PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+COMMIT;
+"""
+
+Answer = TypeVar("Answer")
+Use = Callable[[sqlite3.Connection], Answer]
+
+
+class SqliteStore:
+    """Values in the file at ``path``, never much larger than ``max_bytes``; the oldest go first."""
+
+    def __init__(
+        self, path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._reader = _Seat(path, max_bytes, "turnfold-store-read")
+        self._writer = _Seat(path, max_bytes, "turnfold-store-write")
+        self._clock = clock
+        self._owner = uuid4().hex
+        self._max_pages = max(16, max_bytes // PAGE_BYTES)
+        self._writes = 0
+
+    async def get(self, kind: str, key: str) -> bytes | None:
+        return (await self.get_many(kind, [key])).get(key)
+
+    async def get_many(self, kind: str, keys: Sequence[str]) -> dict[str, bytes]:
+        now = self._clock()
+
+        def read(connection: sqlite3.Connection) -> dict[str, bytes]:
+            found: dict[str, bytes] = {}
+            for start in range(0, len(keys), KEYS_PER_QUERY):
+                some = keys[start : start + KEYS_PER_QUERY]
+                marks = ",".join("?" * len(some))
+                rows = connection.execute(
+                    f"SELECT key, value FROM facts WHERE kind = ? AND key IN ({marks}) AND expires > ? AND typeof(value) = 'blob'",
+                    (kind, *some, now),
+                )
+                found.update(rows)
+            return found
+
+        return await self._reader.use(read)
+
+    async def put(self, kind: str, key: str, value: bytes, *, ttl_s: float, scope: str = "") -> None:
+        row = (kind, key, scope, value, self._clock() + ttl_s)
+
+        def write(connection: sqlite3.Connection) -> None:
+            try:
+                connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?, ?, ?)", row)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+                    raise
+                _evict(connection)
+                connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?, ?, ?)", row)
+            self._writes += 1
+            if self._writes % UPKEEP_EVERY == 0:
+                self._keep_up(connection)
+
+        await self._writer.use(write)
+
+    async def claim(self, key: str, *, ttl_s: float) -> bool:
+        now = self._clock()
+
+        def take(connection: sqlite3.Connection) -> bool:
+            taken = connection.execute(
+                "INSERT INTO jobs VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE"
+                " SET owner = excluded.owner, expires = excluded.expires WHERE jobs.expires <= ?",
+                (key, self._owner, now + ttl_s, now),
+            )
+            return taken.rowcount == 1
+
+        return await self._writer.use(take)
+
+    async def release(self, key: str) -> None:
+        # Only what is still ours: after it expired somebody else may hold it.
+        await self._writer.use(
+            lambda connection: connection.execute("DELETE FROM jobs WHERE key = ? AND owner = ?", (key, self._owner))
+        )
+
+    async def forget(self, scope: str | None) -> int:
+        def erase(connection: sqlite3.Connection) -> int:
+            if scope is None:
+                gone = connection.execute("DELETE FROM facts").rowcount
+                connection.execute("DELETE FROM jobs")
+            else:
+                # "." + 1 is "/": everything that starts with the scope and a dot, by the index.
+                gone = connection.execute(
+                    "DELETE FROM facts WHERE scope = ? OR (scope >= ? AND scope < ?)", (scope, f"{scope}.", f"{scope}/")
+                ).rowcount
+            # Deleted rows are overwritten (secure_delete); the log still holds them until it is emptied.
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return gone
+
+        return await self._writer.use(erase)
+
+    async def close(self) -> None:
+        await self._reader.close()
+        await self._writer.close()
+
+    def _keep_up(self, connection: sqlite3.Connection) -> None:
+        now = self._clock()
+        connection.execute("DELETE FROM facts WHERE expires <= ?", (now,))
+        connection.execute("DELETE FROM jobs WHERE expires <= ?", (now,))
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+        if pages - free > FULL_SHARE * self._max_pages:
+            _evict(connection)
+
+
+class _Seat:
+    """One thread, and the one connection that only it uses; opened when first needed, again when the file changed."""
+
+    def __init__(self, path: Path, max_bytes: int, name: str) -> None:
+        self._path = path
+        self._max_pages = max(16, max_bytes // PAGE_BYTES)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._connection: sqlite3.Connection | None = None
+        self._file = (0, 0)
+
+    async def use(self, work: Use[Answer]) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._work, work)
+
+    async def close(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._disconnect)
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _work(self, work: Use[Answer]) -> Answer:
+        connection = self._connect()
+        try:
+            return work(connection)
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                self._disconnect()
+                _set_aside(self._path)
+            raise
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._connection is not None:
+            if _identity(self._path) == self._file:
+                return self._connection
+            self._disconnect()  # somebody deleted or replaced the file, which they may at any moment
+        try:
+            self._connection = _open(self._path, self._max_pages)
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                _set_aside(self._path)
+            raise
+        self._file = _identity(self._path)
+        return self._connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def _open(path: Path, max_pages: int) -> sqlite3.Connection:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Summaries hold users' words: the file is for this user alone. SQLite gives its log the same mode.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    try:
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if tables and application != APPLICATION_ID:
+            raise FileExistsError("this database belongs to another program")
+        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")  # a power cut loses the last writes, never the file
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute(f"PRAGMA journal_size_limit = {8 * 1024 * 1024}")
+        connection.execute(f"PRAGMA max_page_count = {max_pages}")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version != SCHEMA_VERSION:
+            connection.executescript(
+                ("DROP TABLE IF EXISTS facts; DROP TABLE IF EXISTS jobs;" if version else "") + SCHEMA
+            )
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _evict(connection: sqlite3.Connection) -> None:
+    """Drop the oldest tenth. Row ids grow with each write, so the smallest are the oldest."""
+    connection.execute(
+        "DELETE FROM facts WHERE rowid IN (SELECT rowid FROM facts ORDER BY rowid LIMIT"
+        f" 1 + (SELECT CAST(count(*) * {EVICT_SHARE} AS INTEGER) FROM facts))"
+    )
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return (0, 0)
+    return (status.st_dev, status.st_ino)
+
+
+def _set_aside(path: Path) -> None:
+    """Rename a damaged file of ours, so that the next use starts a new one. A file that is not ours stays untouched."""
+    with path.open("rb") as file:
+        head = file.read(72)
+    ours = head[:16] == b"SQLite format 3\0" and head[68:72] == APPLICATION_ID.to_bytes(4, "big")
+    if not ours:
+        log.error("store_file_is_not_ours", path=str(path))
+        return
+    path.replace(path.with_name(path.name + ".damaged"))
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    log.error("store_file_damaged", path=str(path), kept_as=path.name + ".damaged")

@@ -1,0 +1,1 @@
+"""The HTTP client towards upstreams, and which upstream is asked."""

@@ -1,0 +1,192 @@
+"""The one HTTP client: it sends a request to an upstream and gives back the answer as it arrives."""
+
+import asyncio
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from gateway.config import Upstream
+from gateway.upstream.fast_http import LONGEST_LINE, Request, exchange
+from gateway.upstream.stall import Patience
+from providers.record import Endpoint, Provider
+from providers.registry import find
+
+# Sent again when a connection breaks before anything is answered (RFC 9110 section 9.2.2).
+IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+# Paths and model names come from clients, so the URLs remembered for them are bounded.
+URLS_KEPT: Final = 1024
+Payload = bytes | aiohttp.StreamReader | None
+
+
+class UpstreamUnreachable(Exception):
+    """No answer came from the upstream: refused, reset, timed out or cut off before the first byte went to the client."""
+
+    def __init__(self, upstream: str, reason: str, *, timed_out: bool = False) -> None:
+        super().__init__(f"upstream {upstream!r} {reason}")
+        self.status = 504 if timed_out else 502
+        self.code = "upstream_timeout" if timed_out else "upstream_unreachable"
+        self.type = "upstream_error"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What is called at an upstream: ``path`` is what stands behind ``/v1``, ``query`` what stands behind ``?``."""
+
+    method: str
+    path: str
+    query: str
+    model: str
+
+
+def call_of(method: str, url: URL, model: str) -> Call:
+    """The call that a client's URL below ``/v1`` asks for."""
+    return Call(method, url.raw_path.removeprefix("/v1"), url.raw_query_string, model)
+
+
+@dataclass(slots=True)
+class Target:
+    """One configured upstream, ready to be called."""
+
+    name: str
+    provider: Provider
+    endpoint: Endpoint
+    headers: dict[str, str]
+    timeout: aiohttp.ClientTimeout
+    """Until the head of an answer is there; within the answer `Patience` takes over."""
+    patience_s: float
+    tls: ssl.SSLContext | bool = True
+    credentials: frozenset[str] = field(default_factory=frozenset)
+    """The client headers that the configured key replaces, in lower case; empty when the client's own travel on."""
+
+    _urls: dict[Call, URL] = field(default_factory=dict)
+
+    def url(self, call: Call) -> URL:
+        """Where a call goes at this upstream."""
+        found = self._urls.get(call)
+        if found is None:
+            if len(self._urls) >= URLS_KEPT:
+                self._urls.clear()
+            where = self.provider.locate(self.endpoint, call.path, call.query, call.model)
+            found = self._urls[call] = URL(where, encoded=True)
+        return found
+
+    def authorised(self, headers: CIMultiDict[str]) -> CIMultiDict[str]:
+        """Put the configured key, if there is one, in the place of the client's credentials; add configured headers."""
+        if self.endpoint.key:
+            for name in self.credentials:
+                headers.popall(name, None)
+            headers.update(self.provider.authorize(self.endpoint.key))
+        if self.headers:
+            headers.update(self.headers)
+        return headers
+
+
+def target(upstream: Upstream) -> Target:
+    """Make a configured upstream callable."""
+    provider = find(upstream.provider)
+    return Target(
+        name=upstream.name,
+        provider=provider,
+        endpoint=Endpoint(upstream.base_url, upstream.api_key, upstream.options),
+        headers=dict(upstream.headers),
+        timeout=aiohttp.ClientTimeout(
+            total=None, sock_connect=upstream.connect_timeout_s, sock_read=upstream.timeout_s
+        ),
+        patience_s=upstream.timeout_s,
+        tls=_tls(upstream),
+        credentials=frozenset(name.lower() for name in provider.credential_headers),
+    )
+
+
+def _tls(upstream: Upstream) -> ssl.SSLContext | bool:
+    if not upstream.verify:
+        return False
+    return ssl.create_default_context(cafile=upstream.ca_file) if upstream.ca_file else True
+
+
+class Client:
+    """The shared connection pool. Opened once, closed once."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._patience = Patience()
+        self._connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, keepalive_timeout=60)
+        self._session = aiohttp.ClientSession(
+            connector=self._connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+            max_line_size=LONGEST_LINE,
+            max_field_size=LONGEST_LINE,
+        )
+
+    async def send(
+        self, target: Target, call: Call, headers: CIMultiDict[str], body: Payload
+    ) -> aiohttp.ClientResponse:
+        """Send one request and wait for the head of its answer. Raises UpstreamUnreachable when no head comes."""
+        repeatable = call.method in IDEMPOTENT and not isinstance(body, aiohttp.StreamReader)
+        try:
+            response = await self._exchange(target, call, headers, body, repeatable=repeatable)
+        except (TimeoutError, aiohttp.ServerTimeoutError) as error:
+            raise UpstreamUnreachable(target.name, "did not answer in time", timed_out=True) from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise UpstreamUnreachable(target.name, f"could not be reached: {_reason(error)}") from error
+        self._patience.watch(response, target.patience_s)
+        return response
+
+    async def _exchange(
+        self, target: Target, call: Call, headers: CIMultiDict[str], body: Payload, *, repeatable: bool
+    ) -> aiohttp.ClientResponse:
+        url = target.url(call)
+        request = Request(call.method, url, headers, body, session=self._session, loop=self._loop, tls=target.tls)
+        try:
+            return await exchange(self._connector, request, target.timeout)
+        except aiohttp.ClientConnectorError:
+            raise
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            if not repeatable:
+                raise
+        return await self._exchange(target, call, headers, body, repeatable=False)
+
+    async def connect(
+        self, target: Target, call: Call, headers: CIMultiDict[str], protocols: Sequence[str], largest: int
+    ) -> aiohttp.ClientWebSocketResponse:
+        """Open a WebSocket; ``largest`` bounds a frame in bytes. Raises UpstreamUnreachable when it is not accepted."""
+        try:
+            return await self._session.ws_connect(
+                target.url(call),
+                protocols=protocols,
+                headers=headers,
+                ssl=target.tls,
+                autoping=False,
+                max_msg_size=largest,
+                timeout=aiohttp.ClientWSTimeout(ws_close=5.0),
+            )
+        except aiohttp.WSServerHandshakeError as error:
+            raise UpstreamUnreachable(target.name, f"refused the WebSocket with status {error.status}") from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise UpstreamUnreachable(target.name, f"could not be reached: {_reason(error)}") from error
+
+    async def close(self) -> None:
+        self._patience.close()
+        await self._session.close()
+        await asyncio.sleep(0)  # lets closed TLS transports finish
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, without addresses of inner networks or header values."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "its name does not resolve"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
+        return "its certificate was not accepted"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return "the connection was refused"
+    if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError):
+        return "it closed the connection without an answer"
+    if isinstance(error, aiohttp.ClientResponseError | aiohttp.http_exceptions.HttpProcessingError):
+        return "its answer was not valid HTTP"
+    return type(error).__name__

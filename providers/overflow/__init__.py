@@ -1,0 +1,1 @@
+"""How upstreams say that a request is too long."""

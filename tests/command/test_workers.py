@@ -1,0 +1,146 @@
+"""Several processes share a port; one that crashes takes only its own streams with it."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from gateway.command import workers
+from tests.redis_server import free_port
+
+SERVER = """
+import asyncio, os, signal, sys
+from aiohttp import web
+from gateway.command import workers
+
+async def main():
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+
+    async def who(request):
+        return web.Response(text=str(os.getpid()), headers={"Connection": "close"})
+
+    async def stream(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"%d\\n" % os.getpid())
+        await stop.wait()
+        await response.write(b"end\\n")
+        return response
+
+    app = web.Application()
+    app.add_routes([web.get("/who", who), web.get("/stream", stream)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", int(sys.argv[1]), reuse_port=workers.is_worker()).start()
+    os.write(1, b"\\nready %d %d\\n" % (workers.number(), os.getpid()))  # in one piece, whoever else writes
+    await stop.wait()
+    await runner.cleanup()
+
+asyncio.run(main())
+"""
+
+SUPERVISOR = "import sys; from gateway.command import workers; sys.exit(workers.run(int(sys.argv[1]), sys.argv[2:]))"
+
+
+class Supervised:
+    """A supervisor in a process of its own, and the workers that said they are ready."""
+
+    def __init__(self, count: int, command: list[str]) -> None:
+        environment = {name: value for name, value in os.environ.items() if name != workers.NUMBER}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SUPERVISOR, str(count), *command],
+            stdout=subprocess.PIPE, text=True, env=environment, cwd=Path(__file__).parents[2],
+        )  # fmt: skip
+
+    def next_ready(self) -> tuple[int, int]:
+        """Wait for the next worker that is ready: its number and process id."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("ready "):
+                _, number, pid = line.split()
+                return int(number), int(pid)
+        raise AssertionError("the supervisor ended")
+
+    def stop(self) -> int:
+        self.process.terminate()
+        return self.wait()
+
+    def wait(self) -> int:
+        self.process.communicate(timeout=60)
+        return self.process.returncode
+
+
+@pytest.fixture
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture
+def three(port: int) -> Iterator[Supervised]:
+    supervised = Supervised(3, [sys.executable, "-c", SERVER, str(port)])
+    yield supervised
+    if supervised.process.poll() is None:
+        supervised.stop()
+
+
+async def ask(session: aiohttp.ClientSession, port: int, path: str) -> str:
+    async with session.get(f"http://127.0.0.1:{port}{path}") as response:
+        return await response.text()
+
+
+async def test_all_workers_serve_the_same_port(three: Supervised, port: int) -> None:
+    ready = dict(three.next_ready() for _ in range(3))
+    assert sorted(ready) == [0, 1, 2]
+    seen: set[str] = set()
+    async with aiohttp.ClientSession() as session:
+        for _ in range(500):
+            seen.add(await ask(session, port, "/who"))
+            if len(seen) == 3:
+                break
+    assert seen == {str(pid) for pid in ready.values()}
+
+
+async def test_a_killed_worker_is_replaced_and_the_others_keep_their_streams(three: Supervised, port: int) -> None:
+    ready = dict(three.next_ready() for _ in range(3))
+    async with aiohttp.ClientSession() as session:
+        streams = [await session.get(f"http://127.0.0.1:{port}/stream") for _ in range(30)]
+        served_by = [int(await stream.content.readline()) for stream in streams]
+        victim = served_by[0]
+        number = next(number for number, pid in ready.items() if pid == victim)
+        os.kill(victim, signal.SIGKILL)
+        replaced, new_pid = three.next_ready()
+        assert (replaced, new_pid != victim) == (number, True)
+        assert three.stop() == 0
+        ends = []
+        for stream in streams:
+            try:
+                ends.append(await stream.content.readline())
+            except aiohttp.ClientError:
+                ends.append(b"broken")
+            stream.close()
+    assert [end == b"broken" for end in ends] == [pid == victim for pid in served_by]
+    assert {end for end, pid in zip(ends, served_by, strict=True) if pid != victim} <= {b"end\n"}
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_stop_it_ends_all_workers_and_itself(three: Supervised, sign: signal.Signals) -> None:
+    pids = [three.next_ready()[1] for _ in range(3)]
+    three.process.send_signal(sign)
+    assert three.wait() == 0
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_workers_that_cannot_start_end_the_supervisor() -> None:
+    assert Supervised(2, [sys.executable, "-c", "raise SystemExit(2)"]).wait() == 1
+    assert Supervised(1, ["/nonexistent/turnfold"]).wait() == 1
+
+
+def test_outside_a_supervisor_there_is_no_number() -> None:
+    assert not workers.is_worker()
+    assert workers.number() == 0

@@ -1,0 +1,171 @@
+"""The watcher: a changed file is taken up, a bad one refused, and the last good settings stay."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from gateway.config import Settings
+from gateway.config.reload import Watcher
+
+
+@dataclass
+class File:
+    """A configuration file, and the settings that were taken from it."""
+
+    path: Path
+    taken: list[Settings] = field(default_factory=list)
+    clock_ns: int = 10**18
+
+    def write(self, text: str) -> None:
+        """Write the file; its time moves on even where the file system's clock is coarse."""
+        self.path.write_text(text)
+        self.clock_ns += 10**9
+        os.utime(self.path, ns=(self.clock_ns, self.clock_ns))
+
+    def replace(self, text: str) -> None:
+        """Put another file in its place, as editors and mounted volumes do."""
+        other = self.path.with_suffix(".new")
+        other.write_text(text)
+        other.rename(self.path)
+
+    def watcher(self) -> Watcher:
+        return Watcher(self.path, {}, self.taken.append)
+
+    @property
+    def levels(self) -> list[str]:
+        return [settings.log.level for settings in self.taken]
+
+
+@pytest.fixture
+def file(tmp_path):
+    file = File(tmp_path / "turnfold.yaml")
+    file.write("log: {level: info}")
+    return file
+
+
+async def look(watcher: Watcher) -> bool:
+    """Look twice: once to see that the file changed, once to see that it stands still."""
+    return any([await watcher.poll(), await watcher.poll()])
+
+
+async def test_a_file_that_stands_still_is_not_read_again(file):
+    watcher = file.watcher()
+    assert not await look(watcher)
+    assert file.taken == []
+
+
+@pytest.mark.parametrize("change", [File.write, File.replace])
+async def test_a_changed_file_is_taken_up_once(file, change):
+    watcher = file.watcher()
+    change(file, "log: {level: debug}")
+    assert await look(watcher)
+    assert not await look(watcher)
+    assert file.levels == ["debug"]
+
+
+async def test_a_file_that_is_still_being_written_is_left_alone(file):
+    watcher = file.watcher()
+    file.write("")
+    assert not await watcher.poll()
+    file.write("log: {level: err")
+    assert not await watcher.poll()
+    file.write("log: {level: error}")
+    assert await look(watcher)
+    assert file.levels == ["error"]
+
+
+async def test_a_bad_file_is_refused_with_all_its_problems_and_mended_later(file):
+    watcher = file.watcher()
+    file.write("log: {level: loud}\nnonsense: 1")
+    with capture_logs() as logs:
+        assert not await look(watcher)
+        assert not await look(watcher)
+    assert [entry["event"] for entry in logs] == ["configuration_refused"]
+    assert len(logs[0]["problems"]) == 2
+    file.write("log: {level: debug}")
+    assert await look(watcher)
+    assert file.levels == ["debug"]
+
+
+async def test_a_file_that_was_only_touched_is_not_taken_up(file):
+    watcher = file.watcher()
+    file.write("log: {level: info}")
+    assert not await look(watcher)
+    assert file.taken == []
+
+
+async def test_a_file_that_goes_away_and_comes_back_changes_nothing_until_it_is_back(file):
+    watcher = file.watcher()
+    file.path.unlink()
+    with capture_logs() as logs:
+        assert not await look(watcher)
+    assert [entry["event"] for entry in logs] == ["configuration_missing"]
+    file.write("log: {level: error}")
+    assert await look(watcher)
+    assert file.levels == ["error"]
+
+
+async def test_a_symbolic_link_that_is_swapped_is_a_change(tmp_path):
+    for name, level in (("one", "info"), ("two", "error")):
+        (tmp_path / name).write_text(f"log: {{level: {level}}}")
+    link = tmp_path / "turnfold.yaml"
+    link.symlink_to("one")
+    file = File(link)
+    watcher = file.watcher()
+    (tmp_path / "next").symlink_to("two")
+    (tmp_path / "next").rename(link)
+    assert await look(watcher)
+    assert file.levels == ["error"]
+
+
+async def test_what_only_a_restart_can_change_is_said(file):
+    watcher = file.watcher()
+    file.write("server: {port: 9999}\nfold: {mode: observe}")
+    with capture_logs() as logs:
+        assert await look(watcher)
+    assert [(entry["event"], entry.get("sections")) for entry in logs] == [
+        ("restart_needed", ["server"]),
+        ("configuration_reloaded", None),
+    ]
+    assert file.taken[0].fold.mode == "observe"
+
+
+async def test_whoever_takes_settings_up_may_take_its_time(file):
+    taken = []
+
+    async def take(settings):
+        taken.append(settings)
+
+    watcher = Watcher(file.path, {}, take)
+    file.write("log: {level: debug}")
+    assert await look(watcher)
+    assert len(taken) == 1
+
+
+async def test_settings_that_cannot_be_taken_up_are_refused_and_the_watcher_goes_on(file):
+    taken = []
+
+    def take(settings):
+        if settings.log.level == "debug":
+            raise FileNotFoundError(2, "No such file or directory", "/no/such/ca.pem")
+        taken.append(settings)
+
+    watcher = Watcher(file.path, {}, take)
+    file.write("log: {level: debug}")
+    with capture_logs() as logs:
+        assert not await look(watcher)
+    assert logs[-1]["problems"] == ["/no/such/ca.pem: No such file or directory"]
+    file.write("log: {level: error}")
+    assert await look(watcher)
+    assert len(taken) == 1
+
+
+async def test_a_file_can_be_read_again_at_once(file):
+    watcher = file.watcher()
+    file.write("log: {level: error}")
+    assert await watcher.reload()
+    assert not await look(watcher)
+    assert file.levels == ["error"]

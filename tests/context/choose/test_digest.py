@@ -1,0 +1,80 @@
+"""Which lines a digest is made of."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.context.choose import lines
+from gateway.context.choose.digest import choose, render
+from gateway.context.choose.worth import Pool, Reading
+from gateway.context.count.tokens import counter
+
+COUNT = counter("o200k").text
+
+
+def pool(*messages: tuple[str, str]) -> Pool:
+    """A folded part of (role, text); a tool's text comes from a call of ``look``."""
+    readings: list[Reading] = []
+    for index, (role, text) in enumerate(messages):
+        tool = "look" if role == "tool" else ""
+        readings.append(Reading(index, role, lines.read({"role": role, "content": text}), tool))
+    return Pool(readings, 0)
+
+
+def digest(found: Pool, tokens: int, **more: Any) -> str:
+    return render(found, choose(found, tokens, COUNT, **more))
+
+
+FOLDED = pool(
+    ("user", "Hello, I need help with my order W2378156. Never ship to my office."),
+    ("assistant", "Of course! I am happy to help you with that today."),
+    ("tool", '{"order":"W2378156","status":"pending","items":[{"sku":"KX-12","price":12},{"sku":"KX-99","price":9}]}'),
+    ("assistant", "Your order is pending. Is there anything else?"),
+    ("user", "Yes, please."),
+)
+
+
+def test_facts_come_before_courtesies() -> None:
+    text = digest(FOLDED, 70)
+
+    assert "Never ship to my office." in text
+    assert "KX-12" in text
+    assert "happy to help" not in text
+
+
+def test_lines_stand_in_the_order_of_the_conversation_with_their_speakers() -> None:
+    rows = digest(FOLDED, 200).split("\n")
+
+    assert rows[0].startswith("user: ")
+    assert any(row.startswith("look -> ") for row in rows)
+
+
+def test_what_is_known_elsewhere_is_not_repeated() -> None:
+    known = frozenset({"kx-12", "kx-99", "w2378156"})
+
+    assert "KX-99" not in digest(FOLDED, 45, known=known)
+
+
+def test_of_repeated_lines_only_the_newest_is_quoted() -> None:
+    found = pool(("user", "Always use metric units."), ("assistant", "Noted."), ("user", "Always use metric units."))
+
+    assert [found.message_of[place] for place in choose(found, 100, COUNT)].count(0) == 0
+
+
+def test_an_error_is_worth_its_place() -> None:
+    rows = "\n".join(f"step {number} of the build went well" for number in range(200))
+    found = pool(("tool", f"{rows}\nlinker error: undefined symbol zlib_init"))
+
+    assert "undefined symbol zlib_init" in digest(found, 60)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text(max_size=300)), max_size=12),
+    st.integers(0, 200),
+)
+def test_a_digest_never_takes_more_than_it_may(messages: list[tuple[str, str]], tokens: int) -> None:
+    text = digest(pool(*messages), tokens)
+
+    assert not text or COUNT(text) <= tokens

@@ -1,0 +1,48 @@
+"""Which folded lines a question calls for."""
+
+from itertools import cycle
+
+from gateway.context import marks
+from gateway.context.choose import lines
+from gateway.context.choose.recall import excerpts, render
+from gateway.context.choose.worth import Pool, Reading
+from gateway.context.count.tokens import counter
+
+COUNT = counter("o200k").text
+SAID = (
+    "I adopted a terrier in May and called him Biscuit.",
+    "Work was busy, as always.",
+    "My sister Elena moves to Bergen in October.",
+    "The weather has been awful here, really.",
+    "We painted the kitchen sage green.",
+    "I like long walks.",
+)
+POOL = Pool(
+    Reading(index, role, lines.read({"role": role, "content": text}))
+    for index, (role, text) in enumerate(zip(cycle(("user", "assistant")), SAID, strict=False))
+)
+
+
+def quoted(question: str, tokens: int = 60, skip: frozenset[int] = frozenset()) -> str:
+    return render(POOL, excerpts(POOL, question, tokens, COUNT, skip))
+
+
+def test_a_question_finds_what_was_said_in_other_forms_of_its_words() -> None:
+    assert "Biscuit" in quoted("Which dog did you adopt?")
+
+
+def test_quotes_are_marked_as_such() -> None:
+    text = quoted("Where is my sister moving?")
+
+    assert text.startswith(marks.QUOTES)
+    assert text.endswith(marks.END)
+    assert "Bergen" in text
+
+
+def test_nothing_is_quoted_where_nothing_bears_on_it() -> None:
+    assert quoted("Thanks!") == ""
+    assert quoted("How fast can swallows fly?") == ""
+
+
+def test_what_the_model_sees_anyway_is_not_quoted() -> None:
+    assert "Bergen" not in quoted("Where is my sister moving?", skip=frozenset({2}))

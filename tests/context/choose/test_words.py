@@ -1,0 +1,51 @@
+"""What a word looks like."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.context.choose.words import Kind, stem, words
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("order", Kind.PLAIN),
+        ("42", Kind.NUMBER),
+        ("1250.50", Kind.NUMBER),
+        ("Lisbon", Kind.NAME),
+        ("JFK", Kind.CODE),
+        ("src/app/main.py", Kind.SYMBOL),
+        ("getUserName", Kind.SYMBOL),
+        ("ann@example.com", Kind.SYMBOL),
+        ("2024-05-27", Kind.DATE),
+        ("15:30", Kind.DATE),
+        ("HAT117", Kind.IDENT),
+        ("credit_card_9879898", Kind.IDENT),
+        ("45451592", Kind.IDENT),
+        ("привет", Kind.PLAIN),
+    ],
+)
+def test_a_word_is_told_by_its_shape(text: str, kind: Kind) -> None:
+    assert [word.kind for word in words(text)] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("adopted", "adopting"), ("hikes", "hiking"), ("cities", "cities'"), ("Nora's", "nora")]
+)
+def test_forms_of_a_word_meet(one: str, other: str) -> None:
+    assert stem(one) == stem(other.strip("'"))
+
+
+def test_scripts_without_spaces_are_read_in_pairs() -> None:
+    """A question meets its answer in Chinese too."""
+    asked, told = ({word.key for word in words(text)} for text in ("我的航班号是什么?", "航班号 MU5137 已确认。"))
+
+    assert {"航班", "班号"} <= asked & told
+
+
+@given(st.text(max_size=200))
+def test_any_text_can_be_read(text: str) -> None:
+    found = words(text)
+
+    assert len({word.key for word in found}) == len(found)

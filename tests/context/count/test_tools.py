@@ -1,0 +1,108 @@
+"""Definitions are written as chat templates write them, and no schema, however odd, breaks that."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.context.count.tools import _FORMS, definitions, response_schema, typescript, write
+
+WEATHER = {
+    "name": "get_weather",
+    "description": "Get the weather.",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "description": "The city."},
+            "unit": {"type": "string", "enum": ["celsius", "fahrenheit"], "default": "celsius"},
+            "days": {"type": "array", "items": {"type": "integer"}},
+            "where": {"type": "object", "properties": {"lat": {"type": "number"}}, "required": ["lat"]},
+            "note": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+        },
+        "required": ["city"],
+    },
+}
+PLAIN = {"name": "now", "parameters": {"type": "object", "properties": {}}}
+
+
+def test_openai_models_read_typescript() -> None:
+    """https://github.com/openai/harmony, ``template_tools_section``."""
+    assert typescript([WEATHER, PLAIN]) == (
+        "namespace functions {\n\n"
+        "// Get the weather.\n"
+        "type get_weather = (_: {\n"
+        "// The city.\n"
+        "city: string,\n"
+        'unit?: "celsius" | "fahrenheit", // default: "celsius"\n'
+        "days?: number[],\n"
+        "where?: {\nlat: number,\n},\n"
+        "note?: string | number,\n"
+        "}) => any;\n\n"
+        "type now = () => any;\n\n"
+        "} // namespace functions"
+    )
+
+
+def test_the_dialects_of_definitions_are_read_alike() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    shapes: list[dict[str, Any]] = [
+        {"tools": [{"type": "function", "function": {"name": "f", "description": "d", "parameters": schema}}]},
+        {"tools": [{"name": "f", "description": "d", "input_schema": schema}]},
+        {"functions": [{"name": "f", "description": "d", "parameters": schema}]},
+    ]
+
+    assert len({typescript(definitions(shape)) for shape in shapes}) == 1
+
+
+def test_a_response_schema_is_read_without_what_only_steers_the_answer() -> None:
+    body = {
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {
+                "name": "city",
+                "schema": {
+                    "type": "object",
+                    "properties": {"a": {"type": "string"}},
+                    "required": ["a"],
+                    "additionalProperties": False,
+                },
+            },
+        }
+    }
+
+    assert (
+        response_schema(body)
+        == '# Response Formats\n\n## city\n\n{"type":"object","properties":{"a":{"type":"string"}}}'
+    )
+    assert response_schema({"response_format": {"type": "json_object"}}) == ""
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["type", "properties", "items", "enum", "anyOf", "oneOf", "required", "description", "default", "title", "format", "x"]),
+        inner,
+        max_size=4,
+    ),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(st.lists(json_values, max_size=3), st.sampled_from(sorted(_FORMS)))
+def test_any_json_can_stand_where_definitions_should(tools: list[Any], form: Any) -> None:
+    assert isinstance(write(definitions({"tools": tools}), form), str)
+
+
+@given(json_values)
+def test_any_json_can_stand_where_a_schema_should(schema: Any) -> None:
+    assert isinstance(response_schema({"response_format": {"json_schema": {"schema": schema}}}), str)
+
+
+@pytest.mark.parametrize("form", sorted(_FORMS))
+def test_a_schema_that_never_ends_is_followed_only_so_far(form: Any) -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(500):
+        schema = {"type": "object", "properties": {"a": schema}}
+
+    assert isinstance(write([{"name": "f", "parameters": schema}], form), str)

@@ -1,0 +1,68 @@
+"""Where a conversation's turns and steps begin."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.context.cut.turns import pairs, split
+
+U: dict[str, Any] = {"role": "user", "content": "u"}
+A: dict[str, Any] = {"role": "assistant", "content": "a"}
+S: dict[str, Any] = {"role": "system", "content": "s"}
+D: dict[str, Any] = {"role": "developer", "content": "d"}
+
+
+def call(*names: str) -> dict[str, Any]:
+    return {"role": "assistant", "tool_calls": [{"id": name, "function": {"name": "f"}} for name in names]}
+
+
+def res(name: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": name, "content": "r"}
+
+
+F: dict[str, Any] = {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}}
+R: dict[str, Any] = {"role": "function", "name": "f", "content": "r"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "pinned", "turns"),
+    [
+        ([], (), []),
+        ([S, U, A, U], (0,), [((1,), ((2,),)), ((3,), ())]),
+        ([U, call("x"), res("x"), call("y"), res("y"), A], (), [((0,), ((1, 2), (3, 4), (5,)))]),
+        ([A, U, A], (), [((), ((0,),)), ((1,), ((2,),))]),
+        ([U, U, U, A], (), [((0, 1, 2), ((3,),))]),
+        ([U, S, U, A, D, U], (1, 4), [((0, 2), ((3,),)), ((5,), ())]),
+        ([U, call("a", "b"), res("b"), res("a"), U], (), [((0,), ((1, 2, 3),)), ((4,), ())]),
+        ([U, A, call("a"), res("a")], (), [((0,), ((1,), (2, 3)))]),
+        ([U, F, R, U], (), [((0,), ((1, 2),)), ((3,), ())]),
+        ([U, call("a"), U, res("a"), U], (), [((0,), ((1, 2, 3),)), ((4,), ())]),
+        ([U, call("a"), res("a"), U, call("a"), res("a")], (), [((0,), ((1, 2),)), ((3,), ((4, 5),))]),
+        ([res("x"), U], (), [((), ((0,),)), ((1,), ())]),
+        ([U, call("a")], (), [((0,), ((1,),))]),
+    ],
+)
+def test_turns_begin_with_the_user_and_steps_with_the_assistant(
+    messages: list[dict[str, Any]], pinned: tuple[int, ...], turns: list[Any]
+) -> None:
+    """Cases 4, 10, 15, 17, 19: runs of user messages, chains of calls and their results stay together."""
+    found = split(messages)
+
+    assert found.pinned == pinned
+    assert [(turn.user, turn.steps) for turn in found.turns] == turns
+
+
+def test_a_reused_id_pairs_with_its_newest_call() -> None:
+    """Case 11."""
+    assert pairs([call("a"), res("a"), call("a"), res("a"), res("a")]) == {1: 0, 3: 2}
+
+
+@given(st.lists(st.sampled_from([U, A, S, D, F, R, call("a"), call("a", "b"), res("a"), res("b"), {"role": "critic"}])))
+def test_every_message_has_one_place(messages: list[dict[str, Any]]) -> None:
+    found = split(messages)
+
+    places = [*found.pinned, *(index for turn in found.turns for index in turn.indices)]
+    assert sorted(places) == list(range(len(messages)))
+    assert [turn.indices[0] for turn in found.turns] == sorted(turn.indices[0] for turn in found.turns)

@@ -1,0 +1,120 @@
+"""What is left of a text that is too long for its place."""
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.context.count.tokens import counter
+from gateway.context.cut.attachments import without_media
+from gateway.context.write.shrink import levels, shrink_message, shrink_text
+
+COUNTER = counter("o200k")
+COUNT = COUNTER.text
+
+
+def test_an_error_at_the_end_of_a_long_log_survives() -> None:
+    """Case 40."""
+    log = "".join(f"2024-05-01 12:00:{row % 60:02d} worker {row} is idle\n" for row in range(4500))
+
+    cut = shrink_text(log + "fatal: disk /dev/sda1 is full\n", 400, COUNT)
+
+    assert cut.startswith("2024-05-01")
+    assert cut.endswith("fatal: disk /dev/sda1 is full\n")
+    assert COUNT(cut) <= 400
+
+
+def test_an_error_in_the_middle_survives() -> None:
+    log = "all is well here\n" * 2000 + "Traceback: KeyError 'port'\n" + "all is well here\n" * 2000
+
+    assert "KeyError 'port'" in shrink_text(log, 300, COUNT)
+
+
+def test_rows_that_bear_on_the_question_survive() -> None:
+    rows = [f"customer {number} lives in town {number * 7}" for number in range(3000)]
+
+    cut = shrink_text("\n".join(rows), 300, COUNT, frozenset({"1777"}))
+
+    assert "customer 1777 lives" in cut
+
+
+def test_the_gap_says_how_much_is_missing_and_markers_do_not_stack() -> None:
+    """Case 42: cut twice, counted once."""
+    text = "word " * 20_000
+
+    once = shrink_text(text, 500, COUNT)
+    twice = shrink_text(once, 200, COUNT)
+
+    assert shrink_text(once, 500, COUNT) == once
+    assert twice.count("characters cut") == 1
+    cut = int(twice.split("[... ")[1].split(" ")[0])
+    assert cut + len(twice.replace(f"[... {cut} characters cut ...]", "").replace("\n", "")) == pytest.approx(
+        len(text), abs=4
+    )
+
+
+def test_json_stays_json() -> None:
+    value = {"rows": [{"id": number, "text": "long " * 40} for number in range(300)], "next": None}
+
+    cut = orjson.loads(shrink_text(orjson.dumps(value).decode(), 400, COUNT))
+
+    assert cut.keys() == value.keys()
+    assert cut["rows"][0]["id"] == 0
+    assert cut["rows"][-1]["id"] == 299
+
+
+def test_arguments_stay_json_with_the_same_keys() -> None:
+    """Case 43."""
+    arguments = orjson.dumps({"path": "a.py", "content": "x = 1\n" * 5000, "mode": "w"}).decode()
+    message = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c", "type": "function", "function": {"name": "write", "arguments": arguments}}],
+    }
+
+    cut = shrink_message(message, 200, COUNTER)
+
+    kept = orjson.loads(cut["tool_calls"][0]["function"]["arguments"])
+    assert list(kept) == ["path", "content", "mode"]
+    assert COUNTER.message(cut) <= 200
+    assert message["tool_calls"][0]["function"]["arguments"] == arguments
+
+
+def test_media_become_text_that_says_what_stood_there() -> None:
+    """Case 47; reasoning goes with them."""
+    message = {
+        "role": "user",
+        "reasoning_content": "hm",
+        "content": [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "x"}}],
+    }
+
+    assert without_media(message) == {
+        "role": "user",
+        "content": [{"type": "text", "text": "see"}, {"type": "text", "text": "[image removed]"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("costs", "total", "shared"),
+    [([5, 5], 20, [5, 5]), ([10, 100, 100], 90, [10, 40, 40]), ([100], 30, [30]), ([], 3, []), ([50, 60], 0, [0, 0])],
+)
+def test_small_ones_keep_all_and_large_ones_share_the_rest(costs: list[int], total: int, shared: list[int]) -> None:
+    assert levels(costs, total) == shared
+
+
+GLUED = st.sampled_from(
+    ["e\u0301", "\U0001f469\u200d\U0001f4bb", "\U0001f1e8\U0001f1ed", "\u0915\u094d\u0937\u093f", "a", " ", "\n", "漢"]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(GLUED, min_size=1, max_size=40).map("".join), st.integers(1, 40), st.integers(12, 200))
+def test_characters_are_never_parted(piece: str, times: int, tokens: int) -> None:
+    """Case 41: valid UTF-8, and no mark without its letter."""
+    cut: Any = shrink_text(piece * times, tokens, COUNT)
+
+    cut.encode()
+    for part in cut.split("\n")[1:]:
+        assert part[:1] not in ("\u0301", "\u200d", "\u094d", "\u093f") or f"\n{part[:1]}" in piece * times

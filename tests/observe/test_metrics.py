@@ -1,0 +1,66 @@
+"""Metrics: every exchange counts once, under labels that a client cannot multiply."""
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from gateway.context.write.draft import Step
+from gateway.observe.exchange import Exchange
+from gateway.observe.exposition import text_of
+from gateway.observe.metrics import Metrics
+
+FOLDED = Exchange(
+    request_id="r",
+    upstream="up",
+    model="whatever the client wrote",
+    entry="gpt-*",
+    action="fold",
+    status=200,
+    stream=False,
+    window=1000,
+    tokens_before=2500,
+    tokens_after=600,
+    basis="exact",
+    attempts=2,
+    refusals=("context",),
+    steps=(Step("digest", 1900, "10 lines"), Step("recall", -50)),
+    prompt_tokens=590,
+    completion_tokens=5,
+    total_s=0.3,
+)
+
+
+def samples(metrics: Metrics) -> dict[tuple[str, tuple[str, ...]], float]:
+    families = text_string_to_metric_families(text_of(metrics).decode())
+    return {(s.name, tuple(s.labels.values())): s.value for family in families for s in family.samples}
+
+
+def test_an_exchange_is_counted_in_every_family_it_concerns() -> None:
+    metrics = Metrics()
+    metrics.observe(FOLDED)
+    metrics.observe(FOLDED)
+    seen = samples(metrics)
+
+    assert seen["turnfold_requests_total", ("fold", "gpt-*", "200", "up")] == 2
+    assert seen["turnfold_retries_total", ("gpt-*", "up")] == 2
+    assert seen["turnfold_refusals_total", ("gpt-*", "up")] == 2
+    assert seen["turnfold_tokens_before_total", ("gpt-*", "up")] == 5000
+    assert seen["turnfold_tokens_after_total", ("gpt-*", "up")] == 1200
+    assert seen["turnfold_saved_tokens_total", ("gpt-*", "digest", "up")] == 3800
+    assert seen["turnfold_saved_tokens_total", ("gpt-*", "recall", "up")] == 0
+    assert seen["turnfold_billed_tokens_total", ("gpt-*", "prompt", "up")] == 1180
+    assert seen["turnfold_request_seconds_count", ("gpt-*", "up")] == 2
+    assert seen["turnfold_window_share_bucket", ("gpt-*", "3.0", "up")] == 2
+    assert seen["turnfold_window_share_bucket", ("gpt-*", "2.0", "up")] == 0
+
+
+def test_the_clients_own_words_are_no_label() -> None:
+    metrics = Metrics()
+    metrics.observe(FOLDED)
+
+    assert "whatever" not in text_of(metrics).decode()
+
+
+def test_a_survived_failure_of_our_own_is_counted() -> None:
+    metrics = Metrics()
+    metrics.degraded("fold")
+
+    assert samples(metrics)["turnfold_degraded_total", ("fold",)] == 1

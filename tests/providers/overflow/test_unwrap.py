@@ -1,0 +1,96 @@
+"""A refusal reads the same however many proxies wrapped it, and no field that repeats somebody's words is read."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from providers.overflow.signs import read_refusal
+from providers.overflow.unwrap import LARGEST_BODY, unwrap
+
+INNER = '{"error":{"message":"prompt is too long: 201000 tokens > 200000 maximum","type":"invalid_request_error"}}'
+
+
+def j(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+WRAPPINGS: dict[str, Callable[[str], str]] = {
+    "a string in a message": lambda body: j({"error": {"message": body, "code": "bad_response_status_code"}}),
+    "a string in a string": lambda body: j({"error": j({"error": {"message": body}})}),
+    "raw metadata": lambda body: j({"error": {"message": "Provider returned error", "metadata": {"raw": body}}}),
+    "in the middle of a text": lambda body: j({"detail": f"litellm.BadRequestError: 400 - {body}\nFallbacks=None"}),
+    "a Python repr": lambda body: j({"error": {"message": f"APIError({body!r})"}}),
+    "a repr of bytes": lambda body: j({"error": {"message": f"error: {body.encode()!r}"}}),
+    "a list": lambda body: j([{"error": {"message": body}}]),
+    "plain text": lambda body: f"502: upstream error: {body}",
+    "an event": lambda body: "event: error\ndata: " + j({"error": {"message": body}}) + "\n\n",
+    "an event without data": lambda body: f"error: {j(orjson.loads(body))}\n\n" if body[:1] == "{" else body,
+}
+
+
+@pytest.mark.parametrize("name", WRAPPINGS)
+def test_wrapping_hides_nothing(name: str) -> None:
+    assert "prompt is too long: 201000 tokens > 200000 maximum" in unwrap(WRAPPINGS[name](INNER).encode()).statements
+
+
+def _recorded() -> list[dict[str, Any]]:
+    files = sorted((Path(__file__).resolve().parents[2] / "bodies").glob("*/recorded.json"))
+    records = [record for file in files for record in orjson.loads(file.read_bytes())]
+    return [record for record in records if record["where"] == "http" and record["body"] and record["status"] >= 400]
+
+
+@pytest.mark.parametrize("record", _recorded(), ids=lambda record: record["id"])
+def test_recorded_answers_read_the_same_in_any_wrapping(record: dict[str, Any]) -> None:
+    bare = read_refusal(record["status"], record["body"].encode(), "http")
+    for name, wrap in WRAPPINGS.items():
+        wrapped = read_refusal(record["status"], wrap(record["body"]).encode(), "http")
+        assert (wrapped and dataclasses.replace(wrapped, sign="")) == (bare and dataclasses.replace(bare, sign="")), (
+            name
+        )
+
+
+ECHO = "prompt is too long: 9000 tokens > 8192 maximum"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"choices": [{"message": {"role": "assistant", "content": ECHO}}]},
+        {"choices": [{"delta": {"content": ECHO}}], "error": None},
+        {"error": {"message": "no", "failed_generation": ECHO}},
+        {"error": {"message": "no", "metadata": {"flagged_input": ECHO}}},
+        {"error": {"message": "no"}, "request": {"messages": [{"content": ECHO}]}},
+        {"detail": [{"msg": "Input should be a valid string", "input": {"text": ECHO}, "loc": ["body"]}]},
+        {"error": {"message": "{'guard': 'x', 'prompt_messages': [{'role': 'user', 'content': \"" + ECHO + '"}]}'}},
+        {"error": {"message": "allowed: ['" + ECHO + "', 'b']"}},
+        {"type": "response.created", "response": {"error": None, "instructions": ECHO, "input": [ECHO]}},
+    ],
+)
+def test_what_repeats_other_peoples_words_is_not_read(body: Any) -> None:
+    assert not any("too long" in statement for statement in unwrap(orjson.dumps(body)).statements)
+
+
+def test_numbers_in_fields_of_their_own_are_kept() -> None:
+    body = b'{"error":{"code":400,"message":"too long","n_prompt_tokens":14429,"n_ctx":8192}}'
+    assert unwrap(body).counts == {"n_prompt_tokens": 14429, "n_ctx": 8192}
+
+
+def test_a_page_of_html_says_nothing() -> None:
+    assert unwrap(b"<html><title>413 Request Entity Too Large</title></html>").statements == []
+
+
+def test_what_stands_beyond_the_bound_is_not_looked_at() -> None:
+    assert unwrap(b" " * LARGEST_BODY + INNER.encode()).statements == []
+
+
+@given(st.binary(max_size=300) | st.text(alphabet="{}[]\"'\\,:ax1 \n", max_size=300).map(str.encode))
+def test_nothing_an_upstream_sends_breaks_the_reading(body: bytes) -> None:
+    unwrap(body)
+    read_refusal(400, body, "http")
+    read_refusal(200, body, "sse")

@@ -1,0 +1,119 @@
+"""What can happen to a Redis server, and what it costs: a value, never a request."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+
+from gateway.state.store import open_store
+from gateway.state.store.redis import PREFIX
+from tests.redis_server import BINARY, REASON, RedisServer, free_port
+from tests.state.store.conftest import PATIENCE_S
+
+HOUR_S = 3600.0
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[RedisServer]:
+    if BINARY is None:
+        pytest.skip(REASON)
+    server = RedisServer(tmp_path)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+async def raw(own_server: RedisServer) -> AsyncIterator[Redis]:
+    client = Redis.from_url(own_server.url)
+    yield client
+    await client.aclose()
+
+
+async def test_values_are_there_at_once_after_the_server_restarted(own_server: RedisServer) -> None:
+    store = open_store(own_server.url, timeout_s=PATIENCE_S)
+    await store.put("summary", "a", b"words", ttl_s=HOUR_S)
+    own_server.stop()
+    own_server.start()
+    assert await store.get("summary", "a") == b"words"
+    await store.close()
+
+
+async def test_a_server_that_is_gone_costs_values_only(own_server: RedisServer) -> None:
+    store = open_store(own_server.url, timeout_s=PATIENCE_S)
+    await store.put("summary", "a", b"words", ttl_s=HOUR_S)
+    own_server.stop()
+    for _ in range(50):
+        assert await store.get("summary", "a") is None
+        await store.put("summary", "a", b"words", ttl_s=HOUR_S)
+    assert await store.claim("cut", ttl_s=HOUR_S) is False
+    await store.close()
+
+
+async def test_nobody_waits_for_a_server_that_never_answers() -> None:
+    failures: list[tuple[str, str]] = []
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
+        store = open_store(url, failed=lambda operation, reason: failures.append((operation, reason)))
+        assert await asyncio.gather(*(store.get("summary", "a") for _ in range(100))) == [None] * 100
+        waited = len(failures)
+        assert [await store.get("summary", "a") for _ in range(1000)] == [None] * 1000
+        await store.close()
+    assert waited <= 100
+    assert len(failures) - waited < 50, "the circuit is open, but for a trial now and then"
+
+
+async def test_a_closed_port_costs_nothing_but_values() -> None:
+    store = open_store(f"redis://127.0.0.1:{free_port()}/0")
+    assert await store.get_many("summary", ["a", "b"]) == {}
+    with pytest.raises(Exception, match="onnect"):
+        await store.forget(None)
+    await store.close()
+
+
+async def test_foreign_values_are_ignored(own_server: RedisServer, raw: Redis) -> None:
+    store = open_store(own_server.url, timeout_s=PATIENCE_S)
+    await raw.set(f"{PREFIX}summary:a", b"somebody else's text")
+    await raw.lpush(f"{PREFIX}summary:b", b"a list")
+    assert await store.get("summary", "a") is None
+    assert await store.get("summary", "b") is None
+    assert await store.get_many("summary", ["a", "b"]) == {}
+    await store.close()
+
+
+async def test_a_full_server_drops_what_it_cannot_take(own_server: RedisServer, raw: Redis) -> None:
+    store = open_store(own_server.url, timeout_s=PATIENCE_S)
+    await raw.config_set("maxmemory", "1")
+    await store.put("summary", "a", b"words", ttl_s=HOUR_S)
+    assert await store.get("summary", "a") is None
+    await raw.config_set("maxmemory", "0")
+    await store.put("summary", "a", b"words", ttl_s=HOUR_S)
+    assert await store.get("summary", "a") == b"words"
+    await store.close()
+
+
+async def test_everything_expires_by_itself(own_server: RedisServer, raw: Redis) -> None:
+    store = open_store(own_server.url, timeout_s=PATIENCE_S)
+    await store.put("summary", "a", b"words", ttl_s=HOUR_S, scope="alice.openai")
+    await store.claim("cut", ttl_s=HOUR_S)
+    names = await raw.keys("*")
+    assert len(names) == 3
+    assert all([await raw.ttl(name) > 0 for name in names])
+    await store.close()
+
+
+async def test_forgetting_everything_leaves_other_programs_keys(own_server: RedisServer, raw: Redis) -> None:
+    store = open_store(own_server.url, timeout_s=PATIENCE_S)
+    await raw.set("sessions:1", b"not ours")
+    for number in range(1200):
+        await store.put("summary", str(number), b"words", ttl_s=HOUR_S, scope="alice.openai")
+    assert await store.forget("alice") == 1200
+    await store.put("summary", "a", b"words", ttl_s=HOUR_S, scope="alice.openai")
+    assert await store.forget(None) == 1
+    assert await raw.keys("*") == [b"sessions:1"]
+    await store.close()

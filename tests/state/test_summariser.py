@@ -1,0 +1,402 @@
+"""Summaries are made once, in the background, for whoever may have them; whatever goes wrong costs a summary only."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from gateway.context.count.counter import Counter
+from gateway.context.cut.budget import Budget
+from gateway.context.cut.foresight import cut_of, foresee
+from gateway.context.cut.layout import Source
+from gateway.context.cut.policy import Policy
+from gateway.context.cut.summary import Summary
+from gateway.context.cut.turns import split
+from gateway.context.life import identity
+from gateway.state.store import Store, open_store
+from gateway.state.store.memory import MemoryStore
+from gateway.state.summariser import FAILED_TTL_S, KNOWN_S, LARGEST, Job, Summarizer
+from gateway.state.tasks import Tasks
+from gateway.wire.chat import text_of
+
+Message = dict[str, Any]
+
+TEXT = "Goal: move the shop.\nFacts: the host is db1.example.com, the order A-4711 was copied."
+
+
+def count(text: str) -> int:
+    return -(-len(text) // 4)
+
+
+def answer(text: str) -> bytes:
+    return orjson.dumps({"choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]})
+
+
+class Model:
+    """A summariser's model: it answers from a script, the last line again and again, and remembers what it was asked."""
+
+    def __init__(self, *script: bytes | Exception | None) -> None:
+        self.script = list(script) or [answer(TEXT)]
+        self.asked: list[Sequence[Message]] = []
+
+    async def __call__(self, model: str, messages: Sequence[Message], deadline_s: float) -> bytes | None:
+        self.asked.append(messages)
+        said = self.script[min(len(self.asked), len(self.script)) - 1]
+        await asyncio.sleep(0)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    def questions(self) -> list[str]:
+        return [text_of(messages[-1]) for messages in self.asked]
+
+
+def talk(turns: int, words: str = "please move the shop to db1.example.com, order A-4711") -> list[Message]:
+    return [{"role": role, "content": f"{words} ({turn})"} for turn in range(turns) for role in ("user", "assistant")]
+
+
+def source(messages: Sequence[Message], room: int = 450) -> Source:
+    """A conversation as it is folded; twenty-some messages of `talk` fill the room."""
+    counter = Counter(lambda message: 4 + count(text_of(message)), count)
+    return Source(messages, split(messages), Budget(room, 0, 0, 0), counter, Policy())
+
+
+def end_of(messages: Sequence[Message], covered: int = 0, room: int = 450) -> int:
+    """How many messages the next summary will cover."""
+    wish = foresee(source(messages, room), covered)
+    assert wish is not None
+    return wish.covers
+
+
+def job(messages: Sequence[Message] | None = None, scope: str = "alice.openai", room: int = 450, **more: Any) -> Job:
+    given = {"used": 0.9, "at": 0.7, "model": "small", "window": 8000, "count": count, **more}
+    return Job(scope, source(talk(11) if messages is None else messages, room), **given)
+
+
+COVERS = end_of(talk(11))
+"""What the first summary of `talk` covers."""
+
+
+def chain(messages: Sequence[Message], scope: str = "alice.openai") -> list[str]:
+    return identity.chain(messages, scope.encode())
+
+
+async def settled() -> None:
+    """Wait until all background work is done."""
+    while others := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.gather(*others)
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def summarizer(store: MemoryStore) -> Summarizer:
+    return Summarizer(store, Tasks())
+
+
+async def test_a_summary_is_made_in_the_background_and_found_by_whoever_goes_on(summarizer: Summarizer) -> None:
+    model = Model()
+    assert summarizer.consider(job(), model)
+    assert model.asked == [], "nobody waits for it"
+    await settled()
+    assert await summarizer.find(chain(talk(11))) == Summary(TEXT, COVERS)
+    assert await summarizer.find(chain(talk(40))) == Summary(TEXT, COVERS)
+
+
+async def test_another_replica_finds_it_in_the_store_and_so_does_a_restarted_one(store: MemoryStore) -> None:
+    Summarizer(store, Tasks()).consider(job(), Model())
+    await settled()
+    assert await Summarizer(store, Tasks()).find(chain(talk(11))) == Summary(TEXT, COVERS)
+
+
+@pytest.mark.parametrize("more", [{"used": 0.69}, {"model": ""}])
+async def test_where_there_is_room_or_no_summariser_nothing_is_looked_at(
+    summarizer: Summarizer, more: dict[str, Any]
+) -> None:
+    assert not summarizer.consider(job(**more), Model())
+
+
+async def test_before_the_cut_reaches_it_a_summary_is_not_used(summarizer: Summarizer) -> None:
+    summarizer.consider(job(), Model())
+    await settled()
+    assert await summarizer.find(chain(talk(11))[: COVERS - 1]) is None
+    assert await summarizer.find([]) is None
+
+
+async def test_an_edited_message_leaves_summaries_of_it_unused(summarizer: Summarizer) -> None:
+    summarizer.consider(job(), Model())
+    await settled()
+    for place in (0, 3, COVERS - 1):
+        edited = talk(11)
+        edited[place] = {**edited[place], "content": "edited"}
+        assert await summarizer.find(chain(edited)) is None
+
+
+async def test_a_client_that_compacted_by_itself_is_new(summarizer: Summarizer) -> None:
+    summarizer.consider(job(), Model())
+    await settled()
+    assert await summarizer.find(chain(talk(40)[COVERS:])) is None
+
+
+async def test_two_futures_of_one_past_share_its_summary_and_nothing_else(summarizer: Summarizer) -> None:
+    left, right = [*talk(11), *talk(12, "left")], [*talk(11), *talk(12, "right")]
+    summarizer.consider(job(), Model())
+    await settled()
+    summarizer.consider(job(left), Model(answer(TEXT + " Left.")))
+    await settled()
+    assert await summarizer.find(chain(left)) == Summary(TEXT + " Left.", end_of(left, COVERS))
+    assert await summarizer.find(chain(right)) == Summary(TEXT, COVERS)
+
+
+async def test_two_callers_with_the_same_words_share_nothing(summarizer: Summarizer) -> None:
+    summarizer.consider(job(), Model())
+    await settled()
+    assert await summarizer.find(chain(talk(11), "bob.openai")) is None
+    assert await summarizer.find(chain(talk(11), "alice.local")) is None
+
+
+async def test_two_sessions_with_one_system_prompt_do_not_disturb_each_other(summarizer: Summarizer) -> None:
+    system = {"role": "system", "content": "You are a shop."}
+    one, other = [system, *talk(10, "shoes")], [system, *talk(10, "hats")]
+    summarizer.consider(job(one, room=150), Model(answer(TEXT + " Shoes.")))
+    summarizer.consider(job(other, room=150), Model(answer(TEXT + " Hats.")))
+    await settled()
+    assert await summarizer.find(chain(one)) == Summary(TEXT + " Shoes.", end_of(one, room=150))
+    assert await summarizer.find(chain(other)) == Summary(TEXT + " Hats.", end_of(other, room=150))
+
+
+async def test_the_next_summary_is_made_from_the_last_one_and_what_came_since(summarizer: Summarizer) -> None:
+    model = Model(answer(TEXT), answer(TEXT + " More."))
+    summarizer.consider(job(), model)
+    await settled()
+    summarizer.consider(job(talk(24)), model)
+    await settled()
+    assert TEXT in model.questions()[1]
+    assert f"A-4711 ({COVERS // 2 - 1})" not in model.questions()[1], "what is covered is not told again"
+    assert f"A-4711 ({COVERS // 2})" in model.questions()[1]
+    assert await summarizer.find(chain(talk(24))) == Summary(TEXT + " More.", end_of(talk(24), COVERS))
+
+
+async def test_facts_of_the_first_summary_survive_a_second_that_forgot_them(summarizer: Summarizer) -> None:
+    rule = {"role": "user", "content": "Never deploy on Fridays. The licence is KEY-55021."}
+    messages = [rule, *talk(26)[1:]]
+    kept = answer(TEXT + " Licence KEY-55021. Rules: never deploy on Fridays.")
+    summarizer.consider(job(messages[:21], room=600), Model(kept))
+    await settled()
+    summarizer.consider(job(messages, room=600), Model(answer(TEXT)))
+    await settled()
+    found = await summarizer.find(chain(messages))
+    assert found is not None
+    assert found.covers > 20
+    assert "Never deploy on Fridays." in found.text
+    assert "KEY-55021" in found.text
+
+
+@pytest.mark.parametrize("stores", ["memory", "sqlite"])
+async def test_twelve_requests_on_three_replicas_make_one_summary(stores: str, tmp_path: Path) -> None:
+    shared = MemoryStore()
+
+    def opened() -> Store:
+        return shared if stores == "memory" else open_store(f"sqlite:///{tmp_path}/t.db", timeout_s=30)
+
+    replicas = [(store, Summarizer(store, Tasks())) for store in (opened(), opened(), opened())]
+    model = Model()
+    for number in range(12):
+        replicas[number % 3][1].consider(job(), model)
+    await settled()
+    for number in range(12):
+        replicas[number % 3][1].consider(job(), model)
+    await settled()
+    assert len(model.asked) == 1
+    for _, summarizer in replicas:
+        assert await summarizer.find(chain(talk(11))) == Summary(TEXT, COVERS)
+    for store, _ in replicas:
+        await store.close()
+
+
+async def test_a_longer_copy_of_the_conversation_wants_no_second_summary_of_the_same_part(
+    summarizer: Summarizer,
+) -> None:
+    model = Model()
+    for end in (22, 23):
+        summarizer.consider(job(talk(12)[:end]), model)
+        await settled()
+    assert len(model.asked) == 1
+
+
+FAILURES = [
+    ("an error", Model(ConnectionError("refused"))),
+    ("no good answer", Model(None)),
+    ("an overflow of its own", Model(b'{"error":{"code":"context_length_exceeded","message":"too long"}}')),
+    ("nothing", Model(answer(""))),
+    ("None", Model(answer("None"))),
+    ("无", Model(answer("无"))),
+    ("a greeting", Model(answer("Hello! How can I help you today?"))),
+    ("more than there was", Model(answer(TEXT * 50))),
+    ("a crash", Model(ValueError("the user said: my secret"))),
+]
+
+
+@pytest.mark.parametrize(("what", "model"), FAILURES, ids=[row[0] for row in FAILURES])
+async def test_a_failed_summary_is_no_summary_and_is_not_tried_again_at_once(
+    what: str, model: Model, store: MemoryStore
+) -> None:
+    model.asked.clear()
+    for summarizer in (Summarizer(store, Tasks()), Summarizer(store, Tasks())):
+        for _ in range(2):
+            summarizer.consider(job(), model)
+            await settled()
+            assert await summarizer.find(chain(talk(11))) is None
+    assert len(model.asked) == 1
+
+
+async def test_a_failed_cut_is_tried_again_after_its_pause() -> None:
+    now = [0.0]
+    summarizer = Summarizer(MemoryStore(clock=lambda: now[0]), Tasks())
+    model = Model(answer("None"), answer(TEXT))
+    for now[0] in (0.0, FAILED_TTL_S - 1, FAILED_TTL_S + 1):
+        summarizer.consider(job(), model)
+        await settled()
+    assert len(model.asked) == 2
+    assert await summarizer.find(chain(talk(11))) == Summary(TEXT, COVERS)
+
+
+async def test_a_hanging_summariser_is_given_up_at_its_deadline(summarizer: Summarizer) -> None:
+    async def hang(model: str, messages: Sequence[Message], deadline_s: float) -> bytes | None:
+        await asyncio.Event().wait()
+        return None
+
+    summarizer.consider(job(deadline_s=0.01), hang)
+    await settled()
+    assert await summarizer.find(chain(talk(11))) is None
+
+
+async def test_a_model_that_keeps_failing_is_left_alone(store: MemoryStore) -> None:
+    now = [0.0]
+    summarizer = Summarizer(store, Tasks(), clock=lambda: now[0])
+    model = Model(None)
+    for number in range(10):
+        summarizer.consider(job(talk(10, f"session {number}")), model)
+        await settled()
+    assert len(model.asked) == 3
+    now[0] = 31.0
+    summarizer.consider(job(talk(10, "later")), model)
+    await settled()
+    assert len(model.asked) == 4
+
+
+async def test_an_hours_budget_is_kept_and_comes_back(store: MemoryStore) -> None:
+    now = [0.0]
+    outcomes: list[str] = []
+    summarizer = Summarizer(store, Tasks(), clock=lambda: now[0], observed=lambda outcome, _: outcomes.append(outcome))
+    for number in range(5):
+        summarizer.consider(job(talk(10, f"session {number} with order A-4711"), tokens_per_hour=1000), Model())
+        await settled()
+    assert outcomes == ["stored", "stored", "declined", "declined", "declined"]
+    now[0] = 3601.0
+    summarizer.consider(job(talk(10, "session 3 with order A-4711"), tokens_per_hour=1000), Model())
+    await settled()
+    assert outcomes[-1] == "stored"
+
+
+async def test_a_session_attached_late_is_told_in_pieces_that_fit_the_summariser(summarizer: Summarizer) -> None:
+    messages = talk(300, "please move the shop to db1.example.com, order A-4711, " + "as we said before " * 20)
+    model = Model()
+    window = 12_000
+    summarizer.consider(job(messages, room=16_000, window=window), model)
+    await settled()
+    sizes = [sum(count(text_of(message)) for message in asked) for asked in model.asked]
+    assert 4 < len(sizes) <= 16
+    assert max(sizes) + LARGEST <= window
+    assert all(TEXT in question for question in model.questions()[1:]), "each piece is told on top of the ones before"
+    assert await summarizer.find(chain(messages)) == Summary(TEXT, cut_of(source(messages, 16_000)))
+
+
+async def test_a_window_that_takes_nothing_makes_no_call(summarizer: Summarizer) -> None:
+    model = Model()
+    summarizer.consider(job(window=500), model)
+    summarizer.consider(job(talk(30), window=0), model)
+    await settled()
+    assert model.asked == []
+
+
+async def test_an_earlier_summary_too_large_for_a_smaller_summariser_is_made_anew_from_the_messages(
+    summarizer: Summarizer,
+) -> None:
+    long = TEXT + "\nFacts: " + " ".join(f"value {number} is ready" for number in range(80))
+    summarizer.consider(job(), Model(answer(long)))
+    await settled()
+    model = Model()
+    summarizer.consider(job(talk(24), window=1700), model)
+    await settled()
+    assert "A-4711 (0)" in model.questions()[0]
+    assert "<memory-" not in model.questions()[0]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"", b"not json", b"[]", b'{"v":2,"text":"newer"}', b'{"v":1}', b'{"v":1,"text":7}', b'{"v":1,"text":""}'],
+)
+async def test_values_of_another_version_are_no_summaries(
+    value: bytes, summarizer: Summarizer, store: MemoryStore
+) -> None:
+    await store.put("summary", chain(talk(11))[COVERS - 1], value, ttl_s=60)
+    assert await summarizer.find(chain(talk(11))) is None
+
+
+async def test_forgetting_a_caller_takes_the_summaries_from_the_store(
+    summarizer: Summarizer, store: MemoryStore
+) -> None:
+    summarizer.consider(job(scope="alice.openai"), Model())
+    summarizer.consider(job(scope="bob.openai"), Model())
+    await settled()
+    assert await store.forget("alice") == 1
+    fresh = Summarizer(store, Tasks())
+    assert await fresh.find(chain(talk(11))) is None
+    assert await fresh.find(chain(talk(11), "bob.openai")) is not None
+
+
+async def test_a_running_replica_lets_go_of_what_was_forgotten_within_minutes(store: MemoryStore) -> None:
+    now = [0.0]
+    summarizer = Summarizer(store, Tasks(), clock=lambda: now[0])
+    summarizer.consider(job(), Model())
+    await settled()
+    await store.forget("alice")
+    assert await summarizer.find(chain(talk(11))) is not None
+    now[0] = KNOWN_S
+    assert await summarizer.find(chain(talk(11))) is None
+
+
+async def test_a_store_that_is_gone_costs_summaries_only() -> None:
+    store = open_store("sqlite:////proc/turnfold/t.db")
+    summarizer = Summarizer(store, Tasks())
+    model = Model()
+    summarizer.consider(job(), model)
+    await settled()
+    assert await summarizer.find(chain(talk(11))) is None
+    assert model.asked == [], "nobody can know whether another replica is at it"
+    await store.close()
+
+
+async def test_closing_lets_go_of_a_job_so_that_another_replica_can_have_it(store: MemoryStore) -> None:
+    tasks = Tasks()
+    started = asyncio.Event()
+
+    async def hang(model: str, messages: Sequence[Message], deadline_s: float) -> bytes | None:
+        started.set()
+        await asyncio.Event().wait()
+        return None
+
+    Summarizer(store, tasks).consider(job(), hang)
+    await started.wait()
+    await tasks.close()
+    other = Summarizer(store, Tasks())
+    other.consider(job(), Model())
+    await settled()
+    assert await other.find(chain(talk(11))) == Summary(TEXT, COVERS)
