@@ -11,7 +11,8 @@ from gateway.context.cut.layout import Layout, Source, lay_out
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.summary import Summary
 from gateway.context.write.compress import source_of
-from gateway.context.write.fold import Written, standing_of, write
+from gateway.context.write.fold import standing_of
+from gateway.context.write.quotes import Written, write
 from gateway.wire.chat import PINNED_ROLES, Message, text_of
 
 PINNED: Final = "pinned"
