@@ -1,0 +1,110 @@
+"""The published rules of each provider's prompt cache, as data.
+
+Prices are multiples of the price of one uncached input token. Sizes are tokens, lifetimes seconds. Each row names the page that
+documents it and the day it was read; where a page is silent, the comment says what is assumed.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Matching(StrEnum):
+    """How a cache finds what it already holds."""
+
+    PREFIX = "prefix"
+    """The longest common beginning with any request that was seen, in whole steps."""
+    BOUNDARY = "boundary"
+    """An entry is found only where a message ends, and only where an entry was written."""
+    MARKED = "marked"
+    """Entries are written at marks that the client sets, and searched backwards from them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRule:
+    """What one kind of cache does with a request."""
+
+    name: str
+    matching: Matching
+    smallest: int
+    """A shorter prompt is neither read nor written."""
+    step: int
+    """Read tokens come in multiples of this."""
+    read: float
+    """Price of a token read from the cache."""
+    written: float
+    """Price of a token written to it; 1.0 where writing is free of charge."""
+    lifetime_s: float
+    """How long an entry lives after it was last used."""
+    written_long: float = 1.0
+    """Price of a token written with the longer lifetime."""
+    lifetime_long_s: float = 0.0
+    marks: int = 0
+    """The most marks that one request may carry."""
+    lookback: int = 0
+    """How many blocks before a mark are searched for an older entry; 0: all of them."""
+    capacity: int = 0
+    """Tokens that the cache holds; the least recently used go first. 0: never full."""
+    source: str = ""
+    read_on: str = ""
+
+
+_OPENAI: Final = "https://developers.openai.com/api/docs/guides/prompt-caching"
+_ANTHROPIC: Final = "https://platform.claude.com/docs/en/build-with-claude/prompt-caching"
+
+OPENAI: Final = CacheRule(
+    "openai", Matching.PREFIX, smallest=1024, step=128, read=0.5, written=1.0, lifetime_s=300,
+    source=_OPENAI, read_on="2026-11-22",
+)  # fmt: skip
+"""gpt-4o; gpt-4.1 reads at 0.25 and gpt-5 at 0.1, which the model's price row says. Entries live 5 to 10 minutes: the shorter is assumed."""
+
+OPENAI_BOUNDARY: Final = CacheRule(
+    # Up to four entries are written a request, one of them at the newest user or tool message; the latest 80 are searched.
+    "openai-5.6", Matching.BOUNDARY, smallest=1024, step=1, read=0.1, written=1.25, lifetime_s=1800, marks=4, lookback=80,
+    source=_OPENAI, read_on="2026-11-22",
+)  # fmt: skip
+
+ANTHROPIC: Final = CacheRule(
+    # The smallest prompt is 1,024 tokens for most models, up to 4,096 for some; entries are searched 20 blocks back from each mark.
+    "anthropic", Matching.MARKED, smallest=1024, step=1, read=0.1, written=1.25, lifetime_s=300, written_long=2.0,
+    lifetime_long_s=3600, marks=4, lookback=20, source=_ANTHROPIC, read_on="2026-11-22",
+)  # fmt: skip
+
+GEMINI: Final = CacheRule(
+    # 2,048 tokens for Flash, 4,096 for Pro: the larger is assumed. No lifetime is published; five minutes are assumed.
+    "gemini", Matching.PREFIX, smallest=4096, step=1, read=0.1, written=1.0, lifetime_s=300,
+    source="https://ai.google.dev/gemini-api/docs/caching", read_on="2026-11-22",
+)  # fmt: skip
+
+DEEPSEEK: Final = CacheRule(
+    # Unused entries go "within hours to days": one hour is assumed.
+    "deepseek", Matching.PREFIX, smallest=64, step=64, read=0.1, written=1.0, lifetime_s=3600,
+    source="https://api-docs.deepseek.com/guides/kv_cache", read_on="2026-11-22",
+)  # fmt: skip
+
+MISTRAL: Final = CacheRule(
+    # The discount is published, the step and lifetime are not: blocks of 64 and five minutes are assumed.
+    "mistral", Matching.PREFIX, smallest=64, step=64, read=0.1, written=1.0, lifetime_s=300,
+    source="https://docs.mistral.ai/", read_on="2026-11-22",
+)  # fmt: skip
+
+VLLM: Final = CacheRule(
+    # Processing costs, not money: a token read from the cache is free. 16 tokens a block by default.
+    "vllm", Matching.PREFIX, smallest=16, step=16, read=0.0, written=1.0, lifetime_s=float("inf"), capacity=400_000,
+    source="https://docs.vllm.ai/en/latest/design/prefix_caching/", read_on="2026-11-22",
+)  # fmt: skip
+
+SGLANG: Final = CacheRule(
+    "sglang", Matching.PREFIX, smallest=1, step=1, read=0.0, written=1.0, lifetime_s=float("inf"), capacity=400_000,
+    source="https://docs.sglang.ai/advanced_features/hyperparameter_tuning.html", read_on="2026-11-22",
+)  # fmt: skip
+
+LLAMA_CPP: Final = CacheRule(
+    # One slot holds one prompt; the next request in it reads their common beginning.
+    "llama.cpp", Matching.PREFIX, smallest=1, step=1, read=0.0, written=1.0, lifetime_s=float("inf"), capacity=1,
+    source="https://github.com/ggml-org/llama.cpp/tree/master/tools/server", read_on="2026-11-22",
+)  # fmt: skip
+
+RULES: Final = {
+    rule.name: rule for rule in (OPENAI, OPENAI_BOUNDARY, ANTHROPIC, GEMINI, DEEPSEEK, MISTRAL, VLLM, SGLANG, LLAMA_CPP)
+}

@@ -1,0 +1,164 @@
+"""A simulated prompt cache: what one provider would read, write and process anew for a row of requests.
+
+A prompt is a row of blocks in the order the provider renders them: tools, system, messages. The simulation is pure: a cache and a
+request in, the next cache and the bill out.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from gateway.context.cache.rules import CacheRule, Matching
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One part of a rendered prompt: a tool list, a message or one of its content parts."""
+
+    section: str
+    """``tools``, ``system``, ``user``, ``assistant`` or ``tool``."""
+    tokens: tuple[int, ...]
+    """Token ids, or any numbers that are equal where the tokens are."""
+    mark_s: float = 0.0
+    """Lifetime of the entry that the client asks for at the end of this block; 0: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """The tokens of one request, by what they cost."""
+
+    read: int = 0
+    written: int = 0
+    written_long: int = 0
+    fresh: int = 0
+
+    @property
+    def prompt(self) -> int:
+        """All tokens of the prompt."""
+        return self.read + self.written + self.written_long + self.fresh
+
+    def cost(self, rule: CacheRule) -> float:
+        """The price in uncached input tokens."""
+        return self.read * rule.read + self.written * rule.written + self.written_long * rule.written_long + self.fresh
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One beginning of a prompt that the cache holds."""
+
+    tokens: tuple[int, ...]
+    used_s: float
+    lifetime_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """The entries of one provider, the most recently used first."""
+
+    rule: CacheRule
+    entries: tuple[Entry, ...] = ()
+
+
+def ask(cache: Cache, blocks: Sequence[Block], now_s: float) -> tuple[Cache, Bill]:
+    """Send one request: return the cache after it, and the bill.
+
+    ``now_s`` must not run backwards from one request to the next.
+    """
+    rule = cache.rule
+    alive = tuple(entry for entry in cache.entries if now_s - entry.used_s <= entry.lifetime_s)
+    prompt = tuple(token for block in blocks for token in block.tokens)
+    if len(prompt) < rule.smallest:
+        return replace(cache, entries=alive), Bill(fresh=len(prompt))
+    if rule.matching is Matching.PREFIX:
+        return _ask_prefix(replace(cache, entries=alive), prompt, now_s)
+    return _ask_entries(replace(cache, entries=alive), blocks, prompt, now_s)
+
+
+def common_prefix(one: tuple[int, ...], other: tuple[int, ...]) -> int:
+    """Return how many tokens two prompts share from their beginning."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _ask_prefix(cache: Cache, prompt: tuple[int, ...], now_s: float) -> tuple[Cache, Bill]:
+    rule = cache.rule
+    shared = [common_prefix(entry.tokens, prompt) for entry in cache.entries]
+    best = max(shared, default=0)
+    read = best // rule.step * rule.step
+    read = read if read >= rule.smallest else 0
+    # The last token is always processed, or there would be nothing to predict from.
+    read = min(read, len(prompt) - 1)
+    # An entry that the new prompt continues is replaced by it.
+    others = tuple(e for e, n in zip(cache.entries, shared, strict=True) if n < len(e.tokens))
+    entries = (Entry(prompt, now_s, rule.lifetime_s), *others)
+    return replace(cache, entries=_within(entries, rule.capacity)), Bill(read=read, fresh=len(prompt) - read)
+
+
+def _within(entries: tuple[Entry, ...], capacity: int) -> tuple[Entry, ...]:
+    """Drop the least recently used entries until the rest fit; the newest always stays."""
+    if not capacity:
+        return entries
+    totals = accumulate(len(entry.tokens) for entry in entries)
+    return tuple(
+        entry
+        for number, (entry, total) in enumerate(zip(entries, totals, strict=True))
+        if not number or total <= capacity
+    )
+
+
+def _ask_entries(cache: Cache, blocks: Sequence[Block], prompt: tuple[int, ...], now_s: float) -> tuple[Cache, Bill]:
+    rule = cache.rule
+    ends = list(accumulate(len(block.tokens) for block in blocks))
+    writes = dict(_writes(rule, blocks, ends))
+    known = {entry.tokens for entry in cache.entries}
+    read = next((end for end in _searched(rule, blocks, ends, writes) if prompt[:end] in known), 0)
+    written = long = 0
+    start = read
+    entries = {entry.tokens: entry for entry in cache.entries}
+    for end, lifetime_s in sorted(writes.items()):
+        if end < rule.smallest:
+            continue
+        if end > start:
+            if rule.lifetime_long_s and lifetime_s >= rule.lifetime_long_s:
+                long += end - start
+            else:
+                written += end - start
+            start = end
+        entries[prompt[:end]] = Entry(prompt[:end], now_s, lifetime_s)
+    if read:
+        entries[prompt[:read]] = replace(entries[prompt[:read]], used_s=now_s)
+    newest_first = tuple(sorted(entries.values(), key=lambda entry: -entry.used_s))
+    bill = Bill(read, written, long, len(prompt) - read - written - long)
+    return replace(cache, entries=newest_first), bill
+
+
+def _writes(rule: CacheRule, blocks: Sequence[Block], ends: Sequence[int]) -> Iterator[tuple[int, float]]:
+    """Where entries are written, and how long they live."""
+    marked = [(end, block.mark_s) for block, end in zip(blocks, ends, strict=True) if block.mark_s]
+    if rule.matching is Matching.MARKED:
+        yield from marked[: rule.marks]
+        return
+    yield from ((end, rule.lifetime_s) for end, _ in marked[-(rule.marks - 1) :])
+    newest = [end for block, end in zip(blocks, ends, strict=True) if block.section in ("user", "tool")]
+    if newest:
+        yield newest[-1], rule.lifetime_s
+
+
+def _searched(rule: CacheRule, blocks: Sequence[Block], ends: Sequence[int], writes: dict[int, float]) -> Iterator[int]:
+    """Where older entries may end, the longest first."""
+    if rule.matching is Matching.BOUNDARY:
+        kinds = ("user", "tool")
+        able = [end for block, end in zip(blocks, ends, strict=True) if block.section in kinds or block.mark_s]
+        yield from reversed(able[-rule.lookback :])
+        return
+    found: set[int] = set()
+    for number, end in enumerate(ends):
+        if end in writes:
+            found.update(ends[max(number - rule.lookback, 0) : number + 1])
+    yield from sorted(found, reverse=True)
