@@ -1,0 +1,1 @@
+"""What folding costs and saves with each provider's prompt cache."""

@@ -1,0 +1,129 @@
+"""What prompt caches charge for a conversation that outgrows its window, for several ways to keep it inside.
+
+    python -m benchmarks.cache [--sets chats,tau_airline,...] [--share 0.5,0.7] [--rules openai,...] [--every N]
+
+Every recorded conversation is sent request by request, as its client would: one at each user message and one after each tool result.
+The window is a share of the whole conversation. A simulated cache of each provider (`gateway/context/cache`) bills the requests. Printed,
+per strategy: the share of prompt tokens read from the cache, the tokens processed anew a request, and the price a conversation in uncached
+input tokens, beside that of "no limit", which never drops anything and only stands for comparison.
+"""
+
+import argparse
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.table import Table
+from splintr import Tokenizer
+
+from benchmarks.cache.strategies import STRATEGIES
+from gateway.context.cache.rules import RULES, CacheRule, Matching
+from gateway.context.cache.simulate import Bill, Block, Cache, ask
+
+BETWEEN_S = 20.0
+"""Seconds from one request to the next."""
+DATA = Path(os.environ.get("TURNFOLD_DATA", Path(__file__).resolve().parents[2].parent / "shared")) / "conversations"
+
+
+_ENCODE = Tokenizer.from_pretrained("o200k_base").encode_ordinary
+
+
+@lru_cache(maxsize=200_000)
+def encode(text: str) -> tuple[int, ...]:
+    """The tokens of a text."""
+    return tuple(_ENCODE(text))
+
+
+def tokens_of(message: dict[str, Any]) -> tuple[int, ...]:
+    """The tokens of a message with its role and calls, in the order a chat template writes them."""
+    rest = {key: value for key, value in message.items() if key not in ("role", "content", "cache_control")}
+    content = message.get("content")
+    text = content if isinstance(content, str) else "" if content is None else orjson.dumps(content).decode()
+    return encode(f"<{message['role']}>") + encode(text) + (encode(orjson.dumps(rest).decode()) if rest else ())
+
+
+def cost(message: dict[str, Any]) -> int:
+    return len(tokens_of(message))
+
+
+def points(messages: Sequence[dict[str, Any]]) -> Iterator[int]:
+    """How many messages each request of the conversation holds."""
+    for number, message in enumerate(messages, 1):
+        follows = messages[number]["role"] if number < len(messages) else ""
+        if message["role"] in ("user", "tool", "function") and follows not in ("user", "tool", "function"):
+            yield number
+
+
+def blocks_of(messages: Sequence[dict[str, Any]], rule: CacheRule) -> list[Block]:
+    """The rendered prompt; for Claude with the marks that a careful client sets: behind system, and on the newest message."""
+    marked = set()
+    if rule.matching is Matching.MARKED:
+        pinned = [n for n, m in enumerate(messages) if m["role"] in ("system", "developer")]
+        marked = {*pinned[-1:], len(messages) - 1}
+    return [
+        Block(
+            "system" if message["role"] == "developer" else message["role"],
+            tokens_of(message),
+            rule.lifetime_s * (n in marked),
+        )
+        for n, message in enumerate(messages)
+    ]
+
+
+def billed(requests: Sequence[Sequence[dict[str, Any]]], rule: CacheRule) -> list[Bill]:
+    cache, bills = Cache(rule), []
+    for number, messages in enumerate(requests):
+        cache, bill = ask(cache, blocks_of(messages, rule), number * BETWEEN_S)
+        bills.append(bill)
+    return bills
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", default="chats,tau_airline,bfcl_long,swe_agent")
+    parser.add_argument("--share", default="0.5")
+    parser.add_argument("--rules", default="openai,openai-5.6,anthropic,vllm,llama.cpp")
+    parser.add_argument("--every", type=int, default=10, help="take every N-th conversation of the larger sets")
+    given = parser.parse_args()
+    rules = [RULES[name] for name in given.rules.split(",")]
+    for share in map(float, given.share.split(",")):
+        for name in given.sets.split(","):
+            table(name, share, rules, given.every)
+
+
+def table(name: str, share: float, rules: Sequence[CacheRule], every: int) -> None:
+    rows = [orjson.loads(line) for line in (DATA / f"{name}.jsonl").read_bytes().splitlines() if line]
+    rows = rows if len(rows) <= 12 else rows[::every]
+    found: dict[tuple[str, str], list[Bill]] = defaultdict(list)
+    for row in rows:
+        messages = row["messages"]
+        fixed = sum(cost(m) for m in messages if m["role"] in ("system", "developer"))
+        window = fixed + int(share * (sum(map(cost, messages)) - fixed))
+        for strategy, keep in STRATEGIES.items():
+            requests = [keep(messages[:number], window, cost) for number in points(messages)]
+            for rule in rules:
+                found[strategy, rule.name] += billed(requests, rule)
+    shown = Table(title=f"{name}: {len(rows)} conversations, window {share:.0%} of each")
+    for column in ("strategy", "cache", "read", "anew a request", "price a conversation", "beside no limit"):
+        shown.add_column(column, justify="left" if column in ("strategy", "cache") else "right")
+    for rule in rules:
+        base = sum(bill.cost(rule) for bill in found["no limit", rule.name])
+        for strategy in STRATEGIES:
+            bills = found[strategy, rule.name]
+            price, prompt = sum(bill.cost(rule) for bill in bills), sum(bill.prompt for bill in bills)
+            read = sum(bill.read for bill in bills)
+            shown.add_row(
+                strategy, rule.name, f"{read / prompt:.1%}", f"{(prompt - read) / len(bills):.0f}",
+                f"{price / len(rows):.0f}", f"{price / base:.2f}" if base else "-",
+            )  # fmt: skip
+        shown.add_section()
+    Console(width=110).print(shown)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Ways to keep a conversation inside a window, as functions of (messages, window in tokens, cost of a message)."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from benchmarks.recall.ours import turnfold, without_recall
+
+Message = dict[str, Any]
+Cost = Callable[[Message], int]
+
+RESERVE = 16 + 3
+"""Tokens kept free, as `benchmarks.recall.ours` keeps them: the answer and what surrounds the messages."""
+LAST = 12
+"""Messages that "keep the last" keeps."""
+
+
+def everything(messages: Sequence[Message], window: int, cost: Cost) -> list[Message]:
+    """No limit at all: the append-only ideal."""
+    return list(messages)
+
+
+def drop_oldest_half(messages: Sequence[Message], window: int, cost: Cost) -> list[Message]:
+    """Whenever the window is full, drop the older half of the turns that still stand; a pure function of the messages."""
+    pinned = [m for m in messages if m["role"] in ("system", "developer")]
+    room = int(window * 0.98) - RESERVE - sum(map(cost, pinned))
+    standing: list[list[Message]] = []
+    for message in messages:
+        if message["role"] in ("system", "developer"):
+            continue
+        if message["role"] == "user" or not standing:
+            standing.append([])
+        standing[-1].append(message)
+        while sum(cost(m) for turn in standing for m in turn) > room and len(standing) > 1:
+            standing = standing[(len(standing) + 1) // 2 :]
+    return [*pinned, *(m for turn in standing for m in turn)]
+
+
+def keep_last(messages: Sequence[Message], window: int, cost: Cost) -> list[Message]:
+    """The pinned messages and the last few whole turns, at every request anew."""
+    pinned = [m for m in messages if m["role"] in ("system", "developer")]
+    others = [m for m in messages if m["role"] not in ("system", "developer")]
+    room = int(window * 0.98) - RESERVE - sum(map(cost, pinned))
+    start = max(len(others) - LAST, 0)
+    while start < len(others) - 1 and (others[start]["role"] != "user" or sum(map(cost, others[start:])) > room):
+        start += 1
+    if others[start]["role"] != "user":
+        start = max((n for n, m in enumerate(others) if m["role"] == "user"), default=start)
+    return [*pinned, *others[start:]]
+
+
+STRATEGIES: dict[str, Callable[[Sequence[Message], int, Cost], list[Message]]] = {
+    "no limit": everything,
+    "turnfold": turnfold,
+    "turnfold, no recall": without_recall,
+    "drop oldest half": drop_oldest_half,
+    "keep last": keep_last,
+}
