@@ -32,6 +32,8 @@ class Exchange(NamedTuple):
     refusals: tuple[str, ...] = ()
     """The signs by which refusals were recognised, in order."""
     steps: tuple[Step, ...] = ()
+    why: str = ""
+    """Why nothing was folded, in one word of a fixed list; empty where the request was folded."""
     warning: str = ""
     error: str = ""
     """The code of an error of our own, or the kind of fault of the upstream; empty otherwise."""
