@@ -23,7 +23,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse
     limits = gateway.settings.server
     raw = await read(request, limits.max_body, limits.request_timeout_s)
     text = plain(request, raw, limits.max_body)
-    asked = (skim(text) if len(text) > WORTHWHILE else None) or wire.parse(text)
+    asked = await gateway.pool.run(lambda: _understood(text), size_bytes=len(text))
     if asked is None:
         return await forward(gateway, request, raw)
     setup = gateway.setup
@@ -58,3 +58,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse
         raise
     finally:
         gateway.observe(story.exchange(status, usage))
+
+
+def _understood(text: bytes) -> wire.ChatRequest | None:
+    return (skim(text) if len(text) > WORTHWHILE else None) or wire.parse(text)

@@ -1,6 +1,5 @@
 """Where a request may go and what it must fit there: settings, catalogue and what was learned, brought together."""
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
@@ -152,7 +151,7 @@ def largest_parts(task: Task, limit: int = 3) -> str:
 
 
 async def task_for(gateway: Gateway, place: Place, request: ChatRequest, scope: str) -> Task:
-    """Count the request and say what it must fit. Much new text is counted in a thread, off the event loop."""
+    """Count the request and say what it must fit. Much new text is counted and hashed in the pool, off the event loop."""
     family, images = place.family, place.images
     upstream, model, policy = place.target.name, place.route.name, place.route.policy
     ratio = gateway.learning.ratio(upstream, model)
@@ -162,10 +161,12 @@ async def task_for(gateway: Gateway, place: Place, request: ChatRequest, scope: 
     def counted() -> Count:
         return tokens.count_request(request, family, images, ratio)
 
-    stable = best = await asyncio.to_thread(counted) if tokens.heavy(request, family, images) else counted()
+    size_bytes = len(request.raw)
+    heavy = tokens.heavy(request, family, images)
+    stable = best = await gateway.pool.run(counted, size_bytes=size_bytes if heavy else 0)
     anchor, chain = None, list[str]()
     if stable.total > ANCHORED * window:
-        chain = conversation(scope, model, request.messages)
+        chain = await gateway.pool.run(lambda: conversation(scope, model, request.messages), size_bytes=size_bytes)
         anchor = await gateway.learning.anchor(chain)
         best = tokens.count_request(request, family, images, ratio, anchor) if anchor else stable
     sure = stable.basis == "exact"

@@ -1,10 +1,8 @@
 """The attempts of one request: to one place after another, smaller and smaller, until one is answered."""
 
-import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final
 
 import structlog
 from aiohttp import web
@@ -24,14 +22,11 @@ from gateway.upstream.client import UpstreamUnreachable, call_of
 from providers.record import OutputTooLarge, Overflow, Refusal
 
 log = structlog.get_logger(__name__)
-Result = TypeVar("Result")
 
 # Statuses that speak of the server's health or patience, not of the request: another upstream may do better.
 FAULTS: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
 # An empty stream means "too long" where the request was folded, or is at least this near to its window (case 123).
 NEAR: Final = 0.8
-# Folding a body longer than this takes long enough to be worth a thread, so that other streams keep flowing.
-LONG_BODY: Final = 2**17
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +155,7 @@ class Sender:
         try:
             task = await self._counted(place)
             story.task = task = await memory.recalled(self.gateway, place, task, story.scope)
-            attempt = await self._off_loop(lambda: ladder.first_attempt(task))
+            attempt = await self.gateway.pool.run(lambda: ladder.first_attempt(task), size_bytes=len(request.raw))
             story.decided = time.perf_counter()
         except Exception as error:  # noqa: BLE001  # promise 6: a bug of ours never costs the client its answer
             self.gateway.failed("fold", error)
@@ -192,7 +187,8 @@ class Sender:
                      limit=refusal.limit, rung=attempt.rung, prompt=attempt.prompt)  # fmt: skip
             if story.mode != "enforce" or story.attempts > place.route.max_retries:
                 return None
-            return await self._off_loop(lambda: _following(task, attempt, refusal))
+            size_bytes = len(story.request.raw)
+            return await self.gateway.pool.run(lambda: _following(task, attempt, refusal), size_bytes=size_bytes)
         except Exception as error:  # noqa: BLE001  # promise 6: the upstream's own answer is still there to hand on
             self.gateway.failed("ladder", error)
             return None
@@ -219,11 +215,6 @@ class Sender:
         task, attempt = self.story.task, self.story.attempt
         assert task is not None and attempt is not None
         return errors.too_long(attempt.window, attempt.prompt, task.reserve, plan.largest_parts(task))
-
-    async def _off_loop(self, work: Callable[[], Result]) -> Result:
-        if len(self.story.request.raw) < LONG_BODY:
-            return work()
-        return await asyncio.to_thread(work)
 
 
 def _following(task: Task, attempt: Attempt, refusal: Refusal) -> Attempt | None:

@@ -13,6 +13,7 @@ from gateway.observe.log import ExchangeLog
 from gateway.observe.metrics import Metrics
 from gateway.observe.recent import Recent
 from gateway.state.learning import Learning
+from gateway.state.pool import Pool
 from gateway.state.store.base import Store
 from gateway.state.summariser import Summarizer
 from gateway.state.tasks import Tasks, where
@@ -47,6 +48,7 @@ class Gateway:
         self.catalogue = catalogue.load()
         self.store = store
         self.tasks = Tasks()
+        self.pool = Pool()
         self.client = Client()
         self.balance = Balance()
         self.learning = Learning(store, self.tasks)
@@ -97,5 +99,6 @@ class Gateway:
     async def close(self) -> None:
         self._log.settle()
         await self.tasks.close()
+        await self.pool.close()
         await self.client.close()
         await self.store.close()
