@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo serve check quick lint types arrows test replay format clean
+.PHONY: demo serve check quick lint types arrows test replay settings format clean
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -40,6 +40,9 @@ quick: .venv/.installed
 
 replay: .venv/.installed        ## every recorded conversation through a running gateway; prints the table
 	$(BIN)/python -m benchmarks.replay
+
+settings: .venv/.installed      ## config/turnfold.yaml and the tables of docs/configuration.md, from gateway/config/schema.py
+	$(BIN)/python -m gateway.config
 
 format: .venv/.installed
 	$(BIN)/ruff check --fix .

@@ -3,10 +3,15 @@
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from gateway.standin import StandIn
 from tests import running
+
+# A busy machine makes examples slow; that says nothing about what is tested.
+hypothesis.settings.register_profile("turnfold", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("turnfold")
 
 
 @pytest.fixture

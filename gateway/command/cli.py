@@ -1,4 +1,4 @@
-"""The command line: serve, check, explain, demo.
+"""The command line: serve, check, schema, explain, models, forget, demo.
 
 Commands import what they need when they run: `turnfold check` should not pay for a web server.
 """
@@ -61,6 +61,16 @@ def check(file: Path) -> None:
     text, problems = report(file, os.environ)
     click.echo(text)
     sys.exit(1 if problems else 0)
+
+
+@main.command()
+def schema() -> None:
+    """Print the JSON Schema of the configuration file, for editors."""
+    import orjson  # noqa: PLC0415
+
+    from gateway.config.documents import json_schema  # noqa: PLC0415
+
+    click.echo(orjson.dumps(json_schema(), option=orjson.OPT_INDENT_2).decode())
 
 
 @main.command()

@@ -1,13 +1,14 @@
-"""The keys of the configuration file, and how a text becomes `Settings` or the list of all that is wrong with it."""
+"""How the configuration file becomes `Settings`, or the list of all that is wrong with it."""
 
 import ipaddress
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from gateway.config import catalogue
 from gateway.config import readers as read
 from gateway.config.document import Reading, compose
-from gateway.config.readers import Key
+from gateway.config.schema import FILE, FOLD_KEYS, owner_of, under
 from gateway.config.values import (
     Admin,
     Defaults,
@@ -20,105 +21,7 @@ from gateway.config.values import (
     Upstream,
     is_pattern,
 )
-from gateway.context.count import families
-from providers.registry import PROVIDERS, ROWS
-
-PORT: Final = read.number("a port number from 0 to 65535 (0: any free one)", 0, 65535)
-TOKENS: Final = read.number("a number of tokens, such as 128000", 1)
-COUNT: Final = read.number("a whole number, 0 or more", 0)
-POSITIVE: Final = read.number("a whole number, 1 or more", 1)
-
-SERVER: Final = {
-    "host": Key(read.name),
-    "port": Key(PORT),
-    "workers": Key(read.number("a number of processes, 1 to 256", 1, 256)),
-    "preload": Key(read.switch),
-    "max_body": Key(read.size),
-    "max_header": Key(read.size),
-    "request_timeout": Key(read.duration, "request_timeout_s"),
-    "keep_alive": Key(read.duration, "keep_alive_s"),
-    "shutdown_grace": Key(read.duration, "shutdown_grace_s"),
-}
-ADMIN: Final = {
-    "host": Key(read.name),
-    "port": Key(PORT),
-    "token": Key(read.text, secret=True),
-}
-STORE: Final = {
-    "url": Key(read.store_url),
-    "timeout": Key(read.duration, "timeout_s"),
-    "ttl": Key(read.duration, "ttl_s"),
-    "max_size": Key(read.size),
-    "encryption_key": Key(read.text, secret=True),
-}
-LOG: Final = {
-    "format": Key(read.choice("auto", "json", "console")),
-    "level": Key(read.choice("debug", "info", "warning", "error")),
-}
-UPSTREAM: Final = {
-    "provider": Key(read.choice(*PROVIDERS, shown=[row.name for row in ROWS])),
-    "base_url": Key(read.url("http", "https")),
-    "api_key": Key(read.text, secret=True),
-    "connect_timeout": Key(read.duration, "connect_timeout_s"),
-    "timeout": Key(read.duration, "timeout_s"),
-    "headers": Key(read.mapping(read.text, secret=True)),
-    "options": Key(read.mapping(read.text)),
-    "verify": Key(read.boolean),
-    "ca_file": Key(read.name),
-    "fallbacks": Key(read.names),
-}
-RECALL: Final = {"share": Key(read.share, "recall_share")}
-SUMMARY: Final = {
-    "model": Key(read.name),
-    "upstream": Key(read.name),
-    "at": Key(read.share),
-    "deadline": Key(read.duration, "deadline_s"),
-    "tokens_per_hour": Key(TOKENS),
-}
-POLICY: Final = {
-    "low_water": Key(read.share),
-    "margin": Key(read.share),
-    "max_turns": Key(POSITIVE),
-    "tool_result_chars": Key(COUNT),
-    "min_output": Key(POSITIVE),
-    "recall": Key(read.keys(RECALL)),
-}
-FOLD: Final = {
-    "mode": Key(read.choice("enforce", "observe", "off")),
-    "max_retries": Key(COUNT),
-    "summary": Key(read.keys(SUMMARY)),
-    **POLICY,
-}
-MODEL: Final = {
-    "upstream": Key(read.name),
-    "upstreams": Key(read.mapping(POSITIVE)),
-    "name": Key(read.name),
-    "context_window": Key(TOKENS),
-    "max_output_tokens": Key(TOKENS),
-    "output_reserve": Key(COUNT),
-    "tokenizer": Key(read.choice("auto", *families.names())),
-    "on_overflow": Key(read.names),
-    "fallbacks": Key(read.names),
-    "fold": Key(read.keys(FOLD)),
-    **FOLD,
-}
-DEFAULTS: Final = {
-    "max_tokens": Key(TOKENS),
-    "context_window": Key(TOKENS),
-    "output_reserve": Key(COUNT),
-    "tokenizer": Key(read.choice("auto", *families.names())),
-}
-FILE: Final = {
-    "server": Key(read.keys(SERVER)),
-    "admin": Key(read.keys(ADMIN)),
-    "store": Key(read.keys(STORE)),
-    "log": Key(read.keys(LOG)),
-    "upstreams": Key(read.mapping(read.keys(UPSTREAM), null={})),
-    "default_upstream": Key(read.name),
-    "models": Key(read.mapping(read.keys(MODEL), null={})),
-    "defaults": Key(read.keys(DEFAULTS)),
-    "fold": Key(read.keys(FOLD)),
-}
+from gateway.context.cut.policy import Policy
 
 OPENAI: Final = Upstream("openai", "openai", "https://api.openai.com/v1")
 """Where requests go when no upstream is configured."""
@@ -186,7 +89,7 @@ def _upstream(name: str, given: Mapping[str, Any], reading: Reading) -> Upstream
 def _model(name: str, given: Mapping[str, Any], reading: Reading) -> Model:
     """Build one model; what stands in its own ``fold:`` and what stands directly under it are the same keys."""
     place = f"models.{name}"
-    direct = {key: value for key, value in given.items() if key in ATTRIBUTES_OF_FOLD}
+    direct = {key: value for key, value in given.items() if key in FOLD_KEYS}
     for key in direct.keys() & given.get("fold", {}).keys():
         reading.note(f"{place}.{key}", f"stands twice, here and under {place}.fold")
     upstreams = tuple(given.get("upstreams", {}).items())
@@ -198,14 +101,15 @@ def _model(name: str, given: Mapping[str, Any], reading: Reading) -> Model:
     return Model(**rest, upstreams=upstreams, fold=_parts({**given.get("fold", {}), **direct}))
 
 
-ATTRIBUTES_OF_FOLD: Final = frozenset(FOLD)
-
-
 def _parts(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Sort the keys of a fold by the value they belong to."""
-    policy = {key: value for key, value in given.items() if key in POLICY and key != "recall"}
-    own = {key: value for key, value in given.items() if key in {"mode", "max_retries"}}
+    policy = {key: value for key, value in given.items() if key in POLICY}
+    own = {key: value for key, value in given.items() if key in OWN}
     return {"fold": own, "policy": {**policy, **given.get("recall", {})}, "summary": given.get("summary", {})}
+
+
+OWN: Final = frozenset(setting.name for setting in under("fold") if owner_of(setting) is Fold)
+POLICY: Final = frozenset(setting.name for setting in under("fold") if owner_of(setting) is Policy)
 
 
 def _cross_check(settings: Settings, reading: Reading) -> None:
@@ -247,9 +151,7 @@ def _check_model(name: str, model: Model, settings: Settings, reading: Reading) 
     key = "upstream" if f"{place}.upstream" in reading.lines else "upstreams"
     _check_names(f"{place}.{key}", named, settings.upstreams, "an upstream", reading)
     for key, targets in (("on_overflow", model.on_overflow), ("fallbacks", model.fallbacks)):
-        known = [target for target in targets if settings.entry(target) is not None]
-        unknown = [target for target in targets if target not in known]
-        _check_names(f"{place}.{key}", unknown, settings.models, "a configured model", reading)
+        _check_models(f"{place}.{key}", targets, settings, reading)
         if name in targets:
             reading.note(f"{place}.{key}", "a model cannot stand in for itself")
     _check_alias(name, model, settings, reading)
@@ -257,6 +159,14 @@ def _check_model(name: str, model: Model, settings: Settings, reading: Reading) 
     if window is not None and output is not None and output >= window:
         reading.note(f"{place}.output_reserve", f"{output} leaves nothing of context_window {window}")
     _check_summary(settings, f"{place}.summary.upstream", model.fold["summary"].get("upstream", ""), reading)
+
+
+def _check_models(place: str, targets: Iterable[str], settings: Settings, reading: Reading) -> None:
+    """Note what looks like a mistyped name of a configured model. Any other name goes to the default upstream as it is."""
+    for target in targets:
+        hint = read.nearest(target, settings.models) if settings.entry(target) is None else ""
+        if hint and catalogue.load().find(target) is None:
+            reading.note(place, f"{reading.quoted(target)} is not a configured model{hint}")
 
 
 def _check_alias(name: str, model: Model, settings: Settings, reading: Reading) -> None:

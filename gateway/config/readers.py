@@ -45,15 +45,15 @@ def name(node: Node) -> str:
 
 
 def boolean(node: Node) -> bool:
-    """Read true or false."""
-    found = BOOLEANS.get(node.text().lower())
+    """Read true or false, in any of YAML's spellings."""
+    found = BOOLEANS.get(node.text().strip().lower())
     if found is None:
         raise Wrong("true or false")
     return found
 
 
 def number(what: str, least: float, most: float | None = None) -> Reader:
-    """Answer a reader of whole numbers within bounds."""
+    """Return a reader of whole numbers within bounds."""
 
     def read(node: Node) -> int:
         found = node.text()
@@ -65,14 +65,6 @@ def number(what: str, least: float, most: float | None = None) -> Reader:
         return value
 
     return read
-
-
-def switch(node: Node) -> bool:
-    """Read a yes or a no."""
-    found = node.text().strip().lower()
-    if found not in ("true", "false"):
-        raise Wrong("true or false")
-    return found == "true"
 
 
 def share(node: Node) -> float:
@@ -102,7 +94,7 @@ def _measure(node: Node, units: Mapping[str, float], fold: Callable[[str], str],
 
 
 def choice(*words: str, shown: Sequence[str] = ()) -> Reader:
-    """Answer a reader of one of a few words; ``shown`` are those worth telling, where some are only other spellings.
+    """Return a reader of one of a few words; ``shown`` are those worth telling, where some are only other spellings.
 
     It reads the text, since YAML takes a bare ``off`` for false.
     """
@@ -116,8 +108,23 @@ def choice(*words: str, shown: Sequence[str] = ()) -> Reader:
     return read
 
 
+def choices(*words: str) -> Reader:
+    """Return a reader of a list of words out of a few, in their own order; a single word counts as a list of one."""
+    one = choice(*words)
+
+    def read(node: Node) -> tuple[str, ...]:
+        try:
+            items = node.items()
+        except Wrong:
+            return (one(node),)
+        found = each(items, one)
+        return tuple(word for word in words if word in found)
+
+    return read
+
+
 def url(*schemes: str) -> Reader:
-    """Answer a reader of URLs with one of the schemes and a host, without a slash at the end."""
+    """Return a reader of URLs with one of the schemes and a host, without a slash at the end."""
     expected = f"a URL that begins with {' or '.join(scheme + '://' for scheme in schemes)} and names a host"
 
     def read(node: Node) -> str:
@@ -153,7 +160,7 @@ def names(node: Node) -> tuple[str, ...]:
 
 
 def mapping(read: Reader, *, secret: bool = False, null: Any = None) -> Reader:
-    """Answer a reader of a mapping whose keys are free and whose values are all read alike.
+    """Return a reader of a mapping whose keys are free and whose values are all read alike.
 
     A key without a value counts as ``null``, or, where that is None, as not written.
     """
@@ -172,7 +179,7 @@ def mapping(read: Reader, *, secret: bool = False, null: Any = None) -> Reader:
 
 
 def keys(table: Keys) -> Reader:
-    """Answer a reader of a mapping whose keys are known: attribute -> value, of what is given and right.
+    """Return a reader of a mapping whose keys are known: attribute -> value, of what is given and right.
 
     What is wrong is noted and left out, so that reading goes on and every mistake is told at once.
     """
@@ -196,7 +203,7 @@ MISSING: Final[Any] = object()
 
 
 def value_of(node: Node, read: Reader, *, secret: bool = False) -> Any:
-    """Read a value, or note what is wrong with it and answer MISSING, as for null."""
+    """Read a value, or note what is wrong with it and return MISSING, as for null."""
     try:
         return MISSING if node.is_null else read(node)
     except Wrong as wrong:
@@ -210,6 +217,6 @@ def each(nodes: tuple[Node, ...], read: Reader) -> list[Any]:
 
 
 def nearest(word: str, known: Any) -> str:
-    """Answer "; did you mean ...?" when something known is near."""
+    """Return "; did you mean ...?" when something known is near."""
     close = get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean {close[0]}?" if close else ""

@@ -198,6 +198,15 @@ def test_a_mistake_is_told_with_its_line_path_value_and_what_was_expected(text, 
     assert len(found) == (2 if "circle" in said else 1)
 
 
+@pytest.mark.parametrize("key", ["on_overflow", "fallbacks"])
+@pytest.mark.parametrize("target", ["gpt-4o", "claude-sonnet-4-5", "a-model-of-our-own"])
+def test_a_model_that_stands_in_for_another_needs_no_entry(key, target):
+    settings = parse(f"models: {{small: {{{key}: [{target}]}}}}", {})
+    route = settings.route("small")
+    [other] = settings.larger(route) if key == "on_overflow" else settings.fallbacks(route)
+    assert (other.name, other.upstream) == (target, "openai")
+
+
 def test_a_provider_that_is_unknown_is_told_with_the_nearest():
     (found,) = problems("upstreams: {x: {provider: vlm, base_url: http://x}}")
     assert found.startswith('1: upstreams.x.provider: "vlm" is not one of openai, azure, ')

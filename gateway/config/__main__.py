@@ -1,0 +1,11 @@
+"""``python -m gateway.config``: write the files of the source tree that follow from the schema (`make settings`)."""
+
+from pathlib import Path
+
+from gateway.config.documents import with_tables, yaml_file
+
+ROOT = Path(__file__).resolve().parents[2]
+
+(ROOT / "config" / "turnfold.yaml").write_text(yaml_file(), "utf-8")
+page = ROOT / "docs" / "configuration.md"
+page.write_text(with_tables(page.read_text("utf-8")), "utf-8")

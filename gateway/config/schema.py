@@ -1,0 +1,275 @@
+"""Every setting of the configuration file, once: its place, kind, default and meaning.
+
+The reader, `config/turnfold.yaml`, the tables of `docs/configuration.md` and the JSON Schema of `turnfold schema` follow from
+this table. To add a setting: add a row here and an attribute with its default to `values.py`, read the attribute
+somewhere, and run `make settings`. A default stands in `values.py` alone and is looked up from there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from typing import Any, Final
+
+from gateway.config import readers as read
+from gateway.config.kinds import (
+    BOOLEAN,
+    COUNT,
+    DURATION,
+    NAME,
+    NAMES,
+    PORT,
+    POSITIVE,
+    SHARE,
+    SIZE,
+    STORE_URL,
+    TEXT,
+    TOKENS,
+    Kind,
+    choice,
+    mapping,
+    url,
+    whole,
+)
+from gateway.config.readers import Key
+from gateway.config.values import (
+    Admin,
+    Defaults,
+    Fold,
+    Log,
+    Model,
+    Server,
+    StoreSettings,
+    SummarySettings,
+    Upstream,
+)
+from gateway.context.count import families
+from gateway.context.cut.policy import Policy
+from providers.registry import PROVIDERS, ROWS
+
+ANY: Final = "*"
+"""Stands in a path for a name that the operator chooses: ``models.*.name``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key of the file."""
+
+    path: str
+    kind: Kind
+    help: str
+    """One line, for the table and for the comment in the YAML file."""
+    more: str = ""
+    """What only the documentation has room for."""
+    attribute: str = ""
+    """The name in `values.py` where it is not the key's own."""
+    default: str = ""
+    """The default in words, where it is no value."""
+    example: str = ""
+    """What `config/turnfold.yaml` says instead of the default; it must mean the same."""
+    secret: bool = False
+    """The value never appears in a message."""
+
+    @property
+    def section(self) -> str:
+        """The path without the key."""
+        return self.path.rpartition(".")[0]
+
+    @property
+    def key(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition(".")[2]
+
+    @property
+    def name(self) -> str:
+        """The attribute that holds the value."""
+        return self.attribute or self.key
+
+
+TOKENIZER: Final = choice("auto", *families.names())
+MODES: Final = ("enforce", "observe", "off")
+
+SETTINGS: Final = (
+    Setting("server.host", NAME, "where clients connect; their base URL is http://HOST:PORT/v1"),
+    Setting("server.port", PORT, "0 takes a free one"),
+    Setting("server.workers", whole("a number of processes, 1 to 256", 1, 256), "processes that share the port"),
+    Setting(
+        "server.preload", BOOLEAN, "load the vocabularies of configured models at the start, not at their first use",
+        "0.2 s and 40 MB for each model that is configured by name (Gemma 1 s, 75 MB). Without it the first request that must be "
+        "counted waits for that, and all others with it.",
+    ),
+    Setting("server.max_body", SIZE, "largest request body; a larger one gets 413"),
+    Setting("server.max_header", SIZE, "longest request line or header field"),
+    Setting("server.request_timeout", DURATION, "how long a client may take to send a body", attribute="request_timeout_s"),
+    Setting("server.keep_alive", DURATION, "how long an idle connection stays open", attribute="keep_alive_s"),
+    Setting("server.shutdown_grace", DURATION, "how long running streams may go on after SIGTERM", attribute="shutdown_grace_s"),
+
+    Setting("admin.host", NAME, "metrics, exchanges and explain; off loopback a token is compulsory"),
+    Setting("admin.port", PORT, "worker n listens on port + n"),
+    Setting(
+        "admin.token", TEXT, "asked for as Authorization: Bearer TOKEN", example='"${TURNFOLD_ADMIN_TOKEN:-}"', secret=True
+    ),
+
+    Setting("store.url", STORE_URL, "memory://, sqlite:///path or redis://host:6379/0 (extra redis)"),
+    Setting("store.timeout", DURATION, "how long a request may wait for the store before it goes on without", attribute="timeout_s"),
+    Setting("store.ttl", DURATION, "how long a summary is kept", attribute="ttl_s"),
+    Setting("store.max_size", SIZE, "bound of memory and SQLite stores; the oldest values go first"),
+    Setting(
+        "store.encryption_key", TEXT, "encrypts what is stored (extra encryption)",
+        "Several keys, separated by commas, rotate: the first one encrypts, all of them decrypt.",
+        secret=True,
+    ),
+
+    Setting("log.format", choice("auto", "json", "console"), "auto: console on a terminal, else json"),
+    Setting("log.level", choice("debug", "info", "warning", "error"), "debug, info, warning or error"),
+
+    Setting(
+        "upstreams.*.provider", choice(*PROVIDERS, shown=[row.name for row in ROWS]), "openai, azure, vllm, ollama, ... or generic",
+        "A row of [providers.md](providers.md).", example="vllm",
+    ),
+    Setting("upstreams.*.base_url", url("http", "https"), "including /v1 where the server has it", example="http://127.0.0.1:8000/v1"),
+    Setting("upstreams.*.api_key", TEXT, "replaces the client's credentials; without one, the client's own travel on", secret=True),
+    Setting("upstreams.*.connect_timeout", DURATION, "how long a connection may take", attribute="connect_timeout_s"),
+    Setting("upstreams.*.timeout", DURATION, "how long the upstream may stay silent, before its answer and within it", attribute="timeout_s"),
+    Setting("upstreams.*.headers", mapping(TEXT, secret=True), "sent with every request"),
+    Setting("upstreams.*.options", mapping(TEXT), "what some providers need: api_version, deployment"),
+    Setting("upstreams.*.verify", BOOLEAN, "false: accept any TLS certificate"),
+    Setting("upstreams.*.ca_file", NAME, "certificates to trust instead of the system's"),
+    Setting(
+        "upstreams.*.fallbacks", NAMES,
+        "upstreams to ask for the same model when this one cannot be reached, times out, or sends 429 or 5xx",
+    ),
+
+    Setting("default_upstream", NAME, "where a model goes that is not mentioned under models", default="the only upstream"),
+
+    Setting("models.*.upstream", NAME, "which upstream", default="`default_upstream`"),
+    Setting(
+        "models.*.upstreams", mapping(POSITIVE), "several upstreams with weights: {a: 3, b: 1}",
+        "A conversation stays with one of them; one that fails rests.",
+    ),
+    Setting("models.*.name", NAME, "the name sent to the upstream instead of the client's: an alias", default="as the client names it"),
+    Setting("models.*.context_window", TOKENS, "in tokens"),
+    Setting("models.*.max_output_tokens", TOKENS, "the model's own limit; bounds the default reserve"),
+    Setting(
+        "models.*.output_reserve", COUNT, "tokens kept free for the answer when the client sets no limit",
+        default="4096 or a quarter of the window",
+    ),
+    Setting("models.*.tokenizer", TOKENIZER, "auto, or a family or vocabulary", "See [counting.md](counting.md).", default="`defaults.tokenizer`"),
+    Setting("models.*.on_overflow", NAMES, "models with larger windows, asked when even the smallest form is too long"),
+    Setting("models.*.fallbacks", NAMES, "models asked when the upstream fails"),
+
+    Setting("defaults.max_tokens", TOKENS, "the window of an unknown model is taken to be four times this"),
+    Setting("defaults.context_window", TOKENS, "the window of an unknown model, instead of four times max_tokens"),
+    Setting("defaults.output_reserve", COUNT, "tokens kept free for the answer, for models that set none"),
+    Setting("defaults.tokenizer", TOKENIZER, "for models that the catalogue does not know"),
+
+    Setting(
+        "fold.mode", choice(*MODES), "observe: decide and report, forward untouched; off: forward",
+        "A request may choose for itself: `x-turnfold-mode`.",
+    ),
+    Setting("fold.low_water", SHARE, "fold down to this share of the room, so that a fold stands for several turns"),
+    Setting(
+        "fold.margin", SHARE, "share of the window kept free because a count may be short",
+        "An exact count keeps less; 0 keeps nothing.",
+    ),
+    Setting("fold.max_turns", POSITIVE, "at most so many turns stay verbatim"),
+    Setting("fold.tool_result_chars", COUNT, "old tool results longer than this are cut first"),
+    Setting("fold.min_output", POSITIVE, "max_tokens is not lowered below this, or an eighth of a smaller window"),
+    Setting("fold.max_retries", COUNT, 'calls beyond the first when the upstream says "too long"'),
+    Setting(
+        "fold.recall.share", SHARE, "share of the room for excerpts that bear on the question; 0: none", attribute="recall_share"
+    ),
+    Setting("fold.summary.model", NAME, "name a model to have old turns summarised in the background"),
+    Setting("fold.summary.upstream", NAME, "the upstream that summarises", default="the model's own"),
+    Setting("fold.summary.at", SHARE, "share of the room in use at which a summary is prepared"),
+    Setting("fold.summary.deadline", DURATION, "for each call", attribute="deadline_s"),
+    Setting("fold.summary.tokens_per_hour", TOKENS, "bound on what summaries may cost"),
+)  # fmt: skip
+
+SECTIONS: Final[Mapping[str, str]] = {
+    "server": "the port that clients speak to",
+    "admin": "metrics, recent exchanges and explain",
+    "store": "what was learned: limits, ratios, summaries. Safe to delete at any moment.",
+    "log": "how events are written",
+    "upstreams": "servers by a name of yours",
+    "default_upstream": "",
+    "models": "well-known models need no entry: their windows come with Turnfold",
+    "defaults": "for a model of which nothing better is known",
+    "fold": "every key may also stand under one model, directly or under fold:",
+}
+"""The top of the file in its order."""
+
+OWNERS: Final[Mapping[str, tuple[type, ...]]] = {
+    "server": (Server,),
+    "admin": (Admin,),
+    "store": (StoreSettings,),
+    "log": (Log,),
+    "upstreams.*": (Upstream,),
+    "models.*": (Model,),
+    "defaults": (Defaults,),
+    "fold": (Fold, Policy),
+    "fold.recall": (Policy,),
+    "fold.summary": (SummarySettings,),
+}
+"""The value that a section becomes, or the values that share it."""
+
+
+def _field(setting: Setting) -> tuple[type, Field[Any]] | None:
+    for owner in OWNERS.get(setting.section, ()):
+        for field in fields(owner):
+            if field.name == setting.name:
+                return owner, field
+    return None
+
+
+def owner_of(setting: Setting) -> type | None:
+    """Return the value that holds a setting; None where reading the file turns it into something else."""
+    found = _field(setting)
+    return found[0] if found else None
+
+
+def is_required(setting: Setting) -> bool:
+    """Say whether the file must give it."""
+    found = _field(setting)
+    return found is not None and found[1].default is MISSING and found[1].default_factory is MISSING
+
+
+def default_of(setting: Setting) -> Any:
+    """Return the value that holds where the file says nothing; None where there is none."""
+    found = _field(setting)
+    if found is None or is_required(setting):
+        return None
+    field = found[1]
+    value = field.default if field.default_factory is MISSING else field.default_factory()
+    return None if value == "" else value
+
+
+def under(section: str) -> tuple[Setting, ...]:
+    """Return the settings directly in a section."""
+    return tuple(setting for setting in SETTINGS if setting.section == section)
+
+
+def table(section: str) -> dict[str, Key]:
+    """Return the keys of a section and how each is read, those of its sub-sections included."""
+    keys: dict[str, Key] = {}
+    start = f"{section}." if section else ""
+    for path in (setting.path for setting in SETTINGS if setting.path.startswith(start)):
+        key, _, rest = path.removeprefix(start).partition(".")
+        if key not in keys:
+            keys[key] = _key(start + key, rest)
+    if section == "models.*":
+        fold = table("fold")
+        keys |= {"fold": Key(read.keys(fold)), **fold}
+    return keys
+
+
+def _key(path: str, rest: str) -> Key:
+    if not rest:
+        setting = next(setting for setting in SETTINGS if setting.path == path)
+        return Key(setting.kind.read, setting.attribute, setting.secret)
+    if rest.startswith(ANY):
+        return Key(read.mapping(read.keys(table(f"{path}.{ANY}")), null={}))
+    return Key(read.keys(table(path)))
+
+
+FOLD_KEYS: Final = frozenset(table("fold"))
+"""Keys that stand under ``fold:`` and under one model alike."""
+FILE: Final = table("")
