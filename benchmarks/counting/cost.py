@@ -14,8 +14,7 @@ import orjson
 from gateway.context.count import tokens
 from gateway.context.count import vocabularies as tokenizers
 from gateway.context.count.families import FAMILIES
-from gateway.wire.chat import ChatRequest, memo_of, parse
-from gateway.wire.skim import WORTHWHILE, skim
+from gateway.wire.chat import CHAT, memo_of, parse
 
 OTHERS = {
     "qwen3": "Qwen 3", "gemini": "Gemini, Gemma", "llama3.1": "Llama 3", "mistral": "Mistral", "deepseek": "DeepSeek", "glm4": "GLM",
@@ -122,7 +121,7 @@ def remembered(raw: bytes, family: str) -> float:
 
 def proof(raw: bytes) -> float:
     """Prove a fit by size, in milliseconds."""
-    request: ChatRequest | None = skim(raw) if len(raw) > WORTHWHILE else parse(raw)
+    request = CHAT.read(raw)
     assert request
     return best(lambda: [tokens.proven(len(raw), 4096, 10**7, request, "o200k") for _ in range(100)]) / 100
 

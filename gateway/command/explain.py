@@ -17,8 +17,8 @@ from gateway.context.write.explain import PINNED, STANDS, Fate
 from gateway.serve.explain import explain, fates
 from gateway.serve.shared import Gateway
 from gateway.state.store import open_store
-from gateway.wire import chat as wire
-from gateway.wire.chat import ChatRequest
+from gateway.wire.chat import CHAT
+from gateway.wire.format import Conversation
 
 SHOWN: Final = 400
 
@@ -34,7 +34,7 @@ def run(path: Path, config: Path | None, window: int | None, *, as_json: bool) -
     except SettingsError as error:
         click.echo("\n".join(error.problems), err=True)
         return 2
-    request = wire.parse(raw)
+    request = CHAT.parse(raw)
     if request is None:
         click.echo(f"{path}: not a chat-completions request: expected a JSON object with a list of messages", err=True)
         return 2
@@ -46,7 +46,7 @@ def run(path: Path, config: Path | None, window: int | None, *, as_json: bool) -
     return 0
 
 
-async def _explained(settings: Settings, request: ChatRequest) -> tuple[dict[str, Any], tuple[Fate, ...]]:
+async def _explained(settings: Settings, request: Conversation) -> tuple[dict[str, Any], tuple[Fate, ...]]:
     gateway = Gateway(settings, open_store("memory://"))
     try:
         told = await explain(gateway, request)

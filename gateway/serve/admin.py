@@ -10,7 +10,7 @@ from aiohttp import web
 from gateway.serve import errors
 from gateway.serve.explain import explain
 from gateway.serve.shared import Gateway
-from gateway.wire import chat as wire
+from gateway.wire.chat import CHAT
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -46,7 +46,7 @@ def runner(gateway: Gateway) -> web.AppRunner:
         return _json([exchange._asdict() for exchange in gateway.recent.newest(int(limit))])
 
     async def explained(request: web.Request) -> web.Response:
-        asked = wire.parse(await request.read())
+        asked = CHAT.parse(await request.read())
         if asked is None:
             message = "The body is not a chat-completions request: a JSON object with a list of messages."
             raise errors.ClientError(400, message, code="invalid_body")

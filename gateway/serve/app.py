@@ -5,7 +5,7 @@ import signal
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import aiohttp
 import structlog
@@ -19,10 +19,9 @@ from gateway.serve.passthrough import forward
 from gateway.serve.shared import Gateway
 from gateway.state.store import Store, open_store
 from gateway.upstream.client import UpstreamUnreachable
+from gateway.wire.formats import format_of
 
 log = structlog.get_logger(__name__)
-
-CHAT: Final = "/v1/chat/completions"
 
 
 async def handle(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
@@ -54,8 +53,9 @@ async def _served(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     if websocket.wanted(request):
         return await websocket.connect(gateway, request)
     await _continue(request)
-    if path == CHAT and request.method == "POST":
-        return await chat(gateway, request)
+    format = format_of(path)
+    if format is not None and request.method == "POST":
+        return await chat(gateway, request, format)
     return await forward(gateway, request)
 
 

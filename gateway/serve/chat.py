@@ -13,17 +13,16 @@ from gateway.serve.sender import Sender
 from gateway.serve.shared import Gateway
 from gateway.serve.story import Story, mode_of
 from gateway.upstream.client import UpstreamUnreachable
-from gateway.wire import chat as wire
-from gateway.wire.skim import WORTHWHILE, skim
+from gateway.wire.format import Format
 
 
-async def chat(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
+async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> web.StreamResponse:
     """Measure, fold where it must be, send, retry what is refused, relay, learn, and tell every observer."""
     started = time.perf_counter()
     limits = gateway.settings.server
     raw = await read(request, limits.max_body, limits.request_timeout_s)
     text = plain(request, raw, limits.max_body)
-    asked = await gateway.pool.run(lambda: _understood(text), size_bytes=len(text))
+    asked = await gateway.pool.run(lambda: format.read(text), size_bytes=len(text))
     if asked is None:
         return await forward(gateway, request, raw)
     setup = gateway.setup
@@ -58,7 +57,3 @@ async def chat(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse
         raise
     finally:
         gateway.observe(story.exchange(status, usage))
-
-
-def _understood(text: bytes) -> wire.ChatRequest | None:
-    return (skim(text) if len(text) > WORTHWHILE else None) or wire.parse(text)

@@ -8,10 +8,10 @@ from gateway.context.write.explain import Fate, explain_lines
 from gateway.serve import plan
 from gateway.serve.plan import Place
 from gateway.serve.shared import Gateway
-from gateway.wire.chat import ChatRequest
+from gateway.wire.format import Conversation
 
 
-async def explain(gateway: Gateway, request: ChatRequest, scope: str = "") -> dict[str, Any]:
+async def explain(gateway: Gateway, request: Conversation, scope: str = "") -> dict[str, Any]:
     """Answer the documented explanation of one request; token counts in tokens, ``messages`` as they would be sent.
 
     Always counts, where serving would prove the fit by size alone.
@@ -41,14 +41,14 @@ async def explain(gateway: Gateway, request: ChatRequest, scope: str = "") -> di
     }
 
 
-async def fates(gateway: Gateway, request: ChatRequest) -> tuple[Fate, ...]:
+async def fates(gateway: Gateway, request: Conversation) -> tuple[Fate, ...]:
     """Answer, line by line, what a fold of this request would keep, what would go, and why."""
     _, task = await _task(gateway, request, "")
     budget = ladder.budget_of(task)
     return explain_lines(request.messages, budget, task.counter, task.policy, system_role=task.system_role)
 
 
-async def _task(gateway: Gateway, request: ChatRequest, scope: str) -> tuple[Place, Task]:
+async def _task(gateway: Gateway, request: Conversation, scope: str) -> tuple[Place, Task]:
     setup = gateway.setup
     route = setup.settings.route(request.model)
     place = plan.place_of(gateway, setup, route, setup.targets[route.upstream])

@@ -17,7 +17,8 @@ from gateway.serve.shared import Gateway
 from gateway.serve.story import Story
 from gateway.state.learning import conversation
 from gateway.upstream.client import Call, Target, UpstreamUnreachable
-from gateway.wire.chat import ChatRequest, Message
+from gateway.wire.format import Conversation
+from gateway.wire.message import Message
 from providers.record import OutputTooLarge, Overflow, Refusal, Usage
 
 log = structlog.get_logger(__name__)
@@ -120,7 +121,7 @@ def _warn(gateway: Gateway, story: Story, place: Place, sent: int, billed: int) 
     gateway.learning.note_window(place.target.name, place.route.name, billed, stated=False)
 
 
-def _unscaled(place: Place, request: ChatRequest, messages: tuple[Message, ...]) -> int:
+def _unscaled(place: Place, request: Conversation, messages: tuple[Message, ...]) -> int:
     message = tokens.counter(place.family, place.images).message
     return sum(map(message, messages)) + tokens.fixed_cost(request.body, place.family)
 

@@ -11,12 +11,13 @@ from gateway.config import Route, Settings, is_pattern
 from gateway.config.catalogue import ModelFacts
 from gateway.context.count import tokens
 from gateway.context.count.tokens import Count
-from gateway.context.life import identity, ladder
+from gateway.context.life import identity
 from gateway.context.life.ladder import Task
 from gateway.serve.shared import Gateway, Setup
 from gateway.state.learning import conversation
 from gateway.upstream.client import Target
-from gateway.wire.chat import ChatRequest, text_of
+from gateway.wire.format import Conversation
+from gateway.wire.message import text_of
 from providers.registry import PROVIDERS
 
 # What decided a window when no name did: the upstream's model list, or the configured default.
@@ -68,7 +69,7 @@ class Place:
         return self.facts.images if self.facts else ""
 
 
-def places(gateway: Gateway, setup: Setup, route: Route, request: ChatRequest) -> Iterator[Place]:
+def places(gateway: Gateway, setup: Setup, route: Route, request: Conversation) -> Iterator[Place]:
     """The places that may answer, in order: the model's own upstreams, then its fallbacks, each with its own window."""
     conversation = _conversation(request) if len(route.choices) > 1 else b""
     for name in gateway.balance.order(route.choices, conversation):
@@ -101,7 +102,7 @@ def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target) -> Pl
     return Place(route, target, facts, min(window, learned) if learned else window, entry)
 
 
-def _conversation(request: ChatRequest) -> bytes:
+def _conversation(request: Conversation) -> bytes:
     """What stays the same through a conversation's turns; empty for a first request, which may go anywhere."""
     if not any(message.get("role") == "assistant" for message in request.messages):
         return b""
@@ -115,7 +116,7 @@ def scope_of(place: Place, headers: CIMultiDict[str]) -> str:
     return identity.scope(credentials, place.target.name)
 
 
-def proven(gateway: Gateway, place: Place, request: ChatRequest) -> bool:
+def proven(gateway: Gateway, place: Place, request: Conversation) -> bool:
     """Whether the request fits by its size in bytes alone, so that nothing need be counted."""
     if gateway.learning.ratio(place.target.name, place.route.name) > DENSE:
         return False
@@ -130,12 +131,11 @@ def _window(place: Place, reserve: int) -> int:
     return min(place.window, place.facts.window_for(reserve))
 
 
-def _reserve(place: Place, request: ChatRequest) -> tuple[int, int | None]:
+def _reserve(place: Place, request: Conversation) -> tuple[int, int | None]:
     """Tokens to keep free for the answer, and what the client itself asked for."""
-    for name in ladder.OUTPUT_FIELDS:
-        value = request.head.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            return value, value
+    asked = next((limit for limit in request.output_limits if limit > 0), None)
+    if asked is not None:
+        return asked, asked
     route, facts = place.route, place.facts
     reserve = route.output_reserve if route.output_reserve is not None else min(4096, place.window // 4)
     largest = route.max_output_tokens or (facts.max_output_tokens if facts else None)
@@ -150,7 +150,7 @@ def largest_parts(task: Task, limit: int = 3) -> str:
     return ", ".join(f"{name}: {size} tokens" for size, name in sorted(parts, reverse=True)[:limit])
 
 
-async def task_for(gateway: Gateway, place: Place, request: ChatRequest, scope: str) -> Task:
+async def task_for(gateway: Gateway, place: Place, request: Conversation, scope: str) -> Task:
     """Count the request and say what it must fit. Much new text is counted and hashed in the pool, off the event loop."""
     family, images = place.family, place.images
     upstream, model, policy = place.target.name, place.route.name, place.route.policy

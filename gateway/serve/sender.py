@@ -206,8 +206,7 @@ class Sender:
         refusal = answer.refusal
         if isinstance(refusal, OutputTooLarge) and refusal.limit == 0:
             # "max_tokens must be at least 1, got 0": the prompt fills the window, unless the client itself asked for nothing.
-            asked = [self.story.request.body.get(name) for name in ladder.OUTPUT_FIELDS]
-            nothing = any(isinstance(value, int) and value < 1 for value in asked)
+            nothing = any(limit < 1 for limit in self.story.request.output_limits)
             return None if nothing else Overflow(sign=refusal.sign)
         return refusal
 

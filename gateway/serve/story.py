@@ -11,7 +11,7 @@ from gateway.context.life.ladder import Attempt, Task
 from gateway.observe.exchange import Action, Exchange
 from gateway.serve.errors import ClientError
 from gateway.serve.plan import Place
-from gateway.wire.chat import ChatRequest
+from gateway.wire.format import Conversation
 from providers.record import Usage
 
 MODES: Final = ("enforce", "observe", "off")
@@ -33,7 +33,7 @@ class Story:
     """Collects the facts of one request. Holds no text of it beyond the model's name."""
 
     request_id: str
-    request: ChatRequest
+    request: Conversation
     mode: Mode
     started: float
     place: Place | None = None

@@ -1,41 +1,64 @@
-"""The OpenAI chat-completions JSON that clients speak: a request body as bytes and as values, and how a message is read.
+"""The OpenAI chat-completions format: a request body as bytes and as values, and how edits are written into it.
 
-This file knows the wire format and nothing about windows, folding or upstreams. Bodies are edited by splicing: what
-nobody asked to change keeps its bytes, down to ``1.50`` and duplicate spaces.
+This file knows the wire format and nothing about windows, folding or upstreams. The core's message is this format's message, so nothing is
+translated here. Long bodies are skimmed first: reading a long conversation into values takes longer than passing it through, and a
+request that provably fits its window is sent as it came. So texts are measured off, not read; the whole body is parsed when it is needed.
 """
 
-import json  # noqa: TID251  # its scanner reports where a value ends, which orjson does not; used for splicing only
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping
+from typing import Any, Final
 
+import msgspec
 import orjson
 
 from gateway.wire import interned
-from gateway.wire.interned import Interned
+from gateway.wire.format import Edits, Format
+from gateway.wire.message import (
+    MEDIA_TYPES,
+    PINNED_ROLES,
+    RESULT_ROLES,
+    Message,
+    call_arguments,
+    call_name,
+    canonical,
+    dumps,
+    is_interned,
+    media_kinds,
+    media_parts,
+    memo_of,
+    once,
+    text_of,
+    texts,
+    tool_calls,
+)
+from gateway.wire.splice import splice
 
-T = TypeVar("T")
+__all__ = [
+    "CHAT",
+    "ELSEWHERE",
+    "MEDIA_TYPES",
+    "PINNED_ROLES",
+    "RESULT_ROLES",
+    "ChatRequest",
+    "Message",
+    "call_arguments",
+    "call_name",
+    "canonical",
+    "dumps",
+    "is_interned",
+    "media_kinds",
+    "media_parts",
+    "memo_of",
+    "once",
+    "parse",
+    "skim",
+    "splice",
+    "text_of",
+    "texts",
+    "tool_calls",
+]
 
-Message = Mapping[str, Any]
-"""One message as it stands in the request. Never mutated: whoever improves one builds a new one."""
-
-PINNED_ROLES: Final = frozenset({"system", "developer"})
-RESULT_ROLES: Final = frozenset({"tool", "function"})
-
-MEDIA_TYPES: Final = {
-    "image_url": "image",
-    "input_image": "image",
-    "image": "image",
-    "input_audio": "audio",
-    "audio_url": "audio",
-    "video_url": "video",
-    "input_video": "video",
-    "file": "file",
-    "input_file": "file",
-    "document": "file",
-    "document_url": "file",
-}
-"""Content-part types that carry media, and what a reader would call them."""
-
+OUTPUT_FIELDS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
 ELSEWHERE: Final = (
     "previous_response_id",
@@ -47,15 +70,15 @@ ELSEWHERE: Final = (
     "plugins",
     "preset",
 )
-"""Fields by which text enters the prompt that does not stand in the body."""
+"""Members by which text enters the prompt that does not stand in the body."""
 
 
 class ChatRequest:
     """A chat-completions body: the bytes as they came and what they say.
 
-    ``messages`` is empty when the body has none; ``model`` is empty when it is missing or not a string. Of a skimmed body
-    (`gateway.wire.skim`) only ``head`` and ``outline`` are known at first: members beside the messages, and the messages
-    whose content is more than one text. ``body`` and ``messages`` are parsed when somebody asks for them.
+    ``messages`` is empty when the body has none; ``model`` is empty when it is missing or not a string. Of a skimmed body only ``head`` and
+    ``outline`` are known at first: members beside the messages, and the messages whose content is more than one text. ``body``
+    and ``messages`` are parsed when they are first used.
     """
 
     __slots__ = ("_skimmed", "_whole", "head", "model", "outline", "raw")
@@ -77,6 +100,10 @@ class ChatRequest:
         self._whole: ChatRequest | None = None
 
     @property
+    def format(self) -> Format:
+        return CHAT
+
+    @property
     def body(self) -> Mapping[str, Any]:
         return self._read().head
 
@@ -88,6 +115,15 @@ class ChatRequest:
     def stream(self) -> bool:
         return self.head.get("stream") is True
 
+    @property
+    def output_limits(self) -> tuple[int, ...]:
+        limits = map(self.head.get, OUTPUT_FIELDS)
+        return tuple([limit for limit in limits if isinstance(limit, int) and not isinstance(limit, bool)])
+
+    @property
+    def refers_elsewhere(self) -> bool:
+        return any(self.head.get(name) for name in ELSEWHERE)
+
     def _read(self) -> "ChatRequest":
         if not self._skimmed:
             return self
@@ -97,7 +133,7 @@ class ChatRequest:
 
 
 def parse(raw: bytes) -> ChatRequest | None:
-    """Read a body, or answer None when it is not one we could decide about.
+    """Read a body, or return None when it is not one we could decide about.
 
     None means: not JSON, not an object, or ``messages`` that is not a list of objects with a role. Such a body is
     forwarded as it came; the upstream's own error is the better answer (cases 1, 118).
@@ -119,209 +155,130 @@ def parse(raw: bytes) -> ChatRequest | None:
     return ChatRequest(raw, body, model if isinstance(model, str) else "", tuple(messages))
 
 
-def splice(raw: bytes, changes: Mapping[str, Any]) -> bytes:
-    """Replace the values of top-level members, leaving every other byte of the body as it came.
+_ABSENT: Final = msgspec.Raw(b"null")
 
-    A member that is missing is added at the end; a member whose new value is ``None`` keeps its place as ``null``. When
-    a key stands twice, the last one is replaced, for that is the one parsers believe. Raises ValueError when ``raw``
-    is not a JSON object.
+
+class _Message(msgspec.Struct, gc=False):
+    """The members of a message that a skim looks at."""
+
+    role: str
+    content: msgspec.Raw = _ABSENT
+    audio: msgspec.Raw = _ABSENT
+
+
+_QUOTE: Final = ord('"')
+_TEXT_OR_NULL: Final = frozenset(b'"n')
+_HEAD: Final = ("model", "stream", *OUTPUT_FIELDS, "tools", *ELSEWHERE)
+_Body: Final = msgspec.defstruct(
+    "_Body", [("messages", list[_Message]), *((name, Any, msgspec.UNSET) for name in _HEAD)]
+)
+_skim: Final = msgspec.json.Decoder(_Body).decode
+_value: Final = msgspec.json.Decoder().decode
+
+
+def skim(raw: bytes) -> ChatRequest | None:
+    """Read a body as far as it takes; None where it is not one we could decide about.
+
+    ``head`` holds the members in `_HEAD`, ``outline`` the messages whose content is more than one text.
     """
-    quick = _splice_first(raw, changes)
-    if quick is not None:
-        return quick
-    text = raw.decode()
-    spans = _member_spans(text)
-    missing = [key for key in changes if key not in spans]
-    pieces: list[str] = []
-    position = 0
-    for key, (start, end) in sorted(spans.items(), key=lambda item: item[1]):
-        if key in changes:
-            pieces += [text[position:start], orjson.dumps(changes[key]).decode()]
-            position = end
-    closing = text.rindex("}")
-    pieces.append(text[position:closing])
-    for number, key in enumerate(missing):
-        comma = "," if spans or number else ""
-        pieces.append(f"{comma}{orjson.dumps(key).decode()}:{orjson.dumps(changes[key]).decode()}")
-    pieces.append(text[closing:])
-    return "".join(pieces).encode()
-
-
-def _splice_first(raw: bytes, changes: Mapping[str, Any]) -> bytes | None:
-    """The common alias: ``{"model":"x",...`` with that key once in the body needs no scan."""
-    if len(changes) != 1 or "model" not in changes or raw.count(b'"model"') != 1 or b"\\u00" in raw:
-        return None
-    head = raw[:256]
-    opening = head.find(b"{")
-    start = head.find(b'"model"')
-    if opening < 0 or head[:opening].strip() or head[opening + 1 : start].strip():
-        return None
-    colon = start + 7
-    value = head.find(b'"', colon)
-    end = head.find(b'"', value + 1)
-    if value < 0 or end < 0 or head[colon:value].strip() != b":" or b"\\" in head[value:end]:
-        return None
-    return raw[:value] + orjson.dumps(changes["model"]) + raw[end + 1 :]
-
-
-_SCAN: Final = json.JSONDecoder(strict=False)
-_SPACE: Final = " \t\r\n"
-
-
-def _member_spans(text: str) -> dict[str, tuple[int, int]]:
-    """Where the value of each top-level member starts and ends, in characters."""
-    position = _skip_space(text, 0)
-    if text[position : position + 1] != "{":
-        raise ValueError("the body is not a JSON object")
-    spans: dict[str, tuple[int, int]] = {}
-    position = _skip_space(text, position + 1)
-    while text[position : position + 1] == '"':
-        key, position = _SCAN.raw_decode(text, position)
-        position = _skip_space(text, position)
-        if text[position : position + 1] != ":":
-            raise ValueError("the body is not a JSON object")
-        start = _skip_space(text, position + 1)
-        _, end = _SCAN.raw_decode(text, start)
-        spans[key] = (start, end)
-        position = _skip_space(text, end)
-        if text[position : position + 1] != ",":
-            break
-        position = _skip_space(text, position + 1)
-    return spans
-
-
-def _skip_space(text: str, position: int) -> int:
-    while text[position : position + 1] and text[position] in _SPACE:
-        position += 1
-    return position
-
-
-def memo_of(message: Message) -> dict[Any, Any]:
-    """Where to write down what follows from a message alone; a fresh place for one that is not interned."""
-    return message.memo if type(message) is Interned else {}
-
-
-def once(message: Message, key: object, find: Callable[[Message], T]) -> T:
-    """Find out what follows from a message alone, or remember it of one that is interned. What is found is never None."""
-    memo = memo_of(message)
-    found: T | None = memo.get(key)
-    if found is None:
-        found = memo[key] = find(message)
-    return found
-
-
-def is_interned(message: Message) -> bool:
-    """Whether the message is kept with its memo, so that nothing about it need be kept elsewhere."""
-    return type(message) is Interned
-
-
-def text_of(message: Message) -> str:
-    """The text of a message's content, its text parts joined by newlines; empty when there is none."""
-    return "\n".join(texts(message.get("content")))
-
-
-def texts(content: Any) -> Iterator[str]:
-    """Each text in a content value: a string, or a list of parts (tool results may nest lists of parts)."""
-    if isinstance(content, str):
-        if content:
-            yield content
-    elif isinstance(content, list):
-        for part in content:
-            if isinstance(part, str):
-                yield part
-            elif isinstance(part, dict):
-                value = part.get("text", part.get("refusal"))
-                if isinstance(value, str):
-                    yield value
-                elif isinstance(part.get("content"), (str, list)):
-                    yield from texts(part["content"])
-
-
-def media_parts(message: Message) -> Iterator[Mapping[str, Any]]:
-    """The content parts of a message that carry images, audio, video or files."""
-    content = message.get("content")
-    if isinstance(content, list):
-        for part in content:
-            if isinstance(part, dict) and isinstance(kind := part.get("type"), str) and kind in MEDIA_TYPES:
-                yield part
-
-
-def tool_calls(message: Message) -> list[Mapping[str, Any]]:
-    """The well-formed tool calls of an assistant message, the legacy ``function_call`` last (it has no id)."""
-    found: list[Mapping[str, Any]] = []
-    calls = message.get("tool_calls")
-    if isinstance(calls, list):
-        found += [call for call in calls if isinstance(call, dict)]
-    legacy = message.get("function_call")
-    if isinstance(legacy, dict):
-        found.append({"type": "function", "function": legacy})
-    return found
-
-
-def call_name(call: Mapping[str, Any]) -> str:
-    """What a tool call calls; empty when it does not say."""
-    function = call.get("function") or call.get("custom")
-    name = function.get("name") if isinstance(function, dict) else None
-    return name if isinstance(name, str) else ""
-
-
-def call_arguments(call: Mapping[str, Any]) -> str:
-    """The arguments of a tool call as the JSON text they travel as."""
-    function = call.get("function") or call.get("custom")
-    if not isinstance(function, dict):
-        return ""
-    arguments = function.get("arguments", function.get("input"))
-    return arguments if isinstance(arguments, str) else "" if arguments is None else dumps(arguments).decode()
-
-
-def dumps(value: Any) -> bytes:
-    """JSON as it travels: compact, UTF-8."""
-    return orjson.dumps(value)
-
-
-_MARK: Final = "cache_control"
-"""Clients that mark what the provider should cache move the mark along with the newest message: it is not part of what was said."""
-
-
-def canonical(message: Message) -> bytes:
-    """One message in a form in which equal meaning has equal bytes (case 70).
-
-    Keys are sorted, a list of plain text parts is joined to a string, an absent or null content is left out, and JSON in tool arguments is
-    normalised. Used for identity and caching, never sent.
-    """
-    plain = dict(message)
-    content = plain.get("content")
-    if content is None:
-        plain.pop("content", None)
-    elif isinstance(content, list) and content and all(_plain_text(part) for part in content):
-        plain["content"] = "\n".join(part["text"] for part in content)
-    elif isinstance(content, list):
-        plain["content"] = [_unmarked(part) for part in content]
-    calls = plain.get("tool_calls")
-    if isinstance(calls, list) and calls:
-        plain["tool_calls"] = [_canonical_call(call) for call in calls]
-    return orjson.dumps(plain, option=orjson.OPT_SORT_KEYS)
-
-
-def _plain_text(part: Any) -> bool:
-    return isinstance(part, dict) and part.keys() - {_MARK} == {"type", "text"} and isinstance(part["text"], str)
-
-
-def _unmarked(part: Any) -> Any:
-    return {key: value for key, value in part.items() if key != _MARK} if isinstance(part, dict) else part
-
-
-def _canonical_call(call: Any) -> Any:
-    function = call.get("function") if isinstance(call, dict) else None
-    if not isinstance(function, dict) or not isinstance(function.get("arguments"), str):
-        return call
     try:
-        arguments = orjson.loads(function["arguments"])
-    except orjson.JSONDecodeError:
-        return call
-    return {**call, "function": {**function, "arguments": arguments}}
+        body: Any = _skim(raw)
+        rich = [m for m in body.messages if memoryview(m.content)[0] not in _TEXT_OR_NULL or m.audio is not _ABSENT]
+        outline = tuple(map(_outline, rich))
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    head: Mapping[str, Any] = {name: value for name in _HEAD if (value := getattr(body, name)) is not msgspec.UNSET}
+    model = head.get("model")
+    return ChatRequest(raw, head, model if isinstance(model, str) else "", outline, skimmed=True)
 
 
-def media_kinds(messages: Iterable[Message]) -> list[str]:
-    """What media the messages carry, in order: ``["image", "image", "audio"]``."""
-    return [MEDIA_TYPES[part["type"]] for message in messages for part in media_parts(message)]
+def _outline(message: _Message) -> Message:
+    """The message with its text left out."""
+    found: dict[str, Any] = {"role": message.role}
+    for name in ("content", "audio"):
+        value = getattr(message, name)
+        if value is not _ABSENT:
+            found[name] = "" if memoryview(value)[0] == _QUOTE else _value(value)
+    return found
+
+
+def encode(request: ChatRequest, edits: Edits) -> bytes:
+    """Write the edits into the body. The list of messages is written anew where one of them changed; other members keep their bytes."""
+    changes: dict[str, Any] = {}
+    if edits.model is not None and request.model and edits.model != request.model:
+        changes["model"] = edits.model
+    if edits.messages is not None and edits.messages != request.messages:
+        changes["messages"] = list(edits.messages)
+    if edits.output is not None:
+        for name in OUTPUT_FIELDS:
+            value = request.head.get(name)
+            if isinstance(value, int) and value > edits.output:
+                changes[name] = edits.output
+    return splice(request.raw, changes) if changes else request.raw
+
+
+def error(message: str, code: str, type_: str, param: str | None) -> bytes:
+    """The bytes of an error in the shape OpenAI documents: https://platform.openai.com/docs/guides/error-codes."""
+    return orjson.dumps({"error": {"message": message, "type": type_, "param": param, "code": code}})
+
+
+def refusal(window: int, prompt: int, reserve: int, largest: str) -> bytes:
+    """The honest refusal: worded so that clients know it by the code, and those that read only the message know it too.
+
+    langchain-openai and LiteLLM look for ``context_length_exceeded`` or "maximum context length" in the message text.
+    """
+    message = (
+        f"context_length_exceeded: This model's maximum context length is {window} tokens. However, the smallest form of "
+        f"this request that keeps its meaning still needs about {prompt} tokens, with {reserve} more reserved for the answer. "
+        f"Largest parts: {largest}. Shorten these, or configure a model with a larger window."
+    )
+    return error(message, "context_length_exceeded", "invalid_request_error", "messages")
+
+
+class _Choice(msgspec.Struct, gc=False):
+    """One choice of a stream event."""
+
+    delta: dict[str, Any]
+    finish_reason: Any = None
+
+
+class _Chunk(msgspec.Struct, gc=False):
+    """A stream event; only a chunk of a completion has ``choices``."""
+
+    choices: list[_Choice]
+    usage: Any = None
+    error: Any = None
+
+
+_chunk: Final = msgspec.json.Decoder(_Chunk).decode
+
+
+def is_preamble(data: bytes) -> bool:
+    """Whether a stream event says no more than that an answer begins: a role, empty content, no choices yet (Azure's filter results)."""
+    if not data.strip():
+        return True
+    try:
+        chunk = _chunk(data)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return (
+        chunk.error is None
+        and chunk.usage is None
+        and all(
+            choice.finish_reason is None and not any(value for name, value in choice.delta.items() if name != "role")
+            for choice in chunk.choices
+        )
+    )
+
+
+CHAT: Final = Format(
+    name="chat",
+    path="/v1/chat/completions",
+    parse=parse,
+    skim=skim,
+    encode=encode,
+    output_fields=OUTPUT_FIELDS,
+    refusal=refusal,
+    error=error,
+    is_preamble=is_preamble,
+)

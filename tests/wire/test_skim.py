@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.chat import ELSEWHERE, parse
-from gateway.wire.skim import skim
+from gateway.wire.chat import ELSEWHERE, parse, skim
 
 TEXTS = st.text(max_size=20)
 PARTS = st.fixed_dictionaries(

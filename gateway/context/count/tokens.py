@@ -16,11 +16,10 @@ from gateway.context.count.counter import Counter
 from gateway.context.count.families import Family, Tools, family_of
 from gateway.context.count.vocabularies import count, counting, loaded
 from gateway.context.count.vocabularies import preload as load_vocabulary
-from gateway.wire.chat import (
-    ELSEWHERE,
+from gateway.wire.format import Conversation
+from gateway.wire.message import (
     MEDIA_TYPES,
     RESULT_ROLES,
-    ChatRequest,
     Message,
     call_arguments,
     call_name,
@@ -352,7 +351,7 @@ def _escape_cost(value: str) -> int:
 
 
 def count_request(
-    request: ChatRequest, family: str, images: str = "", ratio: float = 1.0, anchor: Anchor | None = None
+    request: Conversation, family: str, images: str = "", ratio: float = 1.0, anchor: Anchor | None = None
 ) -> Count:
     """Count a whole request by the best there is: what the same conversation was billed last time, else vocabulary and ratio."""
     row = family_of(family)
@@ -405,7 +404,7 @@ def scaled(counter: Counter, ratio: float) -> Counter:
     )
 
 
-def proven(body_bytes: int, reserve: int, window: int, request: ChatRequest, family: str = "") -> bool:
+def proven(body_bytes: int, reserve: int, window: int, request: Conversation, family: str = "") -> bool:
     """Prove without counting that a request fits: no vocabulary makes more tokens than bytes, and nothing enters by reference.
 
     Two kinds of text may cost more tokens than bytes: letters that a normaliser takes apart (Qwen's, old Claude's), and results of parallel
@@ -429,9 +428,9 @@ def _several(message: Message) -> bool:
     return isinstance(calls, list) and len(calls) > 1
 
 
-def self_contained(request: ChatRequest) -> bool:
+def self_contained(request: Conversation) -> bool:
     """Whether all that will be read stands in the body: no media, no ids of files or earlier answers, no tools that the server runs."""
-    if any(request.head.get(key) for key in ELSEWHERE):
+    if request.refers_elsewhere:
         return False
     given = request.head.get("tools")
     if isinstance(given, list) and not all(isinstance(tool, dict) and _own(tool) for tool in given):
@@ -451,7 +450,7 @@ def _is_text(part: Any) -> bool:
     return isinstance(part, str) or (isinstance(part, dict) and isinstance(part.get("text"), str) and len(part) <= 3)
 
 
-def heavy(request: ChatRequest, family: str, images: str = "") -> bool:
+def heavy(request: Conversation, family: str, images: str = "") -> bool:
     """Whether counting would hold the event loop for long: much text that was not counted before, or a vocabulary to load."""
     row = family_of(family)
     if not loaded(row.vocabulary):

@@ -6,7 +6,7 @@ that was refused, in messages or in the output it asks for; when nothing smaller
 
 from dataclasses import dataclass, replace
 from math import ceil, log
-from typing import Any, Final
+from typing import Final
 
 from gateway.context.count.counter import Counter
 from gateway.context.count.tokens import scaled
@@ -15,7 +15,8 @@ from gateway.context.cut.policy import Policy
 from gateway.context.cut.summary import Summary
 from gateway.context.write.compress import compress
 from gateway.context.write.draft import Draft, Step
-from gateway.wire.chat import ChatRequest, Message, splice
+from gateway.wire.format import Conversation, Edits
+from gateway.wire.message import Message
 
 HIGHEST_RUNG: Final = 3
 
@@ -35,14 +36,12 @@ LEAST_DENSE: Final = 0.1
 SPARED: Final = 16
 SPARED_SHARE: Final = 25
 
-OUTPUT_FIELDS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
-
 
 @dataclass(frozen=True, slots=True)
 class Task:
     """One request that must fit one target. All counts are tokens."""
 
-    request: ChatRequest
+    request: Conversation
     model: str
     """The model's name at the target; spliced in where the client used another."""
     window: int
@@ -133,9 +132,9 @@ class Reading:
     """By how much the prompt is too long, where only that is stated."""
 
 
-def as_it_came(request: ChatRequest, model: str, window: int, prompt: int) -> Attempt:
+def as_it_came(request: Conversation, model: str, window: int, prompt: int) -> Attempt:
     """Send the client's own bytes; only an alias is spliced."""
-    body = request.raw if model == request.model or not request.model else splice(request.raw, {"model": model})
+    body = request.raw if model == request.model else request.format.encode(request, Edits(model))
     return Attempt(body, prompt, window)
 
 
@@ -278,17 +277,8 @@ def _with_output(task: Task, attempt: Attempt, output: int) -> Attempt:
 
 
 def _encode(task: Task, attempt: Attempt) -> Attempt:
-    changes: dict[str, Any] = {}
-    if task.request.model and task.model != task.request.model:
-        changes["model"] = task.model
-    if attempt.draft is not None and attempt.draft.messages != task.request.messages:
-        changes["messages"] = list(attempt.draft.messages)
-    if attempt.output is not None:
-        for name in OUTPUT_FIELDS:
-            value = task.request.body.get(name)
-            if isinstance(value, int) and value > attempt.output:
-                changes[name] = attempt.output
-    return replace(attempt, body=splice(task.request.raw, changes) if changes else task.request.raw)
+    edits = Edits(task.model, attempt.draft.messages if attempt.draft else None, attempt.output)
+    return replace(attempt, body=task.request.format.encode(task.request, edits))
 
 
 def _smaller(task: Task, candidate: Attempt, before: int, asked: int | None) -> bool:
