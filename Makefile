@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo serve check quick lint types arrows test replay settings format clean
+.PHONY: demo serve check quick lint types arrows test replay settings docs format clean
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -43,6 +43,9 @@ replay: .venv/.installed        ## every recorded conversation through a running
 
 settings: .venv/.installed      ## config/turnfold.yaml and the tables of docs/configuration.md, from gateway/config/schema.py
 	$(BIN)/python -m gateway.config
+
+docs: .venv/.installed          ## the documentation as a site in build/site
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
 
 format: .venv/.installed
 	$(BIN)/ruff check --fix .
