@@ -89,7 +89,5 @@ class Provider:
     """A JSON body or the data of one stream event -> what was billed, where it says."""
     credential_headers: tuple[str, ...] = ("authorization",)
     """Client headers that carry credentials: replaced when the endpoint has a key, hashed for tenancy."""
-    output_fields: tuple[str, ...] = ("max_completion_tokens", "max_tokens")
-    """Request fields that limit the output, in the order in which they are believed."""
     system_role: bool = True
     """False where models refuse a system message: the note then goes to the first user message."""

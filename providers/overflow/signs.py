@@ -48,6 +48,8 @@ def _signs(verdict: Verdict, patterns: dict[str, str], *, sure: bool = False) ->
 
 
 SIGNS: Final = (
+    # A smaller window that is worded as a rate limit or as a missing permission.
+    *_signs("overflow", {"long_context_tier": "tier"}, sure=True),
     # Whatever else such a text says, a shorter prompt is not what it asks for.
     *_signs(
         "pass",

@@ -92,6 +92,10 @@ LEXICON: Final = {
         " no_less_than minimum"
     ),
     "over token": "more_tokens",
+    # llama.cpp: the window is full, and old tokens may not be moved out of it.
+    "over context": "context_shift(ing)?_is_(disabled|not_enabled|off)",
+    # Anthropic: the window of this subscription is smaller than the model's. A shorter prompt is accepted.
+    "tier": "extra_usage_is_required_for_(long|1m)_context*",
     "excess": "tokens?_over_(the|your|its|this) tokens?_too_many",
     "too_long": (
         "too_(long|large|big|many|much|lengthy) over_?sized 过长 太长 超长 过大 太大 过多 太多 過長 長すぎ*"
