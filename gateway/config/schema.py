@@ -25,12 +25,14 @@ from gateway.config.kinds import (
     TOKENS,
     Kind,
     choice,
+    choices,
     mapping,
     url,
     whole,
 )
 from gateway.config.readers import Key
 from gateway.config.values import (
+    MODES,
     Admin,
     Defaults,
     Fold,
@@ -85,7 +87,6 @@ class Setting:
 
 
 TOKENIZER: Final = choice("auto", *families.names())
-MODES: Final = ("enforce", "observe", "off")
 
 SETTINGS: Final = (
     Setting("server.host", NAME, "where clients connect; their base URL is http://HOST:PORT/v1"),
@@ -164,6 +165,10 @@ SETTINGS: Final = (
     Setting(
         "fold.mode", choice(*MODES), "observe: decide and report, forward untouched; off: forward",
         "A request may choose for itself: `x-turnfold-mode`.",
+    ),
+    Setting(
+        "fold.client_modes", choices(*MODES), "what x-turnfold-mode may ask for; any other mode gets 403",
+        "`[enforce, observe]` forbids `off`; `[]` forbids the header.",
     ),
     Setting("fold.low_water", SHARE, "fold down to this share of the room, so that a fold stands for several turns"),
     Setting(

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 from gateway.context.cut.policy import Policy
 
 Mode = Literal["enforce", "observe", "off"]
+MODES: Final[tuple[Mode, ...]] = ("enforce", "observe", "off")
 
 ROUTES_KEPT: Final = 1024
 """Model names come from clients, so the routes remembered for them are bounded."""
@@ -100,6 +101,8 @@ class Fold:
     """How requests are folded."""
 
     mode: Mode = "enforce"
+    client_modes: tuple[Mode, ...] = MODES
+    """What a request may ask for with `x-turnfold-mode`."""
     max_retries: int = 3
     policy: Policy = field(default_factory=Policy)
     summary: SummarySettings = SummarySettings()
@@ -165,6 +168,7 @@ class Route:
     fallbacks: tuple[str, ...]
     """Models to ask when the upstream fails, by configured name."""
     mode: Mode
+    client_modes: tuple[Mode, ...]
     policy: Policy
     max_retries: int
     summary: SummarySettings
@@ -250,6 +254,7 @@ class Settings:
             on_overflow=entry.on_overflow,
             fallbacks=entry.fallbacks,
             mode=fold.mode,
+            client_modes=fold.client_modes,
             policy=fold.policy,
             max_retries=fold.max_retries,
             summary=fold.summary,

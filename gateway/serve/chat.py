@@ -26,7 +26,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     if asked is None:
         return await forward(gateway, request, raw)
     setup = gateway.setup
-    story = Story(gateway.request_id(), asked, mode_of(request, setup.settings.route(asked.model).mode), started)
+    story = Story(gateway.request_id(), asked, mode_of(request, setup.settings.route(asked.model)), started)
     status, usage = 499, None
     try:
         sender = Sender(gateway, request, raw, story, setup)

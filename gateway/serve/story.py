@@ -2,11 +2,11 @@
 
 import time
 from dataclasses import dataclass, field
-from typing import Final, cast
 
 from aiohttp import web
 
-from gateway.config import Mode
+from gateway.config import Mode, Route
+from gateway.config.values import MODES
 from gateway.context.life.ladder import Attempt, Task
 from gateway.observe.exchange import Action, Exchange
 from gateway.serve.errors import ClientError
@@ -14,18 +14,27 @@ from gateway.serve.plan import Place
 from gateway.wire.format import Conversation
 from providers.record import Usage
 
-MODES: Final = ("enforce", "observe", "off")
 
+def mode_of(request: web.BaseRequest, route: Route) -> Mode:
+    """Return the mode of one request: its own header, else the configured one.
 
-def mode_of(request: web.BaseRequest, configured: Mode) -> Mode:
-    """The mode of one request: its own header, else the configured one. Raises ClientError for a word that is none."""
+    Raises ClientError for a word that is no mode, and for a mode that ``fold.client_modes`` leaves out.
+    """
     asked = request.headers.get("x-turnfold-mode")
     if asked is None:
-        return configured
+        return route.mode
     word = asked.strip().lower()
     if word not in MODES:
         raise ClientError(400, f"x-turnfold-mode: {asked[:40]!r} is not one of {', '.join(MODES)}", code="invalid_mode")
-    return cast("Mode", word)
+    if word not in route.client_modes and word != route.mode:
+        allowed = f"allowed: {', '.join(route.client_modes)}" if route.client_modes else "the header is not allowed"
+        raise ClientError(
+            403,
+            f"x-turnfold-mode: {word} is not allowed for this model (fold.client_modes); {allowed}",
+            code="mode_not_allowed",
+            type_="permission_error",
+        )
+    return word
 
 
 @dataclass(slots=True)

@@ -73,8 +73,8 @@ def test_a_default_written_into_the_file_means_the_same(setting):
     bare = parse(yaml.safe_dump(document), {})
     for part in section:
         value = value.setdefault(part, {})
-    value[key] = yaml.safe_load(setting.kind.write(default))
-    assert parse(yaml.safe_dump(document), {}) == bare
+    value[key] = "WRITTEN"
+    assert parse(yaml.safe_dump(document).replace("WRITTEN", setting.kind.write(default)), {}) == bare
 
 
 def test_every_line_of_the_file_that_is_commented_out_is_right():
