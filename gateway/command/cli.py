@@ -56,9 +56,9 @@ def _load_structlog() -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 def check(file: Path) -> None:
     """Check a configuration FILE: all mistakes at once, or what it means."""
-    from gateway.config.report import report  # noqa: PLC0415
+    from gateway.command.preflight import check as check_file  # noqa: PLC0415
 
-    text, problems = report(file, os.environ)
+    text, problems = check_file(file, os.environ)
     click.echo(text)
     sys.exit(1 if problems else 0)
 

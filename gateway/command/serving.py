@@ -1,62 +1,93 @@
-"""The process that `turnfold serve` is: options and file become settings, settings become a running gateway."""
+"""The process of `turnfold serve`: options and file become settings, settings become a running gateway."""
 
 import asyncio
 import gc
 import os
 import signal
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-import click
+import structlog
 import uvloop
 
-from gateway.command import workers
-from gateway.config import Settings, SettingsError, load
+from gateway.command import preflight, workers
+from gateway.config import Settings, SettingsError, Wrong, checked_url, load
 from gateway.config.reload import Watcher
 from gateway.observe.log import configure
 from gateway.serve import app
 from providers.overflow.wording import words
 
+log = structlog.get_logger(__name__)
+
 HERE: Final = Path("turnfold.yaml")
+"""Read where neither a file nor an upstream is named."""
 
 
 def run(config: Path | None, given: Mapping[str, Any]) -> int:
-    """Serve until told to stop; answer the exit status. Mistakes in the configuration are told, not raised."""
+    """Serve until told to stop; return the exit status. Each mistake in the configuration is one line."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the file is watched; a reload must never end the process
     gc.freeze()  # neither code nor tables are ever garbage; a look through all of them would hold every stream for 50 ms
     gc.enable()
     try:
-        settings = settings_from(config, given)
+        file = file_of(config, given)
+        settings = settings_from(file, given)
     except SettingsError as error:
-        for problem in error.problems:
-            click.echo(problem, err=True)
-        return 1
+        return _failed(error.problems)
+    if problems := preflight.problems(settings):
+        return _failed(f"{file}: {problem}" if file else problem for problem in problems)
     configure(form=settings.log.format, level=settings.log.level)
+    if not workers.is_worker():
+        for warning in preflight.warnings(settings):
+            log.warning("store_unwritable", reason=warning)
     if settings.server.workers > 1 and not workers.is_worker():
+        if busy := tuple(preflight.busy_ports(settings)):
+            return _failed(busy)
         return workers.run(settings.server.workers, grace_s=settings.server.shutdown_grace_s + 5)
     try:
-        uvloop.run(_serve(settings, config, given))
+        uvloop.run(_serve(settings, file, given))
     except OSError as error:
-        click.echo(f"turnfold: {error.strerror or error}", err=True)
-        return 1
+        return _failed(tuple(preflight.busy_ports(settings)) or (error.strerror or str(error),))
     return 0
 
 
-def settings_from(config: Path | None, given: Mapping[str, Any]) -> Settings:
-    """Read the file, or make do with ``--upstream``; what the command line says wins. Raises SettingsError."""
+def _failed(problems: Iterable[str]) -> int:
+    for problem in problems:
+        sys.stderr.write(f"turnfold: {problem}\n")
+    return 1
+
+
+def file_of(config: Path | None, given: Mapping[str, Any]) -> Path | None:
+    """Find the file to read and watch: the named one, else `turnfold.yaml` in the current folder; None with ``--upstream``."""
     if config is not None and given.keys() & {"upstream", "window"}:
         raise SettingsError(("--upstream and --window are for serving without a file; the file names its own.",))
-    if config is None and "upstream" not in given:
-        if not HERE.exists():
-            raise SettingsError(("Nothing says where requests go: give --config FILE or --upstream URL.",))
-        config = HERE
-    if config is not None:
-        settings = load(config, os.environ)
+    if config is not None or "upstream" in given:
+        return config
+    if "window" in given:
+        raise SettingsError(("--window needs --upstream; in a file, it is models.NAME.context_window.",))
+    if not HERE.exists():
+        raise SettingsError(("Nothing says where requests go: give --config FILE or --upstream URL.",))
+    return HERE
+
+
+def settings_from(file: Path | None, given: Mapping[str, Any]) -> Settings:
+    """Read the file, or make settings from ``--upstream``; the command line wins over the file. Raises SettingsError."""
+    if file is not None:
+        settings = load(file, os.environ)
     else:
-        settings = Settings.simple(given["upstream"], given.get("window"))
+        settings = Settings.simple(_upstream_url(given["upstream"]), given.get("window"))
         settings = replace(settings, store=replace(settings.store, url="memory://"))
     return _overridden(settings, given)
+
+
+def _upstream_url(written: str) -> str:
+    try:
+        return checked_url(written)
+    except Wrong as wrong:
+        shown = "the value (not shown)" if "@" in written else f'"{written}"'
+        raise SettingsError((f"--upstream: {shown} is not {wrong}",)) from None
 
 
 def _overridden(settings: Settings, given: Mapping[str, Any]) -> Settings:
@@ -71,19 +102,22 @@ def _overridden(settings: Settings, given: Mapping[str, Any]) -> Settings:
     )
 
 
-async def _serve(settings: Settings, config: Path | None, given: Mapping[str, Any]) -> None:
+async def _serve(settings: Settings, file: Path | None, given: Mapping[str, Any]) -> None:
     async def ready(running: app.Running) -> None:
         tasks = running.gateway.tasks
         tasks.start(asyncio.to_thread(words, ""), "lexicon")  # so that the first refusal need not wait for it
-        if config is None:
+        loop = asyncio.get_running_loop()
+        if file is None:
+            loop.add_signal_handler(
+                signal.SIGHUP, lambda: log.info("nothing_to_reload", reason="no file is configured")
+            )
             return
 
         def adopt(changed: Settings) -> None:
             running.gateway.adopt(_overridden(changed, given))
 
-        watcher = Watcher(config, os.environ, adopt)
+        watcher = Watcher(file, os.environ, adopt)
         tasks.start(watcher.run(), "watch")
-        loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGHUP, lambda: tasks.start(watcher.reload(), "reload"))
 
     await app.serve(settings, ready, reuse_port=workers.is_worker(), admin_offset=workers.number())

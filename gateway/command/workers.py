@@ -109,10 +109,15 @@ def _running_status(worker: Worker) -> int | None:
 def _start(worker: Worker, command: Sequence[str], now: float) -> int | None:
     """Start a worker; answer the error number when the machine cannot, for the next round may find memory again."""
     worker.started = now
+    heard = signal.signal(
+        signal.SIGHUP, signal.SIG_IGN
+    )  # inherited: a worker that still loads its code must not die of it
     try:
         worker.process = subprocess.Popen(command, env={**os.environ, NUMBER: str(worker.number)})
     except OSError as error:
         return error.errno or -1
+    finally:
+        signal.signal(signal.SIGHUP, heard)
     log.info("worker_started", worker=worker.number, pid=worker.process.pid)
     return None
 

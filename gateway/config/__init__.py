@@ -1,6 +1,8 @@
 """The configuration: a YAML file and the environment in, values that never change out."""
 
+from gateway.config.document import Wrong
 from gateway.config.keys import SettingsError, is_loopback, load, parse
+from gateway.config.readers import checked_url
 from gateway.config.values import (
     Admin,
     Defaults,
@@ -31,6 +33,8 @@ __all__ = [
     "StoreSettings",
     "SummarySettings",
     "Upstream",
+    "Wrong",
+    "checked_url",
     "is_loopback",
     "is_pattern",
     "load",

@@ -83,6 +83,11 @@ class Node:
         text = self.text()
         return text in NULLS and (not self.raw.style or text != self.raw.value)
 
+    @property
+    def is_literal(self) -> bool:
+        """Say whether the value is as it was written, with nothing from the environment."""
+        return isinstance(self.raw, yaml.ScalarNode) and self.text() == self.raw.value
+
     def text(self) -> str:
         """Read a single value with its variables put in; `Wrong` when there is none, or a variable is missing."""
         if not isinstance(self.raw, yaml.ScalarNode):

@@ -125,20 +125,36 @@ def choices(*words: str) -> Reader:
 
 def url(*schemes: str) -> Reader:
     """Return a reader of URLs with one of the schemes and a host, without a slash at the end."""
-    expected = f"a URL that begins with {' or '.join(scheme + '://' for scheme in schemes)} and names a host"
 
     def read(node: Node) -> str:
-        found = node.text().strip().rstrip("/")
-        try:
-            parts = urlsplit(found)
-            known = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            raise Wrong(expected) from None
-        if not known or any(character.isspace() for character in found):
-            raise Wrong(expected)
-        return found
+        return checked_url(node.text(), schemes, hint=node.is_literal)
 
     return read
+
+
+def checked_url(written: str, schemes: Sequence[str] = ("http", "https"), *, hint: bool = True) -> str:
+    """Return a URL without a slash at its end; `Wrong` where it has another scheme or no host.
+
+    ``hint`` allows the message to repeat the value with a scheme before it; a password is never repeated.
+    """
+    found = written.strip().rstrip("/")
+    if _is_url(found, schemes):
+        return found
+    nearest_url = f"{schemes[0]}://{found}"
+    near = hint and "@" not in found and "://" not in found and _is_url(nearest_url, schemes)
+    raise Wrong(
+        f"a URL that begins with {' or '.join(scheme + '://' for scheme in schemes)} and names a host"
+        + (f"; did you mean {nearest_url}?" if near else "")
+    )
+
+
+def _is_url(text: str, schemes: Sequence[str]) -> bool:
+    try:
+        parts = urlsplit(text)
+        known = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return known and not any(character.isspace() for character in text)
 
 
 def store_url(node: Node) -> str:

@@ -10,13 +10,17 @@ from gateway.config.values import Route, Settings, Upstream, is_pattern
 
 
 def report(path: Path | str, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """Answer what to print about a configuration file, and its problems; nobody is called."""
+    """Return what to print about a configuration file, and its problems; no upstream is called."""
     try:
         settings = load(path, environ)
     except SettingsError as error:
-        count = len(error.problems)
-        return "\n".join((*error.problems, f"{path}: {count} problem{'s' * (count > 1)}")), error.problems
+        return "\n".join((*error.problems, counted(path, error.problems))), error.problems
     return describe(settings, load_catalogue(), str(path)), ()
+
+
+def counted(path: Path | str, problems: Sequence[str]) -> str:
+    """Say how many problems there are."""
+    return f"{path}: {len(problems)} problem{'s' * (len(problems) > 1)}"
 
 
 def describe(settings: Settings, catalogue: Catalogue, where: str) -> str:

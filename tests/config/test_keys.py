@@ -167,7 +167,7 @@ BAD = [
     ("upstreams:\n  x:\n    provider: vllm", "2: upstreams.x.base_url: is missing"),
     (
         "upstreams: {x: {provider: vllm, base_url: x/v1}}",
-        '1: upstreams.x.base_url: "x/v1" is not a URL that begins with http:// or https:// and names a host',
+        '1: upstreams.x.base_url: "x/v1" is not a URL that begins with http:// or https:// and names a host; did you mean http://x/v1?',
     ),
     (
         "upstreams: {x: {provider: vllm, base_url: 'http://me:secret@x:port/'}}",

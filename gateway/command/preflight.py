@@ -1,0 +1,99 @@
+"""What this machine lacks for a configuration that is right as a text: packages, keys, files, ports."""
+
+import errno
+import os
+import socket
+import ssl
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from gateway.config import Settings, Upstream, load
+from gateway.config.report import counted, report
+from gateway.state.store import open_store
+
+BUSY = frozenset({errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES})
+
+
+def check(file: Path, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Return what `turnfold check` prints, and the problems: those of the text, else those of this machine."""
+    text, found = report(file, environ)
+    if found:
+        return text, found
+    settings = load(file, environ)
+    found = tuple(f"{file}: {problem}" for problem in (*problems(settings), *warnings(settings)))
+    if found:
+        return "\n".join((*found, counted(file, found))), found
+    # A gateway that runs with this file has its ports: that is no mistake.
+    return "\n".join((text, *(f"Note: {busy}" for busy in busy_ports(settings)))), ()
+
+
+def problems(settings: Settings) -> tuple[str, ...]:
+    """Return everything without which the gateway cannot start, one line each. No message has a key or a password in it."""
+    found = [_store_problem(settings), *map(_certificate_problem, settings.upstreams.values())]
+    return tuple(problem for problem in found if problem)
+
+
+def warnings(settings: Settings) -> tuple[str, ...]:
+    """Return what the gateway can do without, one line each: a store that cannot be written."""
+    scheme, _, rest = settings.store.url.partition(":///")
+    reason = _unwritable(Path(rest)) if scheme == "sqlite" else ""
+    if not reason:
+        return ()
+    return (f"store.url: {rest} cannot be written ({reason}); nothing will be remembered from one start to the next",)
+
+
+def busy_ports(settings: Settings) -> Iterator[str]:
+    """Name the ports that another program has, one line each."""
+    for name, host, port in (
+        ("server", settings.server.host, settings.server.port),
+        ("admin", settings.admin.host, settings.admin.port),
+    ):
+        if port and (reason := _busy(host, port)):
+            yield f"{name}.port: {host}:{port} cannot be bound ({reason})"
+
+
+def _store_problem(settings: Settings) -> str:
+    """Open the store, which touches nothing before its first use, but needs its package and its key."""
+    try:
+        open_store(settings.store.url, encryption_key=settings.store.encryption_key)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _certificate_problem(upstream: Upstream) -> str:
+    if not upstream.ca_file or not upstream.verify:
+        return ""
+    try:
+        ssl.create_default_context(cafile=upstream.ca_file)
+    except ssl.SSLError:
+        reason = "has no certificate in PEM form"
+    except OSError as error:
+        reason = f"cannot be read ({error.strerror or error})"
+    else:
+        return ""
+    return f"upstreams.{upstream.name}.ca_file: {upstream.ca_file} {reason}"
+
+
+def _unwritable(path: Path) -> str:
+    if path.exists():
+        return "" if path.is_file() and os.access(path, os.W_OK) else "not a file that this user may write"
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return ""
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def _busy(host: str, port: int) -> str:
+    """Bind a port for a moment, as a worker would that shares it; "" when that works or nothing can be said."""
+    try:
+        [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        return (error.strerror or str(error)) if error.errno in BUSY or isinstance(error, socket.gaierror) else ""
+    return ""

@@ -1,0 +1,194 @@
+"""`turnfold serve` and `turnfold check` as a new user meets them: each mistake is one clear line, never a traceback."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.running import PATIENCE_S, ROOT, answering, client, configured, free_ports
+
+ASK = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+
+
+@asynccontextmanager
+async def started(folder: Path, *arguments: str, blocked: str = ""):
+    """Run a command in a folder, with its output kept; ``blocked`` is a package that is not installed there."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    if blocked:
+        (folder / "absent").mkdir()
+        (folder / "absent" / f"{blocked}.py").write_text("raise ImportError(f'No module named {__name__!r}')\n")
+        environment["PYTHONPATH"] = f"{folder / 'absent'}:{ROOT}"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "gateway", *arguments, cwd=folder, env=environment,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def run(folder: Path, *arguments: str, blocked: str = "") -> tuple[int, list[str]]:
+    """Run a command to its end; return its status and the lines it wrote."""
+    async with started(folder, *arguments, blocked=blocked) as process:
+        async with asyncio.timeout(PATIENCE_S):
+            out, _ = await process.communicate()
+        assert b"Traceback" not in out, out.decode()
+        return process.returncode or 0, out.decode().splitlines()
+
+
+UPSTREAMS = "upstreams: {local: {provider: vllm, base_url: 'http://127.0.0.1:9/v1'%s}}\n"
+LACKING = {
+    "redis": (UPSTREAMS % "" + "store: {url: 'redis://127.0.0.1:1/0'}", "redis", ["store.url", "pip install 'redis[hiredis]'"]),
+    "encryption": (
+        UPSTREAMS % "" + f"store: {{encryption_key: {'A' * 43}=}}", "cryptography",
+        ["store.encryption_key", "pip install cryptography"],
+    ),
+    "key": (UPSTREAMS % "" + "store: {encryption_key: hunter2}", "", ["store.encryption_key", "32 bytes in base64"]),
+    "ca": (UPSTREAMS % ", ca_file: /no/such.pem", "", ["upstreams.local.ca_file: /no/such.pem", "No such file or directory"]),
+    "pem": (UPSTREAMS % ", ca_file: not.pem", "", ["upstreams.local.ca_file: not.pem", "PEM"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["serve", "check"])
+@pytest.mark.parametrize(("text", "blocked", "told"), LACKING.values(), ids=LACKING)
+async def test_what_the_machine_lacks_is_one_line(tmp_path, command, text, blocked, told):
+    (tmp_path / "t.yaml").write_text(text)
+    (tmp_path / "not.pem").write_text("no certificate")
+    arguments = ("serve", "--config", "t.yaml") if command == "serve" else ("check", "t.yaml")
+    status, lines = await run(tmp_path, *arguments, blocked=blocked)
+    assert status == 1
+    assert [line for line in lines if all(word in line for word in ["t.yaml: ", *told])]
+    assert len(lines) == (1 if command == "serve" else 2)
+    assert "hunter2" not in "".join(lines)
+
+
+UPSTREAM_MISTAKES = {
+    "127.0.0.1:8000/v1": "did you mean http://127.0.0.1:8000/v1?",
+    "api.openai.com": "did you mean http://api.openai.com?",
+    "htp://x": "begins with http:// or https://",
+    "": "begins with http:// or https://",
+    "me:hunter2@host": "not shown",
+}
+
+
+@pytest.mark.parametrize(("upstream", "told"), UPSTREAM_MISTAKES.items())
+async def test_an_upstream_that_is_no_url_is_told(tmp_path, upstream, told):
+    status, lines = await run(tmp_path, "serve", "--upstream", upstream, "--port", "0", "--admin-port", "0")
+    assert (status, len(lines)) == (1, 1)
+    assert lines[0].startswith("turnfold: --upstream: ")
+    assert told in lines[0]
+    assert "hunter2" not in lines[0]
+
+
+MISTAKEN = {
+    (): "give --config FILE or --upstream URL",
+    ("--window", "8000"): "--window needs --upstream",
+    ("--config", "none.yaml"): "none.yaml: No such file or directory",
+}
+
+
+@pytest.mark.parametrize(("arguments", "told"), MISTAKEN.items(), ids=str)
+async def test_a_start_with_nothing_to_serve_is_told(tmp_path, arguments, told):
+    status, [line] = await run(tmp_path, "serve", *arguments)
+    assert status == 1
+    assert told in line
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("place", ["server", "admin"])
+async def test_a_busy_port_is_told_by_its_setting(tmp_path, standin, place, workers):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ports = dict(zip(("server", "admin"), free_ports(2), strict=True)) | {place: taken.getsockname()[1]}
+        config = {name: {"port": port} for name, port in ports.items()}
+        (tmp_path / "t.yaml").write_text(configured(standin, config))
+        status, lines = await run(tmp_path, "serve", "--config", "t.yaml", "--workers", str(workers))
+        assert (status, len(lines)) == (1, 1)
+        assert f"{place}.port: 127.0.0.1:{ports[place]} cannot be bound" in lines[0]
+        status, lines = await run(tmp_path, "check", "t.yaml")
+        assert status == 0  # whoever serves this file already has its port
+        assert f"Note: {place}.port: 127.0.0.1:{ports[place]} cannot be bound" in lines[-1]
+
+
+async def test_an_unwritable_store_is_told_and_does_not_keep_the_gateway_from_serving(tmp_path, standin):
+    [port, admin] = free_ports(2)
+    config = {"server": {"port": port}, "admin": {"port": admin}, "store": {"url": "sqlite:////proc/none/t.db"}}
+    (tmp_path / "t.yaml").write_text(configured(standin, config))
+    status, lines = await run(tmp_path, "check", "t.yaml")
+    assert (status, len(lines)) == (1, 2)
+    assert "store.url: /proc/none/t.db cannot be written" in lines[0]
+    async with started(tmp_path, "serve", "--config", "t.yaml") as process:
+        await answering(port, process)
+        async with (
+            client() as session,
+            session.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=ASK) as answer,
+        ):
+            assert answer.status == 200
+        process.send_signal(signal.SIGTERM)
+        out = (await process.communicate())[0].decode()
+    assert out.count("store_unwritable") == 1
+
+
+async def served_model(port: int, model: str) -> str:
+    """Ask for a model and return what the gateway did."""
+    async with client() as session:
+        url = f"http://127.0.0.1:{port}/v1/chat/completions"
+        async with session.post(url, json={**ASK, "model": model}) as answer:
+            return answer.headers["x-turnfold-action"]
+
+
+async def line_with(process: asyncio.subprocess.Process, event: str) -> None:
+    """Wait for an event in the log."""
+    assert process.stdout is not None
+    async with asyncio.timeout(PATIENCE_S):
+        while event.encode() not in (line := await process.stdout.readline()):
+            assert line, f"the process ended before {event}"
+
+
+@pytest.mark.parametrize("signalled", [True, False], ids=["SIGHUP", "watched"])
+@pytest.mark.parametrize("named", [True, False], ids=["named", "found"])
+async def test_a_changed_file_is_taken_up_however_it_was_found(tmp_path, standin, named, signalled):
+    port, admin = free_ports(2)
+    file = tmp_path / "turnfold.yaml"
+    text = configured(standin, {"server": {"port": port}, "admin": {"port": admin}, "log": {"format": "json"}})
+    file.write_text(text)
+    async with started(tmp_path, "serve", *(("--config", str(file)) if named else ())) as process:
+        await line_with(process, '"serving"')
+        assert await served_model(port, "m") == "none"
+        file.write_text(yaml.safe_dump({**yaml.safe_load(text), "fold": {"mode": "observe"}}))
+        if signalled:
+            process.send_signal(signal.SIGHUP)
+        await line_with(process, "configuration_reloaded")
+        assert await served_model(port, "m") == "observe"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_hangup_kills_no_gateway_without_a_file(tmp_path, standin, workers):
+    port, admin = free_ports(2)
+    arguments = (
+        "--upstream",
+        standin.base_url,
+        "--port",
+        str(port),
+        "--admin-port",
+        str(admin),
+        "--log-format",
+        "json",
+    )
+    async with started(tmp_path, "serve", *arguments, "--workers", str(workers)) as process:
+        await line_with(process, '"serving"')
+        process.send_signal(signal.SIGHUP)
+        await line_with(process, "nothing_to_reload")
+        assert await served_model(port, "m") == "none"
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(PATIENCE_S):
+            await process.communicate()
+    assert process.returncode == 0
