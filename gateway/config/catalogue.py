@@ -1,7 +1,7 @@
 """The catalogue of known models: what ``config/models.yaml`` says about windows, outputs, tokenizers and images."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
@@ -70,15 +70,42 @@ def _specificity(pattern: str) -> int:
     return len(re.sub(r"\[[^]]*\]|\*", lambda found: "?" if found[0] != "*" else "", pattern))
 
 
+_REGIONS: Final = frozenset({"us", "eu", "apac", "ap", "jp", "au", "ca", "global", "us-gov"})
+_VENDORS: Final = frozenset(
+    {"anthropic", "amazon", "meta", "mistral", "deepseek", "qwen", "openai", "google", "moonshot", "moonshotai", "zai"}
+) | {"minimax", "nvidia", "cohere", "ai21", "writer", "xai"}
+_SELLERS: Final = ("openai-", "databricks-", "snowflake-", "azure-", "zai-", "meta-", "mistralai-")
+_REVISION: Final = re.compile(r"-v[0-9]+\Z")
+_EDITION: Final = re.compile(r"-(?:[0-9]{8}|[0-9]{6}|[0-9]{4}-[0-9]{2}-[0-9]{2}|latest|preview|fp8|turbo)\Z")
+
+
+def _without_region(name: str) -> str:
+    """``us.anthropic.claude-sonnet-4-20250514-v1:0`` -> ``anthropic.claude-...``; only where a vendor follows."""
+    region, _, rest = name.partition(".")
+    vendor, dot, _ = rest.partition(".")
+    return rest if region in _REGIONS and dot and vendor.replace("-", "").isalnum() else name
+
+
+def _without_vendor(name: str) -> str:
+    vendor, dot, rest = name.partition(".")
+    return rest if dot and vendor in _VENDORS else name
+
+
+def _without_seller(name: str) -> str:
+    """``databricks-claude-sonnet-4``, ``zai-glm-4.7``."""
+    return next((name.removeprefix(seller) for seller in _SELLERS if name.startswith(seller)), name)
+
+
 # What stands around a model's name, in the order in which it is taken off; each spelling is tried before the next is made.
-_AROUND: Final = (
-    r"^.*/(?:models/)?",  # openai/gpt-4o, accounts/fireworks/models/llama-v3, arn:...:inference-profile/us.anthropic.claude...
-    r"^(?:us|eu|apac|ap|jp|au|ca|global|us-gov)\.(?=[a-z0-9-]+\.)",  # us.anthropic.claude-sonnet-4-20250514-v1:0
-    r"^(?:anthropic|amazon|meta|mistral|deepseek|qwen|openai|google|moonshot(?:ai)?|zai|minimax|nvidia|cohere|ai21|writer|xai)\.",
-    r"[:@].*$",  # a tag, a variant, a version: llama3.1:8b, glm-4.6:free, claude-sonnet-4@20250514
-    r"-v\d+$",
-    r"-(?:\d{8}|\d{6}|\d{4}-\d{2}-\d{2}|latest|preview|fp8|turbo)$",
-    r"^(?:openai|databricks|snowflake|azure|zai|meta|mistralai)-",  # databricks-claude-sonnet-4, zai-glm-4.7
+# Names come from clients: each of these takes one look at each character.
+_AROUND: Final[tuple[Callable[[str], str], ...]] = (
+    lambda name: name.rpartition("/")[2],  # openai/gpt-4o, accounts/fireworks/models/llama-v3, arn:...:inference-profile/...
+    _without_region,
+    _without_vendor,
+    lambda name: name.partition(":")[0].partition("@")[0],  # llama3.1:8b, glm-4.6:free, claude-sonnet-4@20250514
+    lambda name: _REVISION.sub("", name),
+    lambda name: _EDITION.sub("", name),
+    _without_seller,
 )
 
 
@@ -86,8 +113,8 @@ def spellings(model: str) -> list[str]:
     """The name as given, in lower case, then less and less of what vendors put around it."""
     name = model.strip().lower()
     found = [name]
-    for pattern in _AROUND:
-        name = re.sub(pattern, "", name)
+    for less in _AROUND:
+        name = less(name)
         if name and name != found[-1]:
             found.append(name)
     return found

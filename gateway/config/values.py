@@ -1,8 +1,8 @@
 """Settings: what the operator configured, as values that never change; a request keeps the ones it started with."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Any, Final, Literal
 
 from gateway.context.cut.policy import Policy
@@ -282,7 +282,7 @@ def is_pattern(name: str) -> bool:
 
 def matches(pattern: str, model: str) -> bool:
     """Say whether a model name falls under a pattern: ``*`` is any text, ``?`` any one character."""
-    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), model, re.DOTALL) is not None
+    return fnmatchcase(model, pattern.replace("[", "[[]"))  # which never goes back behind a star it has passed
 
 
 def literal_characters(pattern: str) -> int:

@@ -15,6 +15,7 @@ from gateway.context.life import identity
 from gateway.context.life.ladder import Task
 from gateway.serve.shared import Gateway, Setup
 from gateway.state.learning import conversation
+from gateway.state.pool import INLINE
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation
 from gateway.wire.message import text_of
@@ -163,7 +164,7 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
 
     size_bytes = len(request.raw)
     heavy = tokens.heavy(request, family, images)
-    stable = best = await gateway.pool.run(counted, size_bytes=size_bytes if heavy else 0)
+    stable = best = await gateway.pool.run(counted, size_bytes=max(size_bytes, INLINE) if heavy else 0)
     anchor, chain = None, list[str]()
     if stable.total > ANCHORED * window:
         chain = await gateway.pool.run(lambda: conversation(scope, model, request.messages), size_bytes=size_bytes)
