@@ -59,6 +59,8 @@ class Gateway:
     session: ClientSession
     settled: Callable[[], Awaitable[None]] | None = None
     """Waits for the background work of a gateway in this process."""
+    inside: app.Running | None = None
+    """The gateway itself, where it runs in this process."""
 
     @property
     def port(self) -> int:
@@ -118,7 +120,7 @@ async def in_process(config: str) -> AsyncIterator[Gateway]:
         running = await app.start(settings.parse(config, {}, "test.yaml"))
         try:
             admin = f"http://127.0.0.1:{running.admin_port}"
-            yield Gateway(running.url, admin, session, running.gateway.tasks.settled)
+            yield Gateway(running.url, admin, session, running.gateway.tasks.settled, running)
         finally:
             await running.close()
 

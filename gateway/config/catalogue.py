@@ -99,7 +99,9 @@ def _without_seller(name: str) -> str:
 # What stands around a model's name, in the order in which it is taken off; each spelling is tried before the next is made.
 # Names come from clients: each of these takes one look at each character.
 _AROUND: Final[tuple[Callable[[str], str], ...]] = (
-    lambda name: name.rpartition("/")[2],  # openai/gpt-4o, accounts/fireworks/models/llama-v3, arn:...:inference-profile/...
+    lambda name: name.rpartition("/")[
+        2
+    ],  # openai/gpt-4o, accounts/fireworks/models/llama-v3, arn:...:inference-profile/...
     _without_region,
     _without_vendor,
     lambda name: name.partition(":")[0].partition("@")[0],  # llama3.1:8b, glm-4.6:free, claude-sonnet-4@20250514

@@ -115,6 +115,7 @@ POLICY: Final = frozenset(setting.name for setting in under("fold") if owner_of(
 def _cross_check(settings: Settings, reading: Reading) -> None:
     """Note what is wrong between values that are right one by one."""
     _check_ports(settings, reading)
+    _check_limits(settings, reading)
     _check_upstreams(settings, reading)
     for name, model in settings.models.items():
         _check_model(name, model, settings, reading)
@@ -129,6 +130,16 @@ def _check_ports(settings: Settings, reading: Reading) -> None:
         )
     if server.port and server.port == admin.port:
         reading.note("admin.port", f"is also server.port ({server.port})")
+
+
+def _check_limits(settings: Settings, reading: Reading) -> None:
+    server = settings.server
+    if server.max_in_flight < server.max_body:
+        place = "max_in_flight" if "server.max_in_flight" in reading.lines else "max_body"
+        reading.note(
+            f"server.{place}",
+            f"max_in_flight ({server.max_in_flight} bytes) is less than max_body ({server.max_body} bytes), one largest body",
+        )
 
 
 def _check_upstreams(settings: Settings, reading: Reading) -> None:

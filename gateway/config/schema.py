@@ -97,9 +97,34 @@ SETTINGS: Final = (
         "0.2 s and 40 MB for each model that is configured by name (Gemma 1 s, 75 MB). Without it the first request that must be "
         "counted waits for that, and all others with it.",
     ),
-    Setting("server.max_body", SIZE, "largest request body; a larger one gets 413"),
-    Setting("server.max_header", SIZE, "longest request line or header field"),
-    Setting("server.request_timeout", DURATION, "how long a client may take to send a body", attribute="request_timeout_s"),
+    Setting(
+        "server.max_body", SIZE, "largest body that is read whole, packed or unpacked; a larger one gets 413",
+        "A chat completion is read whole. It is refused by its `content-length` before a byte of it is read. Bodies that are passed through "
+        "are streamed and have no limit.",
+    ),
+    Setting("server.max_header", SIZE, "longest request line or header field; all together eight times as long, else 431"),
+    Setting(
+        "server.header_timeout", DURATION, "how long the head of a request may take, from its first byte; then 408",
+        "On a new connection the time runs from the start.", attribute="header_timeout_s",
+    ),
+    Setting(
+        "server.request_timeout", DURATION, "how long a body that is read whole may take; then 408", attribute="request_timeout_s"
+    ),
+    Setting(
+        "server.min_upload_rate", SIZE, "bytes a second; a body that is slower for ten seconds gets 408. 0B: no limit",
+        "On every path, but only while the gateway waits for the client: a slow upstream is not the client's fault.",
+    ),
+    Setting("server.max_requests", POSITIVE, "requests of one process at one time; more get 503 with retry-after"),
+    Setting(
+        "server.max_in_flight", SIZE, "bytes of bodies that one process holds at one time; more get 503 with retry-after",
+        "Unfinished uploads count from their first byte. Folding takes a multiple in memory; with the defaults a process stays below 512 MB.",
+    ),
+    Setting("server.max_messages", POSITIVE, "messages in one request; more get 400"),
+    Setting(
+        "server.max_values", POSITIVE, "JSON values in one body, counted by commas and brackets; more get 400",
+        "A value takes some 80 bytes of memory, even one of two characters.",
+    ),
+    Setting("server.max_depth", POSITIVE, "lists and objects within each other in one body; deeper ones get 400"),
     Setting("server.keep_alive", DURATION, "how long an idle connection stays open", attribute="keep_alive_s"),
     Setting("server.shutdown_grace", DURATION, "how long running streams may go on after SIGTERM", attribute="shutdown_grace_s"),
 

@@ -26,8 +26,21 @@ class Server:
     max_body: int = 64 * 2**20
     max_header: int = 16 * 2**10
     """The longest request line or header field, in bytes."""
+    header_timeout_s: float = 20.0
+    """How long a client may take to send the head of a request."""
     request_timeout_s: float = 300.0
-    """How long a client may take to send its request."""
+    """How long a client may take to send the body of a chat completion."""
+    min_upload_rate: int = 2**10
+    """Bytes a second below which a body of any request is given up; 0: never."""
+    max_requests: int = 2000
+    """Requests of one process at one time."""
+    max_in_flight: int = 128 * 2**20
+    """Bytes of bodies that one process holds at one time."""
+    max_messages: int = 10_000
+    max_values: int = 500_000
+    """JSON values in a body: each takes some 80 bytes, however short its text."""
+    max_depth: int = 128
+    """Lists and objects within each other."""
     keep_alive_s: float = 75.0
     shutdown_grace_s: float = 30.0
 

@@ -14,9 +14,13 @@ from aiohttp import web
 from gateway.config import Settings
 from gateway.observe.metrics import Metrics
 from gateway.serve import admin, errors, plan, websocket
+from gateway.serve.admission import RETRY_AFTER_S, Overloaded
+from gateway.serve.body import too_large
 from gateway.serve.chat import chat
+from gateway.serve.connection import Connections
 from gateway.serve.passthrough import forward
 from gateway.serve.shared import Gateway
+from gateway.serve.uploads import SlowUpload
 from gateway.state.store import Store, open_store
 from gateway.upstream.client import UpstreamUnreachable
 from gateway.wire.formats import format_of
@@ -28,14 +32,15 @@ async def handle(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespon
     """Answer one request on the client port; no failure of ours leaves as anything but an error in OpenAI's shape."""
     try:
         return await _served(gateway, request)
+    except Overloaded as error:
+        return errors.response(error, {"Retry-After": str(RETRY_AFTER_S)}, close=not request.content.is_eof())
     except errors.ClientError as error:
-        return errors.response(error)
+        return errors.response(error, close=not request.content.is_eof())
     except UpstreamUnreachable as error:
+        slow = request.content.exception()
+        if isinstance(slow, SlowUpload):  # the upstream was reached, but the client's body never came to its end
+            return errors.response(slow.told(), close=True)
         return errors.response(error, gateway.marks("error"))
-    except web.HTTPRequestEntityTooLarge as error:
-        limit = gateway.settings.server.max_body
-        message = f"The request body is larger than server.max_body ({limit} bytes). {error.text or ''}".strip()
-        return errors.response(errors.ClientError(413, message, code="request_too_large"), close=True)
     except (ConnectionResetError, aiohttp.ClientConnectionResetError):
         raise  # the client has gone; nobody is left to answer
     except Exception as error:  # noqa: BLE001  # a bug of ours must still leave as an error that SDKs understand
@@ -50,13 +55,15 @@ async def _served(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     path = request.rel_url.raw_path
     if not path.startswith("/v1/"):
         return _own(gateway, request, path)
-    if websocket.wanted(request):
-        return await websocket.connect(gateway, request)
-    await _continue(request)
-    format = format_of(path)
-    if format is not None and request.method == "POST":
-        return await chat(gateway, request, format)
-    return await forward(gateway, request)
+    limits = gateway.settings.server
+    with gateway.admission.admitted(request, limits), gateway.uploads.watched(request, limits.min_upload_rate):
+        if websocket.wanted(request):
+            return await websocket.connect(gateway, request)
+        format = format_of(path) if request.method == "POST" else None
+        if format is not None and (announced := request.content_length or 0) > limits.max_body:
+            raise too_large(limits.max_body, announced)
+        await _continue(request)
+        return await (chat(gateway, request, format) if format is not None else forward(gateway, request))
 
 
 def _own(gateway: Gateway, request: web.BaseRequest, path: str) -> web.StreamResponse:
@@ -136,14 +143,14 @@ def _client_runner(gateway: Gateway, settings: Settings) -> web.BaseRunner:
         return await handle(gateway, request)
 
     loop = asyncio.get_running_loop()
-    max_body = settings.server.max_body
 
     def make(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
-        return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=max_body)
+        return web.BaseRequest(message, payload, protocol, writer, task, loop)
 
     # A low-level server: routing, middlewares and signals of an Application cost more than the routing we need.
-    server = web.Server(
+    server = Connections(
         handler,
+        patience_s=settings.server.header_timeout_s,
         request_factory=make,
         handler_cancellation=True,
         access_log=None,

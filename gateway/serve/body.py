@@ -1,58 +1,112 @@
-"""A request's body as JSON text, whatever encoding it travelled in."""
+"""A request's body: read within bounds of size and time, unpacked, and understood off the event loop where it is large."""
 
 import asyncio
 import zlib
+from typing import Final
 
 from aiohttp import StreamReader, web
 
+from gateway.config.values import Server
+from gateway.serve.admission import hold
 from gateway.serve.encoding import inflater
 from gateway.serve.errors import ClientError
+from gateway.serve.limits import check_request, check_text
+from gateway.serve.uploads import SlowUpload
+from gateway.state.pool import Pool
+from gateway.wire.format import Conversation, Format
+
+READS_FASTER: Final = 8
+"""A body is parsed at least so many times as fast as it is counted and folded, for which the pool's measure is made."""
+UNPACKED_AT_ONCE: Final = 2**20
+"""Bytes."""
 
 
-async def read(request: web.BaseRequest, longest: int, patience_s: float) -> bytes:
-    """Read a body whole. Raises ClientError when the client is too slow in sending it, HTTPRequestEntityTooLarge when it is too long.
+async def read(request: web.BaseRequest, limits: Server) -> bytes:
+    """Read a body whole, counting what is held of it as it comes. aiohttp's own reading copies a body twice more.
 
-    aiohttp's own reading copies a body twice more.
+    Raises ClientError when it is too long, too slow, or more than there is room for.
     """
+    announced = request.content_length
+    if announced is not None and announced > limits.max_body:
+        raise too_large(limits.max_body, announced)
     if request.content.is_eof():
-        return _bounded(request.content.read_nowait(), longest)
+        body = request.content.read_nowait()
+        hold(request, len(body))
+        if len(body) > limits.max_body:
+            raise too_large(limits.max_body, len(body))
+        return body
     try:
-        async with asyncio.timeout(patience_s):
-            return await _pieces(request.content, longest)
+        async with asyncio.timeout(limits.request_timeout_s):
+            return await _pieces(request, request.content, limits.max_body)
+    except SlowUpload as slow:
+        raise slow.told() from None
     except TimeoutError:
-        message = f"The request's body did not arrive within server.request_timeout ({patience_s:g} seconds)."
+        message = (
+            f"The request's body did not arrive within server.request_timeout ({limits.request_timeout_s:g} seconds)."
+        )
         raise ClientError(408, message, code="request_timeout") from None
 
 
-async def _pieces(content: StreamReader, longest: int) -> bytes:
+async def _pieces(request: web.BaseRequest, content: StreamReader, longest: int) -> bytes:
     content.set_read_chunk_size(longest)  # the whole body is wanted: no pause at every quarter of a megabyte
     pieces: list[bytes] = []
     size = 0
     while piece := await content.readany():
+        hold(request, len(piece))
         pieces.append(piece)
         size += len(piece)
         if size > longest:
-            raise web.HTTPRequestEntityTooLarge(longest, size)
+            raise too_large(longest, size)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def _bounded(body: bytes, longest: int) -> bytes:
-    if len(body) > longest:
-        raise web.HTTPRequestEntityTooLarge(longest, len(body))
-    return body
+def too_large(longest: int, size: int) -> ClientError:
+    """The answer to a body that is too long."""
+    message = f"The request body ({size} bytes or more) is larger than server.max_body ({longest} bytes)."
+    return ClientError(413, message, code="request_too_large")
+
+
+async def understood(
+    request: web.BaseRequest, raw: bytes, format: Format, limits: Server, pool: Pool
+) -> Conversation | None:
+    """Read a body in a format; None where it is not written in it: then the upstream judges it.
+
+    Raises ClientError for one that is too large when unpacked, or too complex to be looked at.
+    """
+    text = raw
+    if inflater(request.headers) is not None:
+        text = await pool.run(lambda: plain(request, raw, limits.max_body), size_bytes=len(raw))
+        if text is not raw:
+            hold(request, len(text))
+    return await pool.run(lambda: _parsed(text, format, limits), size_bytes=len(text) // READS_FASTER)
+
+
+def _parsed(text: bytes, format: Format, limits: Server) -> Conversation | None:
+    check_text(text, limits)
+    asked = format.read(text)
+    if asked is not None:
+        check_request(asked, limits)
+    return asked
 
 
 def plain(request: web.BaseRequest, raw: bytes, longest: int) -> bytes:
-    """Decode a compressed body for reading, at most ``longest`` bytes of it (a small body may unpack to gigabytes).
+    """Decode a compressed body, at most ``longest`` bytes of it: a small body may unpack to gigabytes.
 
-    Answers the bytes as they came where they are not compressed, or cannot be read: then nothing is decided about
-    them and the upstream judges them.
+    Returns the bytes as they came where they cannot be read: then nothing is decided about them and the upstream judges
+    them. Raises ClientError where there are more.
     """
     inflate = inflater(request.headers)
     if inflate is None:
         return raw
+    pieces: list[bytes] = []
+    size, rest = 0, raw
     try:
-        text = inflate.decompress(raw, longest)
+        while not inflate.eof and (piece := inflate.decompress(rest, UNPACKED_AT_ONCE)):
+            pieces.append(piece)
+            size += len(piece)
+            rest = inflate.unconsumed_tail
+            if size > longest:
+                raise too_large(longest, size)
     except zlib.error:
         return raw
-    return text if inflate.eof else raw
+    return b"".join(pieces) if inflate.eof and not inflate.unused_data else raw

@@ -6,7 +6,7 @@ import time
 from aiohttp import web
 
 from gateway.serve import errors, lessons, memory
-from gateway.serve.body import plain, read
+from gateway.serve.body import read, understood
 from gateway.serve.passthrough import forward
 from gateway.serve.relay import relay, usage_in, worth_keeping
 from gateway.serve.sender import Sender
@@ -20,9 +20,8 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     """Measure, fold where it must be, send, retry what is refused, relay, learn, and tell every observer."""
     started = time.perf_counter()
     limits = gateway.settings.server
-    raw = await read(request, limits.max_body, limits.request_timeout_s)
-    text = plain(request, raw, limits.max_body)
-    asked = await gateway.pool.run(lambda: format.read(text), size_bytes=len(text))
+    raw = await read(request, limits)
+    asked = await understood(request, raw, format, limits, gateway.pool)
     if asked is None:
         return await forward(gateway, request, raw)
     setup = gateway.setup

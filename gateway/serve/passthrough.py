@@ -9,6 +9,7 @@ from multidict import CIMultiDict
 from gateway.serve import headers as http
 from gateway.serve.answer import Answer
 from gateway.serve.body import read
+from gateway.serve.limits import check_name
 from gateway.serve.relay import relay
 from gateway.serve.shared import Gateway, Setup
 from gateway.upstream.client import Payload, call_of
@@ -48,8 +49,8 @@ async def _payload(setup: Setup, request: web.BaseRequest, headers: CIMultiDict[
     routed = len(setup.targets) > 1 and request.content_type == "application/json"
     if routed and length is not None and length <= LONGEST_ROUTED:
         limits = setup.settings.server
-        body = await read(request, limits.max_body, limits.request_timeout_s)
-        return _model_in(body), body
+        body = await read(request, limits)
+        return check_name(_model_in(body)), body
     if length is not None:
         headers["Content-Length"] = str(length)
     return "", request.content

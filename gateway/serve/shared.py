@@ -12,6 +12,8 @@ from gateway.observe.exchange import Action, Exchange, Observer
 from gateway.observe.log import ExchangeLog
 from gateway.observe.metrics import Metrics
 from gateway.observe.recent import Recent
+from gateway.serve.admission import Admission
+from gateway.serve.uploads import Uploads
 from gateway.state.learning import Learning
 from gateway.state.pool import Pool
 from gateway.state.store.base import Store
@@ -49,6 +51,8 @@ class Gateway:
         self.store = store
         self.tasks = Tasks()
         self.pool = Pool()
+        self.admission = Admission(self.pool)
+        self.uploads = Uploads()
         self.client = Client()
         self.balance = Balance()
         self.learning = Learning(store, self.tasks)
@@ -98,6 +102,7 @@ class Gateway:
 
     async def close(self) -> None:
         self._log.settle()
+        self.uploads.close()
         await self.tasks.close()
         await self.pool.close()
         await self.client.close()

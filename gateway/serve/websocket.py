@@ -7,6 +7,7 @@ import aiohttp
 from aiohttp import web
 
 from gateway.serve import headers as http
+from gateway.serve.limits import check_name
 from gateway.serve.shared import Gateway
 from gateway.upstream.client import call_of
 
@@ -29,7 +30,7 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     headers = http.forwarded(request.headers)
     for name in _HANDSHAKE:
         headers.popall(name, None)
-    model = request.rel_url.query.get("model", "")
+    model = check_name(request.rel_url.query.get("model", ""))
     target = gateway.setup.target_of(model)
     call = call_of("GET", request.rel_url, model)
     offered = [name.strip() for name in request.headers.get("Sec-WebSocket-Protocol", "").split(",") if name.strip()]

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 Result = TypeVar("Result")
 
-INLINE: Final = 2**17
+INLINE: Final = 2**16
 """Bytes. Work on a smaller body is done in a few milliseconds, right where it is asked for."""
 LONGEST_QUEUE: Final = 100
 """Jobs that may wait. At 0.1 to 1 s each, the last of them waits as long as a client is patient."""

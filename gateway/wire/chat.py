@@ -81,7 +81,7 @@ class ChatRequest:
     and ``messages`` are parsed when they are first used.
     """
 
-    __slots__ = ("_skimmed", "_whole", "head", "model", "outline", "raw")
+    __slots__ = ("_skimmed", "_whole", "head", "message_count", "model", "outline", "raw")
 
     def __init__(
         self,
@@ -91,8 +91,10 @@ class ChatRequest:
         messages: tuple[Message, ...],
         *,
         skimmed: bool = False,
+        message_count: int | None = None,
     ) -> None:
         self.raw = raw
+        self.message_count = len(messages) if message_count is None else message_count
         self.head = body
         self.model = model
         self.outline = messages
@@ -189,7 +191,8 @@ def skim(raw: bytes) -> ChatRequest | None:
         return None
     head: Mapping[str, Any] = {name: value for name in _HEAD if (value := getattr(body, name)) is not msgspec.UNSET}
     model = head.get("model")
-    return ChatRequest(raw, head, model if isinstance(model, str) else "", outline, skimmed=True)
+    name = model if isinstance(model, str) else ""
+    return ChatRequest(raw, head, name, outline, skimmed=True, message_count=len(body.messages))
 
 
 def _outline(message: _Message) -> Message:

@@ -39,6 +39,10 @@ class Conversation(Protocol):
         """The model as the client names it; empty where it is missing or not a string."""
 
     @property
+    def message_count(self) -> int:
+        """How many messages the body has; cheap."""
+
+    @property
     def stream(self) -> bool:
         """Whether the client wants the answer as a stream."""
 

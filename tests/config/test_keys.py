@@ -244,7 +244,7 @@ def test_durations_carry_their_unit(text, seconds):
 
 @pytest.mark.parametrize(("text", "size"), SIZES)
 def test_sizes_carry_their_unit(text, size):
-    assert parse(f"server: {{max_body: {text}}}", {}).server.max_body == size
+    assert parse(f"server: {{max_header: {text}}}", {}).server.max_header == size
 
 
 def test_numbers_may_be_grouped_by_underscores():
@@ -372,3 +372,22 @@ def read_or_told(text: str) -> None:
     except SettingsError as error:
         assert error.problems
         assert all(problem.startswith("t.yaml:") for problem in error.problems)
+
+
+@pytest.mark.parametrize(
+    ("server", "problem"),
+    [
+        ("{max_body: 200MiB}", "1: server.max_body: max_in_flight (134217728 bytes) is less than max_body"),
+        ("{max_in_flight: 1MiB}", "1: server.max_in_flight: max_in_flight (1048576 bytes) is less than max_body"),
+        ("{max_depth: 0}", "1: server.max_depth: 0 is not a whole number, 1 or more"),
+        ("{min_upload_rate: 5}", "1: server.min_upload_rate: 5 is not a size with its unit"),
+    ],
+)
+def test_limits_that_cannot_hold_together_are_told(server: str, problem: str) -> None:
+    (told,) = problems(f"server: {server}")
+    assert told.startswith(problem)
+
+
+def test_limits_may_be_larger_or_switched_off() -> None:
+    server = parse("server: {max_body: 1GiB, max_in_flight: 2GiB, min_upload_rate: 0B}", {}).server
+    assert (server.max_body, server.max_in_flight, server.min_upload_rate) == (2**30, 2**31, 0)

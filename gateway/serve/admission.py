@@ -1,0 +1,86 @@
+"""Admission: how many requests, and how many bytes of their bodies, one process holds at one time.
+
+What is beyond is refused at once, with 503 and `retry-after`: a client that is told to come again does, one that hangs does not.
+Health and readiness are never refused.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import web
+
+from gateway.config.values import Server
+from gateway.serve.errors import ClientError
+from gateway.state.pool import INLINE, Pool
+
+RETRY_AFTER_S: Final = 1
+"""Large requests take about this long each; SDKs wait it out and lengthen it themselves."""
+
+
+class Overloaded(ClientError):
+    """There is no room for a request now; there will be soon."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(503, f"{message} Try again.", code="overloaded", type_="server_error")
+
+
+@dataclass(slots=True)
+class Held:
+    """What one request holds, in bytes."""
+
+    admission: "Admission"
+    most: int
+    size_bytes: int = 0
+
+    def add(self, size_bytes: int) -> None:
+        """Count bytes that are kept for this request from now on until it ends. Raises Overloaded."""
+        self.admission.check_bytes(size_bytes, self.most)
+        self.size_bytes += size_bytes
+        self.admission.size_bytes += size_bytes
+
+
+HELD: Final = web.RequestKey("held", Held)
+
+
+class Admission:
+    """What all requests of one process hold together."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.requests = 0
+        self.size_bytes = 0
+        self._pool = pool
+
+    @contextmanager
+    def admitted(self, request: web.BaseRequest, limits: Server) -> Iterator[None]:
+        """Let a request in for as long as it lasts. Raises Overloaded where there is no room for it."""
+        if self.requests >= limits.max_requests:
+            raise Overloaded(f"server.max_requests ({limits.max_requests}) are under way.")
+        if request.body_exists:
+            self._check_body(request.content_length, limits)
+        held = request[HELD] = Held(self, limits.max_in_flight)
+        self.requests += 1
+        try:
+            yield
+        finally:
+            self.requests -= 1
+            self.size_bytes -= held.size_bytes
+
+    def _check_body(self, announced: int | None, limits: Server) -> None:
+        """Refuse by what a request announces, so that nothing is read in vain; what it then sends is counted as it comes."""
+        if self._pool.full and (announced is None or announced >= INLINE):
+            raise Overloaded("Too many large requests wait for their turn.")
+        self.check_bytes(announced or 0, limits.max_in_flight)
+
+    def check_bytes(self, more: int, most: int) -> None:
+        """Raise Overloaded where so many more bytes are too many. One request alone always has room."""
+        if self.size_bytes and self.size_bytes + more > most:
+            raise Overloaded(f"The bodies of the requests under way take server.max_in_flight ({most} bytes).")
+
+
+def hold(request: web.BaseRequest, size_bytes: int) -> None:
+    """Count bytes that are kept for a request. Raises Overloaded where the process holds too many already."""
+    held: Held | None = request.get(HELD)
+    if held is not None:
+        held.add(size_bytes)

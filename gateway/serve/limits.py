@@ -1,0 +1,93 @@
+"""What a request may be: how long a model's name is, how many messages and values it has, how deep they are nested."""
+
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Any, Final
+
+from gateway.config.values import Server
+from gateway.serve.errors import ClientError
+from gateway.wire.format import Conversation
+
+LONGEST_NAME: Final = 256
+"""Bytes of a model's name. The longest real ones, ARNs of inference profiles, have 150."""
+PIECE: Final = 2**20
+"""Bytes looked at in one go, so that no other thread waits longer than some milliseconds."""
+_OPENING: Final = b"[{"
+_CLOSING: Final = b"]}"
+_NOT_STRUCTURE: Final = bytes(set(range(256)) - set(b"[]{},"))
+_NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_STEP: Final = [1 if byte in _OPENING else -1 if byte in _CLOSING else 0 for byte in range(256)]
+
+
+def check_name(model: str) -> str:
+    """Return the name of a model. Raises ClientError for one that is too long to be one."""
+    if len(model) > LONGEST_NAME or len(model.encode("utf-8", "surrogatepass")) > LONGEST_NAME:
+        message = f"model: the name is longer than {LONGEST_NAME} bytes."
+        raise ClientError(400, message, code="invalid_model")
+    return model
+
+
+def check_text(text: bytes, limits: Server) -> None:
+    """Look at the structure of a body before it is parsed, where it could take far more memory than its bytes.
+
+    Raises ClientError. A value takes two bytes at least, so that most bodies are too short to have too many.
+    """
+    if len(text) < 2 * limits.max_values:
+        return
+    if sum(map(text.count, (b",", b"[", b"{"))) < limits.max_values:  # those within texts included
+        return
+    values = depth = deepest = 0
+    for structure in _structures(text):
+        brackets = structure.translate(None, _NOT_BRACKETS)
+        values += len(structure) - sum(map(brackets.count, (b"]", b"}")))
+        if values > limits.max_values:
+            raise _too_much("JSON values", "max_values", limits.max_values)
+        depths = accumulate(map(_STEP.__getitem__, brackets), initial=depth)
+        deepest = max(deepest, max(depths))  # noqa: PLW3301  # unpacking would build a tuple of a million numbers
+        depth += sum(map(_STEP.__getitem__, brackets))
+        if deepest > limits.max_depth:
+            raise _too_deep(limits)
+
+
+def check_request(request: Conversation, limits: Server) -> None:
+    """Raises ClientError for a request that is nested too deep, or has too many messages or too long a name."""
+    check_name(request.model)
+    if request.message_count > limits.max_messages:
+        raise _too_much("messages", "max_messages", limits.max_messages)
+    level: list[Any] = [request.head, *request.outline]
+    for _ in range(limits.max_depth):
+        level = [child for value in level for child in _children(value)]
+        if not level:
+            return
+    raise _too_deep(limits)
+
+
+def _children(value: Any) -> Iterator[Any]:
+    """The lists and objects right within a value."""
+    for child in value.values() if isinstance(value, dict) else value:
+        if isinstance(child, (dict, list)):
+            yield child
+
+
+def _structures(text: bytes) -> Iterator[bytes]:
+    """The brackets and commas of a JSON text that stand outside of its strings, piece by piece."""
+    inside = False
+    start = 0
+    while start < len(text):
+        end = start + PIECE
+        while text[end - 1 : end] == b"\\":  # an escape stays whole
+            end += 1
+        piece = text[start:end].replace(b"\\\\", b"").replace(b'\\"', b"")
+        start = end
+        parts = piece.split(b'"')
+        yield b"".join(parts[1 if inside else 0 :: 2]).translate(None, _NOT_STRUCTURE)
+        inside ^= len(parts) % 2 == 0
+
+
+def _too_much(kind: str, name: str, most: int) -> ClientError:
+    return ClientError(400, f"The request has more {kind} than server.{name} ({most}).", code="request_too_complex")
+
+
+def _too_deep(limits: Server) -> ClientError:
+    message = f"The request nests lists and objects deeper than server.max_depth ({limits.max_depth})."
+    return ClientError(400, message, code="request_too_complex")

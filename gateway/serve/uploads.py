@@ -1,0 +1,95 @@
+"""Uploads: bodies that are still arriving, and the end of those that arrive too slowly. One timer looks after all of them.
+
+Only the client's slowness counts: while the gateway has bytes that the upstream has not taken, nobody waits for the client.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import StreamReader, web
+
+from gateway.serve.errors import ClientError
+
+LOOK_S: Final = 1.0
+"""How often is looked."""
+WINDOW_S: Final = 10.0
+"""For so long in a row a client must be too slow: a mobile network may lose its connection for some seconds."""
+
+
+class SlowUpload(Exception):
+    """The body arrives more slowly than the operator allows."""
+
+    def __init__(self, rate: int) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def told(self) -> ClientError:
+        """What the client is told."""
+        message = (
+            f"The request's body arrived at less than server.min_upload_rate ({self.rate} bytes a second) "
+            f"for {WINDOW_S:g} seconds."
+        )
+        return ClientError(408, message, code="request_timeout")
+
+
+@dataclass(slots=True)
+class Upload:
+    """One body under way: since when the client is waited for, and what had arrived by then."""
+
+    rate: int
+    since: float
+    seen: int
+
+
+class Uploads:
+    """All bodies under way in one process."""
+
+    def __init__(self) -> None:
+        self._uploads: dict[StreamReader, Upload] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._uploads)
+
+    @contextmanager
+    def watched(self, request: web.BaseRequest, rate: int) -> Iterator[None]:
+        """Look after a request's body; reading it raises SlowUpload from the moment it is given up."""
+        content = request.content
+        if not rate or content.is_eof():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        self._uploads[content] = Upload(rate, loop.time(), content.total_bytes)
+        if self._timer is None:
+            self._timer = loop.call_later(LOOK_S, self._tick)
+        try:
+            yield
+        finally:
+            self._uploads.pop(content, None)
+
+    def look(self, now: float) -> None:
+        """End the bodies of which too little has arrived by ``now``."""
+        for content, upload in list(self._uploads.items()):
+            if content.is_eof():
+                del self._uploads[content]
+            elif content._size:  # what came is not yet read: nobody waits for more
+                upload.since, upload.seen = now, content.total_bytes
+            elif now - upload.since >= WINDOW_S:
+                if content.total_bytes - upload.seen < upload.rate * (now - upload.since):
+                    del self._uploads[content]
+                    content.set_exception(SlowUpload(upload.rate))
+                upload.since, upload.seen = now, content.total_bytes
+
+    def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.look(loop.time())
+        self._timer = loop.call_later(LOOK_S, self._tick) if self._uploads else None
+
+    def close(self) -> None:
+        """Stop looking."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,258 @@
+"""What one request, or one client that never finishes, may take from all others: little, and never the health check."""
+
+import asyncio
+import gzip
+import tracemalloc
+
+import orjson
+import pytest
+from multidict import CIMultiDict
+
+from gateway.serve.body import plain
+from gateway.serve.errors import ClientError
+from gateway.serve.uploads import WINDOW_S
+from gateway.standin import Gate
+from tests import fakes
+from tests.hostile.wire import connected, head, request, until
+
+HELLO = {"model": "gpt-4o", "messages": [fakes.user("Hello")]}
+MIB = 2**20
+
+
+def of_size(size: int) -> bytes:
+    """A chat completion of so many bytes."""
+    raw = orjson.dumps(HELLO)
+    return raw.replace(b"Hello", b"x" * (size - len(raw) + 5))
+
+
+async def healthy(running) -> bool:
+    """Whether a new client is told that all is well."""
+    async with connected(running.port) as client:
+        await client.send(b"GET /healthz HTTP/1.1\r\nhost: gateway\r\n\r\n")
+        return (await client.answer())[0] == 200
+
+
+# What a request may say
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("m" * 256, 200),
+        ("m" * 257, 400),
+        ("€" * 86, 400),  # 258 bytes
+        (":" * 32_000 + "\nx", 400),
+        ("*" * 300, 400),
+    ],
+)
+async def test_the_name_of_a_model_has_256_bytes_at_most(gateway, standin, name, status):
+    running = await gateway(standin, {"models": {"*a*a*a*a*b": {"context_window": 8000}}})
+    answer = await running.chat({**HELLO, "model": name})
+    assert answer.status == status
+    if status == 400:
+        assert answer.json["error"]["code"] == "invalid_model"
+        assert standin.requests == []
+
+
+@pytest.mark.parametrize("limits", [{"max_messages": 20}])
+@pytest.mark.parametrize("length", [10, 2000], ids=["parsed", "skimmed"])
+async def test_a_request_has_so_many_messages_at_most(gateway, standin, limits, length):
+    running = await gateway(standin, {"server": limits})
+    message = fakes.user("x" * length)
+    assert (await running.chat({"model": "gpt-4o", "messages": [message] * 20})).status == 200
+    answer = await running.chat({"model": "gpt-4o", "messages": [message] * 21})
+    assert answer.status == 400
+    assert answer.json["error"]["code"] == "request_too_complex"
+    assert "server.max_messages (20)" in answer.json["error"]["message"]
+
+
+def nested(depth: int, shape: str) -> bytes:
+    opening, closing = {"list": ("[", "]"), "object": ('{"a":', "}")}[shape]
+    inner = opening * depth + "1" + closing * depth
+    return b'{"model":"gpt-4o","messages":[{"role":"user","content":"Hello"}],"x":%b}' % inner.encode()
+
+
+@pytest.mark.parametrize("shape", ["list", "object"])
+async def test_a_request_is_nested_so_deep_at_most(gateway, standin, shape):
+    running = await gateway(standin, {"server": {"max_depth": 40}})
+    assert (await running.chat(nested(39, shape))).status == 200
+    for depth in (40, 500):
+        answer = await running.chat(nested(depth, shape))
+        assert answer.status == 400
+        assert "server.max_depth (40)" in answer.json["error"]["message"]
+
+
+@pytest.mark.parametrize("value", [b"[]", b"{}", b"0", b'""', b'{"a":[]}'])
+async def test_a_body_has_so_many_values_at_most(gateway, standin, value):
+    """Each of two bytes takes forty times as much memory."""
+    running = await gateway(standin, {"server": {"max_values": 10_000}})
+    for count, status in ((3_000, 200), (30_000, 400)):
+        body = b'{"model":"m","messages":[{"role":"user","content":"Hello"}],"x":[%b]}' % b",".join([value] * count)
+        answer = await running.chat(body)
+        assert answer.status == status
+    assert "server.max_values (10000)" in answer.json["error"]["message"]
+
+
+async def test_commas_and_brackets_within_texts_are_no_values(gateway, standin):
+    running = await gateway(standin, {"server": {"max_values": 10_000}})
+    for text in ("[{,}]" * 20_000, '\\"[,' * 20_000, "\\" * 100_000 + "," * 50_000):
+        assert (await running.chat({"model": "m", "messages": [fakes.user(text)]})).status == 200
+
+
+# How large it may be
+
+
+async def test_too_large_a_body_is_refused_by_its_length_before_a_byte_of_it_is_sent(gateway, standin):
+    running = await gateway(standin, {"server": {"max_body": "1MiB"}})
+    for more in ({}, {"expect": "100-continue"}):
+        async with connected(running.port) as client:
+            await client.send(head(MIB + 1, **more))
+            status, headers, body = await client.answer()
+            assert (status, headers["connection"]) == (413, "close")
+            assert "server.max_body (1048576 bytes)" in orjson.loads(body)["error"]["message"]
+    assert standin.requests == []
+
+
+async def test_a_chunked_body_that_does_not_stop_is_refused(gateway, standin):
+    running = await gateway(standin, {"server": {"max_body": "1MiB"}})
+    async with connected(running.port) as client:
+        await client.send(head(None, transfer_encoding="chunked"))
+        for _ in range(20):
+            await client.send(b"10000\r\n" + b" " * 65536 + b"\r\n")
+        assert (await client.answer())[0] == 413
+
+
+async def test_a_small_body_that_unpacks_to_gigabytes_is_refused(gateway, standin):
+    running = await gateway(standin, {"server": {"max_body": "4MiB"}})
+    bomb = gzip.compress(bytes(60 * MIB))
+    answer = await running.chat(bomb, {"content-encoding": "gzip"})
+    assert answer.status == 413
+    assert standin.requests == []
+    packed = gzip.compress(of_size(3 * MIB))
+    assert (await running.chat(packed, {"content-encoding": "gzip"})).status == 200
+
+
+def test_unpacking_takes_no_more_memory_than_what_is_allowed():
+    class Asked:
+        headers = CIMultiDict({"Content-Encoding": "gzip"})
+
+    bomb = gzip.compress(bytes(100 * MIB))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ClientError, match="max_body"):
+            plain(Asked(), bomb, 8 * MIB)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 12 * MIB
+
+
+@pytest.mark.parametrize("body", [b"not gzip", gzip.compress(b"{}")[:-9], gzip.compress(b"{}") * 2, b""])
+def test_what_cannot_be_unpacked_is_left_for_the_upstream_to_judge(body):
+    class Asked:
+        headers = CIMultiDict({"Content-Encoding": "gzip"})
+
+    assert plain(Asked(), body, MIB) == body
+
+
+# How much there may be at one time
+
+
+async def test_uploads_that_never_end_count_from_their_first_byte(gateway, standin):
+    running = await gateway(standin, {"server": {"max_in_flight": "1MiB", "max_body": "1MiB"}})
+    async with connected(running.port) as client:
+        await client.send(head(MIB) + bytes(MIB - 100))
+        await until(lambda: running.inside.gateway.admission.size_bytes == MIB - 100)
+        answer = await running.chat(of_size(2_000))
+        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+        assert answer.json["error"]["code"] == "overloaded"
+        assert await healthy(running)
+    await until(lambda: running.inside.gateway.admission.size_bytes == 0)  # it has seen that the client is gone
+    assert (await running.chat(of_size(2_000))).status == 200
+    assert running.inside.gateway.admission.size_bytes == 0
+
+
+async def test_more_requests_than_allowed_are_told_to_come_again_and_health_answers(gateway, standin):
+    running = await gateway(standin, {"server": {"max_requests": 2}})
+    gate = Gate()
+    standin.script.extend([fakes.reply(gate=gate), fakes.reply(gate=gate)])
+    async with connected(running.port) as first, connected(running.port) as second:
+        await first.send(request(HELLO))
+        await second.send(request(HELLO))
+        await standin.arrived(2)
+        for path in ("/chat/completions", "/embeddings"):
+            answer = await running.ask("POST", path, orjson.dumps(HELLO))
+            assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+        assert await healthy(running)
+        gate.release(10)
+        assert [(await client.answer())[0] for client in (first, second)] == [200, 200]
+    assert (await running.chat(HELLO)).status == 200
+
+
+# How long it may take
+
+
+async def test_a_head_that_does_not_arrive_ends_the_connection(gateway, standin):
+    running = await gateway(standin, {"server": {"header_timeout": "100ms"}})
+    async with connected(running.port) as silent, connected(running.port) as slow, connected(running.port) as again:
+        await slow.send(b"POST /v1/chat/completions HTTP/1.1\r\nhost: x")
+        await again.send(request(HELLO))
+        assert (await again.answer())[0] == 200
+        await again.send(b"POST /v1")
+        assert await silent.rest() == b""
+        for client in (slow, again):
+            status, headers, body = await client.answer()
+            assert (status, headers["connection"]) == (408, "close")
+            assert "server.header_timeout" in orjson.loads(body)["error"]["message"]
+            assert await client.rest() == b""
+
+
+async def test_a_head_that_does_not_stop_ends_the_connection(gateway, standin):
+    running = await gateway(standin, {"server": {"max_header": "1KiB"}})
+    async with connected(running.port) as client:
+        await client.send(
+            b"GET /v1/models HTTP/1.1\r\n" + b"".join(b"x-%d: %b\r\n" % (n, b"y" * 900) for n in range(20))
+        )
+        assert (await client.answer())[0] == 431
+        assert await client.rest() == b""
+
+
+async def test_a_keep_alive_connection_outlives_the_time_for_a_head(gateway, standin):
+    """The time runs from a head's first byte, not from the answer before it."""
+    running = await gateway(standin, {"server": {"header_timeout": "50ms"}})
+    gate = Gate()
+    standin.script.append(fakes.reply(gate=gate))
+    async with connected(running.port) as client, connected(running.port) as witness:
+        await client.send(request(HELLO))
+        assert await witness.rest() == b""  # a head's time has passed
+        gate.release(10)
+        assert (await client.answer())[0] == 200
+        await client.send(request(HELLO))
+        assert (await client.answer())[0] == 200
+
+
+async def test_a_body_that_does_not_arrive_in_time_is_a_408(gateway, standin):
+    running = await gateway(standin, {"server": {"request_timeout": "100ms"}})
+    async with connected(running.port) as client:
+        await client.send(head(1000) + b"{")
+        status, headers, body = await client.answer()
+        assert (status, headers["connection"]) == (408, "close")
+        assert "server.request_timeout" in orjson.loads(body)["error"]["message"]
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/files"])
+async def test_a_trickling_body_is_given_up_on_every_path(gateway, standin, path):
+    running = await gateway(standin)
+    uploads = running.inside.gateway.uploads
+    async with connected(running.port) as client:
+        await client.send(head(100_000, path) + b" " * 5000)
+        await until(lambda: any(body.total_bytes == 5000 and not body._size for body in uploads._uploads))
+        now = asyncio.get_running_loop().time()
+        uploads.look(now)
+        uploads.look(now + WINDOW_S * 0.9)
+        assert len(uploads) == 1
+        uploads.look(now + WINDOW_S * 2)
+        status, headers, body = await client.answer()
+        assert (status, headers["connection"]) == (408, "close")
+        assert "server.min_upload_rate (1024 bytes a second)" in orjson.loads(body)["error"]["message"]
+    assert len(uploads) == 0
