@@ -30,6 +30,7 @@ from gateway.wire.message import (
     texts,
     tool_calls,
 )
+from gateway.wire.views import Opaque
 
 Basis = Literal["exact", "anchor", "estimate"]
 
@@ -206,7 +207,7 @@ def _part(part: Any, text: Callable[[str], int], images: str) -> int:
     kind = part.get("type")
     if isinstance(kind, str) and kind in MEDIA_TYPES:
         return media.tokens(part, images)
-    return sum(text(leaf) for leaf in _leaves(part, 0))
+    return sum(text(leaf) for leaf in _leaves(part, 0)) + (part.extra if type(part) is Opaque else 0)
 
 
 def _leaves(value: Any, depth: int) -> Iterator[str]:
@@ -447,6 +448,8 @@ def _own(tool: Mapping[str, Any]) -> bool:
 
 
 def _is_text(part: Any) -> bool:
+    if type(part) is Opaque:
+        return part.stands_here
     return isinstance(part, str) or (isinstance(part, dict) and isinstance(part.get("text"), str) and len(part) <= 3)
 
 

@@ -1,0 +1,220 @@
+"""What makes a Messages body acceptable to the Claude API: one rule a name, all of them plain functions.
+
+Sentences are the API's own, as they stand in public reports of them. A signature is a keyed hash of the thinking it belongs to, so that one
+character of an edit shows, and a block can be taken out but not written anew.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any, Final
+
+from gateway.standin.validity import Violation
+
+RULES: Final = {
+    "shape": "messages are objects with the role user or assistant",
+    "first_role": "the first message is the user's",
+    "content": "no content is empty, and no text block is blank",
+    "call": "a tool_use has an id of its own, a name and an object as input",
+    "unanswered": "every tool_use is answered in the message after it",
+    "orphan": "a tool_result answers a tool_use of the message before it",
+    "duplicate": "a tool_use is answered once",
+    "results_first": "tool_result blocks stand first in their message",
+    "marks": "at most four blocks carry cache_control, none of them thinking, and longer ones come first",
+    "signature": "thinking is sent back as it was signed",
+    "thinking_first": "where thinking is on, the assistant message of the running tool loop begins with thinking",
+    "server_tool": "the result of a server tool follows its server_tool_use in the same message",
+    "max_tokens": "max_tokens is given, and larger than the thinking budget",
+}
+
+_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
+MOST_MARKS: Final = 4
+_TTL: Final = {"5m": 0, "1h": 1}
+
+
+def sign(thinking: str) -> str:
+    """The signature of a thinking block."""
+    return blake2b(thinking.encode(), key=b"stand-in", digest_size=16).hexdigest()
+
+
+def violations(body: Any) -> list[Violation]:
+    """Find every broken rule, in the order of the messages."""
+    messages = body.get("messages") if isinstance(body, dict) else None
+    if not isinstance(messages, list) or not messages:
+        return [Violation("shape", 0, "messages: at least one message is required")]
+    for at, message in enumerate(messages):
+        if not isinstance(message, dict) or message.get("role") not in ("user", "assistant"):
+            return [Violation("shape", at, f"messages.{at}.role: Input should be 'user' or 'assistant'")]
+    found = [
+        *_limits(body),
+        *_contents(messages),
+        *_pairs(messages),
+        *_marks(body, messages),
+        *_thoughts(body, messages),
+    ]
+    if messages[0]["role"] != "user":
+        found.append(Violation("first_role", 0, 'messages: first message must use the "user" role'))
+    return sorted(found, key=lambda violation: violation.at)
+
+
+def added(client: Any, sent: Any) -> list[Violation]:
+    """Find the rules that ``sent`` breaks more often than the client's own body does."""
+    before = Counter(violation.rule for violation in violations(client))
+    more = []
+    for violation in violations(sent):
+        before[violation.rule] -= 1
+        if before[violation.rule] < 0:
+            more.append(violation)
+    return more
+
+
+def blocks_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The blocks of a message; one text counts as one block."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def _limits(body: Mapping[str, Any]) -> Iterator[Violation]:
+    limit, thinking = body.get("max_tokens"), body.get("thinking")
+    if not isinstance(limit, int):
+        yield Violation("max_tokens", 0, "max_tokens: Field required")
+    elif isinstance(thinking, dict) and isinstance(budget := thinking.get("budget_tokens"), int) and budget >= limit:
+        yield Violation("max_tokens", 0, "`max_tokens` must be greater than `thinking.budget_tokens`")
+
+
+def _contents(messages: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
+    for at, message in enumerate(messages):
+        blocks = blocks_of(message)
+        if not blocks and at < len(messages) - 1:
+            yield Violation("content", at, f"messages.{at}: all messages must have non-empty content")
+        for n, block in enumerate(blocks):
+            kind = block.get("type")
+            if kind == "text" and not str(block.get("text", "")).strip():
+                yield Violation("content", at, f"messages.{at}.content.{n}: text content blocks must be non-empty")
+            elif not isinstance(kind, str):
+                yield Violation("content", at, f"messages.{at}.content.{n}.type: Field required")
+
+
+def _pairs(messages: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
+    seen: set[str] = set()
+    for at, message in enumerate(messages):
+        blocks = blocks_of(message)
+        yield from _calls(at, blocks, seen)
+        yield from _served(at, blocks)
+        asked = (
+            [block.get("id") for block in blocks_of(messages[at - 1]) if block.get("type") == "tool_use"] if at else []
+        )
+        yield from _results(at, blocks, asked if at and messages[at - 1]["role"] == "assistant" else [])
+        following = blocks_of(messages[at + 1]) if at + 1 < len(messages) else []
+        answered = {block.get("tool_use_id") for block in following if block.get("type") == "tool_result"}
+        missing = [
+            str(block.get("id"))
+            for block in blocks
+            if block.get("type") == "tool_use" and block.get("id") not in answered
+        ]
+        if missing and message["role"] == "assistant":
+            yield Violation(
+                "unanswered",
+                at,
+                f"messages.{at}: `tool_use` ids were found without `tool_result` blocks immediately after: {', '.join(missing)}. "
+                "Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+            )
+
+
+def _calls(at: int, blocks: Sequence[Mapping[str, Any]], seen: set[str]) -> Iterator[Violation]:
+    for n, block in enumerate(blocks):
+        if block.get("type") != "tool_use":
+            continue
+        name = block.get("id")
+        if not isinstance(name, str) or not _ID.fullmatch(name):
+            yield Violation(
+                "call", at, f"messages.{at}.content.{n}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
+            )
+        elif name in seen:
+            yield Violation("call", at, f"messages.{at}.content.{n}: `tool_use` ids must be unique")
+        elif not isinstance(block.get("input"), dict) or not block.get("name"):
+            yield Violation("call", at, f"messages.{at}.content.{n}.tool_use.input: Input should be a valid dictionary")
+        seen.add(str(name))
+
+
+def _results(at: int, blocks: Sequence[Mapping[str, Any]], asked: Sequence[Any]) -> Iterator[Violation]:
+    answered: set[Any] = set()
+    other = False
+    for n, block in enumerate(blocks):
+        if block.get("type") != "tool_result":
+            other = True
+            continue
+        name = block.get("tool_use_id")
+        if name not in asked:
+            yield Violation(
+                "orphan",
+                at,
+                f"messages.{at}.content.{n}: unexpected `tool_use_id` found in `tool_result` blocks: {name}. Each `tool_result` "
+                "block must have a corresponding `tool_use` block in the previous message.",
+            )
+        elif name in answered:
+            yield Violation(
+                "duplicate",
+                at,
+                f"each tool_use must have a single result. Found multiple `tool_result` blocks with id: {name}",
+            )
+        elif other:
+            yield Violation(
+                "results_first",
+                at,
+                f"messages.{at}: `tool_result` blocks must come first in the content of their message",
+            )
+        answered.add(name)
+
+
+def _served(at: int, blocks: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
+    called = {block.get("id") for block in blocks if block.get("type") in ("server_tool_use", "mcp_tool_use")}
+    told = {block.get("tool_use_id") for block in blocks if str(block.get("type")).endswith("_tool_result")}
+    for name in sorted(map(str, called ^ told)):
+        yield Violation(
+            "server_tool",
+            at,
+            f"messages.{at}: unexpected `tool_use_id` found in server tool result blocks: {name}. Each must have a corresponding "
+            "`server_tool_use` block before it.",
+        )
+
+
+def _marks(body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
+    rows = [row for name in ("tools", "system") if isinstance(body.get(name), list) for row in body[name]]
+    carriers = [row for row in rows if isinstance(row, dict)] + [
+        block for message in messages for block in blocks_of(message)
+    ]
+    marked = [block for block in carriers if block.get("cache_control")]
+    most = MOST_MARKS - bool(body.get("cache_control"))
+    if len(marked) > most:
+        yield Violation("marks", 0, f"A maximum of 4 blocks with cache_control may be provided. Found {len(marked)}.")
+    if any(block.get("type") in ("thinking", "redacted_thinking") for block in marked):
+        yield Violation("marks", 0, "cache_control: Extra inputs are not permitted in `thinking` blocks")
+    lasting = [_TTL.get(block["cache_control"].get("ttl", "5m"), 0) for block in marked]
+    if any(before < after for before, after in pairwise(lasting)):
+        yield Violation("marks", 0, "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block")
+
+
+def _thoughts(body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
+    for at, message in enumerate(messages):
+        for n, block in enumerate(blocks_of(message)):
+            if block.get("type") == "thinking" and block.get("signature") != sign(str(block.get("thinking"))):
+                yield Violation("signature", at, f"messages.{at}.content.{n}: Invalid `signature` in `thinking` block")
+    thinking = body.get("thinking")
+    if not isinstance(thinking, dict) or thinking.get("type") not in ("enabled", "adaptive"):
+        return
+    last = max((at for at, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
+    blocks = blocks_of(messages[last]) if last >= 0 else []
+    calls = any(block.get("type") == "tool_use" for block in blocks)
+    running = last == len(messages) - 2 and any(block.get("type") == "tool_result" for block in blocks_of(messages[-1]))
+    if calls and running and blocks[0].get("type") not in ("thinking", "redacted_thinking"):
+        yield Violation(
+            "thinking_first",
+            last,
+            f"messages.{last}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{blocks[0].get('type')}`. When "
+            "`thinking` is enabled, a final `assistant` message must start with a thinking block.",
+        )

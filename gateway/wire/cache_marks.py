@@ -1,0 +1,83 @@
+"""Anthropic's cache marks: ``cache_control`` on blocks, at most four in a request, and where they go when their block goes.
+
+A mark says "cache all up to here". When its block is folded, the mark moves to the nearest block before it that stays; the first block that
+was written anew (the digest) gets one where a place is free and the client uses marks at all, for it stays the same for many turns.
+https://platform.claude.com/docs/en/build-with-claude/prompt-caching
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from gateway.wire.splice import splice
+
+MOST: Final = 4
+MARK: Final = "cache_control"
+_CARRIERS: Final = frozenset({"text", "image", "document", "tool_use", "tool_result"})
+"""Blocks that may carry a mark: thinking may not."""
+
+Place = tuple[int, int]
+"""Index of the message and of the block in it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """A block on its way out: its bytes, and its place in the body it came in."""
+
+    raw: bytes
+    origin: Place | None = None
+    new: bool = False
+
+
+def count(head: Mapping[str, Any]) -> int:
+    """The marks outside the messages: on tools, on system blocks, and the one of the whole request."""
+    rows = [row for name in ("tools", "system") if isinstance(head.get(name), list) for row in head[name]]
+    return sum(isinstance(row, dict) and bool(row.get(MARK)) for row in rows) + bool(head.get(MARK))
+
+
+def moved(
+    kept: Sequence[Block], originals: Sequence[tuple[int, int, Mapping[str, Any]]], free: int
+) -> dict[int, bytes]:
+    """By the ``id`` of a kept block, its bytes with a mark it did not have; ``free`` marks are allowed in the messages."""
+    marked = {(at, n): value[MARK] for at, n, value in originals if value.get(MARK)}
+    if not marked:
+        return {}
+    stands = {block.origin for block in kept if block.origin is not None}
+    given = {id(block): marked[block.origin] for block in kept if block.origin in marked}
+    new: dict[int, Any] = {}
+    for place in sorted(marked.keys() - stands):
+        carrier = _before(kept, place)
+        if carrier is not None and id(carrier) not in given:
+            new.setdefault(id(carrier), marked[place])
+    digest = next((block for block in kept if block.origin is None and _kind(block) == "text"), None)
+    if digest is not None and id(digest) not in new:
+        new = {**new, id(digest): _neighbour(kept, digest, given | new, marked)}
+    left = free - len(given)
+    chosen = [block for block in kept if id(block) in new][: max(left, 0)]
+    return {id(block): splice(block.raw, {MARK: new[id(block)]}) for block in chosen}
+
+
+def _before(kept: Sequence[Block], place: Place) -> Block | None:
+    """The nearest block that stands before a place and may carry a mark."""
+    found = None
+    for block in kept:
+        if block.origin is not None and block.origin > place:
+            break
+        if _kind(block) in _CARRIERS:
+            found = block
+    return found
+
+
+def _neighbour(kept: Sequence[Block], digest: Block, marks: Mapping[int, Any], all_marks: Mapping[Place, Any]) -> Any:
+    """The mark that follows the digest, or any: marks that last longer must come first, so the digest lasts as long as the next."""
+    after = kept[kept.index(digest) :]
+    return next((marks[id(block)] for block in after if id(block) in marks), next(iter(all_marks.values())))
+
+
+def _kind(block: Block) -> str:
+    value = orjson.loads(block.raw)
+    kind = value.get("type")
+    usable = kind != "text" or bool(value.get("text"))
+    return kind if isinstance(kind, str) and usable else ""

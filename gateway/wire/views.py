@@ -1,0 +1,149 @@
+"""Views: items of another format in the shape of a chat-completions message, each of which remembers where it came from.
+
+A view carries its number under `ORIGIN`. The core's edits copy that member along (``{**message, ...}``), so a changed message
+still tells which item it was made from. Parts that the core must not cut or rewrite are `Opaque`: they stand whole or go with their message.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, Final
+
+import msgspec
+import orjson
+
+from gateway.wire.interned import Interned
+from gateway.wire.message import Message
+
+ORIGIN: Final = "turnfold.view"
+"""The member of a view that holds its number in the conversation."""
+
+ENCRYPTED_BYTES_PER_TOKEN: Final = 5.4
+"""Bytes of base64 for one token of encrypted text: four letters a token, four bytes of base64 for three of text."""
+
+_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_rows: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+class Opaque(dict[str, Any]):
+    """A content part that is neither cut nor rewritten. What it holds for the counter are its readable texts."""
+
+    __slots__ = ("extra", "stands_here")
+
+    def __init__(self, part: Mapping[str, Any], *, extra: int = 0, stands_here: bool = True) -> None:
+        super().__init__(part)
+        self.extra = extra
+        """Tokens beside those of its texts: what is encrypted, or an image."""
+        self.stands_here = stands_here
+        """Whether all of it stands in the body, so that the body's size bounds its tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One item or content block: its bytes as they came, and what they say."""
+
+    raw: bytes
+    value: dict[str, Any]
+
+    @property
+    def type(self) -> str:
+        kind = self.value.get("type")
+        return kind if isinstance(kind, str) else ""
+
+
+def members(raw: bytes) -> dict[str, bytes] | None:
+    """The members of a JSON object with their values as bytes; None where it is none."""
+    try:
+        return {name: bytes(value) for name, value in _members(raw).items()}
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+
+
+def pieces(raw: bytes) -> list[Piece] | None:
+    """The objects of a JSON array; None where it is no array of objects."""
+    try:
+        found = [Piece(bytes(row), orjson.loads(row)) for row in map(bytes, _rows(raw))]
+    except (msgspec.MsgspecError, orjson.JSONDecodeError, RecursionError):
+        return None
+    return found if all(type(piece.value) is dict for piece in found) else None
+
+
+def view(number: int, message: Mapping[str, Any]) -> Message:
+    """A message as the view with a number."""
+    return Interned({ORIGIN: number, **message})
+
+
+def origin_of(message: Message) -> int | None:
+    """The number of the view that a message is or was made from; None of a new message."""
+    number = message.get(ORIGIN)
+    return number if isinstance(number, int) else None
+
+
+_ENCRYPTED: Final = frozenset({"encrypted_content", "encrypted_index", "signature", "data"})
+_DEEPEST: Final = 16
+
+
+def opaque(value: Mapping[str, Any], *, stands_here: bool = True) -> Opaque:
+    """A block as a part that is not cut: its texts to be counted, what is encrypted in it by its length."""
+    readable = {name: inner for name, inner in value.items() if name not in ("text", "cache_control")}
+    if isinstance(value.get("text"), str):
+        readable["said"] = value["text"]  # under its own name it would be cut like any text
+    plain, extra = _readable(readable, 0)
+    return Opaque(plain, extra=extra, stands_here=stands_here)
+
+
+def _readable(value: Any, depth: int) -> tuple[Any, int]:
+    """A value without what is encrypted in it, and the tokens of that."""
+    if depth > _DEEPEST:
+        return value, 0
+    if isinstance(value, list):
+        found = [_readable(inner, depth + 1) for inner in value]
+        return [inner for inner, _ in found], sum(extra for _, extra in found)
+    if not isinstance(value, dict):
+        return value, 0
+    secret = {name for name in value.keys() & _ENCRYPTED if isinstance(value[name], str)}
+    extra = sum(ceil(len(value[name]) / ENCRYPTED_BYTES_PER_TOKEN) for name in secret - {"signature"})
+    inside = {name: _readable(inner, depth + 1) for name, inner in value.items() if name not in secret}
+    return {name: inner for name, (inner, _) in inside.items()}, extra + sum(more for _, more in inside.values())
+
+
+def texts_in(content: Any, kind: str) -> list[dict[str, Any]]:
+    """A message's content as parts; its texts get a format's own name for a text, parts of that format stay as they are."""
+    if isinstance(content, str):
+        return [{"type": kind, "text": content}] if content else []
+    parts = content if isinstance(content, Sequence) else ()
+    renamed = kind != "text"
+    return [
+        {**part, "type": kind} if renamed and part.get("type") == "text" else part
+        for part in parts
+        if isinstance(part, dict)
+    ]
+
+
+def array(rows: Sequence[bytes]) -> orjson.Fragment:
+    """Values that are JSON already, as one array."""
+    return orjson.Fragment(b"[" + b",".join(rows) + b"]")
+
+
+def changed_arguments(before: Message, after: Message) -> Iterator[tuple[str, str]]:
+    """The calls whose arguments were cut: their id and the arguments they have now."""
+    old = {call["id"]: call["function"]["arguments"] for call in before.get("tool_calls", ()) if "function" in call}
+    for call in after.get("tool_calls", ()):
+        if "function" in call and old.get(call["id"]) != call["function"]["arguments"]:
+            yield call["id"], call["function"]["arguments"]
+
+
+class _Event(msgspec.Struct):
+    type: Any = None
+
+
+_event: Final = msgspec.json.Decoder(_Event).decode
+
+
+def event_type(data: bytes) -> str:
+    """The ``type`` of a stream event; empty where it has none."""
+    try:
+        kind = _event(data).type
+    except (msgspec.MsgspecError, RecursionError):
+        return ""
+    return kind if isinstance(kind, str) else ""

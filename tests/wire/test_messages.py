@@ -1,0 +1,153 @@
+"""The Messages format: views of a body, edits written into its bytes, and folds that the strictest stand-in accepts."""
+
+from typing import Any
+
+import orjson
+import pytest
+from gateway.wire.format import Edits
+
+from gateway.standin import messages as strict
+from gateway.wire import messages as wire
+from gateway.wire.messages import MESSAGES
+from tests.wire.conversations import messages_body
+from tests.wire.folding import folded, read
+
+NOT_DECIDABLE = [b"", b"[]", b"{}", b'{"messages":[]}', b'{"messages":["hi"]}', b'{"messages":[{"content":"no role"}]}',
+                 b'{"messages":[{"role":"user","content":7}]}', b'{"messages":[{"role":"user","content":["hi"]}]}',
+                 b'{"prompt":"hi"}', b'{"messages":[{"role":"user","content":"\xff"}]}']  # fmt: skip
+CALL = {"type": "tool_use", "id": "t1", "name": "look", "input": {"path": "a"}}
+RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "found"}
+SIGNED = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+REMINDER = {"type": "text", "text": "<system-reminder>be brief</system-reminder>"}
+
+
+def body_of(*messages: dict[str, Any], **rest: Any) -> dict[str, Any]:
+    return {"model": "claude-sonnet-4-5", "max_tokens": 100, **rest, "messages": list(messages)}
+
+
+def user(*content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content[0] if isinstance(content[0], str) else list(content)}
+
+
+def assistant(*blocks: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": list(blocks)}
+
+
+@pytest.mark.parametrize("raw", NOT_DECIDABLE)
+def test_a_body_of_another_shape_is_nothing_to_decide_about(raw: bytes) -> None:
+    assert wire.parse(raw) is None
+
+
+def test_one_user_message_is_read_as_its_results_and_what_the_user_said() -> None:
+    request = read(
+        MESSAGES, body_of(user("go"), assistant(SIGNED, CALL), user(RESULT, {"type": "text", "text": "and now?"}))
+    )
+
+    assert [message["role"] for message in request.messages] == ["user", "assistant", "tool", "user"]
+    assert request.messages[1]["reasoning_content"] == "hm"
+    assert request.messages[1]["tool_calls"][0]["function"] == {"name": "look", "arguments": '{"path":"a"}'}
+
+
+def test_a_reminder_behind_results_is_no_question() -> None:
+    request = read(MESSAGES, body_of(user("go"), assistant(SIGNED, CALL), user(RESULT, REMINDER)))
+
+    assert [message["role"] for message in request.messages] == ["user", "assistant", "tool"]
+    assert "reasoning_content" not in request.messages[1]  # the running loop keeps its thinking
+
+
+def test_instructions_come_as_a_pinned_message() -> None:
+    request = read(MESSAGES, body_of(user("go"), system=[{"type": "text", "text": "be kind"}]))
+
+    assert request.messages[0]["role"] == "system"
+    assert "system" not in request.body
+
+
+def test_what_fits_is_the_very_same_bytes() -> None:
+    raw = b' {"messages" : [ {"role":"user","content":"hi", "x": 1.50} ] , "max_tokens":7}\n'
+    request = wire.parse(raw)
+
+    assert request is not None
+    assert MESSAGES.encode(request, Edits(messages=request.messages)) is request.raw
+    assert MESSAGES.encode(request, Edits(model="other")).startswith(raw[:60])
+
+
+def test_a_cut_result_leaves_all_else_as_it_came() -> None:
+    raw = (b'{"max_tokens":9,"messages":[{"role":"user","content":"go"},'
+           b'{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"f","input":{"x":1.50}}]},'
+           b'{"role":"user","content":[{"type":"tool_result", "tool_use_id":"t1","is_error":true,"content":"long"}]}]}')  # fmt: skip
+    request = wire.parse(raw)
+    assert request is not None
+    shorter = {**request.messages[2], "content": "short"}
+
+    assert MESSAGES.encode(request, Edits(messages=(*request.messages[:2], shorter))) == raw.replace(b"long", b"short")
+
+
+def test_a_note_in_front_of_the_first_message_is_a_block_of_its_own() -> None:
+    request = read(MESSAGES, body_of(user("one"), assistant({"type": "text", "text": "two"}), user("three")))
+    noted = {**request.messages[2], "content": [{"type": "text", "text": "note"}, {"type": "text", "text": "three"}]}
+
+    sent = orjson.loads(MESSAGES.encode(request, Edits(messages=(noted,))))
+
+    assert sent["messages"] == [user({"type": "text", "text": "note"}, {"type": "text", "text": "three"})]
+
+
+def test_all_before_a_compaction_is_not_read_and_stays() -> None:
+    compaction = {"type": "compaction", "content": "what was said"}
+    request = read(MESSAGES, body_of(user("old"), assistant(compaction, {"type": "text", "text": "so"}), user("new")))
+
+    assert [message["role"] for message in request.messages] == ["system", "assistant", "user"]
+    sent = orjson.loads(MESSAGES.encode(request, Edits(messages=(request.messages[0], request.messages[2]))))
+    assert sent["messages"] == [user("old"), assistant(compaction), user("new")]
+
+
+@pytest.mark.parametrize(
+    ("asked", "budget", "allowed", "expected"),
+    [(1000, None, 500, (500, None)), (4000, 3000, 2000, (2000, 1500)), (4000, 3000, 1100, (1100, 1024)), (400, None, 500, (400, None)),
+     (4000, 3000, 900, (4000, 3000))],
+)  # fmt: skip
+def test_a_lower_limit_keeps_the_thinking_budget_below_it(
+    asked: int, budget: int | None, allowed: int, expected: tuple[int, int | None]
+) -> None:
+    thinking = {"thinking": {"type": "enabled", "budget_tokens": budget}} if budget else {}
+    request = read(MESSAGES, {"max_tokens": asked, **thinking, "messages": [user("hi")]})
+
+    sent = orjson.loads(MESSAGES.encode(request, Edits(output=allowed)))
+
+    assert (sent["max_tokens"], sent.get("thinking", {}).get("budget_tokens")) == expected
+
+
+def test_a_mark_on_a_folded_message_moves_to_the_block_that_stays_before_it() -> None:
+    mark = {"type": "ephemeral", "ttl": "1h"}
+    old = {"type": "text", "text": "old", "cache_control": mark}
+    request = read(MESSAGES, body_of(user({"type": "text", "text": "first"}), assistant(old), user("new")))
+
+    sent = orjson.loads(MESSAGES.encode(request, Edits(messages=(request.messages[0], request.messages[2]))))
+
+    assert sent["messages"][0]["content"] == [{"type": "text", "text": "first", "cache_control": mark}]
+
+
+@pytest.mark.parametrize("start", range(0, 2000, 250))
+def test_two_thousand_conversations_stay_valid_and_fold_to_the_same_bytes(start: int) -> None:
+    for seed in range(start, start + 250):
+        body = messages_body(seed)
+        assert strict.violations(body) == []
+        rung, share = 1 + seed % 3, (0.7, 0.3, 0.1, 0.05)[seed % 4]
+
+        sent = folded(MESSAGES, body, share, rung)
+
+        assert strict.added(body, orjson.loads(sent)) == [], seed
+        assert sent == folded(MESSAGES, body, share, rung)
+        assert folded(MESSAGES, body, 1.2) == orjson.dumps(body)
+
+
+def test_signed_thinking_is_never_written_anew() -> None:
+    seen = 0
+    for seed in range(200):
+        body = messages_body(seed)
+        given = orjson.dumps(body)
+        for message in orjson.loads(folded(MESSAGES, body, 0.4))["messages"]:
+            for block in message["content"] if isinstance(message["content"], list) else []:
+                if block["type"] in wire.THINKING:
+                    seen += 1
+                    assert orjson.dumps(block) in given
+    assert seen > 50

@@ -1,0 +1,135 @@
+"""The Responses format: views of a body, edits written into its bytes, and folds that the strictest stand-in accepts."""
+
+from typing import Any
+
+import orjson
+import pytest
+from gateway.wire.format import Edits
+
+from gateway.standin import responses as strict
+from gateway.wire import responses as wire
+from gateway.wire.responses import RESPONSES
+from tests.wire.conversations import responses_body
+from tests.wire.folding import folded, read
+
+NOT_DECIDABLE = [b"", b"[]", b"{}", b'{"input":null}', b'{"input":["hi"]}', b'{"input":[{"content":"no role"}]}',
+                 b'{"input":"\xff"}', b'{"previous_response_id":"resp_1"}']  # fmt: skip
+REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "QUJD"}
+CALL = {
+    "type": "function_call",
+    "id": "fc_1",
+    "call_id": "c1",
+    "name": "look",
+    "arguments": '{"a": 1}',
+    "status": "completed",
+}
+OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "found"}
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+
+
+def said(text: str, identity: str = "msg_1") -> dict[str, Any]:
+    part = {"type": "output_text", "text": text, "annotations": []}
+    return {"type": "message", "id": identity, "role": "assistant", "status": "completed", "content": [part]}
+
+
+@pytest.mark.parametrize("raw", NOT_DECIDABLE)
+def test_a_body_of_another_shape_is_nothing_to_decide_about(raw: bytes) -> None:
+    assert wire.parse(raw) is None
+
+
+def test_reasoning_and_what_it_led_to_are_one_message() -> None:
+    request = read(
+        RESPONSES,
+        {"instructions": "be kind", "input": [user("go"), REASONING, said("ok"), CALL, OUTPUT, REASONING, said("so")]},
+    )
+
+    assert [message["role"] for message in request.messages] == ["system", "user", "assistant", "tool", "assistant"]
+
+
+def test_an_input_of_one_text_is_one_message() -> None:
+    request = read(RESPONSES, {"input": "hello"})
+
+    assert [message["content"] for message in request.messages] == ["hello"]
+    sent = orjson.loads(RESPONSES.encode(request, Edits(messages=({**request.messages[0], "content": "hi"},))))
+    assert sent == {"input": [user("hi")]}
+
+
+def test_what_fits_is_the_very_same_bytes() -> None:
+    raw = b' {"input" : [ {"role":"user","content":"hi", "x": 1.50} ] , "max_output_tokens":7}\n'
+    request = wire.parse(raw)
+
+    assert request is not None
+    assert RESPONSES.encode(request, Edits(messages=request.messages, output=9)) is request.raw
+    assert RESPONSES.encode(request, Edits(output=5)) == raw.replace(b":7", b":5")
+
+
+def test_a_cut_output_leaves_all_else_as_it_came() -> None:
+    raw = (b'{"input":[{"role":"user","content":"go"},{"type":"reasoning","id":"rs_1","summary":[ ]},'
+           b'{"type":"function_call","call_id":"c1","name":"f","arguments":"{\\"x\\": 1.50}"},'
+           b'{"type":"function_call_output", "id":"fo_1","call_id":"c1","output":"long","status":"completed"}]}')  # fmt: skip
+    request = wire.parse(raw)
+    assert request is not None
+    shorter = {**request.messages[2], "content": "short"}
+
+    assert RESPONSES.encode(request, Edits(messages=(*request.messages[:2], shorter))) == raw.replace(b"long", b"short")
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (CALL, OUTPUT),
+        ({"type": "custom_tool_call", "call_id": "c1", "name": "patch", "input": "x"}, {"type": "custom_tool_call_output", "call_id": "c1", "output": "y"}),
+        ({"type": "local_shell_call", "id": "ls_1", "call_id": "c1", "action": {"command": ["ls"]}}, {"type": "local_shell_call_output", "call_id": "c1", "output": "y"}),
+        ({"type": "shell_call", "call_id": "c1", "action": {"commands": ["ls"]}}, {"type": "shell_call_output", "call_id": "c1", "output": [{"stdout": "y"}]}),
+        ({"type": "apply_patch_call", "call_id": "c1", "operation": {"type": "delete_file"}}, {"type": "apply_patch_call_output", "call_id": "c1", "status": "completed"}),
+        ({"type": "computer_call", "call_id": "c1", "action": {"type": "click"}}, {"type": "computer_call_output", "call_id": "c1", "output": {"type": "computer_screenshot", "image_url": "data:,"}}),
+    ],
+)  # fmt: skip
+def test_a_call_of_any_kind_is_found_by_the_id_of_its_output(pair: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    request = read(RESPONSES, {"input": [user("go"), *pair, said("done"), user("next")]})
+
+    call, output = request.messages[1], request.messages[2]
+    assert call["tool_calls"][0]["id"] == output["tool_call_id"] == "c1"
+
+
+def test_a_compaction_is_pinned_whole() -> None:
+    compaction = {"type": "compaction", "id": "cmp_1", "encrypted_content": "QUJD"}
+    body = {"input": [user("old " * 400), compaction, said("so", "msg_2"), user("new")]}
+
+    sent = orjson.loads(folded(RESPONSES, body, 0.3))["input"]
+
+    assert compaction in sent
+    assert len(orjson.dumps(sent)) < len(orjson.dumps(body["input"])) / 2
+
+
+@pytest.mark.parametrize("member", ["previous_response_id", "conversation", "prompt"])
+def test_text_from_elsewhere_is_told(member: str) -> None:
+    assert read(RESPONSES, {"input": "hi", member: "x"}).refers_elsewhere
+    assert not read(RESPONSES, {"input": "hi"}).refers_elsewhere
+
+
+@pytest.mark.parametrize("start", range(0, 2000, 250))
+def test_two_thousand_conversations_stay_valid_and_fold_to_the_same_bytes(start: int) -> None:
+    for seed in range(start, start + 250):
+        body = responses_body(seed)
+        assert strict.violations(body) == []
+        rung, share = 1 + seed % 3, (0.7, 0.3, 0.1, 0.05)[seed % 4]
+
+        sent = folded(RESPONSES, body, share, rung)
+
+        assert strict.added(body, orjson.loads(sent)) == [], seed
+        assert sent == folded(RESPONSES, body, share, rung)
+        assert folded(RESPONSES, body, 1.2) == orjson.dumps(body)
+
+
+def test_kept_items_keep_their_ids_and_status() -> None:
+    for seed in range(100):
+        body = responses_body(seed)
+        given = {item["id"]: item for item in body["input"] if "id" in item}
+        for item in orjson.loads(folded(RESPONSES, body, 0.4))["input"]:
+            if "id" in item:
+                assert item.get("status") == given[item["id"]].get("status")
+                assert item["type"] == given[item["id"]]["type"]
