@@ -16,14 +16,6 @@ def error(status: int, message: str, *, code: str | None = None, param: str | No
     return Raw(status, (orjson.dumps({"error": {"message": message, "type": kind, "param": param, "code": code}}),))
 
 
-def completion_asked(body: Mapping[str, Any]) -> int:
-    """How many output tokens a request asks for; 0 when it does not say."""
-    for key in ("max_completion_tokens", "max_tokens"):
-        if isinstance(body.get(key), int):
-            return int(body[key])
-    return 0
-
-
 def complete(reply: Reply, body: Mapping[str, Any], prompt_tokens: int) -> Raw:
     """Turn a reply to a request into bytes, as one body or as events."""
     written = text_tokens(reply.text) + len(reply.tool_calls) * 8

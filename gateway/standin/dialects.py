@@ -103,6 +103,13 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
         "",
         _openai("context_length_exceeded", param="input"),
     ),
+    "openai-responses-stream": Dialect(
+        "Your input exceeds the context window of this model. Please adjust your input and try again.",
+        "",
+        _openai("context_length_exceeded", param="input"),
+        as_event=True,
+    ),
+    "anthropic-stream": Dialect("prompt is too long: {prompt} tokens > {limit} maximum", "", _anthropic, as_event=True),
     "deepseek": Dialect(_ASKED, _ASKED, _openai("invalid_request_error", param=None)),
     "vllm": Dialect(
         "This model's maximum context length is {limit} tokens. However, your request has {prompt} input tokens. Please "

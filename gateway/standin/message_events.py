@@ -25,9 +25,21 @@ def event(data: Mapping[str, Any]) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (str(data["type"]).encode(), orjson.dumps(data))
 
 
-def refused_stream(refusal: bytes) -> Raw:
-    """A stream that says "too long" after its first events, which carry nothing."""
-    chunks = (event({"type": "ping"}), b"event: error\ndata: " + refusal + b"\n\n")
+def refused_stream(body: Mapping[str, Any], refusal: bytes) -> Raw:
+    """A stream that says "too long" behind its first events, which carry nothing."""
+    message: dict[str, Any] = {
+        "id": "msg_standin",
+        "type": "message",
+        "role": "assistant",
+        "model": body.get("model"),
+        "content": [],
+    }
+    opening = {**message, "stop_reason": None, "usage": {"input_tokens": 0, "output_tokens": 1}}
+    chunks = (
+        event({"type": "message_start", "message": opening}),
+        event({"type": "ping"}),
+        b"event: error\ndata: " + refusal + b"\n\n",
+    )
     return Raw(200, chunks, {"content-type": EVENTS})
 
 

@@ -208,7 +208,7 @@ def _thoughts(body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) ->
     if not isinstance(thinking, dict) or thinking.get("type") not in ("enabled", "adaptive"):
         return
     last = max((at for at, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
-    blocks = blocks_of(messages[last]) if last >= 0 else []
+    blocks = [block for block in blocks_of(messages[last]) if block.get("type") != "compaction"] if last >= 0 else []
     calls = any(block.get("type") == "tool_use" for block in blocks)
     running = last == len(messages) - 2 and any(block.get("type") == "tool_result" for block in blocks_of(messages[-1]))
     if calls and running and blocks[0].get("type") not in ("thinking", "redacted_thinking"):

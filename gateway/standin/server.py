@@ -6,15 +6,16 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Self
 
 import orjson
 from aiohttp import web
 from multidict import CIMultiDictProxy
 
-from gateway.standin import dialects, validity, weight
+from gateway.standin import completion, dialects, message_events, validity
 from gateway.standin.answers import EVENTS, JSON, Answer, Raw, Refuse, Reply
-from gateway.standin.completion import complete, completion_asked, error
+from gateway.standin.apis import APIS, RULES, Api
 
 Windows = int | Mapping[str, int] | Callable[[str], int]
 Scripted = Answer | Callable[["Seen"], Answer | None]
@@ -60,22 +61,24 @@ class StandIn:
         self,
         *,
         window: Windows = 128_000,
-        dialect: str = "openai",
+        dialect: str = "",
         script: Iterable[Scripted] = (),
         otherwise: Callable[["Seen"], Answer | None] | None = None,
-        rules: Iterable[str] = validity.RULES,
+        rules: Iterable[str] | None = None,
         reply: Reply = Reply(),  # noqa: B008  # a frozen value
         truncates: bool = False,
         scale: float = 1.0,
         models: tuple[str, ...] | None = None,
         key: str = "",
+        apis: Iterable[str] = ("chat", "messages", "responses", "counts", "compact"),
     ) -> None:
         """Describe the server.
 
-        ``script`` holds the next answers, one a request; when it is empty, ``otherwise`` is asked. ``rules`` are those
-        of `validity` that are enforced: none makes it lenient. ``truncates`` cuts the head off what is too long and
+        ``script`` holds the next answers, one a request; when it is empty, ``otherwise`` is asked. ``dialect`` is how it says "too long"
+        (empty: each API's own). ``rules`` are those that are enforced: an empty list makes it lenient, None is all rules of the API. ``truncates`` cuts the head off what is too long and
         answers 200, as some servers do. ``scale`` makes its vocabulary so many times worse than o200k. ``models`` are the
-        names it knows (None: any). ``key`` is the bearer token it wants (empty: any).
+        names it knows (None: any). ``key`` is the bearer token or x-api-key it wants (empty: any). ``apis`` are the APIs it has; ``counts``
+        are the endpoints that count a request, ``compact`` is ``/v1/responses/compact``.
         """
         self.requests: list[Seen] = []
         self.base_url = ""
@@ -84,7 +87,8 @@ class StandIn:
         self.reply = reply
         self._window = window
         self._dialect = dialect
-        self._rules = frozenset(rules)
+        self._rules = None if rules is None else frozenset(rules)
+        self._apis = frozenset(apis)
         self._truncates = truncates
         self._scale = scale
         self._models = models
@@ -95,7 +99,11 @@ class StandIn:
     async def start(self) -> str:
         """Listen on a free port of the loopback and answer the base URL, ``/v1`` included."""
         app = web.Application(client_max_size=LARGEST_BODY)
-        app.router.add_post("/v1/chat/completions", self._chat)
+        for api in APIS:
+            app.router.add_post(api.path, partial(self._complete, api))
+        app.router.add_post("/v1/messages/count_tokens", partial(self._count, APIS[1]))
+        app.router.add_post("/v1/responses/input_tokens", partial(self._count, APIS[2]))
+        app.router.add_post("/v1/responses/compact", self._compact)
         app.router.add_get("/v1/models", self._list_models)
         app.router.add_post("/v1/embeddings", self._embed)
         app.router.add_get("/v1/files/{name}/content", self._download)
@@ -163,76 +171,108 @@ class StandIn:
         finally:
             seen.done.set()
 
-    async def _chat(self, request: web.Request) -> web.StreamResponse:
+    async def _complete(self, api: Api, request: web.Request) -> web.StreamResponse:
         async with self._seen(request) as seen:
-            answer = self._scripted(seen) or self._judged(seen) or self.reply
+            if api.name not in self._apis:
+                answer: Answer = api.error(404, f"Not found: {api.path}")
+            else:
+                answer = self._scripted(api, seen) or self._locked(api, seen) or self._judged(api, seen) or self.reply
             if isinstance(answer, Refuse):
-                answer = self._refusal(seen, answer)
+                answer = self._refusal(api, seen, answer)
             elif isinstance(answer, Reply):
-                answer = complete(answer, seen.json if isinstance(seen.json, dict) else {}, seen.prompt_tokens)
+                answer = api.complete(answer, seen.json if isinstance(seen.json, dict) else {}, seen.prompt_tokens)
             seen.status = answer.status
             return await _play(request, answer)
 
-    def _scripted(self, seen: Seen) -> Answer | None:
+    async def _count(self, api: Api, request: web.Request) -> web.StreamResponse:
+        """Tell how many tokens a request has."""
+        async with self._seen(request) as seen:
+            known = {"counts", api.name} <= self._apis and isinstance(seen.json, dict)
+            counted: dict[str, Any] = {"object": "response.input_tokens"} if api.name == "responses" else {}
+            if known:
+                counted["input_tokens"] = round(api.weigh(seen.json) * self._scale)
+            answer = Raw(chunks=(orjson.dumps(counted),)) if known else api.error(404, f"Not found: {request.path}")
+            seen.status = answer.status
+            return await _play(request, answer)
+
+    async def _compact(self, request: web.Request) -> web.StreamResponse:
+        """Compact a conversation into one sealed item."""
+        async with self._seen(request) as seen:
+            item = {"type": "compaction", "id": "cmp_standin", "encrypted_content": "c2VhbGVk"}
+            whole = {"id": "resp_standin", "object": "response.compaction", "created_at": 0, "output": [item]}
+            known = "compact" in self._apis
+            answer = Raw(chunks=(orjson.dumps(whole),)) if known else APIS[2].error(404, "Not found")
+            seen.status = answer.status
+            return await _play(request, answer)
+
+    def _scripted(self, api: Api, seen: Seen) -> Answer | None:
         """The next answer of the script. The request is weighed all the same, so that a test can ask."""
         if isinstance(seen.json, dict):
             seen.window = self.window_of(str(seen.json.get("model")))
-            seen.violations = [
-                found for found in validity.violations(seen.json.get("messages")) if found.rule in self._rules
-            ]
-            seen.prompt_tokens = round(weight.prompt_tokens(seen.json) * self._scale)
+            rules = RULES[api.name] if self._rules is None else self._rules
+            seen.violations = [found for found in api.violations(seen.json) if found.rule in rules]
+            seen.prompt_tokens = round(api.weigh(seen.json) * self._scale)
         return self._next(seen)
 
     def _next(self, seen: Seen) -> Answer | None:
         scripted = self.script.popleft() if self.script else self._otherwise
         return scripted(seen) if callable(scripted) else scripted
 
-    def _judged(self, seen: Seen) -> Answer | None:
+    def _judged(self, api: Api, seen: Seen) -> Answer | None:
         """What a strict server has to say against the request; None when nothing."""
-        if self._key and seen.headers.get("authorization") != f"Bearer {self._key}":
-            return error(401, "Incorrect API key provided.", code="invalid_api_key")
         if not isinstance(seen.json, dict):
-            return error(400, "We could not parse the JSON body of your request.")
-        if "messages" not in seen.json:
-            return error(400, "Missing required parameter: 'messages'.", param="messages")
+            return api.error(400, "We could not parse the JSON body of your request.")
+        if api.member not in seen.json:
+            return api.error(400, f"Missing required parameter: '{api.member}'.")
         if seen.violations:
             first = seen.violations[0]
-            return error(400, first.text, param=f"messages.[{first.at}]")
-        return self._model_unknown(seen.json.get("model")) or self._too_long(seen, seen.json)
+            if api.name == "chat":
+                return completion.error(400, first.text, param=f"messages.[{first.at}]")
+            return api.error(400, first.text)
+        return self._model_unknown(api, seen.json.get("model")) or self._too_long(api, seen, seen.json)
 
-    def _model_unknown(self, model: Any) -> Answer | None:
+    def _locked(self, api: Api, seen: Seen) -> Answer | None:
+        """The answer to a request without the right key; None where it has that, or none is wanted."""
+        bearer = seen.headers.get("authorization", "").removeprefix("Bearer ")
+        if not self._key or self._key in (bearer, seen.headers.get("x-api-key") if api.name == "messages" else None):
+            return None
+        if api.name == "messages":
+            return message_events.error(401, "invalid x-api-key", "authentication_error")
+        return completion.error(401, "Incorrect API key provided.", code="invalid_api_key")
+
+    def _model_unknown(self, api: Api, model: Any) -> Answer | None:
         if not isinstance(model, str) or not model:
-            return error(400, "you must provide a model parameter")
+            return api.error(400, "you must provide a model parameter")
         if self._models is not None and model not in self._models:
-            return error(
+            if api.name == "messages":
+                return message_events.error(404, f"model: {model}", "not_found_error")
+            return completion.error(
                 404, f"The model `{model}` does not exist or you do not have access to it.", code="model_not_found"
             )
         return None
 
-    def _too_long(self, seen: Seen, body: Mapping[str, Any]) -> Answer | None:
-        completion = completion_asked(body)
-        dialect = dialects.DIALECTS[self._dialect]
-        over = seen.prompt_tokens > seen.window or bool(dialect.total and seen.prompt_tokens + completion > seen.window)
+    def _too_long(self, api: Api, seen: Seen, body: Mapping[str, Any]) -> Answer | None:
+        asked = api.asked(body)
+        dialect = dialects.DIALECTS[self._dialect or api.dialect]
+        over = seen.prompt_tokens > seen.window or bool(dialect.total and seen.prompt_tokens + asked > seen.window)
         if over and self._truncates:
             counted = {"prompt_tokens": seen.window // 2, "completion_tokens": 4, "total_tokens": seen.window // 2 + 4}
             return Reply(self.reply.text, usage=counted)
         return Refuse() if over else None
 
-    def _refusal(self, seen: Seen, refuse: Refuse) -> Raw:
+    def _refusal(self, api: Api, seen: Seen, refuse: Refuse) -> Raw:
         body = seen.json if isinstance(seen.json, dict) else {}
-        dialect = dialects.DIALECTS[refuse.dialect or self._dialect]
+        dialect = dialects.DIALECTS[refuse.dialect or self._dialect or api.dialect]
         sizes = dialects.Sizes(
             seen.window if refuse.limit is None else refuse.limit,
             seen.prompt_tokens if refuse.prompt is None else refuse.prompt,
-            completion_asked(body),
+            api.asked(body),
         )
         text = dialects.refusal(dialect, sizes)
         if body.get("stream") is True and dialect.silent_stream:
             return Raw(headers={"content-type": EVENTS})
         if body.get("stream") is True and dialect.as_event:
-            return Raw(
-                chunks=(b'data: {"error":' + text + b"}\n\n", b"data: [DONE]\n\n"), headers={"content-type": EVENTS}
-            )
+            return api.refused_stream(body, text)
         return Raw(dialect.status, (text,))
 
     async def _list_models(self, request: web.Request) -> web.StreamResponse:

@@ -49,6 +49,44 @@ def message_tokens(message: bytes) -> int:
     return total
 
 
+_UNREAD: Final = frozenset(
+    {"type", "id", "call_id", "tool_use_id", "status", "signature", "cache_control", "annotations", "role"}
+)
+_SEALED: Final = frozenset({"encrypted_content", "data"})
+SEALED_CHARACTERS: Final = 6
+"""Characters of sealed text that count as a token."""
+
+
+def items_tokens(body: Mapping[str, Any], names: tuple[str, ...]) -> int:
+    """Count a request of the Messages or the Responses API: what is in its instructions and items, and its tools."""
+    total = A_REPLY
+    for name in names:
+        value = body.get(name)
+        rows = value if isinstance(value, list) else [value] if value else []
+        total += sum(A_MESSAGE + item_tokens(orjson.dumps(row)) for row in rows)
+    return total + (text_tokens(orjson.dumps(body["tools"]).decode()) if body.get("tools") else 0)
+
+
+@lru_cache(maxsize=65_536)
+def item_tokens(item: bytes) -> int:
+    """Count one item, given as JSON so that it can be remembered."""
+    return _weigh(orjson.loads(item), "")
+
+
+def _weigh(value: Any, name: str) -> int:
+    if isinstance(value, str):
+        return len(value) // SEALED_CHARACTERS if name in _SEALED else text_tokens(value)
+    if isinstance(value, list):
+        return sum(_weigh(inner, name) for inner in value)
+    if not isinstance(value, dict):
+        return 0
+    if value.get("type") in ("image", "input_image", "document", "input_file", "computer_screenshot"):
+        return AN_IMAGE
+    if value.get("type") == "tool_use":
+        return text_tokens(str(value.get("name"))) + text_tokens(orjson.dumps(value.get("input")).decode())
+    return sum(_weigh(inner, key) for key, inner in value.items() if key not in _UNREAD)
+
+
 def _part(part: Mapping[str, Any]) -> int:
     text = part.get("text", part.get("refusal"))
     if isinstance(text, str):

@@ -71,9 +71,9 @@ def _before(kept: Sequence[Block], place: Place) -> Block | None:
 
 
 def _neighbour(kept: Sequence[Block], digest: Block, marks: Mapping[int, Any], all_marks: Mapping[Place, Any]) -> Any:
-    """The mark that follows the digest, or any: marks that last longer must come first, so the digest lasts as long as the next."""
+    """The mark that follows the digest, or the last there was: marks that last longer must come first."""
     after = kept[kept.index(digest) :]
-    return next((marks[id(block)] for block in after if id(block) in marks), next(iter(all_marks.values())))
+    return next((marks[id(block)] for block in after if id(block) in marks), all_marks[max(all_marks)])
 
 
 def _kind(block: Block) -> str:

@@ -3,12 +3,12 @@
 from typing import Any
 
 import orjson
-from gateway.wire.format import Conversation, Edits, Format
 
 from gateway.context.count.tokens import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.write.compress import compress
+from gateway.wire.format import Conversation, Edits, Format
 
 COUNTER = counter("gpt-5")
 
