@@ -85,6 +85,10 @@ class MessagesRequest:
         return model if isinstance(model, str) else ""
 
     @property
+    def message_count(self) -> int:
+        return len(self.given)
+
+    @property
     def stream(self) -> bool:
         return self.head.get("stream") is True
 

@@ -70,6 +70,10 @@ class ResponsesRequest:
         return model if isinstance(model, str) else ""
 
     @property
+    def message_count(self) -> int:
+        return len(self.items)
+
+    @property
     def stream(self) -> bool:
         return self.head.get("stream") is True
 
