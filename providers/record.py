@@ -89,5 +89,3 @@ class Provider:
     """A JSON body or the data of one stream event -> what was billed, where it says."""
     credential_headers: tuple[str, ...] = ("authorization",)
     """Client headers that carry credentials: replaced when the endpoint has a key, hashed for tenancy."""
-    system_role: bool = True
-    """False where models refuse a system message: the note then goes to the first user message."""

@@ -165,7 +165,7 @@ def _last(sent: Sent) -> Panel:
     table.add_column(no_wrap=True)
     for message in sent.messages:
         table.add_row(message["role"], f"{prompt_tokens({'messages': [message]}):,}", escape(_words(message)))
-        if message is sent.messages[0]:
+        if message is next((each for each in sent.messages if each["role"] == "user"), None):
             for line in text_of(message).splitlines()[1:DIGEST_LINES]:
                 table.add_row("", "", f"[dim]{escape(line)}[/]")
     return Panel(table, title="The last request, as the model got it", title_align="left")

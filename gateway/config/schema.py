@@ -201,7 +201,11 @@ SETTINGS: Final = (
         "An exact count keeps less; 0 keeps nothing.",
     ),
     Setting("fold.max_turns", POSITIVE, "at most so many turns stay verbatim"),
-    Setting("fold.tool_result_chars", COUNT, "old tool results longer than this are cut first"),
+    Setting("fold.tool_result_chars", COUNT, "characters that an old tool result keeps at most when it is cut"),
+    Setting(
+        "fold.question", choice("cut", "refuse"), "a question too large for the window is cut to the room; refuse: the refusal is handed on",
+        "A question that fits is always sent whole: see [the current question](folding.md#the-current-question).",
+    ),
     Setting("fold.min_output", POSITIVE, "max_tokens is not lowered below this, or an eighth of a smaller window"),
     Setting("fold.max_retries", COUNT, 'calls beyond the first when the upstream says "too long"'),
     Setting(

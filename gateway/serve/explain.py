@@ -45,7 +45,7 @@ async def fates(gateway: Gateway, request: Conversation) -> tuple[Fate, ...]:
     """Answer, line by line, what a fold of this request would keep, what would go, and why."""
     _, task = await _task(gateway, request, "")
     budget = ladder.budget_of(task)
-    return explain_lines(request.messages, budget, task.counter, task.policy, system_role=task.system_role)
+    return explain_lines(request.messages, budget, task.counter, task.policy)
 
 
 async def _task(gateway: Gateway, request: Conversation, scope: str) -> tuple[Place, Task]:

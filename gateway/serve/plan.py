@@ -188,5 +188,4 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
         slack=best.error if sure or anchor else min(0.6, 1.5 * best.error),
         key=chain[-1] if chain else "",
         anchored=anchor.billed if anchor else None,
-        system_role=place.target.provider.system_role,
     )

@@ -253,7 +253,8 @@ async def test_50_in_a_long_running_turn_every_call_stays_visible(fold):
 
 async def test_51_a_note_stands_exactly_where_something_was_dropped(fold):
     _, chats = await fold(fakes.chat(60))
-    assert chats[0].messages[0]["content"] != "You are helpful."
+    assert chats[0].messages[0]["content"] == "You are helpful."
+    assert chats[0].messages[1]["content"].startswith("[Earlier messages")
     _, chats = await fold(fakes.chat(3))
     assert chats[0].messages == fakes.chat(3)
 

@@ -85,8 +85,10 @@ def chats(standin: StandIn) -> list[Seen]:
 
 
 def head(seen: Seen) -> str:
-    """The first system message as it was forwarded: where the note stands."""
-    return str(seen.messages[0]["content"])
+    """What stands in front of the first user message as it was forwarded: the note, without quotes; empty where nothing was folded."""
+    first = str(seen.messages[1]["content"]).partition(marks.QUOTES)[0]
+    frames, end, _ = first.rpartition("[End of quotes ")
+    return f"{frames}{end}" if end else ""
 
 
 async def grow(gateway: Gateway, standin: StandIn, turns: range, key: str = "sk-one", about: str = "shop") -> list[str]:
@@ -104,7 +106,7 @@ async def test_a_summary_is_ready_when_the_cut_comes_and_stays_the_same_until_th
     async with upstream() as standin:
         heads = await grow(await gateway(standin, config()), standin, range(6, 30))
         first = next(number for number, text in enumerate(heads) if marks.SUMMARY in text)
-        assert all(text == "You are helpful." for text in heads[:first]), "the first fold has the summary already"
+        assert not any(heads[:first]), "the first fold has the summary already"
         assert all(SUMMARY in text for text in heads[first:])
         folds = list(dict.fromkeys(heads[first:]))
         assert len(folds) >= 2
@@ -279,12 +281,13 @@ async def test_a_rule_of_the_user_is_still_there_after_the_fifth_fold(gateway) -
 
 
 async def test_our_own_summary_sent_back_is_not_nested(gateway) -> None:
-    """Case 77: the client saw it, and sends it as part of its system message."""
+    """Case 77: the client saw it, and sends it as it stood, in front of its first message."""
     async with upstream() as standin:
         running = await gateway(standin, config())
         heads = await grow(running, standin, range(8, 15))
         assert marks.SUMMARY in heads[-1]
-        await ask(running, [system(heads[-1]), *talk(15)[1:]])
+        first = next(m for m in chats(standin)[-1].messages if m["role"] == "user")
+        await ask(running, [system("You are helpful."), first, *talk(15)[2:]])
         forwarded = head(chats(standin)[-1])
         assert forwarded.count(marks.SUMMARY) + forwarded.count(marks.HEAD) <= 2
         assert forwarded.count("Goal: move the shop") <= 1

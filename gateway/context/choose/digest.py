@@ -4,6 +4,7 @@ import heapq
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+from gateway.context import marks
 from gateway.context.choose.line import Line, Sort
 from gateway.context.choose.words import Word
 from gateway.context.choose.worth import Pool, Reading
@@ -152,23 +153,25 @@ def render(pool: Pool, positions: Sequence[int]) -> str:
         message, line = pool.message_of[position], pool.lines[position]
         reading = pool.readings[message]
         if message != index:
-            written.append(f"\n{_opener(reading, line, called)}{line.text}")
+            written.append(f"\n{_opened(reading, line, called)}")
         elif line.group == group:
-            written.append(f" {line.text}")
+            written.append(f" {marks.escaped(line.text)}")
         elif line.sort is Sort.OUTPUT:
-            written.append(f"\n{line.text}")
+            written.append(f"\n{marks.row(line.text)}")
         else:
             head = f"{line.label}: " if line.label and line.label != label else ""
-            written.append(f"; {head}{line.text}")
+            written.append(f"; {marks.escaped(head + line.text)}")
         index, group, label = message, line.group, line.label
         if not reading.tool:
             called = line.text if line.sort is Sort.CALL else ""
     return "".join(written).lstrip("\n")
 
 
-def _opener(reading: Reading, line: Line, called: str) -> str:
-    """Who speaks; for a result the tool that gave it, unless its call stands right in front of it."""
+def _opened(reading: Reading, line: Line, called: str) -> str:
+    """A line behind its speaker; for a result behind the tool that gave it, unless its call stands right in front of it."""
     if line.sort is Sort.RECORD or line.sort is Sort.OUTPUT:
         label = f"{line.label}: " if line.label else ""
-        return f"-> {label}" if called.startswith(reading.tool) and called else f"{reading.tool} -> {label}"
-    return SPEAKERS.get(reading.role, "")
+        tool = "" if called.startswith(reading.tool) and called else f"{reading.tool} "
+        return marks.row(f"{tool}-> {label}{line.text}")
+    speaker = SPEAKERS.get(reading.role)
+    return f"{speaker}{marks.escaped(line.text)}" if speaker else marks.row(line.text)

@@ -90,4 +90,4 @@ def _spread(pool: Pool, own: dict[int, float], best: dict[int, float]) -> dict[i
 
 def render(pool: Pool, positions: Sequence[int]) -> str:
     """Write the block of quotes; empty when there are none."""
-    return f"{marks.QUOTES}\n{digest.render(pool, positions)}\n{marks.END}" if positions else ""
+    return marks.framed(marks.QUOTES, digest.render(pool, positions)) if positions else ""

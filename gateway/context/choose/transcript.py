@@ -56,9 +56,9 @@ def write(messages: Sequence[Message], first: int, end: int, longest: int) -> li
         if role in RESULT_ROLES:
             name = names.get(message.get("tool_call_id")) or message.get("name") or ""
             role = f"result of {name}".strip() if name else "result"
-        said = [text_of(message), *(f"[{kind}]" for kind in media_kinds([message]))]
+        said = [marks.unframed(message, text_of(message)), *(f"[{kind}]" for kind in media_kinds([message]))]
         said += [f"calls {call_name(call)} {call_arguments(call)}" for call in tool_calls(message)]
-        text = marks.unmarked("\n".join(part for part in said if part)).strip()
+        text = "\n".join(part for part in said if part).strip()
         if text:
             entries.append(f"{role}: {ends(text, longest)}")
     return entries

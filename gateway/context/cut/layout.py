@@ -11,9 +11,10 @@ from gateway.context.cut.attachments import carries_more, without_media
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.replay import Cut, Room, Unit
+from gateway.context.cut.rungs import FOLD, Rung
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import Conversation, call_ids, result_id
-from gateway.wire.chat import RESULT_ROLES, Message, once
+from gateway.wire.chat import RESULT_ROLES, Message, once, text_of
 
 STUB: Final = 48
 """Tokens of a tool result that is reduced to its most telling rows."""
@@ -21,7 +22,6 @@ CUT: Final = 1 / 16
 """Share of the free room that an old tool result may keep when it is cut for the first time."""
 RECALL_OF_FREE: Final = 1.6
 """Where pinned messages fill most of the room, excerpts may take this many times their share of what is left."""
-LAST_RUNG: Final = 3
 
 _WITH_IDS: Final = RESULT_ROLES | {"assistant"}
 
@@ -36,8 +36,7 @@ class Source:
     counter: Counter
     policy: Policy
     summary: Summary | None = None
-    system_role: bool = True
-    rung: int = 1
+    rung: Rung = FOLD
     earlier: str = ""
     """What stood in notes of an earlier fold that the client sent back."""
 
@@ -97,6 +96,11 @@ class Layout:
         return self.asked[-1] if self.asked else ()
 
     @property
+    def large(self) -> int:
+        """Tokens that an old tool result may keep when it is cut for the first time."""
+        return large_of(self.room)
+
+    @property
     def turns_folded(self) -> int:
         """How many whole turns no longer stand."""
         return self.units[self.cut.first].turn if self.cut.first else 0
@@ -111,7 +115,7 @@ def lay_out(source: Source) -> Layout:
     room = Room(free, recall, source.policy.low_water, source.policy.max_turns)
     units = _units(source, room)
     start = next((place for place in range(len(units) - 1, -1, -1) if units[place].step < 0), -1)
-    if source.rung >= LAST_RUNG:
+    if source.rung.newest_only:
         cut = quoted = Cut(first=max(len(units) - 1, 0))
         asked = [units[start].indices] if start >= 0 else []
     else:
@@ -129,8 +133,20 @@ def lay_out(source: Source) -> Layout:
     return Layout(tuple(units), room, cut, quoted, folded, tuple(asked))
 
 
+def large_of(room: Room) -> int:
+    """Tokens that an old tool result may keep in such a room when it is cut for the first time."""
+    return max(int(room.free * CUT), STUB)
+
+
+def tokens_of(source: Source, message: Message, longest: int) -> int | None:
+    """About how many tokens a message has with so many characters of its text; None where it has no more than these."""
+    content = message.get("content")
+    characters = len(content) if isinstance(content, str) else len(text_of(message))
+    return None if characters <= longest else max(int(source.bare(message) * longest / characters), 1)
+
+
 def _units(source: Source, room: Room) -> list[Unit]:
-    large = max(int(room.free * CUT), STUB)
+    large = large_of(room)
     costs = source.costs
     cut, stub = list(costs), list(costs)
     results: set[int] = set()
@@ -139,7 +155,8 @@ def _units(source: Source, room: Room) -> list[Unit]:
             cut[index] = stub[index] = min(source.cost(without_media(message)), costs[index])
         if message.get("role") in RESULT_ROLES:
             results.add(index)
-            cut[index] = min(cut[index], large)
+            limit = tokens_of(source, message, source.policy.tool_result_chars)
+            cut[index] = min(cut[index], large if limit is None else min(large, limit))
             stub[index] = min(stub[index], STUB)
     whole, trimmed, stubbed = costs.__getitem__, cut.__getitem__, stub.__getitem__
     return [

@@ -1,6 +1,7 @@
 """How the operator wants a model's requests folded."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,9 @@ class Policy:
     max_turns: int | None = None
     """At most so many turns stay verbatim, even where more would fit."""
     tool_result_chars: int = 20_000
-    """Old tool results longer than this are cut first, in characters."""
+    """At most so many characters an old tool result keeps when it is cut for the first time."""
+    question: Literal["cut", "refuse"] = "cut"
+    """What becomes of a current question that cannot fit: it is cut, or the refusal is handed on."""
     recall_share: float = 0.15
     """Share of the room that excerpts of folded content may take; 0 switches recall off."""
     min_output: int = 1024

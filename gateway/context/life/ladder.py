@@ -12,13 +12,14 @@ from gateway.context.count.counter import Counter
 from gateway.context.count.tokens import scaled
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
+from gateway.context.cut.rungs import RUNGS
 from gateway.context.cut.summary import Summary
 from gateway.context.write.compress import compress
 from gateway.context.write.draft import Draft, Step
 from gateway.wire.format import Conversation, Edits
 from gateway.wire.message import Message
 
-HIGHEST_RUNG: Final = 3
+HIGHEST_RUNG: Final = len(RUNGS) - 1
 
 # Where a refusal states no numbers, the next attempt must be small enough to pass though neither the window nor the
 # tokenizer is known: half where our count is exact (then only the window is wrong), and where it is an estimate
@@ -72,7 +73,6 @@ class Task:
     anchored: int | None = None
     """What the beginning of this conversation was billed last time; None where nobody knows."""
     summary: Summary | None = None
-    system_role: bool = True
 
     @property
     def messages(self) -> int:
@@ -106,7 +106,7 @@ class Attempt:
     prompt: int
     window: int
     rung: int = 0
-    """0: the client's own messages; 1: folded; 2: hard; 3: pinned messages and the last user message."""
+    """Its place in `RUNGS`."""
     ratio: float = 1.0
     """What the stable count was multiplied by because a refusal proved it short."""
     draft: Draft | None = None
@@ -194,7 +194,7 @@ def next_attempt(task: Task, attempt: Attempt, refusal: Reading) -> Attempt | No
     else:
         cap = _blind_cap(task, ceil(counted * ratio), refusal.limit if stated is None else None)
     for rung in range(max(attempt.rung, 1), HIGHEST_RUNG + 1):
-        candidate = _fold(replace(task, reserve=reserve), window, ratio=ratio, rung=rung, cap=cap)
+        candidate = _fold(replace(task, reserve=reserve), window, ratio=ratio, rung=rung, cap=cap, refused=True)
         if _smaller(task, candidate, counted - task.fixed, asked):
             return candidate
     return None
@@ -230,7 +230,7 @@ def _blind_cap(task: Task, ours: int, limit: int | None) -> int:
 
 def budget_of(task: Task) -> Budget:
     """The budget of a first fold: what decides where its cut stands."""
-    return Budget(task.window, _reserve(task, task.window), task.fixed, task.kept)
+    return Budget(task.window, _reserve(task, task.window), task.fixed, task.kept, task.least_output(task.window))
 
 
 def _reserve(task: Task, window: int) -> int:
@@ -238,7 +238,9 @@ def _reserve(task: Task, window: int) -> int:
     return min(task.reserve, max(window // 2, 1))
 
 
-def _fold(task: Task, window: int, *, ratio: float, rung: int, cap: int | None = None) -> Attempt:
+def _fold(
+    task: Task, window: int, *, ratio: float, rung: int, cap: int | None = None, refused: bool = False
+) -> Attempt:
     """Fold to a window, with the output's reserve lowered where it would leave the messages less than half of it."""
     counter = scaled(task.counter, ratio)
     fixed = ceil(task.fixed * ratio)
@@ -249,12 +251,11 @@ def _fold(task: Task, window: int, *, ratio: float, rung: int, cap: int | None =
         reserve = max(reserve, window - margin - max(cap, 1))
     draft = compress(
         task.request.messages,
-        Budget(window, reserve, fixed, margin),
+        Budget(window, reserve, fixed, margin, task.least_output(window), refused, cap is not None),
         counter,
         task.policy,
         rung=rung,
         summary=task.summary if rung < HIGHEST_RUNG else None,
-        system_role=task.system_role,
     )
     prompt = draft.cost + fixed
     attempt = Attempt(b"", prompt, window, rung, ratio, draft, None, draft.steps)

@@ -2,20 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 from gateway.context import marks
 from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.layout import Source
 from gateway.context.cut.policy import Policy
+from gateway.context.cut.rungs import FOLD, RUNGS, Rung
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import split
 from gateway.context.write.draft import Draft, Step
 from gateway.context.write.fold import fold
-from gateway.wire.chat import Message
-
-HARD_TURNS: Final = 5
+from gateway.wire.chat import PINNED_ROLES, Message
 
 
 def compress(
@@ -26,21 +24,19 @@ def compress(
     *,
     rung: int = 1,
     summary: Summary | None = None,
-    system_role: bool = True,
 ) -> Draft:
     """Fold a conversation into its room; what fits comes back as it is.
 
-    Rung 1 does as much as is needed, stage by stage. Rung 2 keeps at most five turns and 10,000 characters of any text; rung
-    3 keeps the pinned messages and the last user message, with the newest step where the request ends inside a
-    tool loop. Never raises. Where nothing fits, the smallest draft there is comes back: compare its cost with the room.
+    ``rung`` is a place in `RUNGS`; the first fold does as much as is needed, stage by stage. Never raises. Where nothing fits, the smallest draft there is comes back: compare its cost with the room.
     """
     whole = Draft(tuple(messages), tuple(map(counter.message, messages)))
     if rung <= 1 and whole.cost <= budget.room and policy.max_turns is None:
         return whole
     try:
-        if rung > 1:
-            policy = replace(policy, max_turns=min(policy.max_turns or HARD_TURNS, HARD_TURNS))
-        source = source_of(messages, budget, counter, policy, summary=summary, system_role=system_role, rung=rung)
+        level = RUNGS[rung]
+        if level.turns is not None:
+            policy = replace(policy, max_turns=min(policy.max_turns or level.turns, level.turns))
+        source = source_of(messages, budget, counter, policy, summary=summary, rung=level)
         if rung <= 1 and whole.cost <= budget.room and len(source.conversation.turns) <= (policy.max_turns or 1):
             return whole
         return fold(source)
@@ -55,14 +51,27 @@ def source_of(
     policy: Policy,
     *,
     summary: Summary | None = None,
-    system_role: bool = True,
-    rung: int = 1,
+    rung: Rung = FOLD,
 ) -> Source:
     """Gather what a fold is made from: the messages without notes of an earlier fold, and what stood in those."""
-    plain, found = list(messages), []
+    plain: list[Message] = []
+    found: list[str] = []
     for index, message in enumerate(messages):
-        if message.get("role") != "tool" and marks.may_have_one(message):
-            plain[index], text = marks.without(message)
+        bare, text = marks.without(message)
+        if bare is None and not _carrier(messages, index):
+            bare, text = message, ""
+        if bare is not None:
+            plain.append(bare)
+        elif summary is not None and index < summary.covers:
+            summary = replace(summary, covers=summary.covers - 1)
+        if text:
             found.append(text)
-    earlier = "\n".join(filter(None, found))
-    return Source(tuple(plain), split(plain), budget, counter, policy, summary, system_role, rung, earlier)
+    return Source(tuple(plain), split(plain), budget, counter, policy, summary, rung, "\n".join(found))
+
+
+def _carrier(messages: Sequence[Message], index: int) -> bool:
+    """Whether a message stands where a fold puts one that only carries its note: in front of the first, which is not the user's."""
+    follows = messages[index + 1].get("role") if index + 1 < len(messages) else "user"
+    return follows not in {"user", *PINNED_ROLES} and all(
+        message.get("role") in PINNED_ROLES for message in messages[:index]
+    )

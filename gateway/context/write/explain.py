@@ -11,8 +11,8 @@ from gateway.context.cut.layout import Layout, Source, lay_out
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.summary import Summary
 from gateway.context.write.compress import source_of
-from gateway.context.write.fold import standing_of
 from gateway.context.write.quotes import Written, write
+from gateway.context.write.standing import standing_of
 from gateway.wire.chat import PINNED_ROLES, Message, text_of
 
 PINNED: Final = "pinned"
@@ -45,7 +45,6 @@ def explain_lines(
     policy: Policy,
     *,
     summary: Summary | None = None,
-    system_role: bool = True,
 ) -> tuple[Fate, ...]:
     """Tell line by line what a fold would keep, in the order of the conversation."""
     if sum(map(counter.message, messages)) <= budget.room and policy.max_turns is None:
@@ -53,7 +52,7 @@ def explain_lines(
             _standing(index, message, PINNED if message.get("role") in PINNED_ROLES else STANDS)
             for index, message in enumerate(messages)
         )
-    source = source_of(messages, budget, counter, policy, summary=summary, system_role=system_role)
+    source = source_of(messages, budget, counter, policy, summary=summary)
     layout = lay_out(source)
     standing = standing_of(source, layout)
     written = write(source, layout, standing)

@@ -1,132 +1,127 @@
-"""The fold: the messages that stand, and the shorter text that stands in for the others."""
+"""The fold: stages that make a conversation smaller, one after the other, until it fits its room."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from gateway.context.choose.words import words
-from gateway.context.cut import replay as prefix
-from gateway.context.cut.attachments import carries_more, without_media
-from gateway.context.cut.layout import CUT, LAST_RUNG, STUB, Layout, Source, lay_out
-from gateway.context.write import note, shrink
-from gateway.context.write.draft import Draft, Step
-from gateway.context.write.quotes import HARD_RUNG, write
-from gateway.wire.chat import PINNED_ROLES, RESULT_ROLES, Message, media_parts, text_of
+from gateway.context.cut.attachments import carries_more
+from gateway.context.cut.layout import Layout, Source, lay_out
+from gateway.context.cut.question import kept_whole, question_of
+from gateway.context.cut.rungs import QUESTION
+from gateway.context.write import shrink
+from gateway.context.write.draft import Draft, Kept, Sketch, Step
+from gateway.context.write.quotes import write
+from gateway.context.write.standing import standing_of, words_asked_for
+from gateway.wire.chat import RESULT_ROLES, Message, media_parts, text_of
 
-HARD: Final = 10_000
-"""Characters that any text may keep on the hard rung."""
-DOUBT: Final = 1.35
+LEAST: Final = 12
+"""Tokens that a message which is cut to make room keeps, where its form allows."""
+
+Stage = Callable[[Sketch, Source], Sketch]
 
 
 def fold(source: Source) -> Draft:
     """Fold a conversation so that it fits its budget, as far as it can be."""
-    layout = lay_out(source)
-    draft = _draw(source, layout)
-    room = source.budget.room
-    if not _over(source, draft, room):
-        return draft
-    squeezed = _squeeze(source, draft)
-    if not _over(source, squeezed, room) or len(layout.units) - 1 == layout.cut.first:
-        return squeezed
-    # Shrinking what stands is not enough: only the question stands, and the newest step.
-    last = lay_out(replace(source, rung=max(source.rung, LAST_RUNG)))
-    draft = _draw(source, last)
-    fits = _question_fits(source, last.current[-1:])
-    if fits and _over(source, draft, room):
-        # Nobody need be told of the fold where that would cost words of the question.
-        draft = _draw(source, last, noted=False)
-    squeezed = _squeeze(source, draft, cut_question=not fits)
-    if source.counter.exact and squeezed.cost > room + source.budget.margin:
-        # The newest step needs a place too.
-        return _squeeze(source, squeezed, cut_question=True)
-    return squeezed
+    sketch = begin(source, lay_out(source))
+    for stage in STAGES:
+        if _over(sketch, source) <= 0:
+            break
+        sketch = stage(sketch, source)
+    costs = tuple(map(source.bare, sketch.messages))
+    return Draft(sketch.messages, costs, sketch.steps, sketch.layout.turns_folded, sketch.question_kept)
 
 
-def _over(source: Source, draft: Draft, room: int) -> bool:
-    return sum(map(source.cost, draft.messages)) > room
-
-
-def _draw(source: Source, layout: Layout, *, noted: bool = True) -> Draft:
-    """Write a layout out, with a note of what is not in it."""
+def begin(source: Source, layout: Layout) -> Sketch:
+    """Write a layout out: what stands, and a note and quotes of what does not."""
     standing = standing_of(source, layout)
     steps = list(_yields(source, standing, layout))
     changed = (
         layout.folded or source.earlier or any(standing[index] is not source.messages[index] for index in standing)
     )
-    if noted and changed:
-        written = write(source, layout, standing)
-        note.place(standing, written.note, source.conversation.pinned, system_role=source.system_role)
-        lines_of = f"{len(written.taken)} of {len(written.pool.lines)} lines"
-        steps.append(Step(written.stage, -source.counter.text(written.note), lines_of))
-        for index, quotes in written.quotes.items():
-            standing[index] = note.with_text(standing[index], quotes, at_end=False)
-        if written.quotes:
-            spent = sum(map(source.counter.text, written.quotes.values()))
-            steps.append(Step("recall", -spent, f"{len(written.quoted)} lines"))
-    messages = tuple(standing[index] for index in sorted(standing))
-    return Draft(messages, tuple(map(source.bare, messages)), tuple(steps), layout.turns_folded)
+    if not changed:
+        return Sketch(layout, standing, steps=tuple(steps))
+    written = write(source, layout, standing)
+    lines_of = f"{len(written.taken)} of {len(written.pool.lines)} lines"
+    steps.append(Step(written.stage, -source.counter.text(written.note), lines_of))
+    if written.quotes:
+        spent = sum(map(source.counter.text, written.quotes.values()))
+        steps.append(Step("recall", -spent, f"{len(written.quoted)} lines"))
+    return Sketch(layout, standing, written.note, written.quotes, tuple(steps))
 
 
-def standing_of(source: Source, layout: Layout) -> dict[int, Message]:
-    """The messages that stand, by index, each in the form it stands in."""
-    allowed = prefix.allowances(layout.units, layout.room)
-    gone = set(layout.folded)
-    standing = {index: source.messages[index] for index in source.conversation.pinned}
-    asked = frozenset(word.key for index in layout.current for word in words(text_of(source.messages[index])[-2000:]))
-    for position, unit in enumerate(layout.units):
-        if unit.indices[0] in gone:
-            continue
-        standing.update(_forms(source, layout, position))
-        costs = [source.cost(standing[index]) for index in unit.indices]
-        if sum(costs) > allowed[position] and not (
-            unit.indices == layout.current and _question_fits(source, layout.current)
-        ):
-            if unit.indices == layout.current and _question_fits(source, unit.indices[-1:]):
-                # What was said last is the question; what came with it gives way.
-                levels = [*shrink.levels(costs[:-1], max(allowed[position] - costs[-1], 0)), costs[-1]]
-            else:
-                levels = shrink.levels(costs, allowed[position])
-            for index, cost, level in zip(unit.indices, costs, levels, strict=True):
-                if level < cost:
-                    allowance = level - cost + source.bare(standing[index])
-                    standing[index] = shrink.shrink_message(standing[index], allowance, source.counter, asked)
-    return standing
+def shrink_others(sketch: Sketch, source: Source) -> Sketch:
+    """Cut the largest messages that stand, results first; never the question or what must stay whole."""
+    untouched = kept_whole(source) | set(question_of(source))
+    able = [index for index in sketch.standing if index not in untouched]
+    results = [index for index in able if sketch.standing[index].get("role") in RESULT_ROLES]
+    standing, saved = _cut_largest(sketch, source, (results, able), _over(sketch, source))
+    return _with(sketch, standing, Step("giant", saved)) if saved else sketch
 
 
-def _question_fits(source: Source, question: Sequence[int]) -> bool:
-    """Whether the pinned messages and these of the current question fit in full once all else has gone: then they are never cut.
-
-    Where the count is only an estimate it may be too high by a third, and the upstream decides.
-    """
-    needed = sum(source.bare(source.messages[index]) for index in (*source.conversation.pinned, *question))
-    # Better without a margin than without a part of the question.
-    return needed <= (source.budget.room + source.budget.margin if source.counter.exact else source.budget.room * DOUBT)
+def keep_question_only(sketch: Sketch, source: Source) -> Sketch:
+    """Fold all but the question and the newest step."""
+    if sketch.layout.cut.first >= len(sketch.layout.units) - 1:
+        return sketch
+    source = replace(source, rung=QUESTION)
+    return begin(source, lay_out(source))
 
 
-def _forms(source: Source, layout: Layout, position: int) -> Iterator[tuple[int, Message]]:
-    """The messages of a unit as they stand: in full, with results cut, or with results as a line."""
-    unit = layout.units[position]
-    old = position < len(layout.units) - 1 and unit.indices != layout.current
-    trimmed = old and position < max(layout.cut.trimmed, layout.cut.stubbed)
-    for index in unit.indices:
-        message = source.messages[index]
-        if trimmed:
-            if carries_more(message):
-                message = without_media(message)
-            if message.get("role") in RESULT_ROLES:
-                most = STUB if position < layout.cut.stubbed else max(int(layout.room.free * CUT), STUB)
-                message = shrink.shrink_message(message, most, source.counter)
-        if source.rung >= HARD_RUNG:
-            message = _hard(source, message)
-        yield index, message
+def drop_note(sketch: Sketch, source: Source) -> Sketch:
+    """Drop note and quotes: nobody need be told of the fold where that would cost words of the question."""
+    if not sketch.note and not sketch.quotes:
+        return sketch
+    stages = {"digest", "summary", "note", "recall"}
+    return replace(sketch, note="", quotes={}, steps=tuple(step for step in sketch.steps if step.stage not in stages))
 
 
-def _hard(source: Source, message: Message) -> Message:
-    characters = len(text_of(message))
-    if characters <= HARD:
-        return message
-    cost = source.bare(message)
-    return shrink.shrink_message(message, max(int(cost * HARD / characters), 1), source.counter)
+def cut_question(sketch: Sketch, source: Source) -> Sketch:
+    """Cut a question that does not fit the window: its earlier messages first, its last to what all else leaves."""
+    untouched = kept_whole(source)
+    question = [index for index in question_of(source) if index not in untouched and index in sketch.standing]
+    if not question:
+        return sketch
+    taken = sum(map(source.bare, sketch.messages))
+    over = taken - max(source.budget.room, source.budget.question_room)
+    total = sum(len(text_of(sketch.standing[index])) for index in question)
+    standing, saved = _cut_largest(sketch, source, (question[:-1], question[-1:]), over)
+    if not saved:
+        return sketch
+    kept = Kept(sum(shrink.kept_characters(text_of(standing[index])) for index in question), total)
+    return replace(
+        _with(sketch, standing, Step("question", saved, f"{kept.characters} of {total} characters")), question_kept=kept
+    )
+
+
+STAGES: Final[tuple[Stage, ...]] = (shrink_others, keep_question_only, drop_note, shrink_others, cut_question)
+"""In this order, each only while what stands is still too large."""
+
+
+def _over(sketch: Sketch, source: Source) -> int:
+    """By how many tokens a sketch is too large."""
+    return sum(map(source.cost, sketch.messages)) - source.budget.room
+
+
+def _with(sketch: Sketch, standing: Mapping[int, Message], step: Step) -> Sketch:
+    return replace(sketch, standing=standing, steps=(*sketch.steps, step))
+
+
+def _cut_largest(
+    sketch: Sketch, source: Source, groups: tuple[list[int], ...], over: int
+) -> tuple[Mapping[int, Message], int]:
+    """Cut so many tokens out of the messages of each group, the largest first; returns what stands then, and what was saved."""
+    standing = dict(sketch.standing)
+    asked = words_asked_for(source)
+    saved = 0
+    for group in groups:
+        for index in sorted(group, key=lambda index: -source.bare(standing[index])):
+            if saved >= over:
+                break
+            cost = source.bare(standing[index])
+            standing[index] = shrink.shrink_message(
+                standing[index], max(cost - over + saved, LEAST), source.counter, asked
+            )
+            saved += cost - source.bare(standing[index])
+    return standing, saved
 
 
 def _yields(source: Source, standing: Mapping[int, Message], layout: Layout) -> Iterator[Step]:
@@ -156,24 +151,3 @@ def _stage(before: Message, *, gone: bool, own: bool) -> str:
     if any(True for _ in media_parts(before)):
         return "media"
     return "reasoning" if carries_more(before) else "giant"
-
-
-def _squeeze(source: Source, draft: Draft, *, cut_question: bool = False) -> Draft:
-    """Shrink the largest messages that stand: results first, the last user message only where that was decided, pinned ones never."""
-    messages = list(draft.messages)
-    costs = list(draft.costs)
-    room = source.budget.room - sum(map(source.cost, messages)) + draft.cost
-    last = max((place for place, message in enumerate(messages) if message.get("role") == "user"), default=-1)
-    able = [place for place, message in enumerate(messages) if message.get("role") not in PINNED_ROLES]
-    results = [place for place in able if messages[place].get("role") in RESULT_ROLES]
-    others = [place for place in able if place != last]
-    for places in (results, others, [last] if cut_question and last >= 0 else []):
-        for place in sorted(places, key=lambda place: -costs[place]):
-            over = sum(costs) - room
-            if over <= 0:
-                break
-            messages[place] = shrink.shrink_message(messages[place], max(costs[place] - over, 12), source.counter)
-            costs[place] = source.bare(messages[place])
-    saved = draft.cost - sum(costs)
-    steps = (*draft.steps, Step("giant", saved)) if saved else draft.steps
-    return Draft(tuple(messages), tuple(costs), steps, draft.turns_folded)

@@ -1,37 +1,45 @@
-"""Where the note stands: the one place where a folded request says that it was folded."""
+"""Where the note and the quotes stand: the one place that decides it.
 
-from collections.abc import Sequence
+They hold words of tools, documents and the assistant, so they stand in user messages only, each frame in front of what the user said:
+the note in front of the first message that stands, quotes in front of the question they belong to.
+"""
+
+from collections.abc import Mapping
 from typing import Any
 
-from gateway.context.marks import CUT, END
-from gateway.wire.chat import PINNED_ROLES, Message
+from gateway.context.marks import CUT
+from gateway.wire.chat import PINNED_ROLES, Message, texts
 
 
-def with_text(message: Message, text: str, *, at_end: bool) -> Message:
-    """A message with a text before or behind its content, as a part of its own where the content has parts."""
+def place(standing: Mapping[int, Message], note: str, quotes: Mapping[int, str]) -> tuple[Message, ...]:
+    """Put the note and the quotes into the messages that stand, given by index; empty texts are left out.
+
+    Where the first unpinned message is not the user's, a user message of its own in front of it carries the note. Content that is
+    a string stays one, for some servers take no other; content in parts gets a part more.
+    """
+    first = next((index for index in sorted(standing) if standing[index].get("role") not in PINNED_ROLES), None)
+    placed: list[Message] = []
+    for index in sorted(standing):
+        message = standing[index]
+        blocks = [note] if index == first and note and not _has_cut(message, note) else []
+        if blocks and message.get("role") != "user":
+            placed.append({"role": "user", "content": note})
+            blocks = []
+        if quotes.get(index):
+            blocks.append(quotes[index])
+        placed.append(_with_blocks(message, blocks) if blocks else message)
+    return tuple(placed)
+
+
+def _with_blocks(message: Message, blocks: list[str]) -> Message:
+    """A message with texts in front of its content."""
     content: Any = message.get("content")
     if isinstance(content, list):
-        part = {"type": "text", "text": text}
-        return {**message, "content": [*content, part] if at_end else [part, *content]}
-    if not isinstance(content, str) or not content:
-        return {**message, "content": text}
-    return {**message, "content": f"{content}\n\n{text}" if at_end else f"{text}\n\n{content}"}
+        return {**message, "content": [*({"type": "text", "text": block} for block in blocks), *content]}
+    said = [content] if isinstance(content, str) and content else []
+    return {**message, "content": "\n\n".join([*blocks, *said])}
 
 
-def place(standing: dict[int, Message], note: str, pinned: Sequence[int], *, system_role: bool) -> None:
-    """Put the note at the end of the first pinned message, into a new one, or in front of the first user message.
-
-    A new message gets the index -1: it stands first.
-    """
-    if system_role and pinned:
-        standing[pinned[0]] = with_text(standing[pinned[0]], note, at_end=True)
-        return
-    if system_role:
-        standing[-1] = {"role": "system", "content": note}
-        return
-    closed = note if note == CUT else f"{note}\n{END}"
-    first = next((index for index in sorted(standing) if standing[index].get("role") not in PINNED_ROLES), None)
-    if first is not None and standing[first].get("role") == "user":
-        standing[first] = with_text(standing[first], closed, at_end=False)
-    else:
-        standing[-1] = {"role": "user", "content": closed}
+def _has_cut(message: Message, note: str) -> bool:
+    """Whether the bare note stands in front of the message already."""
+    return note == CUT and message.get("role") == "user" and next(texts(message.get("content")), "").startswith(CUT)

@@ -16,7 +16,6 @@ from gateway.wire.chat import RESULT_ROLES, Message, call_name, text_of, tool_ca
 
 LEAST: Final = 24
 """A digest or quotes of fewer tokens say less than they cost."""
-HARD_RUNG: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ def write(source: Source, layout: Layout, standing: Mapping[int, Message]) -> Wr
 def _digest(source: Source, pool: Pool, skipped: int, size: int) -> tuple[str, frozenset[int], str]:
     """The digest of a pool, its positions counted from ``skipped``, or a bare note where there is no place for one."""
     count = source.counter.text
-    size -= count(marks.HEAD) + 1
+    size -= count(marks.HEAD) + count(marks.END) + 2
     if not pool.lines or size < LEAST:
         return marks.CUT, frozenset(), "note"
     known = frozenset().union(*[lines.facts(source.messages[index]) for index in source.conversation.pinned])
@@ -64,7 +63,7 @@ def _digest(source: Source, pool: Pool, skipped: int, size: int) -> tuple[str, f
     text, chosen_set = pool.once((size, count, known), written)
     if not text:
         return marks.CUT, frozenset(), "note"
-    return f"{marks.HEAD}\n{text}", frozenset(place + skipped for place in chosen_set), "digest"
+    return marks.framed(marks.HEAD, text), frozenset(place + skipped for place in chosen_set), "digest"
 
 
 def _with_summary(
@@ -72,13 +71,13 @@ def _with_summary(
 ) -> tuple[str, frozenset[int], str] | None:
     """The summary and a digest of what it does not cover; None where there is none, or where it does not fit."""
     summary = source.summary
-    if summary is None or not summary.text.strip() or source.rung > HARD_RUNG:
+    if summary is None or not summary.text.strip() or source.rung.newest_only:
         return None
     pinned = set(source.conversation.pinned)
     stands = set(range(min(summary.covers, len(source.messages)))) - set(layout.folded) - pinned
     if summary.covers <= 0 or not layout.folded or stands - set(_asker(layout)):
         return None
-    text = f"{marks.SUMMARY}\n{summary.text.strip()}"
+    text = marks.framed(marks.SUMMARY, marks.rows(summary.text.strip()))
     taken = source.counter.text(text) + 2
     if taken > left:
         return None
@@ -115,7 +114,7 @@ def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], l
     So a request begins as the one before it did, as far as there is place: what a question has quoted beyond `STAYS` goes with the next.
     """
     tokens = layout.quoted.quotes
-    if not layout.asked or layout.quoted.first == 0 or tokens < LEAST or source.rung > HARD_RUNG:
+    if not layout.asked or layout.quoted.first == 0 or tokens < LEAST or source.rung.newest_only:
         return {}
     count = source.counter.text
     hidden = pool.once((layout.quoted.first, taken), partial(_hidden, layout, pool, taken))

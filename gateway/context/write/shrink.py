@@ -163,6 +163,11 @@ def _size(cut: str) -> int:
     return size
 
 
+def kept_characters(text: str) -> int:
+    """How many characters of a text are not the marks of its gaps."""
+    return len(text) - sum(len(found[0]) for found in _MARKER.finditer(text))
+
+
 def _marker(characters: int) -> str:
     return f"[... {characters} characters cut ...]"
 

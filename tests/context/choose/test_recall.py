@@ -35,7 +35,7 @@ def test_quotes_are_marked_as_such() -> None:
     text = quoted("Where is my sister moving?")
 
     assert text.startswith(marks.QUOTES)
-    assert text.endswith(marks.END)
+    assert text == marks.framed(marks.QUOTES, "\n".join(text.split("\n")[1:-1]))
     assert "Bergen" in text
 
 

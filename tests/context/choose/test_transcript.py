@@ -55,12 +55,12 @@ def test_pinned_messages_and_empty_ones_are_left_out_and_media_named() -> None:
 
 
 def test_our_own_notes_are_told_without_their_marks_when_a_client_sends_them_back() -> None:
-    quoted = f"{marks.QUOTES}\nuser: the order is A-4711\n{marks.END}\n\nand now?"
-    summed = f"{marks.SUMMARY}\nGoal: move the shop.\n{marks.END}\n\nhello"
-    messages = [{"role": "user", "content": text} for text in (quoted, summed, marks.CUT)]
+    quoted = f"{marks.framed(marks.QUOTES, 'user: the order is A-4711')}\n\nand now?"
+    summed = f"{marks.framed(marks.SUMMARY, 'Goal: move the shop.')}\n\nhello"
+    messages = [{"role": "user", "content": text} for text in (quoted, summed)]
     assert write(messages, 0, 3, 1000) == [
-        "user: user: the order is A-4711\n\nand now?",
-        "user: Goal: move the shop.\n\nhello",
+        "user: user: the order is A-4711\nand now?",
+        "user: Goal: move the shop.\nhello",
     ]
 
 

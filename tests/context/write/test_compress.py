@@ -161,23 +161,18 @@ ROOMS = st.integers(min_value=20, max_value=900)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(conversations(), ROOMS, st.sampled_from([1, 1, 1, 2, 3]), st.booleans())
-def test_a_fold_is_no_less_valid_than_what_came(
-    messages: list[dict[str, Any]], room: int, rung: int, system_role: bool
-) -> None:
+@given(conversations(), ROOMS, st.sampled_from([1, 1, 1, 2, 3]))
+def test_a_fold_is_no_less_valid_than_what_came(messages: list[dict[str, Any]], room: int, rung: int) -> None:
     """Pairs stay whole, roles alternate where they did, and what is pinned or asked last stays."""
     before = orjson.dumps(messages)
 
-    draft = folded(messages, room, rung=rung, system_role=system_role)
+    draft = folded(messages, room, rung=rung)
 
     assert "failed" not in {step.stage for step in draft.steps}
     assert orjson.dumps(messages) == before
     assert complaints(draft.messages) <= complaints(tuple(messages))
-    texts = [text_of(message) for message in draft.messages if message["role"] in PINNED_ROLES]
-    assert [text for text in (text_of(m) for m in messages if m["role"] in PINNED_ROLES)] == [
-        text.split("\n\n" + marks.HEAD)[0].split("\n\n" + marks.CUT)[0]
-        for text in texts
-        if not text.startswith((marks.HEAD, marks.CUT))
+    assert [m for m in draft.messages if m["role"] in PINNED_ROLES] == [
+        m for m in messages if m["role"] in PINNED_ROLES
     ]
     for message in draft.messages:
         for call in tool_calls(message):
@@ -242,7 +237,10 @@ def test_what_the_strictest_upstream_accepts_is_still_accepted(
     draft = folded(messages, room, rung=rung)
 
     assert complaints(draft.messages) == set()
-    assert notes(draft.messages) == (0 if list(draft.messages) == messages else 1)
+    # Only where a note would cost words of the question, or more than there is, it is left out.
+    tight = draft.cost + 40 > room
+    expected = {0} if list(draft.messages) == messages else {0, 1} if tight else {1}
+    assert notes(draft.messages) in expected
     if messages[-1]["role"] == "tool":
         assert draft.messages[-1]["tool_call_id"] == messages[-1]["tool_call_id"]
 
@@ -274,8 +272,7 @@ def test_the_cut_stands_before_a_user_message() -> None:
     draft = folded([*chatter(4), user("last")], 200)
 
     assert [message["role"] for message in draft.messages] == [
-        "system",
-        *["user", "assistant"] * (len(draft.messages) // 2 - 1),
+        *["user", "assistant"] * (len(draft.messages) // 2),
         "user",
     ]
 
@@ -286,7 +283,7 @@ def test_what_the_conversation_begins_with_goes_first() -> None:
 
     draft = folded(messages, 330)
 
-    assert draft.messages[1]["role"] == "user"
+    assert draft.messages[0]["role"] == "user"
     assert complaints(draft.messages) == set()
 
 
@@ -400,7 +397,7 @@ def test_old_results_shrink_before_a_turn_is_lost() -> None:
 
     draft = folded([*messages, user("last")], 60_000)
 
-    assert [message["role"] for message in draft.messages[1:]] == [message["role"] for message in [*messages, user("")]]
+    assert [message["role"] for message in draft.messages] == [message["role"] for message in [*messages, user("")]]
     assert draft.turns_folded == 0
     assert "tool_results" in {step.stage for step in draft.steps}
 
@@ -481,21 +478,22 @@ def test_the_third_rung_keeps_the_step_that_a_tool_loop_ends_with() -> None:
 
     draft = folded(messages, 2000, rung=3)
 
-    assert [message["role"] for message in draft.messages] == ["system", "user", "assistant", "tool"]
+    assert [message["role"] for message in draft.messages] == ["user", "assistant", "tool"]
 
 
 def test_the_second_rung_keeps_five_turns_and_ten_thousand_characters() -> None:
-    messages = [*chatter(9), user("word " * 9000 + "end?")]
+    messages = [*chatter(9), user("word " * 9000 + "end?"), said("fine"), user("letter " * 3000 + "over?")]
 
     draft = folded(messages, 30_000, rung=2)
 
     assert sum(message["role"] == "user" for message in draft.messages) <= 5
-    assert len(text_of(draft.messages[-1])) <= 11_000
-    assert text_of(draft.messages[-1]).endswith("end?")
+    assert len(text_of(draft.messages[-3])) <= 11_000
+    assert text_of(draft.messages[-3]).endswith("end?")
+    assert text_of(messages[-1]) in text_of(draft.messages[-1]), "the question is not cut"
 
 
-def test_without_a_system_role_the_note_goes_to_the_first_user_message() -> None:
-    draft = folded([*chatter(10), user("last")], 300, system_role=False)
+def test_the_note_goes_to_the_first_user_message() -> None:
+    draft = folded([*chatter(10), user("last")], 300)
 
     assert {message["role"] for message in draft.messages} == {"user", "assistant"}
     assert text_of(draft.messages[0]).startswith("[Earlier messages")
@@ -509,10 +507,10 @@ def test_a_summary_stands_for_what_it_covers() -> None:
     draft = folded([*messages, user("last")], 700, summary=summary)
     longer = folded([*messages, user("last"), said("fine"), user("more")], 700, summary=summary)
 
-    assert marks.SUMMARY in text_of(draft.messages[0])
-    assert summary.text in text_of(draft.messages[0])
-    assert "Question 0" not in text_of(draft.messages[0])
-    assert text_of(longer.messages[0]) == text_of(draft.messages[0])
+    assert marks.SUMMARY in text_of(draft.messages[1])
+    assert summary.text in text_of(draft.messages[1])
+    assert "Question 0" not in text_of(draft.messages[1])
+    assert longer.messages[:2] == draft.messages[:2]
 
 
 def test_a_summary_that_covers_what_stands_is_not_used() -> None:
@@ -532,7 +530,8 @@ def test_a_note_that_the_client_sends_back_is_not_nested() -> None:
     draft = folded(again, 400)
 
     assert notes(draft.messages) == 1
-    assert text_of(draft.messages[0]).startswith("Be kind.\n\n[Earlier messages")
+    assert text_of(draft.messages[0]) == "Be kind."
+    assert text_of(draft.messages[1]).startswith("[Earlier messages")
     assert complaints(draft.messages) == set()
 
 

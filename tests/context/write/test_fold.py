@@ -68,7 +68,7 @@ def fold(messages: list[dict[str, Any]], room: int) -> Draft:
 
 
 def digest_of(draft: Draft) -> str:
-    return text_of(draft.messages[0])
+    return text_of(draft.messages[1]).partition("\n\n")[0]
 
 
 def test_a_digest_keeps_what_the_conversation_is_about() -> None:

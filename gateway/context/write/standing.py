@@ -1,0 +1,76 @@
+"""The messages that stand in a fold, each in the form it stands in."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from gateway.context.choose.words import words
+from gateway.context.cut import replay as prefix
+from gateway.context.cut.attachments import carries_more, without_media
+from gateway.context.cut.layout import STUB, Layout, Source, tokens_of
+from gateway.context.cut.question import kept_whole, question_of
+from gateway.context.write import shrink
+from gateway.wire.chat import RESULT_ROLES, Message, text_of
+
+ASKED: Final = 2000
+"""Characters of a question, from its end, that say what it asks for."""
+
+
+def standing_of(source: Source, layout: Layout) -> dict[int, Message]:
+    """The messages that stand, by index. The question is not cut here, nor is anything that must stay whole."""
+    allowed = prefix.allowances(layout.units, layout.room)
+    gone = set(layout.folded)
+    untouched = kept_whole(source) | set(question_of(source))
+    asked = words_asked_for(source)
+    standing = {index: source.messages[index] for index in source.conversation.pinned}
+    for position, unit in enumerate(layout.units):
+        if unit.indices[0] in gone:
+            continue
+        standing.update(_forms(source, layout, position, untouched))
+        able = [index for index in unit.indices if index not in untouched]
+        costs = [source.cost(standing[index]) for index in able]
+        whole = sum(source.cost(standing[index]) for index in unit.indices if index in untouched)
+        levels = shrink.levels(costs, max(allowed[position] - whole, 0))
+        for index, cost, level in zip(able, costs, levels, strict=True):
+            if level < cost:
+                allowance = level - cost + source.bare(standing[index])
+                standing[index] = shrink.shrink_message(standing[index], allowance, source.counter, asked)
+    return standing
+
+
+def words_asked_for(source: Source) -> frozenset[str]:
+    """The keys of the words that the current question asks with."""
+    texts = [text_of(source.messages[index])[-ASKED:] for index in question_of(source)]
+    return frozenset(word.key for text in texts for word in words(text))
+
+
+def _forms(source: Source, layout: Layout, position: int, untouched: frozenset[int]) -> Iterator[tuple[int, Message]]:
+    """The messages of a unit as they stand: in full, with results cut, or with results as a line."""
+    unit = layout.units[position]
+    old = position < len(layout.units) - 1 and unit.indices != layout.current
+    trimmed = old and position < max(layout.cut.trimmed, layout.cut.stubbed)
+    for index in unit.indices:
+        message = source.messages[index]
+        if index not in untouched:
+            if trimmed:
+                message = _trimmed(source, layout, message, stub=position < layout.cut.stubbed)
+            if source.rung.characters is not None:
+                message = _at_most(source, message, source.rung.characters)
+        yield index, message
+
+
+def _trimmed(source: Source, layout: Layout, message: Message, *, stub: bool) -> Message:
+    """An old message without media and reasoning, its result cut or reduced to a line."""
+    if carries_more(message):
+        message = without_media(message)
+    if message.get("role") not in RESULT_ROLES:
+        return message
+    most = (
+        STUB if stub else min(tokens_of(source, message, source.policy.tool_result_chars) or layout.large, layout.large)
+    )
+    return shrink.shrink_message(message, most, source.counter)
+
+
+def _at_most(source: Source, message: Message, longest: int) -> Message:
+    """A message with about so many characters of text at most."""
+    most = tokens_of(source, message, longest)
+    return message if most is None else shrink.shrink_message(message, most, source.counter)
