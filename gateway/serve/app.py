@@ -14,6 +14,7 @@ from aiohttp import web
 from gateway.config import Settings
 from gateway.observe.metrics import Metrics
 from gateway.serve import admin, errors, plan, websocket
+from gateway.serve import models as listing
 from gateway.serve.admission import RETRY_AFTER_S, Overloaded
 from gateway.serve.body import too_large
 from gateway.serve.chat import chat
@@ -63,7 +64,11 @@ async def _served(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
         if format is not None and (announced := request.content_length or 0) > limits.max_body:
             raise too_large(limits.max_body, announced)
         await _continue(request)
-        return await (chat(gateway, request, format) if format is not None else forward(gateway, request))
+        if format is not None:
+            return await chat(gateway, request, format)
+        if listing.wanted(request):
+            return await listing.models(gateway, request)
+        return await forward(gateway, request)
 
 
 def _own(gateway: Gateway, request: web.BaseRequest, path: str) -> web.StreamResponse:

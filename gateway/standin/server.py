@@ -69,6 +69,7 @@ class StandIn:
         truncates: bool = False,
         scale: float = 1.0,
         models: tuple[str, ...] | None = None,
+        model_list: Raw | None = None,
         key: str = "",
         apis: Iterable[str] = ("chat", "messages", "responses", "counts", "compact"),
     ) -> None:
@@ -77,7 +78,7 @@ class StandIn:
         ``script`` holds the next answers, one a request; when it is empty, ``otherwise`` is asked. ``dialect`` is how it says "too long"
         (empty: each API's own). ``rules`` are those that are enforced: an empty list makes it lenient, None is all rules of the API. ``truncates`` cuts the head off what is too long and
         answers 200, as some servers do. ``scale`` makes its vocabulary so many times worse than o200k. ``models`` are the
-        names it knows (None: any). ``key`` is the bearer token or x-api-key it wants (empty: any). ``apis`` are the APIs it has; ``counts``
+        names it knows (None: any), ``model_list`` what it sends instead of their list. ``key`` is the bearer token or x-api-key it wants (empty: any). ``apis`` are the APIs it has; ``counts``
         are the endpoints that count a request, ``compact`` is ``/v1/responses/compact``.
         """
         self.requests: list[Seen] = []
@@ -92,6 +93,7 @@ class StandIn:
         self._truncates = truncates
         self._scale = scale
         self._models = models
+        self._model_list = model_list
         self._key = key
         self._arrival = asyncio.Condition()
         self._runner: web.AppRunner | None = None
@@ -277,6 +279,9 @@ class StandIn:
 
     async def _list_models(self, request: web.Request) -> web.StreamResponse:
         async with self._seen(request) as seen:
+            if self._model_list is not None:
+                seen.status = self._model_list.status
+                return await _play(request, self._model_list)
             seen.status = 200
             known = self._models or ("gpt-4o",)
             rows = [

@@ -53,7 +53,7 @@ EXPECTED: Final[Mapping[str, Any]] = {
     "long": {"text": "Understood.", "action": "fold"},
     "long_stream": {"text": "Understood.", "action": "fold"},
     "embeddings": {"rows": 2},
-    "models": {"ids": ["gpt-4o"]},
+    "models": {"ids": ["gpt-4o", "small", "unreachable"]},
     "too_long": {"class": "BadRequestError", "status": 400, "code": "context_length_exceeded"},
     "wrong_key": {"class": "AuthenticationError", "status": 401, "code": "invalid_api_key"},
     "bad": {"class": "BadRequestError", "status": 400, "code": "invalid_value"},

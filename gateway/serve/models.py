@@ -1,0 +1,123 @@
+"""GET /v1/models: the lists of all upstreams and the configured names as one list.
+
+A gateway with one upstream and no names of its own hands the upstream's list on as it is. Otherwise every upstream is asked, each
+with the key configured for it. The client's own key goes to the default upstream alone: that is where it goes for a model that
+nobody configured. An upstream that fails is left out.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import unquote
+
+import aiohttp
+import orjson
+from aiohttp import web
+from multidict import CIMultiDict
+
+from gateway.config import is_pattern
+from gateway.serve import errors, plan
+from gateway.serve import headers as http
+from gateway.serve.answer import readable
+from gateway.serve.passthrough import forward
+from gateway.serve.shared import Gateway, Setup
+from gateway.upstream.client import Call, Target, UpstreamUnreachable
+
+PATH: Final = "/v1/models"
+LIST_TIMEOUT_S: Final = 10.0
+"""As long as the official SDKs' users wait for a list before they think it hangs; a local server lists in milliseconds."""
+LONGEST_LIST_BYTES: Final = 2**23
+"""OpenRouter's list, the longest known, has 0.5 MB."""
+
+Entry = dict[str, Any]
+
+
+def wanted(request: web.BaseRequest) -> bool:
+    """Say whether a request asks for the list of models, or for one of them."""
+    path = request.rel_url.raw_path
+    return request.method == "GET" and (path == PATH or path.startswith(f"{PATH}/"))
+
+
+async def models(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
+    """Serve the list of models, or one alias of it. Raises UpstreamUnreachable where no upstream gives a list."""
+    setup = gateway.setup
+    alias = unquote(request.rel_url.raw_path.removeprefix(PATH).removeprefix("/"))
+    if alias:
+        known = alias in setup.settings.models and setup.settings.route(alias).name != alias
+        return _json(gateway, own_entry(gateway, setup, alias)) if known else await forward(gateway, request)
+    names = [name for name in setup.settings.models if not is_pattern(name)]
+    if len(setup.targets) == 1 and not names:
+        return await forward(gateway, request)
+    order = sorted(setup.targets.values(), key=lambda target: target.name != setup.settings.default_upstream)
+    lists = await asyncio.gather(*(_listed(gateway, target, _headers(setup, target, request)) for target in order))
+    if all(found is None for found in lists):
+        return await forward(gateway, request)  # the default upstream says in its own words why there is no list
+    entries: dict[str, Entry] = {}
+    for target, found in zip(order, lists, strict=True):
+        for entry in found or ():
+            entries.setdefault(entry["id"], _described(gateway, setup, target, entry))
+    for name in names:
+        entries.setdefault(name, own_entry(gateway, setup, name))
+    return _json(gateway, {"object": "list", "data": list(entries.values())})
+
+
+def _json(gateway: Gateway, value: object) -> web.Response:
+    return web.Response(body=orjson.dumps(value), headers=gateway.marks("none"), content_type=errors.JSON)
+
+
+def own_entry(gateway: Gateway, setup: Setup, name: str) -> Entry:
+    """Make the entry of a configured name."""
+    return _described(gateway, setup, setup.targets[setup.settings.route(name).upstream], {"id": name})
+
+
+def _described(gateway: Gateway, setup: Setup, target: Target, entry: Entry) -> Entry:
+    """Fill in the fields that OpenAI's SDKs read, and what the gateway knows of the model."""
+    route = setup.settings.route(entry["id"])
+    place = plan.place_of(gateway, setup, route, target)
+    own = {"upstream": route.upstream, "name": route.name, "context_window": place.window}
+    filled = {"object": "model", "created": 0, "owned_by": target.name, "context_window": place.window}
+    return {**filled, **entry, "turnfold": own}
+
+
+def _headers(setup: Setup, target: Target, request: web.BaseRequest) -> CIMultiDict[str]:
+    """Return the headers for one upstream: the client's own for the default one, none of them for any other."""
+    client_s = target.name == setup.settings.default_upstream
+    headers = http.forwarded(request.headers) if client_s else CIMultiDict(Accept=errors.JSON)
+    headers["Accept-Encoding"] = "identity"
+    return target.authorised(headers)
+
+
+async def _listed(gateway: Gateway, target: Target, headers: CIMultiDict[str]) -> list[Entry] | None:
+    """Ask one upstream for its list; None where it gives none."""
+    try:
+        async with asyncio.timeout(LIST_TIMEOUT_S):
+            response = await gateway.client.send(target, Call("GET", "/models", "", ""), headers, None)
+            async with response:
+                return entries_in(readable(response, await _whole(response))) if response.status == 200 else None
+    except (UpstreamUnreachable, aiohttp.ClientError, OSError, TimeoutError):
+        return None
+
+
+async def _whole(response: aiohttp.ClientResponse) -> bytes:
+    pieces: list[bytes] = []
+    while (piece := await response.content.readany()) and sum(map(len, pieces)) < LONGEST_LIST_BYTES:
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def entries_in(body: bytes) -> list[Entry] | None:
+    """Read the models of a list: under ``data`` (OpenAI), under ``models`` (Ollama, Gemini) or bare (Together)."""
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    if isinstance(value, Mapping):
+        value = next((value[key] for key in ("data", "models") if isinstance(value.get(key), list)), None)
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return None
+    return [{**entry, "id": name} for entry in value if isinstance(entry, dict) and (name := _name(entry))]
+
+
+def _name(entry: Entry) -> str:
+    found = next((entry[key] for key in ("id", "model", "name", "key") if entry.get(key)), "")
+    return found if isinstance(found, str) else ""
