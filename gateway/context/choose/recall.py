@@ -1,90 +1,176 @@
-"""Recall: excerpts of the folded part that bear on the current question."""
+"""Recall: passages of the folded part that bear on the current question.
 
-from collections.abc import Collection, Sequence
-from itertools import repeat
-from math import log
+A passage is what was said in one go: a short message whole, a part of a longer one, a record. It is found by its own words and by
+those of the messages beside it, for an answer seldom repeats its question. Rare words count by the square of their rarity.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import log, sqrt
 from typing import Final
 
 from gateway.context import marks
 from gateway.context.choose import digest
-from gateway.context.choose.cues import asks
+from gateway.context.choose.cues import asks, speaks_of_self, speaks_to_other
 from gateway.context.choose.digest import Count
-from gateway.context.choose.words import Kind, Word, words
-from gateway.context.choose.worth import Pool
-
-ASKED: Final = 0.08
-TOLD: Final = 0.25
-"""Of all that a message is about, by the rarity of its words, a line must have so much to be quoted: little where the
-message asks something, more where it only tells. Quotes cost part of a cached prefix at the next turn."""
-NEAR: Final = 0.5
-"""Of the best line's score, another line must have so much."""
+from gateway.context.choose.weights import (
+    ADJACENT,
+    ALIKE,
+    LEAST_OF_BEST,
+    NEXT_BUT_ONE,
+    OWN_WORDS,
+    PINNED_WORD,
+    STATEMENT_SHARE,
+    THEIR_WORDS,
+)
+from gateway.context.choose.words import Word, words
+from gateway.context.choose.worth import FAMILY, Passage, Pool
 
 COMMON: Final = 1 / 3
 """A word that stands in a larger share of the lines, and in more than `FEW` of them, tells none apart."""
 FEW: Final = 30
+OPENING: Final = 4.0
+"""Tokens it takes to open the line of one more message."""
+MOST_ALIKE: Final = 12
+"""Words of one family that are looked for."""
+MOST_WORDS: Final = 200
+"""Different words of one question that are looked for, the rarest first: a pasted file is no question."""
 
 
-def excerpts(pool: Pool, query: str, tokens: int, count: Count, skip: Collection[int]) -> list[int]:
-    """Choose the lines that bear on a question, by position; none when nothing does.
+def excerpts(
+    pool: Pool,
+    query: str,
+    tokens: int,
+    count: Count,
+    skip: Collection[int],
+    known: Collection[str] = (),
+) -> list[int]:
+    """Choose the passages that bear on a question, as positions of their lines; none when nothing does.
 
-    ``skip`` holds the positions of lines that the model sees anyway or must not see.
+    ``skip`` holds the positions of lines that the model sees anyway or must not see, ``known`` the words of pinned messages.
     """
-    scores = {
-        place: score
-        for place, score in relevance(pool, words(query), ASKED if asks(query) else TOLD).items()
-        if place not in skip
-    }
     room = tokens - count(marks.QUOTES) - count(marks.END) - 3
-    return digest.choose(pool, room, count, relevance=scores) if scores and room > 0 else []
+    if room <= 0:
+        return []
+    scores = relevance(pool, query, known)
+    best = max(scores.values(), default=0.0)
+    ranked = sorted(
+        (passage for passage, score in scores.items() if score >= LEAST_OF_BEST * best),
+        key=lambda passage: (-scores[passage], -passage.start),
+    )
+    return _fitting(pool, ranked, room, count, frozenset(skip))
 
 
-def relevance(pool: Pool, asked: Collection[Word], least: float) -> dict[int, float]:
-    """How much lines bear on a question, by position: by their own words, and by their message's and its neighbours'."""
-    total = len(pool.lines)
-    worth: dict[str, float] = {}
-    for word in asked:
-        number = pool.count(word.key)
-        if number <= max(total * COMMON, FEW):
-            rare = log(1 + (total - number + 0.5) / (number + 0.5))
-            worth[word.key] = rare * (1.3 if word.kind > Kind.PLAIN else 1.0)
-    needed = least * sum(worth.values())
-    bearing = {word: value for key, value in worth.items() for word in pool.spellings.get(key, ())}
-    own: dict[int, float] = {}
+def _fitting(pool: Pool, ranked: Sequence[Passage], room: int, count: Count, skip: frozenset[int]) -> list[int]:
+    """The positions of the best passages that fit, in order. Their size is estimated first and counted at the end."""
+    chosen: list[tuple[Passage, list[int]]] = []
+    left = float(room)
+    opened: set[int] = set()
+    for _ in range(3):
+        taken = {passage for passage, _ in chosen}
+        for passage in ranked:
+            if passage in taken:
+                continue
+            new = [place for place in passage if place not in skip]
+            if not new:
+                continue
+            message = pool.message_of[passage.start]
+            cost = sum([pool.lines[place].size + 1 for place in new]) + (0 if message in opened else OPENING)
+            if cost <= left:
+                chosen.append((passage, new))
+                opened.add(message)
+                left -= cost
+            elif left < OPENING:
+                break
+        positions = sorted(place for _, new in chosen for place in new)
+        spent = count(digest.render(pool, positions)) if positions else 0
+        while chosen and spent > room:
+            chosen.pop()
+            positions = sorted(place for _, new in chosen for place in new)
+            spent = count(digest.render(pool, positions)) if positions else 0
+        if room - spent - left < OPENING or not chosen:
+            break
+        # The estimate was too high: what it left over is shared out again.
+        left = float(room - spent)
+    return positions
+
+
+def relevance(pool: Pool, query: str, known: Collection[str] = ()) -> dict[Passage, float]:
+    """How much passages bear on a question: by their own words, and by those of the messages beside theirs."""
+    sought = _sought(pool, words(query), known)
+    if not sought:
+        return {}
+    least = 0.0 if asks(query) else STATEMENT_SHARE * sum(sought.values())
+    bearing = {word: value for key, value in sought.items() for word in pool.spellings.get(key, ())}
+    own: dict[Passage, float] = {}
     best: dict[int, float] = {}
-    # Looked up for every line: bound methods spare a third of it.
-    elsewhere, value, nothing = frozenset(bearing).isdisjoint, bearing.get, repeat(0.0)
+    elsewhere = frozenset(bearing).isdisjoint
     for index, facts in pool.facts.items():
         if elsewhere(facts):
             continue
-        for place, line in zip(pool.places[index], pool.readings[index].lines, strict=True):
-            if elsewhere(line.words):
-                continue
-            score = sum(map(value, line.words, nothing))
-            if score >= needed:
-                own[place] = score / (0.6 + 0.016 * line.size)
-                best[index] = max(best.get(index, 0.0), own[place])
-    return _spread(pool, own, best) if best else {}
+        for passage in pool.passages(index):
+            found = {word.key: bearing[word] for place in passage for word in pool.lines[place].words if word in bearing}
+            if found:
+                own[passage] = sum(found.values())
+        best[index] = max([own.get(passage, 0.0) for passage in pool.passages(index)])
+    if max(best.values(), default=0.0) <= least:
+        return {}
+    return _spread(pool, own, best, _speakers(query))
 
 
-def _spread(pool: Pool, own: dict[int, float], best: dict[int, float]) -> dict[int, float]:
-    """Let lines share in the score of their message and of those next to it: an answer seldom repeats its question."""
-    near = dict.fromkeys(best, 0.0)
+def _sought(pool: Pool, asked: Iterable[Word], known: Collection[str]) -> dict[str, float]:
+    """By word: what a passage that has it is worth. Words of one family count for less than the word itself."""
+    total = len(pool.lines)
+    sought: dict[str, float] = {}
+    for word in asked:
+        number = pool.count(word.key)
+        if 0 < number <= max(total * COMMON, FEW):
+            sought[word.key] = _rarity(number, total) * (PINNED_WORD if word.key in known else 1.0)
+    if len(sought) > MOST_WORDS:
+        sought = dict(sorted(sought.items(), key=lambda item: -item[1])[:MOST_WORDS])
+    for word in asked:
+        if len(word.key) >= FAMILY and len(sought) <= 2 * MOST_WORDS:
+            for other in pool.families.get(word.key[:FAMILY], ())[:MOST_ALIKE]:
+                worth = ALIKE * _rarity(pool.count(other), total)
+                if worth > sought.get(other, 0.0):
+                    sought[other] = worth
+    return sought
+
+
+def _rarity(number: int, total: int) -> float:
+    return log(1 + (total - number + 0.5) / (number + 0.5)) ** 2
+
+
+def _speakers(query: str) -> Mapping[str, float]:
+    """By role: how much more likely than others it is to have said what is asked for. Who asks of himself has told it himself."""
+    if speaks_to_other(query):
+        return {}
+    return {"user": OWN_WORDS if speaks_of_self(query) else THEIR_WORDS}
+
+
+def _spread(
+    pool: Pool, own: Mapping[Passage, float], best: Mapping[int, float], speakers: Mapping[str, float]
+) -> dict[Passage, float]:
+    """Let passages share in the score of the messages beside theirs, and weigh them by their size and speaker."""
+    order, rank = pool.order, pool.rank
+    beside: dict[int, float] = {}
     for index, score in best.items():
-        rank = pool.rank[index]
-        for other in pool.order[max(rank - 1, 0) : rank + 2]:
-            if other != index:
-                near[other] = max(near.get(other, 0.0), score)
-    top = max(best.values())
-    scores: dict[int, float] = {}
-    for index, beside in near.items():
-        message = best.get(index, 0.0)
-        if 0.9 * message + 0.1 * beside <= NEAR * top:
-            continue
-        for place in pool.places[index]:
-            line = message if index in pool.brief else own.get(place, 0.0)
-            score = 0.6 * line + 0.3 * message + 0.1 * beside
-            if score > NEAR * top:
-                scores[place] = (score / top) ** 2
+        place = rank[index]
+        for away, share in ((1, ADJACENT), (2, NEXT_BUT_ONE)):
+            for other in (place - away, place + away):
+                if 0 <= other < len(order):
+                    near = order[other]
+                    # The better one of each distance counts.
+                    key = near * 4 + away
+                    beside[key] = max(beside.get(key, 0.0), share * score)
+    reached = {key >> 2 for key in beside} | best.keys()
+    scores: dict[Passage, float] = {}
+    for index in reached:
+        near = beside.get(index * 4 + 1, 0.0) + beside.get(index * 4 + 2, 0.0)
+        speaker = speakers.get(pool.readings[index].role, 1.0)
+        for passage in pool.passages(index):
+            score = (own.get(passage, 0.0) + near) * speaker
+            if score > 0.0:
+                scores[passage] = score / sqrt(pool.size(passage) + OPENING)
     return scores
 
 

@@ -30,6 +30,8 @@ BRIEF: Final = 60
 OLDEST: Final = 0.6
 """What the oldest line is worth beside the same line among the newest."""
 
+FAMILY: Final = 5
+"""Letters that two words of one family share: compounds, and endings that the stem does not know."""
 MOST_CHOICES: Final = 200
 """What was chosen from one folded part, for so many questions, is remembered."""
 
@@ -45,6 +47,12 @@ class Reading(NamedTuple):
     lines: tuple[Line, ...]
     tool: str = ""
     """The tool that gave it, where it is a result."""
+
+
+Passage = range
+"""Positions of the lines that are quoted together."""
+MOST_OF_PASSAGE: Final = 70
+"""Tokens; a message up to a third longer is one passage whole."""
 
 
 class Pool:
@@ -65,6 +73,7 @@ class Pool:
             self.message_of += [index] * len(reading.lines)
             self.places[index] = range(start, len(self.message_of))
         self._chosen: dict[object, Any] = {}
+        self._passages: dict[int, list[Passage]] = {}
 
     def once(self, key: object, choose: Callable[[], T]) -> T:
         """Choose from these lines, or remember what was chosen: ``key`` says all that it follows from."""
@@ -145,6 +154,41 @@ class Pool:
             index: frozenset(chain.from_iterable([line.words for line in reading.lines]))
             for index, reading in self.readings.items()
         }
+
+    def passages(self, message: int) -> list[Passage]:
+        """A message cut into passages: a record or a call by itself, prose up to `MOST_OF_PASSAGE`, a short message whole."""
+        found = self._passages.get(message)
+        if found is None:
+            found = self._passages[message] = self._cut(self.places[message])
+        return found
+
+    def _cut(self, places: range) -> list[Passage]:
+        lines = self.lines
+        if sum([lines[place].size for place in places]) <= MOST_OF_PASSAGE * 1.3:
+            return [places]
+        cut: list[Passage] = []
+        start, size = places.start, 0.0
+        for place in places:
+            line = lines[place]
+            record = line.sort is Sort.RECORD and place > start and lines[place - 1].group != line.group
+            if place > start and (record or size + line.size > MOST_OF_PASSAGE):
+                cut.append(range(start, place))
+                start, size = place, 0.0
+            size += line.size
+        return [*cut, range(start, places.stop)]
+
+    def size(self, passage: Passage) -> float:
+        """About how many tokens a passage takes."""
+        return sum([self.lines[place].size for place in passage])
+
+    @cached_property
+    def families(self) -> dict[str, list[str]]:
+        """By the first letters of a word: the words that begin so."""
+        found: dict[str, list[str]] = {}
+        for key in self.spellings:
+            if len(key) >= FAMILY:
+                found.setdefault(key[:FAMILY], []).append(key)
+        return found
 
     @cached_property
     def _counted(self) -> Counter[Word]:

@@ -118,15 +118,18 @@ def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], l
         return {}
     count = source.counter.text
     hidden = pool.once((layout.quoted.first, taken), partial(_hidden, layout, pool, taken))
+    known = frozenset().union(*[lines.facts(source.messages[index]) for index in source.conversation.pinned])
     quoted: dict[int, frozenset[int]] = {}
     spent = 0
     for number, indices in enumerate(layout.asked):
         if indices != layout.current and (number >= LOOKED_AT or spent + LEAST > STAYS * tokens):
             continue
-        query = "\n".join(text_of(source.messages[index])[-QUERY:] for index in indices)
+        query = text_of(source.messages[indices[-1]])[-QUERY:]
         most = min(tokens if asks(query) else int(tokens * TOLD), tokens - spent)
+        if indices == layout.current and asks(query):
+            most = max(most, left - spent - AROUND)
         skipped = (hidden, *quoted.values())
-        search = partial(_excerpts, pool, query, most, count, skipped)
+        search = partial(_excerpts, pool, query, most, count, skipped, known)
         found, size = pool.once((query, most, count, skipped), search)
         if found and (indices == layout.current or spent + size <= STAYS * tokens):
             quoted[indices[0]] = found
@@ -137,10 +140,10 @@ def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], l
 
 
 def _excerpts(
-    pool: Pool, query: str, most: int, count: Count, skipped: Sequence[frozenset[int]]
+    pool: Pool, query: str, most: int, count: Count, skipped: Sequence[frozenset[int]], known: frozenset[str]
 ) -> tuple[frozenset[int], int]:
     """Lines that bear on a question, and what they take."""
-    found = frozenset(recall.excerpts(pool, query, most, count, frozenset().union(*skipped)))
+    found = frozenset(recall.excerpts(pool, query, most, count, frozenset().union(*skipped), known))
     return found, count(recall.render(pool, sorted(found))) + AROUND if found else 0
 
 
