@@ -4,16 +4,13 @@ Told by the sentence alone: two things said at different times that share their 
 such a pair only the newer is worth quoting; the older would contradict it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import fsum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from gateway.context.choose.line import Line, Sort
+from gateway.context.choose.line import Line, Reading, Sort
 from gateway.context.choose.words import Kind, Word
-
-if TYPE_CHECKING:
-    from gateway.context.choose.worth import Pool
 
 COMMON: Final = 0.5
 """Of the ordinary words of the shorter statement, by rarity, so much must be shared."""
@@ -73,13 +70,21 @@ class _Statement:
         return _parts(self.words)
 
 
-def superseded(pool: "Pool") -> set[int]:
-    """The positions of the user's statements that a newer one replaces, and of answers that only repeat them."""
+def superseded(
+    readings: Mapping[int, Reading],
+    places: Mapping[int, range],
+    rarity: Mapping[str, float],
+    spellings: Mapping[str, Sequence[Word]],
+) -> set[int]:
+    """The positions of the user's statements that a newer one replaces, and of answers that only repeat them.
+
+    ``readings`` and ``places`` are by message, ``rarity`` and ``spellings`` by the key of a word.
+    """
     told = [
         _Statement(position, reading.message, line.words)
-        for reading in pool.readings.values()
+        for reading in readings.values()
         if reading.role == "user"
-        for position, line in zip(pool.places[reading.message], reading.lines, strict=True)
+        for position, line in zip(places[reading.message], reading.lines, strict=True)
         if _states(line)
     ]
     where: dict[str, list[_Statement]] = {}
@@ -98,12 +103,15 @@ def superseded(pool: "Pool") -> set[int]:
             if (
                 older.message < newer.message
                 and older.position not in gone
-                and _replaces(newer.parts, older.parts, pool.rarity)
+                and _replaces(newer.parts, older.parts, rarity)
             ):
                 gone.add(older.position)
                 for key in older.parts.values.keys() - newer.parts.values.keys():
                     lost.setdefault(key, []).append(newer)
-    return gone | _echoes(pool, lost) if lost else gone
+    if not lost:
+        return gone
+    spelled = frozenset(word for key in lost for word in spellings[key])
+    return gone | _echoes(readings, places, rarity, lost, spelled)
 
 
 def _states(line: Line) -> bool:
@@ -111,19 +119,24 @@ def _states(line: Line) -> bool:
     return line.sort is Sort.SAID and line.size < _LONG and any([word.kind is not plain for word in line.words])
 
 
-def _echoes(pool: "Pool", lost: Mapping[str, list[_Statement]]) -> set[int]:
+def _echoes(
+    readings: Mapping[int, Reading],
+    places: Mapping[int, range],
+    rarity: Mapping[str, float],
+    lost: Mapping[str, list[_Statement]],
+    spelled: frozenset[Word],
+) -> set[int]:
     """The positions of answers from before a change that say what the user had said then."""
     found: set[int] = set()
-    spelled = frozenset(word for key in lost for word in pool.spellings[key])
-    for reading in pool.readings.values():
+    for reading in readings.values():
         if reading.role == "user":
             continue
-        for position, line in zip(pool.places[reading.message], reading.lines, strict=True):
+        for position, line in zip(places[reading.message], reading.lines, strict=True):
             if spelled.isdisjoint(line.words) or not _states(line):
                 continue
             answer = _parts(line.words)
             changes = [newer for key in answer.values for newer in lost.get(key, ()) if newer.message > reading.message]
-            if any(_replaces(newer.parts, answer, pool.rarity) for newer in changes):
+            if any(_replaces(newer.parts, answer, rarity) for newer in changes):
                 found.add(position)
     return found
 

@@ -51,7 +51,7 @@ _BINDING_UNSPACED: Final = re.compile(
 )
 _SELF_WORDS: Final = (
     "i i'm i'd i'll i've my me mine we we're we'd we'll our us ich mein meine meinen wir unser unsere je j'ai mon ma mes nous notre yo mi mis"
-   " nosotros nuestro nuestra io mio mia noi eu meu minha nós я мой моя мы наш ik mijn wij ons jag min vi jeg ja mój benim biz أنا मैं मेरा मेरी"
+    " nosotros nuestro nuestra io mio mia noi eu meu minha nós я мой моя мы наш ik mijn wij ons jag min vi jeg ja mój benim biz أنا मैं मेरा मेरी"
 )
 _SELF: Final = frozenset(_SELF_WORDS.split())
 _SELF_UNSPACED: Final = re.compile("我|私|僕|저|나는|제 ")
@@ -108,6 +108,19 @@ def _tokens(text: str) -> list[str]:
 def asks(text: str) -> bool:
     """Whether a text has a question in it."""
     return _ASKS.search(text) is not None
+
+
+_SENTENCE: Final = re.compile(r"[^.!?…。！？؟\n]*[.!?…。！？؟\n]*")
+MOSTLY: Final = 0.4
+"""Share of a message's characters that its questions take where it is a question itself, and no story with a question in it."""
+
+
+def is_question(text: str) -> bool:
+    """Whether a message is chiefly a question: what it asks for may be anywhere in the conversation."""
+    if not asks(text):
+        return False
+    asked = sum([len(found[0]) for found in _SENTENCE.finditer(text) if asks(found[0])])
+    return asked >= MOSTLY * len(text.strip())
 
 
 def reports_error(line: str, among: Sequence[str] = _ERRORS) -> bool:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from gateway.context import marks
-from gateway.context.choose.line import Line, Sort
+from gateway.context.choose.line import Line, Reading, Sort
 from gateway.context.choose.words import Word
-from gateway.context.choose.worth import Pool, Reading
+from gateway.context.choose.worth import Pool
 
 GAP: Final = 3
 """About how many tokens it takes to open the line of one more message."""

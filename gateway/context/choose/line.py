@@ -41,6 +41,17 @@ class Line(NamedTuple):
     """Below 1 where it is one of very many of its kind."""
 
 
+class Reading(NamedTuple):
+    """A message read as lines, with where it came from."""
+
+    message: int
+    """The index of the message."""
+    role: str
+    lines: tuple[Line, ...]
+    tool: str = ""
+    """The tool that gave it, where it is a result."""
+
+
 def make(  # noqa: PLR0917  # called for every line: keywords would cost
     text: str,
     sort: Sort,

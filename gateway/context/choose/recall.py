@@ -36,7 +36,7 @@ MOST_WORDS: Final = 200
 """Different words of one question that are looked for, the rarest first: a pasted file is no question."""
 
 
-def excerpts(
+def excerpts(  # noqa: PLR0917  # a search has that many sides
     pool: Pool,
     query: str,
     tokens: int,
@@ -108,7 +108,9 @@ def relevance(pool: Pool, query: str, known: Collection[str] = ()) -> dict[Passa
         if elsewhere(facts):
             continue
         for passage in pool.passages(index):
-            found = {word.key: bearing[word] for place in passage for word in pool.lines[place].words if word in bearing}
+            found = {
+                word.key: bearing[word] for place in passage for word in pool.lines[place].words if word in bearing
+            }
             if found:
                 own[passage] = sum(found.values())
         best[index] = max([own.get(passage, 0.0) for passage in pool.passages(index)])
@@ -165,10 +167,10 @@ def _spread(
     reached = {key >> 2 for key in beside} | best.keys()
     scores: dict[Passage, float] = {}
     for index in reached:
-        near = beside.get(index * 4 + 1, 0.0) + beside.get(index * 4 + 2, 0.0)
+        around = beside.get(index * 4 + 1, 0.0) + beside.get(index * 4 + 2, 0.0)
         speaker = speakers.get(pool.readings[index].role, 1.0)
         for passage in pool.passages(index):
-            score = (own.get(passage, 0.0) + near) * speaker
+            score = (own.get(passage, 0.0) + around) * speaker
             if score > 0.0:
                 scores[passage] = score / sqrt(pool.size(passage) + OPENING)
     return scores

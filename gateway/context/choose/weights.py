@@ -18,7 +18,7 @@ OWN_WORDS: Final = 2.2
 """How much more likely the user is to have said what he asks of himself ("my", "I"), as a factor."""
 THEIR_WORDS: Final = 1.3
 """The same for a question that names nobody."""
-LEAST_OF_BEST: Final = 0.2
+LEAST_OF_BEST: Final = 0.25
 """Of the best passage's score, another must have so much to be quoted."""
 STATEMENT_SHARE: Final = 0.25
 """Of all that a message is about, a passage must have so much to be quoted where the message asks nothing. Quotes cost part of a

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import chain
 from math import log
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from gateway.context.choose.changes import superseded
-from gateway.context.choose.line import Line, Sort
+from gateway.context.choose.line import Reading, Sort
 from gateway.context.choose.words import Word
 
 USED: Final = 8.0
@@ -36,17 +36,6 @@ MOST_CHOICES: Final = 200
 """What was chosen from one folded part, for so many questions, is remembered."""
 
 T = TypeVar("T")
-
-
-class Reading(NamedTuple):
-    """A message read as lines, with where it came from."""
-
-    message: int
-    """The index of the message."""
-    role: str
-    lines: tuple[Line, ...]
-    tool: str = ""
-    """The tool that gave it, where it is a result."""
 
 
 Passage = range
@@ -276,4 +265,4 @@ class Pool:
                 if slot in seen:
                     old.add(position)
                 seen.add(slot)
-        return frozenset(old | superseded(self))
+        return frozenset(old | superseded(self.readings, self.places, self.rarity, self.spellings))

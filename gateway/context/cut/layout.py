@@ -89,6 +89,8 @@ class Layout:
     """Indices of the messages that no longer stand."""
     asked: tuple[tuple[int, ...], ...]
     """Indices of the user messages of the turns that began while the cut stood so, the current turn's last."""
+    spare: int
+    """Tokens that the current question's quotes may take: what was free when it was asked, less what the turn may still need."""
 
     @property
     def current(self) -> tuple[int, ...]:
@@ -118,11 +120,13 @@ def lay_out(source: Source) -> Layout:
     if source.rung.newest_only:
         cut = quoted = Cut(first=max(len(units) - 1, 0))
         asked = [units[start].indices] if start >= 0 else []
+        spare = 0
     else:
         cuts = prefix.replay(units, room)
         cut = cuts[-1] if cuts else Cut()
         quoted = cuts[start] if start >= 0 else Cut()
         asked = [unit.indices for unit, then in zip(units, cuts, strict=True) if unit.step < 0 and then is quoted]
+        spare = prefix.spare(units, room, quoted, start)
     folded = tuple(
         index
         for unit in units[: cut.first]
@@ -130,7 +134,7 @@ def lay_out(source: Source) -> Layout:
         if unit.step >= 0 or unit.turn != units[cut.first].turn
         for index in unit.indices
     )
-    return Layout(tuple(units), room, cut, quoted, folded, tuple(asked))
+    return Layout(tuple(units), room, cut, quoted, folded, tuple(asked), spare)
 
 
 def large_of(room: Room) -> int:

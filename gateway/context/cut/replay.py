@@ -20,6 +20,8 @@ TURN_STANDS: Final = 0.5
 """The current turn is not cut into as long as it takes at most so much."""
 DIGEST: Final = 0.27
 """A digest takes so much, where the conversation can grow for several turns beside it."""
+DIGEST_OF_CHAT: Final = 0.2
+"""The same where no tool has been called: what people say is found by a question, what a tool returned is needed unasked."""
 OLD_UNIT: Final = 0.5
 """One old unit that is larger is shrunk to this."""
 LIVE: Final = 0.85
@@ -105,6 +107,28 @@ def replay(units: Sequence[Unit], room: Room) -> list[Cut]:
     return cuts
 
 
+def spare(units: Sequence[Unit], room: Room, cut: Cut, question: int) -> int:
+    """What was free when the unit ``question`` was the newest, less what the longest turn before it took to be answered.
+
+    In a chat a question is the last request of its turn: quotes may have all that is free, for they go with the next question.
+    """
+    if question < 0 or cut.first == 0:
+        return 0
+    cap = _cap(room)
+    stands = sum(
+        min(unit.stub if place < cut.stubbed else unit.cut if place < cut.trimmed else unit.cost, cap)
+        for place, unit in enumerate(units[cut.first : question], cut.first)
+    )
+    steps: dict[int, int] = {}
+    for unit in units[:question]:
+        if unit.step >= 0 and unit.asks:
+            steps[unit.turn] = steps.get(unit.turn, 0) + min(unit.cost, cap)
+    needed = max(steps.values(), default=0)
+    if not needed and question == len(units) - 1:
+        return room.free
+    return max(room.free - stands - _asked(units[question], room) - cut.digest - needed, 0)
+
+
 def allowances(units: Sequence[Unit], room: Room) -> list[int]:
     """What each unit may cost where it stands, when the last one is the newest."""
     allowed = [_cap(room)] * len(units)
@@ -155,6 +179,8 @@ class _Growth:
         """For each unit the user messages of its turn, or -1."""
         self.asks = list(accumulate([unit.asks for unit in units]))
         """For each unit how many requests there have been."""
+        self.calls = list(accumulate([unit.step >= 0 and unit.asks and bool(unit.indices) for unit in units]))
+        """For each unit how many steps with results there have been; simulated growth has no messages and counts as none."""
         self.grown: list[int] = []
         """For each unit what all up to it cost in full, the newest and its user messages as large as they may be while they are."""
         asked = start = 0
@@ -253,7 +279,7 @@ def _share_out(growth: _Growth, cut: Cut, newest: int, limit: int, quotes: int |
     if cut.first == 0:
         return replace(cut, quotes=0)
     left = max(limit - growth.standing(cut, newest), 0)
-    wanted = int(room.free * DIGEST)
+    wanted = int(room.free * (DIGEST if growth.calls[newest] else DIGEST_OF_CHAT))
     typical = growth.full[newest + 1] / max(growth.units[newest].turn + 1, growth.asks[newest] / STEPS_A_TURN)
     if left - wanted >= GROWTH_TURNS * typical:
         return replace(cut, digest=min(wanted, left), quotes=room.recall)

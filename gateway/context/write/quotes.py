@@ -7,10 +7,10 @@ from typing import Final
 
 from gateway.context import marks
 from gateway.context.choose import digest, lines, recall
-from gateway.context.choose.cues import asks
+from gateway.context.choose.cues import asks, is_question
 from gateway.context.choose.digest import Count
-from gateway.context.choose.line import Line
-from gateway.context.choose.worth import Pool, Reading
+from gateway.context.choose.line import Line, Reading
+from gateway.context.choose.worth import Pool
 from gateway.context.cut.layout import Layout, Source
 from gateway.wire.chat import RESULT_ROLES, Message, call_name, text_of, tool_calls
 
@@ -126,8 +126,11 @@ def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], l
             continue
         query = text_of(source.messages[indices[-1]])[-QUERY:]
         most = min(tokens if asks(query) else int(tokens * TOLD), tokens - spent)
-        if indices == layout.current and asks(query):
-            most = max(most, left - spent - AROUND)
+        if indices == layout.current and is_question(query):
+            newest = layout.units[-1].indices == indices
+            free = min(layout.spare, left - spent - AROUND) if newest else layout.spare
+            if most < free <= left - spent - AROUND:
+                most = free
         skipped = (hidden, *quoted.values())
         search = partial(_excerpts, pool, query, most, count, skipped, known)
         found, size = pool.once((query, most, count, skipped), search)
@@ -139,7 +142,7 @@ def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], l
     return quoted
 
 
-def _excerpts(
+def _excerpts(  # noqa: PLR0917  # as a search has
     pool: Pool, query: str, most: int, count: Count, skipped: Sequence[frozenset[int]], known: frozenset[str]
 ) -> tuple[frozenset[int], int]:
     """Lines that bear on a question, and what they take."""

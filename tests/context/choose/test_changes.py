@@ -3,7 +3,8 @@
 import pytest
 
 from gateway.context.choose import lines
-from gateway.context.choose.worth import Pool, Reading
+from gateway.context.choose.line import Reading
+from gateway.context.choose.worth import Pool
 
 OTHER = ("Thanks a lot for that.", "Could you find me a table for Friday?", "It rained all day in Ghent.")
 

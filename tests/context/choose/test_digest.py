@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from gateway.context.choose import lines
 from gateway.context.choose.digest import choose, render
-from gateway.context.choose.worth import Pool, Reading
+from gateway.context.choose.line import Reading
+from gateway.context.choose.worth import Pool
 from gateway.context.count.tokens import counter
 
 COUNT = counter("o200k").text

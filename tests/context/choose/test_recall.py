@@ -4,8 +4,9 @@ from itertools import cycle
 
 from gateway.context import marks
 from gateway.context.choose import lines
+from gateway.context.choose.line import Reading
 from gateway.context.choose.recall import excerpts, render
-from gateway.context.choose.worth import Pool, Reading
+from gateway.context.choose.worth import Pool
 from gateway.context.count.tokens import counter
 
 COUNT = counter("o200k").text

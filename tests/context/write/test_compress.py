@@ -2,7 +2,6 @@
 
 import string
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -650,15 +649,22 @@ def asking(questions: int) -> list[dict[str, Any]]:
     return talk[:-1]
 
 
-def test_what_a_question_quoted_is_still_there_with_the_next() -> None:
-    """So that the provider's cache holds what it held, as far as there is place for both."""
+def test_what_a_question_asks_for_is_in_the_request() -> None:
     room = int(cost(asking(8)) * 0.4)
-    drafts = [folded(asking(number), room) for number in range(2, 7)]
-    quotes = [[text_of(m) for m in draft.messages if marks.QUOTES in text_of(m)] for draft in drafts]
+    for number, (who, where) in enumerate(list(FACTS.items())[:7]):
+        draft = folded(asking(number + 1), room)
 
-    assert all(each[0] == quotes[0][0] for each in quotes)
-    assert max(map(len, quotes)) == 2, "there is place for the current question's too"
-    assert all(shared(one.messages, two.messages) > 0.85 for one, two in pairwise(drafts))
+        assert where in "".join(map(text_of, draft.messages)), who
+        assert draft.cost <= room
+
+
+def test_a_statement_quotes_little() -> None:
+    """It asks for nothing, and what it quotes ends a cached prefix."""
+    messages = asking(4)
+    asked = folded(messages, int(cost(messages) * 0.4)).messages[-1]
+    told = [*messages[:-1], user("The horse called Brenna was out on the road again.")]
+
+    assert 0 < len(text_of(folded(told, int(cost(messages) * 0.4)).messages[-1])) < len(text_of(asked)) / 3
 
 
 def test_questions_that_a_cut_inside_a_turn_takes_take_their_quotes_along() -> None:
