@@ -24,7 +24,23 @@ WINDOW_FIELDS: Final = (
 )
 """Which field is believed, first come first: what a running server has beats what the model could have."""
 
-INNER: Final = ("meta", "metadata", "limits", "capabilities", "model_info", "model_extra", "config", "top_provider")
+RUNNING_FIELDS: Final = ("loaded_context_length", "n_ctx", "max_model_len")
+"""Those that say with what a server was started: no catalogue knows better."""
+
+ANY_MODEL: Final = "*"
+"""A server of one model that answers to every name."""
+
+INNER: Final = (
+    "meta",
+    "default_generation_settings",
+    "metadata",
+    "limits",
+    "capabilities",
+    "model_info",
+    "model_extra",
+    "config",
+    "top_provider",
+)
 """Where lists nest the number one level down; two levels for Copilot's ``capabilities.limits``."""
 
 LARGEST: Final = 100_000_000
@@ -46,6 +62,39 @@ def read_windows(body: bytes) -> dict[str, int]:
                 windows.setdefault(model[name].removeprefix("models/"), window)
                 break
     return windows
+
+
+def running_windows(body: bytes) -> dict[str, int]:
+    """Read the windows with which a server says that it runs its models, by model id; {} where it tells none.
+
+    llama.cpp serves one model under whatever name it is asked for: its window stands under `ANY_MODEL`, from its ``/props`` too.
+    """
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    windows: dict[str, int] = {}
+    models = list(_models(value))
+    for model in models:
+        instances = model.get("loaded_instances")
+        loaded = instances if isinstance(instances, list) else []
+        window = next(
+            (found for each in loaded if isinstance(each, dict) and (found := _first(each.get("config")))), None
+        )
+        window = window or _first(model, RUNNING_FIELDS) or _first_within(model, RUNNING_FIELDS)
+        if window is not None:
+            any_name = len(models) == 1 and (
+                "default_generation_settings" in model or model.get("owned_by") == "llamacpp"
+            )
+            names = [ANY_MODEL] if any_name else []
+            names += [model[key] for key in ("id", "key", "model", "name") if isinstance(model.get(key), str)][:1]
+            windows.update(dict.fromkeys(names, window))
+    return windows
+
+
+def says_props(body: bytes) -> bool:
+    """Whether a model list is llama.cpp's and leaves out the running window, which its ``/props`` then tells."""
+    return b'"n_ctx_train"' in body and b'"n_ctx"' not in body
 
 
 def _models(value: Any) -> Iterator[dict[str, Any]]:
@@ -71,14 +120,14 @@ def _window(model: dict[str, Any]) -> int | None:
     return own or next(iter(served), None)
 
 
-def _first_within(value: dict[str, Any]) -> int | None:
-    return next((found for name in INNER if (found := _first(value.get(name)))), None)
+def _first_within(value: dict[str, Any], fields: tuple[str, ...] = WINDOW_FIELDS) -> int | None:
+    return next((found for name in INNER if (found := _first(value.get(name), fields))), None)
 
 
-def _first(value: Any) -> int | None:
+def _first(value: Any, fields: tuple[str, ...] = WINDOW_FIELDS) -> int | None:
     if not isinstance(value, dict):
         return None
-    for name in WINDOW_FIELDS:
+    for name in fields:
         number = value.get(name)
         if isinstance(number, str) and number.isdecimal() and len(number) <= 9:
             number = int(number)

@@ -103,14 +103,19 @@ def models(config: Path) -> None:
 @main.command()
 @_file
 @click.option("--key-hash", help='Forget one caller: `printf %s "$KEY" | b2sum -l 128` tells its hash.')
+@click.option("--learned", is_flag=True, help="Forget what was learned of all upstreams; summaries stay.")
+@click.option("--model", default="", help="Forget what was learned of one model, by its name at the upstream.")
+@click.option(
+    "--upstream", default="", help="With --model: which upstream, where that is not the one it is configured for."
+)
 @click.option("--all", "everything", is_flag=True, help="Forget everything.")
-def forget(config: Path, key_hash: str | None, everything: bool) -> None:
-    """Delete what is stored for one caller, or everything. Learned windows and ratios are nobody's and go with --all."""
+def forget(config: Path, *, key_hash: str | None, learned: bool, model: str, upstream: str, everything: bool) -> None:
+    """Delete what is stored for one caller, what was learned of upstreams, or everything. Running processes follow within a second."""
     from gateway.command.learned import forget as forget_memories  # noqa: PLC0415
 
-    if (key_hash is None) == (not everything):
-        raise click.UsageError("Say either --key-hash HASH or --all.")
-    sys.exit(forget_memories(config, key_hash))
+    if sum((key_hash is not None, learned, bool(model), everything)) != 1:
+        raise click.UsageError("Say one of --key-hash HASH, --learned, --model NAME or --all.")
+    sys.exit(forget_memories(config, key_hash, learned, model, upstream))
 
 
 @main.command()

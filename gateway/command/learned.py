@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -13,28 +14,40 @@ from gateway.config import Settings, SettingsError, load
 from gateway.config.values import is_pattern
 from gateway.serve import app, lessons, plan
 from gateway.serve.shared import Gateway
+from gateway.state import forgetting
+from gateway.state.facts import Fact
 
 
 def show_models(config: Path) -> int:
-    """Print every model the file or its upstreams name, with the window that holds now and what decided it."""
+    """Print every model that the file, its upstreams or past answers name: the window that holds, and every learned fact."""
     settings = _settings(config)
     if settings is None:
         return 1
-    rows = asyncio.run(_models(settings))
+    rows, facts = asyncio.run(_models(settings))
+    console = Console()
     table = Table("model", "upstream", "window", "from", "ratio", box=None, header_style="dim")
     for row in rows:
         table.add_row(*row)
-    Console().print(table)
+    console.print(table)
+    if facts:
+        learned = Table("kind", "what", "model", "upstream", "value", "holds for", "since", "until", "evidence",
+                        box=None, header_style="dim", title="learned", title_justify="left")  # fmt: skip
+        for fact in facts:
+            learned.add_row(fact.kind, fact.what, fact.model, fact.upstream, f"{fact.value:,}", fact.holds,
+                            _time(fact.since), _time(fact.until), fact.evidence)  # fmt: skip
+        console.print(learned)
     return 0
 
 
-def forget(config: Path, key_hash: str | None) -> int:
-    """Delete what is stored for one caller, or everything."""
+def forget(config: Path, key_hash: str | None, learned: bool = False, model: str = "", upstream: str = "") -> int:
+    """Delete what is stored for one caller, what was learned of upstreams, or everything; running processes follow."""
     settings = _settings(config)
     if settings is None:
         return 1
     try:
-        count = asyncio.run(_forget(settings, key_hash))
+        if model and not upstream:
+            upstream = settings.route(model).upstream
+        count = asyncio.run(_forget(settings, key_hash, learned, model, upstream))
     except Exception as error:  # noqa: BLE001  # whatever the store's library raises, the person must know that it did not work
         click.echo(f"Nothing was forgotten: the store failed ({type(error).__name__}: {error})", err=True)
         return 1
@@ -42,32 +55,49 @@ def forget(config: Path, key_hash: str | None) -> int:
     return 0
 
 
-async def _models(settings: Settings) -> list[tuple[str, ...]]:
+async def _models(settings: Settings) -> tuple[list[tuple[str, ...]], list[Fact]]:
     gateway = Gateway(settings, app.store_of(settings))
     try:
+        await gateway.watch.look()
+        await gateway.learning.load()
         for target in gateway.setup.targets.values():
             await lessons.ask_windows(gateway, target, CIMultiDict())
-        named = {name for name in settings.models if not is_pattern(name)}
-        rows: list[tuple[str, ...]] = []
-        for model in sorted(named | gateway.learning.listed()):
-            route = settings.route(model)
-            await gateway.learning.know(route.upstream, route.name)
-            place = plan.place_of(gateway, gateway.setup, route, gateway.setup.targets[route.upstream])
-            learned = gateway.learning.window(route.upstream, route.name)
-            origin = "learned from refusals" if learned == place.window else place.entry
-            ratio = gateway.learning.ratio(route.upstream, route.name)
-            rows.append((model, route.upstream, f"{place.window:,}", origin, f"{ratio:g}"))
-        return rows
+        facts = gateway.learning.facts()
+        named = {(settings.route(name).upstream, name) for name in settings.models if not is_pattern(name)}
+        named |= {(settings.route(name).upstream, name) for name in gateway.learning.lists.names()}
+        known = {(settings.route(name).upstream, settings.route(name).name) for _, name in named}
+        named |= {(fact.upstream, fact.model) for fact in facts if fact.model != "*"} - known
+        rows = [_row(gateway, settings, upstream, model) for upstream, model in sorted(named, key=lambda pair: pair[1])]
+        return rows, facts
     finally:
         await gateway.close()
 
 
-async def _forget(settings: Settings, key_hash: str | None) -> int:
-    store = app.store_of(settings)
+def _row(gateway: Gateway, settings: Settings, upstream: str, model: str) -> tuple[str, ...]:
+    route = settings.route(model)
+    target = gateway.setup.targets.get(upstream)
+    if target is None:
+        return model, f"{upstream} (not configured)", "", "", ""
+    place = plan.place_of(gateway, gateway.setup, route, target)
+    origin = "stated by refusals" if place.window < place.configured else place.entry
+    ratio = gateway.learning.ratio(upstream, route.name)
+    return model, upstream, f"{place.window:,}", origin, f"{ratio:g}"
+
+
+async def _forget(settings: Settings, key_hash: str | None, learned: bool, model: str, upstream: str) -> int:
+    store, now = app.store_of(settings), forgetting.now()
     try:
-        return await store.forget(key_hash)
+        if learned or model:
+            return await forgetting.forget_learned(store, now, upstream, model)
+        if key_hash is not None:
+            return await forgetting.forget_caller(store, key_hash, now)
+        return await forgetting.forget_everything(store, now)
     finally:
         await store.close()
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%m-%d %H:%M:%S")
 
 
 def _settings(config: Path) -> Settings | None:

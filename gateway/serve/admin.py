@@ -2,6 +2,7 @@
 
 import hmac
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
@@ -10,6 +11,8 @@ from aiohttp import web
 from gateway.serve import errors
 from gateway.serve.explain import explain
 from gateway.serve.shared import Gateway
+from gateway.state import forgetting
+from gateway.state.facts import Fact
 from gateway.wire.chat import CHAT
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -52,12 +55,61 @@ def runner(gateway: Gateway) -> web.AppRunner:
             raise errors.ClientError(400, message, code="invalid_body")
         return _json(await explain(gateway, asked))
 
+    async def learned(_: web.Request) -> web.Response:
+        return _json({"facts": [_shown(fact) for fact in gateway.learning.facts()]})
+
+    async def forgotten(request: web.Request) -> web.Response:
+        return _json(await _forget(gateway, await request.read()))
+
     app = web.Application(middlewares=[authorised], client_max_size=gateway.settings.server.max_body)
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/metrics", metrics)
     app.router.add_get("/api/exchanges", exchanges)
+    app.router.add_get("/api/learned", learned)
     app.router.add_post("/api/explain", explained)
+    app.router.add_post("/api/forget", forgotten)
     return web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+
+
+FORGET_HINT: Final = (
+    'expected one of {"everything": true}, {"learned": true}, {"upstream": NAME, "model": NAME}, {"key_hash": HASH}'
+)
+
+
+async def _forget(gateway: Gateway, body: bytes) -> dict[str, Any]:
+    """Forget what is asked for: in this process at once, in all others that share the store within a second."""
+    try:
+        asked = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        asked = None
+    match asked:
+        case {"everything": True, **others} if not others:
+            order, work = "everything", forgetting.forget_everything(gateway.store, forgetting.now())
+        case {"learned": True, **others} if not others:
+            order, work = "learned", forgetting.forget_learned(gateway.store, forgetting.now())
+        case {"upstream": str(upstream), "model": str(model), **others} if not others:
+            order, work = "model", forgetting.forget_learned(gateway.store, forgetting.now(), upstream, model)
+        case {"key_hash": str(key_hash), **others} if not others and key_hash:
+            order, work = "caller", forgetting.forget_caller(gateway.store, key_hash, forgetting.now())
+        case _:
+            raise errors.ClientError(400, f"The body is not an order to forget: {FORGET_HINT}.", code="invalid_body")
+    try:
+        values = await work
+    except Exception as error:  # a person asked, and must know that it did not work
+        gateway.failed("forget", error)
+        reason = f"Not forgotten everywhere: the store failed ({type(error).__name__})."
+        raise errors.ClientError(503, reason, code="store_failed", type_="server_error") from error
+    finally:
+        await gateway.watch.look()
+    return {"forgotten": order, "values": values, "other_processes_within_s": forgetting.EVERY_S}
+
+
+def _shown(fact: Fact) -> dict[str, Any]:
+    return {
+        **{name: getattr(fact, name) for name in Fact.__slots__},
+        "since": datetime.fromtimestamp(fact.since, UTC).isoformat(timespec="seconds"),
+        "until": datetime.fromtimestamp(fact.until, UTC).isoformat(timespec="seconds"),
+    }
 
 
 def _json(value: Any) -> web.Response:

@@ -120,6 +120,7 @@ async def start(settings: Settings, *, reuse_port: bool = False, admin_offset: i
         plan.preload(gateway, settings)
     runner = _client_runner(gateway, settings)
     admin_runner = admin.runner(gateway)
+    gateway.watch.start()
     running = Running(gateway, settings.server.host, 0, 0, (runner, admin_runner))
     try:
         running.port = await _bind(runner, settings.server.host, settings.server.port, reuse_port=reuse_port)

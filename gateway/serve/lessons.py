@@ -1,29 +1,28 @@
-"""What answers teach: the window a refusal states, the count an upstream bills, the silence about a cut-off head."""
+"""Between a request's story and what is learned from it: hands refusals and bills to `gateway.context.life.lessons`, and lists to `Lists`."""
 
 import asyncio
-from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
+import aiohttp
 import structlog
 from multidict import CIMultiDict
 
-from gateway.context.count import families, tokens
-from gateway.context.count.calibration import truncated
-from gateway.context.count.tokens import Anchor
-from gateway.context.life import ladder
+from gateway.context.count import tokens
+from gateway.context.life import identity, lessons
+from gateway.context.life.evidence import Measured
 from gateway.context.life.ladder import Attempt, Reading
-from gateway.serve.plan import ANCHORED, Place
+from gateway.context.life.lessons import Bill, Learned, Sent
+from gateway.serve.plan import Place, error_of, scope_of
 from gateway.serve.shared import Gateway
 from gateway.serve.story import Story
-from gateway.state.learning import conversation
 from gateway.upstream.client import Call, Target, UpstreamUnreachable
-from gateway.wire.format import Conversation
-from gateway.wire.message import Message
+from providers.openai import join
 from providers.record import OutputTooLarge, Overflow, Refusal, Usage
+from providers.windows import running_windows, says_props
 
 log = structlog.get_logger(__name__)
 
-TRUNCATED: Final = "truncated"
 # Ordinary text has 3 to 5 bytes a token; a bill so far below that is looked at though nothing was counted.
 SUSPICIOUS: Final = 8
 # Such a look is taken on the event loop, so only at bodies that are counted in a few milliseconds.
@@ -33,19 +32,17 @@ LIST_PATIENCE_S: Final = 1.0
 LONGEST_LIST: Final = 2**23
 
 
-def from_refusal(gateway: Gateway, story: Story, place: Place, attempt: Attempt, refusal: Refusal) -> None:
-    """Learn the numbers of a refusal, so that the next request is right the first time."""
-    task = story.task
-    if isinstance(refusal, OutputTooLarge) or task is None:
+def from_refusal(gateway: Gateway, story: Story, attempt: Attempt, refusal: Refusal, said: bytes) -> None:
+    """Learn from a refusal, so that the next request is right the first time. ``said`` is its body, decoded."""
+    task, place = story.task, story.place
+    if isinstance(refusal, OutputTooLarge) or task is None or place is None:
         return
-    upstream, model = place.target.name, place.route.name
-    if refusal.limit is not None and refusal.limit < place.window:
-        gateway.learning.note_window(upstream, model, refusal.limit, stated=True)
-    prompt = ladder.stated_prompt(reading_of(refusal), attempt, task.output_of(attempt))
-    story.unsized = (refusal.limit is None, prompt is None)
-    sent = task.sent_by(attempt)
-    if prompt is not None and not tokens.has_bounds(sent):
-        gateway.learning.note_count(upstream, model, _unscaled(place, task.request, sent), prompt)
+    reading = reading_of(refusal)
+    sent = lessons.sent_by(task, attempt, place.target.name, story.scope)
+    found = lessons.from_refusal(sent, attempt, reading, refusal.sign, said)
+    believed = any(isinstance(each, lessons.StatedWindow) for each in found)
+    story.unsized = refusal.limit is None or (refusal.limit < attempt.window and not believed)
+    gateway.learning.learn(found)
 
 
 def reading_of(refusal: Overflow) -> Reading:
@@ -53,78 +50,97 @@ def reading_of(refusal: Overflow) -> Reading:
     return Reading(refusal.limit, refusal.prompt, refusal.completion, refusal.total, refusal.exact, refusal.excess)
 
 
-def from_answer(gateway: Gateway, story: Story, usage: Usage | None) -> None:
-    """Learn from a good answer: what was billed, and what size is accepted after a refusal that stated none."""
+def from_answer(gateway: Gateway, story: Story, usage: Usage | None, headers: CIMultiDict[str]) -> None:
+    """Learn from a good answer. Whatever goes wrong here is counted and logged: the answer is not spoilt by it."""
+    try:
+        learned = _from_answer(gateway, story, usage, headers)
+        gateway.learning.learn(learned.lessons)
+    except Exception as error:  # noqa: BLE001  # promise 6: a bug in learning never costs the client its answer
+        gateway.failed("learning", error)
+        return
+    if learned.warning:
+        story.warning = learned.warning
+        where = story.place.target.name if story.place else ""
+        log.warning("truncated_silently", request_id=story.request_id, upstream=where, told=learned.warning)
+
+
+def _from_answer(gateway: Gateway, story: Story, usage: Usage | None, headers: CIMultiDict[str]) -> Learned:
     place, task, attempt = story.place, story.task, story.attempt
     if place is None or attempt is None or story.mode == "off":
-        return
-    if task is None:
-        _look_at_unproven(gateway, story, place, usage)
-        return
+        return lessons.NOTHING
+    bill = Bill(usage.prompt, usage.cached) if usage else None
+    if task is not None:
+        sent = lessons.sent_by(task, attempt, place.target.name, story.scope)
+        return lessons.from_answer(sent, bill, unsized=story.unsized)
+    if bill is None:
+        return lessons.NOTHING
+    size = len(story.request.raw)
+    if not story.bounded or size > LONGEST_LOOK or bill.prompt * SUSPICIOUS > size:
+        return Learned((lessons.PromptRead(place.target.name, place.route.name, min(bill.prompt, size)),))
+    story.scope = scope_of(place, headers)
+    return lessons.from_answer(_unproven(gateway, story, place), bill)
+
+
+def _unproven(gateway: Gateway, story: Story, place: Place) -> Sent:
+    """A request that fitted by its size alone, counted now: a server with a much smaller window may still have cut it."""
+    request, counter = story.request, tokens.counter(place.family, place.images)
+    counted = sum(map(counter.message, request.messages)) + tokens.fixed_cost(request.body, place.family)
+    bounded = tokens.has_bounds(request.messages)
+    measured = Measured(request, request.messages, counter, counted, counted, error_of(place), False, bounded)
     upstream, model = place.target.name, place.route.name
-    no_limit, no_prompt = story.unsized
-    if usage is None:
-        if no_limit or no_prompt:
-            gateway.learning.note_window(upstream, model, attempt.prompt + task.reserve + task.kept, stated=False)
-        return
-    if task.anchored is not None and usage.prompt < task.anchored / 1.05 and attempt.draft is None:
-        return  # less than a part of it was billed before: this server reports only what its cache did not hold
-    if not usage.cached and truncated(attempt.prompt, _error(place), usage.prompt):
-        _warn(gateway, story, place, attempt.prompt, usage.prompt)
-        return
-    if no_limit:
-        gateway.learning.note_window(upstream, model, usage.prompt + task.reserve + task.kept, stated=False)
-    sent = task.sent_by(attempt)
-    if not tokens.has_bounds(sent):
-        gateway.learning.note_count(upstream, model, _unscaled(place, task.request, sent), usage.prompt)
-    if attempt.draft is None and sent and usage.prompt > ANCHORED * task.window:
-        key = task.key or conversation(story.scope, model, sent)[-1]
-        gateway.learning.note_usage(story.scope, key, Anchor(len(sent), usage.prompt, task.fixed))
+    sent = Sent(upstream, model, story.scope, measured, place.window)
+    before = gateway.learning.before(identity.conversation(story.scope, model, request.messages))
+    return replace(sent, before=before, erratic=bool(gateway.learning.calibration(upstream, model).absurd))
 
 
 async def ask_windows(gateway: Gateway, target: Target, headers: CIMultiDict[str]) -> None:
     """Ask an upstream for its model list where that is due, with the credentials of the request at hand.
 
-    Waits a moment at most; a list that comes later is remembered all the same, one that does not come is no matter.
+    Waits a moment at most; a list that comes later is remembered all the same. Failures are ignored.
     """
-    if not gateway.learning.wants_list(target.name):
+    own = _credentials(target, headers)
+    key = identity.key_hash(own.values())
+    if not gateway.learning.lists.wants(target.name, key):
         return
-    task = gateway.tasks.start(_read_list(gateway, target, headers), "model_list")
+    task = gateway.tasks.start(_read_list(gateway, target, own, key), "model_list")
     if task is not None:
         await asyncio.wait([task], timeout=LIST_PATIENCE_S)
 
 
-async def _read_list(gateway: Gateway, target: Target, headers: CIMultiDict[str]) -> None:
+def _credentials(target: Target, headers: CIMultiDict[str]) -> CIMultiDict[str]:
+    """The credentials that are sent to an upstream: the configured key, or the client's own."""
     wanted = {"authorization", *target.provider.credential_headers}
-    own = CIMultiDict((name, value) for name, value in headers.items() if name.lower() in wanted)
-    with suppress(UpstreamUnreachable):
-        response = await gateway.client.send(target, Call("GET", "/models", "", ""), target.authorised(own), None)
-        async with response:
-            if response.status == 200:
-                body = await response.content.read(LONGEST_LIST)
-                gateway.learning.note_list(target.name, target.provider.read_windows(body))
+    return target.authorised(CIMultiDict((name, value) for name, value in headers.items() if name.lower() in wanted))
 
 
-def _look_at_unproven(gateway: Gateway, story: Story, place: Place, usage: Usage | None) -> None:
-    """A request that fitted by its size alone may still have been cut by a server with a much smaller window."""
-    size = len(story.request.raw)
-    if usage is None or usage.cached or not story.bounded or size > LONGEST_LOOK or usage.prompt * SUSPICIOUS > size:
-        return
-    counted = _unscaled(place, story.request, story.request.messages)
-    if truncated(counted, _error(place), usage.prompt):
-        _warn(gateway, story, place, counted, usage.prompt)
+async def _read_list(gateway: Gateway, target: Target, headers: CIMultiDict[str], key: str) -> None:
+    lists = gateway.learning.lists
+    try:
+        status, body = await _get(gateway, target, "/models", headers)
+        if status in (401, 403):
+            lists.refused(target.name, key)
+            return
+        if status != 200:
+            lists.failed(target.name, f"status {status}")
+            return
+        running = running_windows(body)
+        if says_props(body):
+            root = replace(target.endpoint, base_url=target.endpoint.base_url.rstrip("/").removesuffix("/v1"))
+            own = replace(target, endpoint=root, provider=replace(target.provider, locate=join), _urls={})
+            status, props = await _get(gateway, own, "/props", headers)
+            running |= running_windows(props) if status == 200 else {}
+        lists.read(target.name, target.provider.read_windows(body), running)
+    except (UpstreamUnreachable, aiohttp.ClientError, OSError) as error:
+        lists.failed(target.name, type(error).__name__)
 
 
-def _warn(gateway: Gateway, story: Story, place: Place, sent: int, billed: int) -> None:
-    story.warning = f"{TRUNCATED}; sent={sent}; read={billed}"
-    log.warning("truncated_silently", request_id=story.request_id, upstream=place.target.name, sent=sent, read=billed)
-    gateway.learning.note_window(place.target.name, place.route.name, billed, stated=False)
-
-
-def _unscaled(place: Place, request: Conversation, messages: tuple[Message, ...]) -> int:
-    message = tokens.counter(place.family, place.images).message
-    return sum(map(message, messages)) + tokens.fixed_cost(request.body, place.family)
-
-
-def _error(place: Place) -> float:
-    return families.family_of(place.family).error
+async def _get(gateway: Gateway, target: Target, path: str, headers: CIMultiDict[str]) -> tuple[int, bytes]:
+    """Read an answer whole, in however many packets it comes; one beyond all measure is cut, and then no JSON."""
+    response = await gateway.client.send(target, Call("GET", path, "", ""), CIMultiDict(headers), None)
+    async with response:
+        body = bytearray()
+        async for chunk in response.content.iter_any():
+            body += chunk
+            if len(body) > LONGEST_LIST:
+                break
+        return response.status, bytes(body)

@@ -58,6 +58,7 @@ def consider(gateway: Gateway, setup: Setup, story: Story, headers: CIMultiDict[
         count=tokens.counter(summariser.family).text,
         deadline_s=chosen.deadline_s,
         tokens_per_hour=chosen.tokens_per_hour,
+        payer="" if summariser.target.endpoint.key else plan.key_of(summariser.target, headers),
     )
     gateway.summarizer.consider(job, _ask(gateway, summariser.target, place.target, headers))
 

@@ -1,7 +1,7 @@
 """Where a request may go and what it must fit there: settings, catalogue and what was learned, brought together."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final
 
@@ -9,12 +9,14 @@ from multidict import CIMultiDict
 
 from gateway.config import Route, Settings, is_pattern
 from gateway.config.catalogue import ModelFacts
-from gateway.context.count import tokens
+from gateway.context.count import families, tokens
+from gateway.context.count.calibration import Calibration
 from gateway.context.count.tokens import Count
 from gateway.context.life import identity
+from gateway.context.life.identity import conversation
 from gateway.context.life.ladder import Task
+from gateway.context.life.lessons import ANCHORED
 from gateway.serve.shared import Gateway, Setup
-from gateway.state.learning import conversation
 from gateway.state.pool import INLINE
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation
@@ -25,8 +27,8 @@ from providers.registry import PROVIDERS
 TOLD: Final = "upstream"
 DEFAULT: Final = "default"
 UNKNOWN: Final = frozenset({TOLD, DEFAULT})
-# Share of the window from which on the last bill of a conversation is looked up and remembered: finding it costs a hash of every message.
-ANCHORED: Final = 0.4
+# How far a count may be off by the vocabulary of a name that an upstream may have given to anything: as far as that of an unknown model.
+GUESSED_ERROR: Final = families.family_of("unknown").error
 # A tokenizer so much denser than ours may make more tokens than bytes: nothing is proven by bytes then.
 DENSE: Final = 2.0
 # Every header by which some provider is told who asks.
@@ -56,6 +58,8 @@ class Place:
     target: Target
     facts: ModelFacts | None
     window: int
+    configured: int
+    """The window without anything learned from answers."""
     entry: str
     """What decided the window: a configured or catalogued name, or where else it comes from. Bounded, safe as a label."""
 
@@ -70,10 +74,10 @@ class Place:
         return self.facts.images if self.facts else ""
 
 
-def places(gateway: Gateway, setup: Setup, route: Route, request: Conversation) -> Iterator[Place]:
+def places(gateway: Gateway, setup: Setup, route: Route, request: Conversation, caller: str = "") -> Iterator[Place]:
     """The places that may answer, in order: the model's own upstreams, then its fallbacks, each with its own window."""
     conversation = _conversation(request) if len(route.choices) > 1 else b""
-    for name in gateway.balance.order(route.choices, conversation):
+    for name in gateway.balance.order(route.choices, conversation, caller):
         yield place_of(gateway, setup, route, setup.targets[name])
     for other in setup.settings.fallbacks(route):
         yield place_of(gateway, setup, other, setup.targets[other.upstream])
@@ -86,21 +90,23 @@ def larger(gateway: Gateway, setup: Setup, route: Route) -> Iterator[Place]:
 
 
 def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target) -> Place:
-    """Find the window of a model at an upstream: configured, catalogued, told, or the default, in this order.
+    """Find the window of a model at an upstream: configured, told by the running server, catalogued, listed, or the default, in this order.
 
-    A smaller window learned from the upstream's own refusals wins over all of them until it expires.
+    A smaller window stated by the upstream's own refusals wins over all of them until it expires.
     """
     facts = gateway.catalogue.find(route.name)
     if route.window is not None:
         window, entry = route.window, route.entry
+    elif running := gateway.learning.lists.running(target.name, route.name):
+        window, entry = running, TOLD
     elif facts is not None:
         window, entry = facts.context_window, facts.name
-    elif told := gateway.learning.told_window(target.name, route.name):
+    elif told := gateway.learning.lists.window(target.name, route.name):
         window, entry = told, TOLD
     else:
         window, entry = setup.settings.default_window, DEFAULT
     learned = gateway.learning.window(target.name, route.name)
-    return Place(route, target, facts, min(window, learned) if learned else window, entry)
+    return Place(route, target, facts, min(window, learned) if learned else window, window, entry)
 
 
 def _conversation(request: Conversation) -> bytes:
@@ -111,15 +117,43 @@ def _conversation(request: Conversation) -> bytes:
     return "\n".join(opening).encode("utf-8", "surrogatepass")
 
 
+def key_of(target: Target, headers: CIMultiDict[str]) -> str:
+    """The hash of the client's credentials as this upstream reads them."""
+    return identity.key_hash(headers[name] for name in target.provider.credential_headers if name in headers)
+
+
 def scope_of(place: Place, headers: CIMultiDict[str]) -> str:
     """Whose memory a request may use: a hash of the caller's credentials and the upstream."""
     credentials = [headers[name] for name in place.target.provider.credential_headers if name in headers]
     return identity.scope(credentials, place.target.name)
 
 
+def guessed(place: Place) -> bool:
+    """Whether the family rests on the model's name alone, at an upstream where a name may mean anything: ``gpt-4o`` served by llama.cpp.
+
+    The services that sell a model under its own name are believed, and so is a tokenizer that the operator configured.
+    """
+    return place.route.tokenizer == "auto" and not place.target.vendor
+
+
+def error_of(place: Place) -> float:
+    """How far the truth may lie from a plain count at this place, as a share of it."""
+    error = families.family_of(place.family).error
+    return max(error, GUESSED_ERROR) if guessed(place) else error
+
+
+def _believed(count: Count, place: Place, calibration: Calibration) -> Count:
+    """A count by a vocabulary that is only guessed is an estimate, until bills have confirmed it."""
+    if count.basis == "anchor" or not guessed(place):
+        return count
+    error = tokens.LEARNED if calibration.confirmed else error_of(place)
+    return replace(count, basis="estimate", error=max(count.error, error) if calibration.ratio == 1.0 else error)
+
+
 def proven(gateway: Gateway, place: Place, request: Conversation) -> bool:
     """Whether the request fits by its size in bytes alone, so that nothing need be counted."""
-    if gateway.learning.ratio(place.target.name, place.route.name) > DENSE:
+    learning, upstream, model = gateway.learning, place.target.name, place.route.name
+    if learning.ratio(upstream, model) > DENSE or learning.has_smaller(upstream, model):
         return False
     reserve, _ = _reserve(place, request)
     return tokens.proven(len(request.raw), reserve, _window(place, reserve), request, place.family)
@@ -155,20 +189,25 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
     """Count the request and say what it must fit. Much new text is counted and hashed in the pool, off the event loop."""
     family, images = place.family, place.images
     upstream, model, policy = place.target.name, place.route.name, place.route.policy
-    ratio = gateway.learning.ratio(upstream, model)
+    learning = gateway.learning
+    calibration = learning.calibration(upstream, model)
+    ratio = calibration.ratio
     reserve, asked = _reserve(place, request)
     window = _window(place, reserve)
 
     def counted() -> Count:
-        return tokens.count_request(request, family, images, ratio)
+        return _believed(tokens.count_request(request, family, images, ratio), place, calibration)
 
     size_bytes = len(request.raw)
     heavy = tokens.heavy(request, family, images)
     stable = best = await gateway.pool.run(counted, size_bytes=max(size_bytes, INLINE) if heavy else 0)
     anchor, chain = None, list[str]()
-    if stable.total > ANCHORED * window:
+    own = learning.has_smaller(upstream, model)
+    if stable.total > ANCHORED * window or own or learning.watches(upstream, model):
         chain = await gateway.pool.run(lambda: conversation(scope, model, request.messages), size_bytes=size_bytes)
-        anchor = await gateway.learning.anchor(chain)
+        smaller = await learning.smaller(upstream, model, chain) if own else None
+        window = min(window, smaller) if smaller else window
+        anchor = await learning.anchor(chain)
         best = tokens.count_request(request, family, images, ratio, anchor) if anchor else stable
     sure = stable.basis == "exact"
     return Task(
@@ -184,8 +223,13 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
         floor=policy.min_output,
         counter=tokens.scaled(tokens.counter(family, images), ratio),
         policy=policy,
+        plain=tokens.counter(family, images),
+        plain_fixed=tokens.fixed_cost(request.body, family),
+        configured=place.configured,
         basis=best.basis,
         slack=best.error if sure or anchor else min(0.6, 1.5 * best.error),
-        key=chain[-1] if chain else "",
-        anchored=anchor.billed if anchor else None,
+        error=error_of(place),
+        bounded=best.bounded or not tokens.self_contained(request),
+        before=learning.before(chain),
+        erratic=calibration.absurd > 0,
     )

@@ -1,5 +1,6 @@
 """The attempts of one request: to one place after another, smaller and smaller, until one is answered."""
 
+import re
 import time
 from dataclasses import dataclass, replace
 from typing import Final
@@ -25,6 +26,8 @@ log = structlog.get_logger(__name__)
 
 # Statuses that speak of the server's health or patience, not of the request: another upstream may do better.
 FAULTS: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
+# Those that speak of one key's quota: the upstream rests for its owner alone.
+OF_ONE_KEY: Final = frozenset({429})
 # An empty stream means "too long" where the request was folded, or is at least this near to its window (case 123).
 NEAR: Final = 0.8
 
@@ -82,9 +85,10 @@ class Sender:
                     raise
                 return earlier
             if outcome.answer is None or outcome.too_long or outcome.answer.status not in FAULTS:
-                balance.succeeded(place.target.name)
+                balance.succeeded(place.target.name, self._caller(place))
                 return outcome
-            balance.failed(place.target.name, _retry_after(outcome.answer))
+            whose = self._caller(place) if outcome.answer.status in OF_ONE_KEY else ""
+            balance.failed(place.target.name, _retry_after(outcome.answer), whose)
             earlier = earlier or outcome
         assert earlier is not None
         return earlier
@@ -96,17 +100,29 @@ class Sender:
             if learning.is_new(name, self.route.name):
                 await learning.know(name, self.route.name)
                 place = plan.place_of(self.gateway, self.setup, self.route, self.setup.targets[name])
-                if place.entry in plan.UNKNOWN:
+                if self.route.window is None and not place.target.vendor:
                     await lessons.ask_windows(self.gateway, place.target, self.headers)
-        places = list(plan.places(self.gateway, self.setup, self.route, self.story.request))
+        places = list(plan.places(self.gateway, self.setup, self.route, self.story.request, self._own_caller()))
         if len(places) > 1:
-            places.sort(key=lambda place: self.gateway.balance.resting(place.target.name))
+            balance = self.gateway.balance
+            places.sort(key=lambda place: balance.resting(place.target.name, self._caller(place)))
         return places
+
+    def _own_caller(self) -> str:
+        """The hash of the client's key at the model's own upstream."""
+        target = self.setup.targets[self.route.upstream]
+        if len(self.route.choices) == 1 or target.endpoint.key:
+            return ""
+        return plan.key_of(target, self.headers)
+
+    def _caller(self, place: Place) -> str:
+        """Whose failure a used-up quota is: the hash of the key that is sent, the client's or the configured one."""
+        return "" if place.target.endpoint.key else plan.key_of(place.target, self.headers)
 
     async def _at(self, place: Place) -> Outcome:
         """All attempts at one place. Raises UpstreamUnreachable when it gives no answer."""
         story = self.story
-        story.place, story.unsized = place, (False, False)
+        story.place, story.unsized = place, False
         attempt = await self._first_attempt(place)
         if attempt is None:
             return Outcome(None, too_long=True, refusal=self._honest_refusal())
@@ -117,7 +133,7 @@ class Sender:
             if refusal is None:
                 return Outcome(answer)
             story.refusals.append(refusal.sign)
-            following = await self._next_attempt(place, attempt, refusal)
+            following = await self._next_attempt(place, attempt, refusal, answer)
             if following is None:
                 return Outcome(answer, too_long=isinstance(refusal, Overflow))
             answer.drop()
@@ -172,7 +188,7 @@ class Sender:
             return None
         return attempt
 
-    async def _next_attempt(self, place: Place, attempt: Attempt, refusal: Refusal) -> Attempt | None:
+    async def _next_attempt(self, place: Place, attempt: Attempt, refusal: Refusal, answer: Answer) -> Attempt | None:
         """What to send after a refusal; None when nothing smaller is left, or no more may be tried."""
         story = self.story
         if story.mode == "off":
@@ -182,7 +198,7 @@ class Sender:
                 story.task = await self._counted(place)
                 attempt = replace(attempt, prompt=story.task.prompt)
             task = story.task
-            lessons.from_refusal(self.gateway, story, place, attempt, refusal)
+            lessons.from_refusal(self.gateway, story, attempt, refusal, answer.text)
             log.info("attempt_refused", request_id=story.request_id, upstream=place.target.name, sign=refusal.sign,
                      limit=refusal.limit, rung=attempt.rung, prompt=attempt.prompt)  # fmt: skip
             if story.mode != "enforce" or story.attempts > place.route.max_retries:
@@ -225,4 +241,4 @@ def _following(task: Task, attempt: Attempt, refusal: Refusal) -> Attempt | None
 def _retry_after(answer: Answer) -> float | None:
     """Seconds the upstream asks to be left alone; an HTTP date is not worth a clock here."""
     value = answer.response.headers.get("Retry-After", "").strip()
-    return float(value) if value.replace(".", "", 1).isdigit() else None
+    return float(value) if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", value) else None

@@ -14,6 +14,7 @@ from gateway.observe.metrics import Metrics
 from gateway.observe.recent import Recent
 from gateway.serve.admission import Admission
 from gateway.serve.uploads import Uploads
+from gateway.state.forgetting import Forgotten, Watch
 from gateway.state.learning import Learning
 from gateway.state.pool import Pool
 from gateway.state.store.base import Store
@@ -55,9 +56,10 @@ class Gateway:
         self.uploads = Uploads()
         self.client = Client()
         self.balance = Balance()
-        self.learning = Learning(store, self.tasks)
         self.metrics = metrics or Metrics()
+        self.learning = Learning(store, self.tasks, ignored=lambda kind: self.metrics.degraded(f"stored {kind}"))
         self.summarizer = Summarizer(store, self.tasks, ttl_s=settings.store.ttl_s, observed=self.metrics.summarised)
+        self.watch = Watch(store, self.tasks, self._forget)
         self.recent = Recent()
         self._log = ExchangeLog()
         self.observers: tuple[Observer, ...] = (self._log.observe, self.metrics.observe, self.recent.observe)
@@ -69,6 +71,12 @@ class Gateway:
     def adopt(self, settings: Settings) -> None:
         """Serve new requests by these settings; requests on their way keep what they started with."""
         self.setup = setup(settings)
+
+    def _forget(self, forgotten: Forgotten) -> None:
+        """Let go of what is in memory: an operator had something forgotten."""
+        self.learning.forget(forgotten)
+        self.summarizer.forget()
+        log.info("memory_forgotten", everything=forgotten.at, models=len(forgotten.models))
 
     def request_id(self) -> str:
         """A name for one request: unique across processes, in order within one."""
@@ -103,6 +111,7 @@ class Gateway:
     async def close(self) -> None:
         self._log.settle()
         self.uploads.close()
+        self.watch.close()
         await self.tasks.close()
         await self.pool.close()
         await self.client.close()

@@ -52,8 +52,8 @@ class Story:
     """What would have been sent, in mode observe."""
     scope: str = ""
     """Whose memory may be used: a hash of the caller's credentials and the upstream."""
-    unsized: tuple[bool, bool] = (False, False)
-    """Whether the last refusal of this place left the limit, or the prompt's size, unsaid."""
+    unsized: bool = False
+    """Whether the last refusal of this place stated no limit that could be believed."""
     bounded: bool = False
     """Nothing was counted; the body's size in bytes bounds its tokens."""
     attempts: int = 0

@@ -1,67 +1,79 @@
-"""What upstreams taught: windows, ratios and the last usage of conversations, in this process and, through the store, in all.
+"""What upstreams taught: windows, ratios and bills of conversations, in this process and, through the store, in all.
 
 Reads on the way of a request answer from memory. What neighbours learned is fetched when a model is first seen and again every now and then;
-what is learned here is written in the background. All of it is derived: losing it costs a refusal or a count.
+what is learned here is written in the background. All of it is derived: losing it costs a refusal or a count. What a lesson may change
+is decided here: stated knowledge holds for everybody once it is repeated, a guess for its own conversation alone.
 """
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import structlog
 
 from gateway.context.count.calibration import Calibration
 from gateway.context.count.tokens import Anchor
-from gateway.context.life import identity
+from gateway.context.life.evidence import Before
+from gateway.context.life.lessons import (
+    ConversationBilled,
+    ConversationSeen,
+    CountCompared,
+    Lesson,
+    PromptRead,
+    SmallerFold,
+    StatedWindow,
+)
+from gateway.state import facts
+from gateway.state.facts import Fact, Model, Ratio, Smaller, Stated, Windows
+from gateway.state.forgetting import Forgotten
 from gateway.state.store.base import Store
-from gateway.state.store.values import pack, unpack
+from gateway.state.store.values import pack
 from gateway.state.tasks import Tasks
-from gateway.wire.chat import Message
+from gateway.state.told import Lists
 
 log = structlog.get_logger(__name__)
 
-VERSION: Final = 1
 STATED_TTL_S: Final = 24 * 3600.0
 """A limit that an upstream stated; deployments change, so it is asked again once a day."""
+FIRST_STATED_TTL_S: Final = 3600.0
+"""The same when it has just been confirmed: one of several backends may have stated it, so the larger size is tried again soon."""
 GUESSED_TTL_S: Final = 3600.0
 """A size that was accepted after a refusal without numbers: the real window may be larger."""
+LARGEST_TTL_S: Final = 24 * 3600.0
 RATIO_TTL_S: Final = 7 * 86400.0
 USAGE_TTL_S: Final = 6 * 3600.0
-TOLD_TTL_S: Final = 3600.0
 REFRESH_S: Final = 30.0
-SMALLEST_WINDOW: Final = 64
-"""Tokens. Nobody serves less: such a number is a misreading."""
 CONVERSATIONS: Final = 4096
 MODELS: Final = 4096
 LOOKED_UP: Final = 24
 """Newest messages behind which the last request of a conversation may have ended."""
 
-Model = tuple[str, str]
-"""Upstream and model."""
-
-
-@dataclass(frozen=True, slots=True)
-class LearnedWindow:
-    """A window smaller than the configured one that an upstream proved; ``until`` is a time of the clock."""
-
-    tokens: int
-    until: float
-
 
 class Learning:
-    """The facts learned, with the store behind them."""
+    """The facts learned, with the store behind them. ``ignored`` hears of each stored value that cannot be one of ours."""
 
-    def __init__(self, store: Store, tasks: Tasks, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: Store,
+        tasks: Tasks,
+        clock: Callable[[], float] = time.time,
+        ignored: Callable[[str], None] = lambda kind: None,
+    ) -> None:
         self._store = store
         self._tasks = tasks
         self._clock = clock
-        self._windows: dict[Model, LearnedWindow] = {}
-        self._ratios: dict[Model, Calibration] = {}
-        self._told: dict[str, tuple[float, dict[str, int]]] = {}
+        self._ignored = ignored
+        self._forgotten = Forgotten()
+        self.lists = Lists(clock)
+        self._windows: dict[Model, Windows] = {}
+        self._ratios: dict[Model, Ratio] = {}
         self._read: dict[Model, float] = {}
         self._anchors: OrderedDict[str, Anchor] = OrderedDict()
+        self._smaller: OrderedDict[str, Smaller] = OrderedDict()
+        self._before: OrderedDict[str, Before] = OrderedDict()
+        self._watched: set[Model] = set()
 
     def is_new(self, upstream: str, model: str) -> bool:
         """Whether it is time to `know` a model: never asked for, or not for a while."""
@@ -81,62 +93,56 @@ class Learning:
             self._tasks.start(self._fetch(key), "learned")
 
     def window(self, upstream: str, model: str) -> int | None:
-        """The window learned from an upstream's refusals, until it expires."""
-        learned = self._windows.get((upstream, model))
-        return learned.tokens if learned and learned.until > self._clock() else None
+        """The window that refusals stated, where it holds for everybody; None where there is none, or it has expired."""
+        known = self._windows.get((upstream, model))
+        if known is None:
+            return None
+        now = self._clock()
+        return min((one.tokens for one in known.stated if facts.in_force(one, known, now)), default=None)
+
+    def calibration(self, upstream: str, model: str) -> Calibration:
+        """How a model's bills compare with our counts."""
+        known = self._ratios.get((upstream, model))
+        return known.calibration if known is not None and known.until > self._clock() else Calibration()
 
     def ratio(self, upstream: str, model: str) -> float:
         """What our counts of a model are multiplied by; moves in coarse steps."""
-        known = self._ratios.get((upstream, model))
-        return known.ratio if known else 1.0
+        return self.calibration(upstream, model).ratio
 
-    def told_window(self, upstream: str, model: str) -> int | None:
-        """The window that the upstream's model list states."""
-        told = self._told.get(upstream)
-        return told[1].get(model) if told else None
+    def has_smaller(self, upstream: str, model: str) -> bool:
+        """Whether some conversation with this model is folded smaller than its window: only then `smaller` need be asked."""
+        known = self._windows.get((upstream, model))
+        return known is not None and known.smaller_until > self._clock()
 
-    def listed(self) -> set[str]:
-        """Every model whose window some upstream's list states."""
-        return {model for _, windows in self._told.values() for model in windows}
+    async def smaller(self, upstream: str, model: str, chain: Sequence[str]) -> int | None:
+        """The size to which this conversation is folded, where that is smaller than the window everybody has."""
+        known = self._windows.get((upstream, model), Windows())
+        now = self._clock()
+        recent = list(chain)[-LOOKED_UP:]
+        if not any(key in self._smaller for key in recent):
+            for key, stored in (await self._store.get_many("guess", recent)).items():
+                read = self._checked("guess", stored, facts.read_smaller)
+                if read is not None and not self._forgotten.covers((read.upstream, read.model), read.since):
+                    _put(self._smaller, key, read)
+        for key in reversed(recent):
+            one = self._smaller.get(key)
+            if one is None or one.until <= now or (one.upstream, one.model) != (upstream, model):
+                continue
+            if known.largest <= one.tokens or known.largest_until <= now:
+                return one.tokens
+        return None
 
-    def wants_list(self, upstream: str) -> bool:
-        """Whether it is time to ask an upstream for its model list; answering yes counts as having asked."""
-        told = self._told.get(upstream)
-        if told is not None and self._clock() - told[0] < TOLD_TTL_S:
-            return False
-        self._told[upstream] = (self._clock(), told[1] if told else {})
-        return True
+    def before(self, chain: Sequence[str]) -> Before | None:
+        """What is remembered of a conversation's last request, found by its prefix."""
+        for key in reversed(chain[-LOOKED_UP:]):
+            known = self._before.get(key)
+            if known is not None:
+                return known
+        return None
 
-    def note_list(self, upstream: str, windows: dict[str, int]) -> None:
-        """Remember what a model list told."""
-        self._told[upstream] = (self._clock(), windows)
-        log.info("windows_told", upstream=upstream, models=len(windows))
-
-    def note_window(self, upstream: str, model: str, tokens: int, *, stated: bool) -> None:
-        """Remember a window that an upstream proved to be smaller than was believed."""
-        if tokens < SMALLEST_WINDOW or self.window(upstream, model) == tokens:
-            return
-        ttl_s = STATED_TTL_S if stated else GUESSED_TTL_S
-        until = self._clock() + ttl_s
-        self._windows[(upstream, model)] = LearnedWindow(tokens, until)
-        log.info("window_learned", upstream=upstream, model=model, window=tokens, stated=stated, expires_in_s=ttl_s)
-        self._write("window", f"{upstream}\n{model}", {"tokens": tokens, "until": until}, ttl_s)
-
-    def note_count(self, upstream: str, model: str, estimated: int, billed: int) -> None:
-        """Learn from one request what the upstream makes of our unscaled count."""
-        key = (upstream, model)
-        known = self._ratios.get(key, Calibration())
-        learned = self._ratios[key] = known.observe(estimated, billed)
-        if learned.ratio != known.ratio:
-            log.info("ratio_learned", upstream=upstream, model=model, ratio=learned.ratio)
-            self._write(
-                "ratio", f"{upstream}\n{model}", {"ratio": learned.ratio, "reports": learned.reports}, RATIO_TTL_S
-            )
-
-    def note_usage(self, scope: str, key: str, anchor: Anchor) -> None:
-        """Remember what was billed for a conversation, for its next request; ``key`` is the last of its `conversation`."""
-        self._remember(key, anchor)
-        self._write("usage", key, {"billed": anchor.billed, "fixed": anchor.fixed}, USAGE_TTL_S, scope)
+    def watches(self, upstream: str, model: str) -> bool:
+        """Whether bills of this model were suspect, so that `before` is worth asking."""
+        return (upstream, model) in self._watched
 
     async def anchor(self, chain: Sequence[str]) -> Anchor | None:
         """The newest usage that covers a prefix of a `conversation`, from this process or a neighbour's."""
@@ -148,35 +154,193 @@ class Learning:
                 return Anchor(covered, known.billed, known.fixed)
         found = await self._store.get_many("usage", [key for _, key in recent])
         for covered, key in reversed(recent):
-            value = unpack(found.get(key), VERSION, billed=int, fixed=int)
+            value = self._checked("usage", found.get(key), facts.read_usage)
             if value is not None:
                 anchor = Anchor(covered, value["billed"], value["fixed"])
-                self._remember(key, anchor)
+                _put(self._anchors, key, anchor)
                 return anchor
         return None
 
-    async def _fetch(self, key: Model) -> None:
-        name = f"{key[0]}\n{key[1]}"
-        window = unpack(await self._store.get("window", name), VERSION, tokens=int, until=float)
-        if window is not None and window["until"] > self._clock():
-            self._windows[key] = LearnedWindow(window["tokens"], window["until"])
-        ratio = unpack(await self._store.get("ratio", name), VERSION, ratio=float, reports=list)
-        if ratio is not None:
-            self._ratios[key] = Calibration(
-                ratio["ratio"], tuple(filter(lambda r: isinstance(r, float), ratio["reports"]))
+    def learn(self, lessons: Iterable[Lesson]) -> None:
+        """Take in what a refusal or an answer taught."""
+        for lesson in lessons:
+            match lesson:
+                case StatedWindow():
+                    self._stated(lesson)
+                case SmallerFold():
+                    until = self._clock() + GUESSED_TTL_S
+                    self._fold_smaller(lesson.scope, lesson.conversation, _guess(lesson, self._clock(), until))
+                case PromptRead():
+                    self._prompt_read(lesson)
+                case CountCompared():
+                    self._compared(lesson)
+                case ConversationBilled():
+                    _put(self._anchors, lesson.conversation, lesson.anchor)
+                    value = pack(facts.VERSION, billed=lesson.anchor.billed, fixed=lesson.anchor.fixed)
+                    self._write("usage", lesson.conversation, value, USAGE_TTL_S, lesson.scope)
+                case ConversationSeen():
+                    _put(self._before, lesson.conversation, lesson.before)
+                    if lesson.before.suspicions and len(self._watched) < MODELS:
+                        self._watched.add((lesson.upstream, lesson.model))
+
+    def facts(self) -> list[Fact]:
+        """Everything this process has learned, for operators."""
+        now = self._clock()
+        found = self.lists.facts()
+        found += [fact for model, known in self._windows.items() for fact in facts.facts_of(model, known, now)]
+        for (upstream, model), ratio in self._ratios.items():
+            known = ratio.calibration
+            if ratio.until > now:
+                reports = ", ".join(f"{billed:,} for {counted:,}" for counted, billed in known.reports[-3:])
+                sure = "confirmed" if known.confirmed else "not confirmed"
+                found.append(
+                    Fact("observed", "ratio", upstream, model, known.ratio, "everyone", f"{sure}; billed {reports}",
+                         ratio.since, ratio.until)
+                )  # fmt: skip
+        for one in self._smaller.values():
+            if one.until > now:
+                billed = f"billed {one.billed:,}, " if one.billed is not None else ""
+                evidence = f"sign {one.sign}, {billed}{one.counted:,} by our count"
+                found.append(
+                    Fact(one.kind, "conversation", one.upstream, one.model, one.tokens, "its conversation", evidence,
+                         one.since, one.until)
+                )  # fmt: skip
+        return found
+
+    async def load(self) -> None:
+        """Fetch everything that is stored, for operators."""
+        for kind in ("window", "ratio"):
+            for name in await self._store.names(kind, MODELS):
+                upstream, _, model = name.partition("\n")
+                await self._fetch((upstream, model))
+        for key, stored in (await self._store.get_many("guess", await self._store.names("guess", MODELS))).items():
+            read = self._checked("guess", stored, facts.read_smaller)
+            if read is not None and not self._forgotten.covers((read.upstream, read.model), read.since):
+                _put(self._smaller, key, read)
+
+    def forget(self, forgotten: Forgotten) -> None:
+        """Let go of everything in memory; what was stored later than it was forgotten is fetched again when it is needed."""
+        self._forgotten = forgotten
+        for memory in (self._windows, self._ratios, self._read, self._anchors, self._smaller, self._before):
+            memory.clear()
+        self._watched.clear()
+        self.lists.forget()
+
+    def _stated(self, lesson: StatedWindow) -> None:
+        """A window was stated: it holds for this conversation at once, and for all once others were told the same."""
+        model, now = (lesson.upstream, lesson.model), self._clock()
+        known = self._windows.get(model, Windows())
+        earlier = next((one for one in known.stated if one.tokens == lesson.tokens and one.until > now), None)
+        refusals, since = (earlier.refusals, earlier.since) if earlier else (0, now)
+        refusals += earlier is None or earlier.conversation != lesson.conversation
+        ttl_s = STATED_TTL_S if refusals != facts.ENOUGH else FIRST_STATED_TTL_S
+        stated = Stated(lesson.tokens, lesson.prompt, lesson.counted, lesson.sign[: facts.SIGN_CHARS], lesson.conversation,
+                        refusals, since, now + ttl_s)  # fmt: skip
+        others = [one for one in known.stated if one.tokens != lesson.tokens and one.until > now]
+        self._set_windows(model, replace(known, stated=(*others, stated)[-facts.STATED_KEPT :]))
+        log.info("window_stated", upstream=model[0], model=model[1], window=lesson.tokens, prompt=lesson.prompt,
+                 counted=lesson.counted, sign=lesson.sign, refusals=refusals, expires_in_s=ttl_s)  # fmt: skip
+        if known.largest <= lesson.tokens or known.largest_until <= now:
+            smaller = Smaller(
+                *model, lesson.tokens, "stated", stated.sign, None, lesson.counted, now, now + STATED_TTL_S
             )
+            self._fold_smaller(lesson.scope, lesson.conversation, smaller)
 
-    def _remember(self, key: str, anchor: Anchor) -> None:
-        self._anchors[key] = anchor
-        self._anchors.move_to_end(key)
-        while len(self._anchors) > CONVERSATIONS:
-            self._anchors.popitem(last=False)
+    def _fold_smaller(self, scope: str, conversation: str, smaller: Smaller) -> None:
+        """Fold one conversation smaller from now on."""
+        model = (smaller.upstream, smaller.model)
+        _put(self._smaller, conversation, smaller)
+        ttl_s = smaller.until - smaller.since
+        self._write("guess", conversation, facts.pack_smaller(smaller), ttl_s, scope)
+        known = self._windows.get(model, Windows())
+        if known.smaller_until < smaller.until:
+            self._set_windows(model, replace(known, smaller_until=smaller.until))
+        if smaller.kind == "guessed":
+            log.info("fold_guessed", upstream=model[0], model=model[1], tokens=smaller.tokens, sign=smaller.sign,
+                     billed=smaller.billed, counted=smaller.counted, expires_in_s=ttl_s)  # fmt: skip
 
-    def _write(self, kind: str, key: str, value: dict[str, Any], ttl_s: float, scope: str = "") -> None:
-        data = pack(VERSION, **value)
-        self._tasks.start(self._store.put(kind, key, data, ttl_s=ttl_s, scope=scope), "learn")
+    def _prompt_read(self, lesson: PromptRead) -> None:
+        """A prompt was billed: smaller windows are disproved, stated or guessed."""
+        model, now = (lesson.upstream, lesson.model), self._clock()
+        known = self._windows.get(model, Windows())
+        stated = tuple(one for one in known.stated if one.tokens >= lesson.tokens)
+        for one in known.stated:
+            if one not in stated:
+                log.info("window_disproved", upstream=model[0], model=model[1], window=one.tokens, billed=lesson.tokens)
+        for key in [key for key, one in self._smaller.items() if _ends(one, model, lesson.tokens)]:
+            gone = self._smaller.pop(key)
+            self._write("guess", key, facts.pack_smaller(replace(gone, until=now)), 1.0)
+        grew = lesson.tokens > known.largest or known.largest_until <= now
+        dropped = len(stated) != len(known.stated)
+        if not grew and not dropped:
+            return
+        fresh = replace(known, stated=stated)
+        if grew:
+            fresh = replace(fresh, largest=lesson.tokens, largest_since=now, largest_until=now + LARGEST_TTL_S)
+        # A conversation that grows is billed a little more each time: what is stored follows in steps of a quarter.
+        worth = dropped or lesson.tokens > 1.25 * known.largest or known.largest_until <= now
+        self._set_windows(model, fresh, write=worth)
+
+    def _compared(self, lesson: CountCompared) -> None:
+        model, now = (lesson.upstream, lesson.model), self._clock()
+        known = self._ratios.get(model) or Ratio(Calibration(), now, now)
+        calibration = known.calibration.observe(lesson.counted, lesson.billed, stated=lesson.stated)
+        if calibration == known.calibration:
+            return
+        if len(self._ratios) >= MODELS:
+            self._ratios.clear()
+        learned = self._ratios[model] = Ratio(calibration, known.since, now + RATIO_TTL_S)
+        if calibration.ratio != known.calibration.ratio or calibration.confirmed != known.calibration.confirmed:
+            log.info("ratio_learned", upstream=model[0], model=model[1], ratio=calibration.ratio,
+                     counted=lesson.counted, billed=lesson.billed, confirmed=calibration.confirmed)  # fmt: skip
+            self._write("ratio", _name(model), facts.pack_ratio(learned), RATIO_TTL_S)
+
+    def _set_windows(self, model: Model, known: Windows, *, write: bool = True) -> None:
+        if len(self._windows) >= MODELS:
+            self._windows.clear()
+        self._windows[model] = known
+        if write:
+            self._write("window", _name(model), facts.pack_windows(known), STATED_TTL_S)
+
+    async def _fetch(self, model: Model) -> None:
+        name = _name(model)
+        windows = self._checked("window", await self._store.get("window", name), facts.read_windows)
+        if windows is not None:
+            self._windows[model] = self._forgotten.left_of(model, windows)
+        ratio = self._checked("ratio", await self._store.get("ratio", name), facts.read_ratio)
+        if ratio is not None and not self._forgotten.covers(model, ratio.since):
+            self._ratios[model] = ratio
+
+    def _checked(self, kind: str, stored: bytes | None, read: Callable[[bytes], Any]) -> Any:
+        """Read a stored value; one that cannot be ours is ignored and counted."""
+        if stored is None:
+            return None
+        value = read(stored)
+        if value is None:
+            self._ignored(kind)
+        return value
+
+    def _write(self, kind: str, key: str, value: bytes, ttl_s: float, scope: str = "") -> None:
+        self._tasks.start(self._store.put(kind, key, value, ttl_s=ttl_s, scope=scope), "learn")
 
 
-def conversation(scope: str, model: str, messages: Sequence[Message]) -> list[str]:
-    """Name a conversation after each of its messages, for one caller and one model. Hashes all of it: ask once a request."""
-    return identity.chain(messages, f"{scope}\n{model}".encode())
+def _guess(lesson: SmallerFold, now: float, until: float) -> Smaller:
+    return Smaller(
+        lesson.upstream, lesson.model, lesson.tokens, "guessed", lesson.sign[: facts.SIGN_CHARS], lesson.billed, lesson.counted,
+        now, until,
+    )  # fmt: skip
+
+
+def _ends(one: Smaller, model: Model, billed: int) -> bool:
+    return (one.upstream, one.model) == model and one.tokens < billed
+
+
+def _name(model: Model) -> str:
+    return f"{model[0]}\n{model[1]}"
+
+
+def _put(memory: "OrderedDict[str, Any]", key: str, value: Any) -> None:
+    memory[key] = value
+    memory.move_to_end(key)
+    while len(memory) > CONVERSATIONS:
+        memory.popitem(last=False)

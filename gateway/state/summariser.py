@@ -9,7 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 
@@ -27,6 +27,7 @@ from gateway.wire.chat import Message
 
 log = structlog.get_logger(__name__)
 
+Kept = TypeVar("Kept")
 Ask = Callable[[str, Sequence[Message], float], Awaitable[bytes | None]]
 """(model, messages, deadline in seconds) -> the body of the answer, or None where there was no good one.
 
@@ -47,6 +48,8 @@ FAILED_TTL_S: Final = 600.0
 MOST_HELD: Final = 16
 """Conversations and cuts at work at once in one process, two a job. Whoever is declined asks again with its next request."""
 MOST_PIECES: Final = 16
+ACCOUNTS: Final = 4096
+"""Callers whose failures and spending are remembered."""
 SIZE_SHARE: Final = 8
 """A summary is asked to be so many times shorter than what it stands for."""
 WINDOW_SHARE: Final = 16
@@ -76,6 +79,13 @@ class Job:
     deadline_s: float = 60.0
     """For each call."""
     tokens_per_hour: int | None = None
+    payer: str = ""
+    """The hash of the caller's key where the caller pays for the call; empty where the summariser's upstream has a key of its own."""
+
+    @property
+    def account(self) -> tuple[str, str]:
+        """Who is at work for whom: one caller's refused key or spent hour is nobody else's."""
+        return self.model, self.payer
 
 
 class Summarizer:
@@ -97,8 +107,14 @@ class Summarizer:
         self._clock = clock
         self._known: OrderedDict[str, tuple[str, float]] = OrderedDict()
         self._running: set[str] = set()
-        self._breakers: dict[str, Breaker] = {}
-        self._spent: dict[str, deque[tuple[float, int]]] = {}
+        self._breakers: OrderedDict[tuple[str, str], Breaker] = OrderedDict()
+        self._spent: OrderedDict[tuple[str, str], deque[tuple[float, int]]] = OrderedDict()
+        self._forgotten = 0
+
+    def forget(self) -> None:
+        """Let go of the summaries in memory, and let none that is being made now be kept."""
+        self._known.clear()
+        self._forgotten += 1
 
     async def find(self, chain: Sequence[str]) -> Summary | None:
         """Find the newest summary that covers a prefix of a conversation, given its chain (`identity.chain`).
@@ -166,13 +182,16 @@ class Summarizer:
         """Make the summary that this process alone may make now."""
         if await self._store.get(KIND, key) is not None:
             return  # another replica finished between our look and our claim
-        breaker = self._breakers.setdefault(job.model, Breaker(pause_s=30.0, longest_s=600.0, clock=self._clock))
+        breaker = _entry(self._breakers, job.account, lambda: Breaker(pause_s=30.0, longest_s=600.0, clock=self._clock))
+        forgotten = self._forgotten
         if not self._affordable(job, plan.cost) or not breaker.allows():
             self._observed("declined", 0)
             return
         text = plan.earlier
         for piece in plan.pieces:
             body = await self._asked(job, ask, transcript.question(piece, text, plan.size), breaker)
+            if body is None and piece is plan.pieces[0]:
+                self._refund(job, plan.cost)
             text = verdict.read(body) if body is not None else ""
             if not text or job.count(text) > transcript.longest(plan.size):
                 await self._give_up(job, key, "too_long" if text else "no_answer")
@@ -181,6 +200,8 @@ class Summarizer:
         if not judged.text:
             await self._give_up(job, key, judged.reason)
             return
+        if self._forgotten != forgotten:
+            return  # something was forgotten while this was made: it may rest on that
         value = pack(VERSION, text=judged.text)
         await self._store.put(KIND, key, value, ttl_s=self._ttl_s, scope=job.scope)
         if await self._store.get(KIND, key) != value:
@@ -213,10 +234,10 @@ class Summarizer:
         await self._store.put(KIND, key, mark, ttl_s=FAILED_TTL_S, scope=job.scope)
 
     def _affordable(self, job: Job, cost: int) -> bool:
-        """Whether the hour's budget of this summariser still has room for the job, which is then taken from it."""
+        """Whether the payer's budget of this hour still has room for the job, which is then taken from it."""
         if job.tokens_per_hour is None:
             return True
-        spent = self._spent.setdefault(job.model, deque())
+        spent = _entry(self._spent, job.account, deque[tuple[float, int]])
         now = self._clock()
         while spent and spent[0][0] <= now - 3600:
             spent.popleft()
@@ -224,6 +245,12 @@ class Summarizer:
             return False
         spent.append((now, cost))
         return True
+
+    def _refund(self, job: Job, cost: int) -> None:
+        """Give back what no call has cost: the first one got no answer."""
+        spent = self._spent.get(job.account)
+        if job.tokens_per_hour is not None and spent:
+            spent.append((spent[-1][0], -cost))
 
     def _remember(self, key: str, text: str) -> None:
         if text:
@@ -264,6 +291,16 @@ def _plan(job: Job, wish: Wish, earlier: Summary | None) -> Plan | None:
                 cost = sum(job.count(piece) for piece in pieces) + len(pieces) * 2 * size
                 return Plan(wish, pieces, text, size, cost)
     return None
+
+
+def _entry(kept: "OrderedDict[tuple[str, str], Kept]", key: tuple[str, str], make: Callable[[], Kept]) -> Kept:
+    """Find or make an entry; the one that was used longest ago goes when there are too many."""
+    if key not in kept:
+        kept[key] = make()
+    kept.move_to_end(key)
+    while len(kept) > ACCOUNTS:
+        kept.popitem(last=False)
+    return kept[key]
 
 
 def _judge(job: Job, plan: Plan, text: str) -> verdict.Verdict:

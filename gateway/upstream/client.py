@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Final
 
 import aiohttp
@@ -20,6 +21,11 @@ from providers.registry import find
 IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 # Paths and model names come from clients, so the URLs remembered for them are bounded.
 URLS_KEPT: Final = 1024
+VENDORS: Final = frozenset(
+    {"openai", "azure", "groq", "together", "fireworks", "cerebras", "deepseek", "mistral", "xai", "gemini", "anthropic",
+     "bedrock", "vertex", "openrouter"}
+)  # fmt: skip
+"""Providers that are services. Whoever runs vLLM, llama.cpp or a relay names models at will."""
 Payload = bytes | aiohttp.StreamReader | None
 
 
@@ -65,6 +71,11 @@ class Target:
 
     _urls: dict[Call, URL] = field(default_factory=dict)
 
+    @property
+    def vendor(self) -> bool:
+        """Whether this is a service that sells models under their own names; a server of one's own may call anything ``gpt-4o``."""
+        return self.provider.name in VENDORS and not _is_own(self.endpoint.base_url)
+
     def url(self, call: Call) -> URL:
         """Where a call goes at this upstream."""
         found = self._urls.get(call)
@@ -101,6 +112,16 @@ def target(upstream: Upstream) -> Target:
         tls=_tls(upstream),
         credentials=frozenset(name.lower() for name in provider.credential_headers),
     )
+
+
+def _is_own(base_url: str) -> bool:
+    """Whether an address is one of this machine or its network: no vendor is there, whatever the provider is called."""
+    host = (URL(base_url).host or "").rstrip(".")
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return "." not in host or host.endswith((".local", ".internal", ".lan", ".localhost", ".svc", ".home.arpa"))
+    return not address.is_global
 
 
 def _tls(upstream: Upstream) -> ssl.SSLContext | bool:

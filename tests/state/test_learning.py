@@ -4,10 +4,17 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from gateway.context.count.calibration import Calibration
 from gateway.context.count.tokens import Anchor
-from gateway.state.learning import GUESSED_TTL_S, REFRESH_S, STATED_TTL_S, Learning, conversation
+from gateway.context.life.identity import conversation
+from gateway.context.life.lessons import ConversationBilled, CountCompared, PromptRead, SmallerFold, StatedWindow
+from gateway.state import facts, forgetting
+from gateway.state.facts import Ratio, Stated, Windows
+from gateway.state.forgetting import Watch
+from gateway.state.learning import FIRST_STATED_TTL_S, GUESSED_TTL_S, REFRESH_S, STATED_TTL_S, Learning
 from gateway.state.store import open_store
 from gateway.state.store.base import Store
+from gateway.state.store.memory import MemoryStore
 from gateway.state.tasks import Tasks
 
 CHAT = [
@@ -17,17 +24,22 @@ CHAT = [
 ]
 
 
+def stated(tokens: int, conversation: str, model: str = "m") -> StatedWindow:
+    return StatedWindow("up", model, "scope", conversation, tokens, 9000, 8800, "context_over")
+
+
 class World:
     """A store, the time, and processes that share both."""
 
     def __init__(self) -> None:
         self.store: Store = open_store("memory://")
         self.now = 1_000_000.0
+        self.ignored: list[str] = []
         self._tasks: list[Tasks] = []
 
     def process(self) -> Learning:
         self._tasks.append(Tasks())
-        return Learning(self.store, self._tasks[-1], lambda: self.now)
+        return Learning(self.store, self._tasks[-1], lambda: self.now, self.ignored.append)
 
     async def settle(self) -> None:
         """Let everything that is being written be written."""
@@ -46,36 +58,88 @@ async def world() -> AsyncIterator[World]:
     await made.close()
 
 
-async def test_a_stated_window_holds_for_a_day_and_a_guessed_one_for_an_hour(world: World) -> None:
+async def test_a_stated_window_holds_for_its_conversation_at_once_and_for_all_when_others_are_refused_too(
+    world: World,
+) -> None:
     """Case 102."""
     learning = world.process()
-    learning.note_window("up", "stated", 4096, stated=True)
-    learning.note_window("up", "guessed", 2048, stated=False)
-    assert (learning.window("up", "stated"), learning.window("up", "guessed")) == (4096, 2048)
+    learning.learn([stated(4096, "one")])
+    assert learning.window("up", "m") is None
+    assert await learning.smaller("up", "m", ["one", "next"]) == 4096
+    assert await learning.smaller("up", "m", ["other"]) is None
 
+    learning.learn([stated(4096, "one")])
+    assert learning.window("up", "m") is None, "the same conversation is no second witness"
+    learning.learn([stated(4096, "two")])
+    assert learning.window("up", "m") == 4096
+
+
+async def test_a_stated_window_expires_soon_when_it_is_new_and_after_a_day_once_it_has_lasted(world: World) -> None:
+    learning = world.process()
+    learning.learn([stated(4096, "one"), stated(4096, "two")])
+    world.now += FIRST_STATED_TTL_S + 1
+    assert learning.window("up", "m") is None
+
+    learning.learn([stated(4096, "one"), stated(4096, "two"), stated(4096, "three")])
+    world.now += STATED_TTL_S - 1
+    assert learning.window("up", "m") == 4096
+    world.now += 2
+    assert learning.window("up", "m") is None
+
+
+async def test_a_larger_prompt_that_was_billed_ends_a_stated_window(world: World) -> None:
+    learning = world.process()
+    learning.learn([stated(4096, "one"), stated(4096, "two"), PromptRead("up", "m", 4097)])
+
+    assert learning.window("up", "m") is None
+    assert await learning.smaller("up", "m", ["one"]) is None
+
+
+async def test_where_larger_prompts_are_billed_a_small_backend_among_several_decides_nothing(world: World) -> None:
+    learning = world.process()
+    for number in range(40):
+        backend = PromptRead("up", "m", 20_000) if number % 4 else stated(8192, f"c{number}")
+        learning.learn([backend])
+        assert learning.window("up", "m") is None
+    assert await learning.smaller("up", "m", ["c36"]) is None, "nor for a conversation of its own"
+
+    learning.learn([stated(8192, f"d{number}") for number in range(facts.ENOUGH_AGAINST_BILLS)])
+    assert learning.window("up", "m") == 8192, "but a server that was restarted smaller is noticed"
+
+
+async def test_a_guess_holds_for_its_conversation_for_an_hour_or_until_more_is_billed(world: World) -> None:
+    learning = world.process()
+    for model in ("m", "n"):
+        learning.learn([SmallerFold("up", model, "scope", f"mine-{model}", 2048, 1500, 9000, "truncated")])
+    assert learning.window("up", "m") is None
+    assert await learning.smaller("up", "m", ["mine-m"]) == 2048
+    assert await learning.smaller("up", "m", ["theirs"]) is None
+    assert await learning.smaller("up", "n", ["mine-m"]) is None
+
+    learning.learn([PromptRead("up", "n", 2049)])
+    assert await learning.smaller("up", "n", ["mine-n"]) is None
     world.now += GUESSED_TTL_S + 1
-    assert (learning.window("up", "stated"), learning.window("up", "guessed")) == (4096, None)
-    world.now += STATED_TTL_S
-    assert learning.window("up", "stated") is None
+    assert await learning.smaller("up", "m", ["mine-m"]) is None
 
 
 async def test_a_neighbour_knows_what_was_learned_here(world: World) -> None:
     here, there = world.process(), world.process()
-    here.note_window("up", "m", 4096, stated=True)
-    here.note_count("up", "m", 1000, 2500)
-    here.note_usage("scope", conversation("scope", "m", CHAT)[0], Anchor(1, 777, 7))
+    here.learn([stated(4096, "one"), stated(4096, "two")])
+    here.learn([CountCompared("up", "m", 2000, 5000, stated=True), CountCompared("up", "m", 1000, 2500)])
+    here.learn([ConversationBilled("scope", conversation("scope", "m", CHAT)[0], Anchor(1, 777, 7))])
     await world.settle()
     await there.know("up", "m")
 
     assert there.window("up", "m") == 4096
     assert there.ratio("up", "m") == here.ratio("up", "m") > 2.4
     assert await there.anchor(conversation("scope", "m", CHAT)) == Anchor(1, 777, 7)
+    assert await there.smaller("up", "m", ["two"]) == 4096
 
 
 async def test_what_a_neighbour_learns_later_is_fetched_after_a_while(world: World) -> None:
     here, there = world.process(), world.process()
     await there.know("up", "m")
-    here.note_window("up", "m", 4096, stated=True)
+    here.learn([stated(4096, "one"), stated(4096, "two")])
     await world.settle()
 
     assert not there.is_new("up", "m")
@@ -90,8 +154,9 @@ async def test_the_newest_usage_of_a_conversation_is_found_and_nobody_elses(worl
     """Cases 72, 110."""
     learning = world.process()
     edited = [{"role": "user", "content": "Hullo"}, *CHAT[1:]]
-    learning.note_usage("mine", conversation("mine", "m", CHAT)[0], Anchor(1, 100, 7))
-    learning.note_usage("mine", conversation("mine", "m", CHAT)[1], Anchor(2, 130, 7))
+    chain = conversation("mine", "m", CHAT)
+    learning.learn([ConversationBilled("mine", chain[0], Anchor(1, 100, 7))])
+    learning.learn([ConversationBilled("mine", chain[1], Anchor(2, 130, 7))])
 
     assert await learning.anchor(conversation("mine", "m", CHAT)) == Anchor(2, 130, 7)
     assert await learning.anchor(conversation("theirs", "m", CHAT)) is None
@@ -99,33 +164,100 @@ async def test_the_newest_usage_of_a_conversation_is_found_and_nobody_elses(worl
     assert await learning.anchor(conversation("mine", "m", edited)) is None
 
 
-@pytest.mark.parametrize(
-    "value", [b"", b"[]", b"{}", b'{"v":99,"tokens":5,"until":1e12}', b'{"v":1,"tokens":"5"}', b"\xff"]
+GOOD_WINDOW = facts.pack_windows(
+    Windows((Stated(4096, 9000, 8800, "context_over", "c", 2, 1_000_000.0, 1_000_500.0),), 0, 0.0, 0.0, 0.0)
 )
-async def test_damaged_or_foreign_values_are_ignored(world: World, value: bytes) -> None:
-    for kind in ("window", "ratio"):
-        await world.store.put(kind, "up\nm", value, ttl_s=60)
+GOOD_RATIO = facts.pack_ratio(Ratio(Calibration(1.5, ((1000, 1500),), True), 1_000_000.0, 1_000_500.0))
+BAD = [
+    ("window", b""), ("window", b"[]"), ("window", b"{}"), ("window", b"\xff"), ("window", b'{"v":99}'),
+    ("window", b'{"v":1,"tokens":4096,"until":1e12}'),
+    *[("window", GOOD_WINDOW.replace(b'"tokens":4096', b'"tokens":' + bad)) for bad in
+      (b"-5", b"0", b"true", b'"4096"', b"[]", b"4096.5", b"10000000000000", b"null")],
+    *[("window", GOOD_WINDOW.replace(b'"until":1000500.0', b'"until":' + bad)) for bad in (b"true", b"-1", b"1e300", b"[]")],
+    *[("window", GOOD_WINDOW.replace(b'"refusals":2', b'"refusals":' + bad)) for bad in (b"true", b"-1", b"[]")],
+    *[("ratio", GOOD_RATIO.replace(b'"ratio":1.5', b'"ratio":' + bad)) for bad in
+      (b"0", b"-1", b"true", b"[]", b"1e9", b'"1.5"', b"0.001", b"null")],
+    *[("ratio", GOOD_RATIO.replace(b"[1000,1500]", bad)) for bad in (b"[0,1]", b"[1000]", b"1.5", b"[true,true]", b"[[],[]]")],
+]  # fmt: skip
+
+
+async def test_what_is_stored_is_read_again(world: World) -> None:
+    await world.store.put("window", "up\nm", GOOD_WINDOW, ttl_s=60)
+    await world.store.put("ratio", "up\nm", GOOD_RATIO, ttl_s=60)
     learning = world.process()
     await learning.know("up", "m")
 
-    assert learning.window("up", "m") is None
-    assert learning.ratio("up", "m") == 1.0
+    assert (learning.window("up", "m"), learning.ratio("up", "m"), world.ignored) == (4096, 1.5, [])
 
 
-async def test_a_misread_window_is_not_learned(world: World) -> None:
+@pytest.mark.parametrize(("kind", "value"), BAD)
+async def test_a_value_that_cannot_be_ours_is_ignored_and_counted(world: World, kind: str, value: bytes) -> None:
+    assert value not in (GOOD_WINDOW, GOOD_RATIO)
+    await world.store.put(kind, "up\nm", value, ttl_s=60)
     learning = world.process()
-    learning.note_window("up", "m", 3, stated=True)
+    await learning.know("up", "m")
 
-    assert learning.window("up", "m") is None
+    assert (learning.window("up", "m"), learning.ratio("up", "m"), world.ignored) == (None, 1.0, [kind])
 
 
-async def test_a_model_list_is_asked_for_once_an_hour(world: World) -> None:
+async def test_operators_see_every_fact_with_its_kind_its_evidence_and_its_time(world: World) -> None:
     learning = world.process()
+    learning.learn([stated(4096, "one"), stated(8192, "one"), stated(8192, "two")])
+    learning.learn([SmallerFold("up", "n", "scope", "mine", 2048, 1500, 9000, "truncated")])
+    learning.learn([PromptRead("up", "o", 700), CountCompared("up", "o", 2000, 2900)])
+    learning.lists.read("up", {"p": 8192}, {"p": 8192})
 
-    assert learning.wants_list("up")
-    assert not learning.wants_list("up")
-    learning.note_list("up", {"m": 8192})
-    assert learning.told_window("up", "m") == 8192
-    world.now += 3601
-    assert learning.wants_list("up")
-    assert learning.told_window("up", "m") == 8192
+    shown = {(fact.kind, fact.what, fact.model, fact.value, fact.holds) for fact in learning.facts()}
+    assert shown == {
+        ("stated", "window", "m", 4096, "nobody yet"),
+        ("stated", "window", "m", 8192, "everyone"),
+        ("stated", "conversation", "m", 8192, "its conversation"),
+        ("guessed", "conversation", "n", 2048, "its conversation"),
+        ("observed", "largest prompt", "o", 700, "nobody yet"),
+        ("observed", "ratio", "o", learning.ratio("up", "o"), "everyone"),
+        ("stated", "told window", "p", 8192, "everyone"),
+    }
+    assert all(fact.evidence and fact.since <= world.now < fact.until for fact in learning.facts())
+
+
+async def test_what_is_forgotten_is_not_believed_when_a_process_that_has_not_heard_writes_it_back(world: World) -> None:
+    here, there = world.process(), world.process()
+    here.learn([stated(4096, "one")])
+    await world.settle()
+    world.now += 10
+    await forgetting.forget_learned(world.store, world.now)
+    world.now += 1
+    here.learn([stated(4096, "two")])  # it has not looked yet, and still knows the first
+    await world.settle()
+
+    await Watch(world.store, Tasks(), there.forget).look()
+    await there.know("up", "m")
+    assert there.window("up", "m") is None
+    here.forget(forgetting.read(await world.store.get("forgotten", "all")))
+    here.learn([stated(4096, "three"), stated(4096, "four")])
+    assert here.window("up", "m") == 4096, "what is learned afterwards is believed"
+
+
+async def test_one_model_is_forgotten_and_the_others_stay(world: World) -> None:
+    here = world.process()
+    watch = Watch(world.store, Tasks(), here.forget)
+    await watch.look()
+    for model in ("m", "n"):
+        here.learn([stated(4096, who, model) for who in ("one", "two")])
+    await world.settle()
+    world.now += 1
+    assert await forgetting.forget_learned(world.store, world.now, "up", "m") == 1
+    await watch.look()
+    for model in ("m", "n"):
+        await here.know("up", model)
+
+    assert (here.window("up", "m"), here.window("up", "n")) == (None, 4096)
+
+
+async def test_forgetting_that_the_store_does_not_keep_is_an_error(world: World) -> None:
+    class ReadOnly(MemoryStore):
+        async def put(self, *_: object, **__: object) -> None:
+            """What a guarded read-only store does."""
+
+    with pytest.raises(forgetting.NotForgotten):
+        await forgetting.forget_everything(ReadOnly(), world.now)

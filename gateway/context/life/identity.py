@@ -29,6 +29,11 @@ def chain(messages: Sequence[Message], scope: bytes) -> list[str]:
     return hashes
 
 
+def conversation(scope: str, model: str, messages: Sequence[Message]) -> list[str]:
+    """Name a conversation after each of its messages, for one caller and one model. Hashes all of it: ask once a request."""
+    return chain(messages, f"{scope}\n{model}".encode())
+
+
 def key_hash(credentials: Iterable[str]) -> str:
     """Hash a caller's credentials into the name under which operators see the caller and `forget` finds it.
 

@@ -14,6 +14,7 @@ from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.rungs import RUNGS
 from gateway.context.cut.summary import Summary
+from gateway.context.life.evidence import Before
 from gateway.context.write.compress import compress
 from gateway.context.write.draft import Draft, Step
 from gateway.wire.format import Conversation, Edits
@@ -64,15 +65,25 @@ class Task:
     counter: Counter
     """The stable counter: where a cut stands depends on it alone."""
     policy: Policy
+    plain: Counter
+    """The counter by the vocabulary alone: nothing learned is in it."""
+    plain_fixed: int
+    """``fixed`` by the vocabulary alone."""
+    configured: int
+    """The window without anything learned."""
     basis: str = "estimate"
     """What ``prompt`` rests on: ``exact``, ``anchor`` or ``estimate``."""
     slack: float = 0.0
     """How far the truth may lie below the count, as a share of it: 0 where the count is exact."""
-    key: str = ""
-    """The conversation's name in what is remembered of bills; empty where none was looked up."""
-    anchored: int | None = None
-    """What the beginning of this conversation was billed last time; None where nobody knows."""
     summary: Summary | None = None
+    error: float = 0.3
+    """How far the truth may lie from a plain count, as a share of it."""
+    bounded: bool = False
+    """Media are counted by an upper bound, or text enters by reference: a bill teaches nothing about our count."""
+    before: Before | None = None
+    """What is remembered of this conversation's last request."""
+    erratic: bool = False
+    """Bills of this model were absurd lately."""
 
     @property
     def messages(self) -> int:
@@ -149,9 +160,13 @@ def first_attempt(task: Task) -> Attempt:
 
 
 def hopeless(task: Task, attempt: Attempt) -> bool:
-    """Whether even the smallest form is too long beyond any doubt, so that no upstream need be asked."""
-    least = task.least_output(attempt.window) if task.asked is not None else 1
-    return attempt.prompt * (1 - task.slack) + least > attempt.window
+    """Whether even the smallest form is too long beyond any doubt, so that no upstream need be asked.
+
+    Nothing learned decides it: what fits the configured window by the vocabulary alone is sent.
+    """
+    least = task.least_output(task.configured) if task.asked is not None else 1
+    plain = sum(map(task.plain.message, task.sent_by(attempt))) + task.plain_fixed
+    return min(plain, attempt.prompt) * (1 - task.slack) + least > max(task.configured, attempt.window)
 
 
 def lower_output(task: Task, attempt: Attempt, limit: int | None) -> Attempt | None:

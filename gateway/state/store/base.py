@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-KINDS: Final = ("summary", "window", "ratio", "usage", "job")
-"""All that is ever stored. ``job`` is a claim on background work, so that one replica does it."""
+KINDS: Final = ("summary", "window", "guess", "ratio", "usage", "forgotten", "job")
+"""All that is ever stored. ``job`` is a claim on background work, so that one replica does it; ``forgotten`` says since when facts are believed."""
 
 
 class Store(Protocol):
@@ -19,6 +19,10 @@ class Store(Protocol):
 
     async def get_many(self, kind: str, keys: Sequence[str]) -> dict[str, bytes]:
         """Read several values in one go; those that are missing are left out of the answer."""
+        ...
+
+    async def names(self, kind: str, most: int) -> list[str]:
+        """The keys of at most so many values of one kind, for operators: no request waits for it."""
         ...
 
     async def put(self, kind: str, key: str, value: bytes, *, ttl_s: float, scope: str = "") -> None: ...

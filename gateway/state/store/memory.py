@@ -4,6 +4,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 DEFAULT_MAX_BYTES: Final = 64 * 1024 * 1024
@@ -44,6 +45,11 @@ class MemoryStore:
                 self._entries.move_to_end((kind, key))
                 found[key] = entry.value
         return found
+
+    async def names(self, kind: str, most: int) -> list[str]:
+        now = self._clock()
+        alive = (key for (sort, key), entry in self._entries.items() if sort == kind and entry.expires > now)
+        return list(islice(alive, most))
 
     async def put(self, kind: str, key: str, value: bytes, *, ttl_s: float, scope: str = "") -> None:
         self._drop((kind, key))

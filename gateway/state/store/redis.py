@@ -52,6 +52,15 @@ class RedisStore:
         values = await self._redis.mget([_name(kind, key) for key in keys])
         return {key: value for key, value in zip(keys, values, strict=True) if isinstance(value, bytes)}
 
+    async def names(self, kind: str, most: int) -> list[str]:
+        start = _name(kind, "")
+        found: list[str] = []
+        async for name in self._redis.scan_iter(match=f"{start}*", count=PER_BATCH):
+            found.append(name.decode("utf-8", "replace").removeprefix(start))
+            if len(found) >= most:
+                break
+        return found
+
     async def put(self, kind: str, key: str, value: bytes, *, ttl_s: float, scope: str = "") -> None:
         name = _name(kind, key)
         async with self._redis.pipeline(transaction=True) as batch:

@@ -82,6 +82,15 @@ class SqliteStore:
 
         return await self._reader.use(read)
 
+    async def names(self, kind: str, most: int) -> list[str]:
+        now = self._clock()
+
+        def read(connection: sqlite3.Connection) -> list[str]:
+            rows = connection.execute("SELECT key FROM facts WHERE kind = ? AND expires > ? LIMIT ?", (kind, now, most))
+            return [key for (key,) in rows]
+
+        return await self._reader.use(read)
+
     async def put(self, kind: str, key: str, value: bytes, *, ttl_s: float, scope: str = "") -> None:
         row = (kind, key, scope, value, self._clock() + ttl_s)
 

@@ -58,6 +58,9 @@ def task(asked: ChatRequest, window: int, *, exact: bool = True, margin: int = 0
         floor=20,
         counter=count,
         policy=Policy(),
+        plain=count,
+        plain_fixed=FIXED,
+        configured=window,
         slack=slack,
     )
 

@@ -1,0 +1,241 @@
+"""Evidence: how far a refusal's numbers, or a bill, may be believed.
+
+A refusal may quote the client, and a bill may leave out what a template drops or what a cache held. So a number is believed only where no
+innocent explanation, and no echo of the request, can have made it. This file knows no clock and remembers nothing.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import unescape
+from typing import Any, Final, Literal
+from urllib.parse import unquote
+
+from gateway.context.count.counter import Counter
+from gateway.wire.format import Conversation
+from gateway.wire.message import Message, text_of
+
+SMALLEST_WINDOW: Final = 1024
+"""Tokens. Nothing smaller is believed to be a context window, whoever says so: the smallest default of a real server is 2048."""
+SMALLEST_CUT: Final = 256
+"""Tokens. A smaller bill is no sign of a cut: nobody serves so little; a cache or a mock bills it."""
+WITHIN: Final = 3.0
+"""A stated prompt further than this from our count proves no window: it may not be about this request."""
+LEAST_DENSE: Final = 0.2
+MOST_DENSE: Final = 8.0
+"""A stated prompt further than these from our count is none: it counts characters or bytes."""
+JUMP: Final = 2.0
+"""A bill further than this from the best count is no anchor: it may be for another text."""
+
+RUN: Final = 16
+STRIDE: Final = 4
+"""Characters (letters and digits only) of a refusal that are looked for in the request, and the step between two looks: a common
+run of 19 is always found. Shorter ones are everyday phrases."""
+BESIDE: Final = 6
+"""Characters beside a number that are looked for with it."""
+LONGEST_SAID: Final = 4000
+"""Characters of a refusal that are held against the request: its two halves from the beginning and the end, as they are read."""
+SHORT: Final = 64
+"""Characters. In a string so short (a role, an id, a stop word, a name) the number alone is an echo."""
+
+ORDINARY_FIELDS: Final = frozenset(
+    {
+        "audio", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens",
+        "messages", "metadata", "min_p", "modalities", "model", "n", "parallel_tool_calls", "prediction", "presence_penalty",
+        "prompt_cache_key", "prompt_cache_retention", "reasoning_effort", "repetition_penalty", "response_format",
+        "safety_identifier", "seed", "service_tier", "stop", "store", "stream", "stream_options", "temperature", "tool_choice",
+        "tools", "top_k", "top_logprobs", "top_p", "user", "verbosity",
+    }
+)  # fmt: skip
+"""Fields of which it is known that they do not shorten a prompt. Any other (``truncate_prompt_tokens``, ``transforms``) may ask for a cut."""
+
+Verdict = Literal["whole", "suspect", "unclear"]
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What is remembered of a conversation from its last request. Sizes are tokens."""
+
+    covered: int
+    """So many messages the last request had."""
+    anchored: int = 0
+    """So many messages had the last request whose bill was believed; 0 where there was none."""
+    billed: int = 0
+    """That bill."""
+    full: bool = False
+    """That bill agreed with our count of everything, tool results included."""
+    suspicions: int = 0
+    """Suspect bills since then."""
+
+
+def plausible_prompt(counted: int, prompt: int | None) -> bool:
+    """Whether a stated size can be that of this prompt in some vocabulary."""
+    return prompt is not None and LEAST_DENSE * counted <= prompt <= MOST_DENSE * counted
+
+
+def plausible_window(counted: int, error: float, limit: int | None, prompt: int | None, output: int | None) -> bool:
+    """Whether a stated limit can be the window that this request was too long for."""
+    if limit is None or (prompt is not None and not counted / WITHIN <= prompt <= counted * WITHIN):
+        return False
+    longest = prompt if prompt is not None else counted * (1.1 if error < 0.1 else WITHIN)
+    return SMALLEST_WINDOW <= limit < longest + (output or 0)
+
+
+def echoed(said: bytes, request: Conversation, *numbers: int | None) -> bool:
+    """Whether a refusal repeats the request: its wording, or its numbers with what stands beside them.
+
+    A server may quote a role, an id, a name, a stop word or a URL, escaped or cut short. What such a text says about sizes
+    comes from the client. Costs one pass through the request: meant for refusals only.
+    """
+    text = said.decode("utf-8", "replace")
+    if len(text) > LONGEST_SAID:
+        text = text[: LONGEST_SAID // 2] + text[-LONGEST_SAID // 2 :]
+    spoken = _bare(text)
+    strings = list(_strings(request.body))
+    asked = "".join(_bare(string) for string in strings)
+    stated = [number for number in numbers if number is not None]
+    if any(not _beside(spoken, number) or any(p in asked for p in _beside(spoken, number)) for number in stated):
+        return True
+    small = {str(number) for number in stated}
+    if any(
+        len(string) <= SHORT and not small.isdisjoint(re.findall(r"\d+", string)) for string in _names(request.body)
+    ):
+        return True
+    return any(spoken[at : at + RUN] in asked for at in range(0, max(len(spoken) - RUN, 0) + 1, STRIDE)) and bool(
+        spoken
+    )
+
+
+def judge(sent: "Measured", billed: int, cached: int | None, before: Before | None) -> Verdict:
+    """Whether a bill is for all that was sent, or so much smaller that the server must have cut it; ``unclear`` teaches nothing."""
+    low = billed < 0.8 * (1 - max(2 * sent.error, 0.1)) * sent.least
+    if not low and not stagnates(sent, billed, before):
+        return "whole" if sent.prompt / JUMP <= billed <= sent.prompt * JUMP else "unclear"
+    innocent = (
+        billed < SMALLEST_CUT
+        or sent.bounded
+        or not ORDINARY_FIELDS.issuperset(sent.request.head)
+        or (_near(billed + (cached or 0), sent.prompt) and bool(cached))
+        or (before is not None and _near(billed, sent.cost_from(before.covered)))
+    )
+    return "unclear" if innocent else "suspect"
+
+
+def stagnates(sent: "Measured", billed: int, before: Before | None) -> bool:
+    """Whether a conversation has grown since its last believed bill, and its bill has not."""
+    if before is None or not before.anchored or sent.folded:
+        return False
+    grown = sent.least_from(before.anchored, results=before.full)
+    if grown < max(128, before.billed // 50):
+        return False
+    return billed - before.billed < 0.5 * (1 - max(2 * sent.error, 0.1)) * grown
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was sent, by our counts."""
+
+    request: Conversation
+    messages: Sequence[Message]
+    counter: Counter
+    """By the vocabulary alone."""
+    counted: int
+    """Everything that was sent by the vocabulary alone: no learned ratio, no earlier bill."""
+    prompt: int
+    """The same by the best count there is."""
+    error: float
+    """How far the truth may lie from ``counted``, as a share of it."""
+    folded: bool
+    bounded: bool
+    """Something in it is counted by an upper bound only, or stands elsewhere."""
+
+    @property
+    def least(self) -> int:
+        """What no template leaves out: the texts of people, assistant and instructions, without frames."""
+        return min(self.least_from(0, results=False), self.prompt)
+
+    def least_from(self, start: int, *, results: bool) -> int:
+        """The same from some message on; ``results`` of tools may be counted where they are known to be read."""
+        roles = _SPOKEN | _RESULTS if results else _SPOKEN
+        return sum(self.counter.text(text_of(m)) for m in self.messages[start:] if m.get("role") in roles)
+
+    def cost_from(self, start: int) -> int:
+        """All that was counted from some message on: what a server bills whose cache held the rest."""
+        return sum(map(self.counter.message, self.messages[start:]))
+
+
+_SPOKEN: Final = frozenset({"system", "developer", "user", "assistant"})
+_RESULTS: Final = frozenset({"tool"})
+
+
+def window_like(tokens: int) -> int:
+    """The smallest usual context size that holds so many tokens: powers of two and the steps between them."""
+    size = SMALLEST_WINDOW
+    while size < tokens:
+        if size * 3 // 2 >= tokens:
+            return size * 3 // 2
+        size *= 2
+    return size
+
+
+def _near(billed: int, counted: int) -> bool:
+    return abs(billed - counted) <= 0.25 * counted + 64
+
+
+def _beside(spoken: str, number: int) -> list[str]:
+    """Each place of a number in what was said, with the characters before it and with those after it."""
+    digits = str(number)
+    if digits not in spoken and number % 1000 == 0:
+        digits = f"{number // 1000}k"
+    found: list[str] = []
+    for match in re.finditer(re.escape(digits), spoken):
+        before, after = (
+            spoken[max(match.start() - BESIDE, 0) : match.end()],
+            spoken[match.start() : match.end() + BESIDE],
+        )
+        found += [part for part in (before, after) if len(part) > len(digits)]
+    return found
+
+
+def _bare(text: str) -> str:
+    """A text as letters and digits, escapes undone: what is left of it however it is quoted."""
+    if "\\" in text:
+        text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+        text = _CONTROL.sub(" ", text)
+    if "&" in text:
+        text = unescape(text)
+    if "%" in text:
+        text = unquote(text, errors="replace")
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    return _MARKS.sub("", text).casefold()
+
+
+_ESCAPE: Final = re.compile(r"\\+[ux]\{?0*([0-9a-fA-F]{2,4})\}?")
+_CONTROL: Final = re.compile(r"\\+[nrtbf]")
+_MARKS: Final = re.compile(r"[\W_]+")
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Every text in a JSON value, names of members included; without recursion."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, list):
+            waiting += reversed(item)
+        elif hasattr(item, "items"):
+            for key, inner in item.items():
+                waiting += (inner, key)
+
+
+def _names(body: Any) -> Iterator[str]:
+    """Every string of a request that a server may quote whole, beside the texts of messages and the model's own name."""
+    for key, value in body.items():
+        if key == "messages" and isinstance(value, list):
+            for message in value:
+                yield from _strings({name: part for name, part in message.items() if name != "content"})
+        elif key != "model":
+            yield from _strings(value)

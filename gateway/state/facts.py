@@ -1,0 +1,227 @@
+"""What is known of upstreams: facts with their kind, their evidence and their time, as they are kept, stored and shown."""
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from gateway.context.count.calibration import KEPT, LEAST, MOST, Calibration
+from gateway.context.life.evidence import SMALLEST_WINDOW
+from gateway.context.life.lessons import Kind
+from gateway.state.store import values
+
+VERSION: Final = 2
+LARGEST_TOKENS: Final = 100_000_000
+"""More than any window: such a number is no count."""
+SIGN_CHARS: Final = 64
+"""Signs of refusals are names of ours, shorter than this."""
+NAME_CHARS: Final = 1024
+STATED_KEPT: Final = 4
+"""Different windows kept of one model: so many sizes of backends may stand behind one name."""
+ENOUGH: Final = 2
+"""Conversations that must be refused by the same number before it holds for others: one refusal may come from one small backend of several."""
+ENOUGH_AGAINST_BILLS: Final = 4
+"""The same, where a larger prompt was billed lately."""
+
+Model = tuple[str, str]
+"""Upstream and model."""
+Holds = Literal["everyone", "its conversation", "nobody yet"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A window that an upstream's refusals stated. Times are seconds since 1970."""
+
+    tokens: int
+    prompt: int | None
+    counted: int
+    sign: str
+    conversation: str
+    """The last one that was refused so."""
+    refusals: int
+    """Of different conversations in a row."""
+    since: float
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Smaller:
+    """A size to which one conversation is folded."""
+
+    upstream: str
+    model: str
+    tokens: int
+    kind: Kind
+    sign: str
+    billed: int | None
+    counted: int
+    since: float
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """All that is known of one model's window."""
+
+    stated: tuple[Stated, ...] = ()
+    largest: int = 0
+    """The largest prompt that was billed."""
+    largest_since: float = 0.0
+    largest_until: float = 0.0
+    smaller_until: float = 0.0
+    """Until then some conversation may have a fold of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How a model's bills compare with our counts."""
+
+    calibration: Calibration
+    since: float
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One learned fact as operators see it."""
+
+    kind: Kind
+    what: Literal["window", "told window", "conversation", "largest prompt", "ratio"]
+    upstream: str
+    model: str
+    value: float
+    holds: Holds
+    evidence: str
+    since: float
+    until: float
+
+
+_TOKENS: Final = values.whole(0, LARGEST_TOKENS)
+_WINDOW: Final = values.whole(SMALLEST_WINDOW, LARGEST_TOKENS)
+_TIME: Final = values.number(0, 1e11)
+_SIGN: Final = values.text(SIGN_CHARS)
+_NAME: Final = values.text(NAME_CHARS)
+
+
+def _maybe(check: values.Check) -> values.Check:
+    return lambda value: value is None or check(value)
+
+
+_STATED: Final = values.fields(
+    tokens=_WINDOW, prompt=_maybe(_TOKENS), counted=_TOKENS, sign=_SIGN, conversation=_SIGN, refusals=values.whole(1, 10**9),
+    since=_TIME, until=_TIME,
+)  # fmt: skip
+
+
+def pack_windows(known: Windows) -> bytes:
+    """Write down what is known of a model's window."""
+    stated = [{name: getattr(one, name) for name in Stated.__slots__} for one in known.stated]
+    return values.pack(
+        VERSION,
+        stated=stated,
+        largest=known.largest,
+        largest_since=known.largest_since,
+        largest_until=known.largest_until,
+        smaller_until=known.smaller_until,
+    )
+
+
+def read_windows(stored: bytes) -> Windows | None:
+    """Read it; None where it is damaged or out of range."""
+    value = values.unpack(
+        stored,
+        VERSION,
+        stated=values.each(_STATED, STATED_KEPT),
+        largest=_TOKENS,
+        largest_since=_TIME,
+        largest_until=_TIME,
+        smaller_until=_TIME,
+    )
+    if value is None:
+        return None
+    stated = tuple(Stated(**{name: one[name] for name in Stated.__slots__}) for one in value["stated"])
+    return Windows(stated, value["largest"], value["largest_since"], value["largest_until"], value["smaller_until"])
+
+
+def pack_ratio(known: Ratio) -> bytes:
+    """Write down a ratio."""
+    calibration = known.calibration
+    return values.pack(
+        VERSION,
+        ratio=calibration.ratio,
+        reports=calibration.reports,
+        confirmed=calibration.confirmed,
+        since=known.since,
+        until=known.until,
+    )
+
+
+def read_ratio(stored: bytes) -> Ratio | None:
+    """Read it; None where it is damaged or out of range."""
+    report = values.each(values.whole(1, LARGEST_TOKENS), 2)
+    value = values.unpack(
+        stored,
+        VERSION,
+        ratio=values.number(0.9 * LEAST, 1.1 * MOST),
+        reports=values.each(lambda pair: report(pair) and len(pair) == 2, KEPT),
+        confirmed=values.flag,
+        since=_TIME,
+        until=_TIME,
+    )
+    if value is None:
+        return None
+    reports = tuple((counted, billed) for counted, billed in value["reports"])
+    return Ratio(Calibration(float(value["ratio"]), reports, value["confirmed"]), value["since"], value["until"])
+
+
+def pack_smaller(known: Smaller) -> bytes:
+    """Write down to what one conversation is folded."""
+    return values.pack(VERSION, **{name: getattr(known, name) for name in Smaller.__slots__})
+
+
+def read_smaller(stored: bytes) -> Smaller | None:
+    """Read it; None where it is damaged or out of range."""
+    value = values.unpack(
+        stored,
+        VERSION,
+        upstream=_NAME,
+        model=_NAME,
+        tokens=values.whole(1, LARGEST_TOKENS),
+        kind=lambda kind: kind in ("stated", "guessed"),
+        sign=_SIGN,
+        billed=_maybe(_TOKENS),
+        counted=_TOKENS,
+        since=_TIME,
+        until=_TIME,
+    )
+    return None if value is None else Smaller(**{name: value[name] for name in Smaller.__slots__})
+
+
+def read_usage(stored: bytes) -> dict[str, Any] | None:
+    """Read what a conversation was billed; None where it is damaged or out of range."""
+    return values.unpack(stored, VERSION, billed=values.whole(1, LARGEST_TOKENS), fixed=_TOKENS)
+
+
+def facts_of(model: Model, known: Windows, now: float) -> list[Fact]:
+    """What is known of a model's window, for operators."""
+    upstream, name = model
+    found: list[Fact] = []
+    for one in known.stated:
+        if one.until <= now:
+            continue
+        size = f"prompt {one.prompt:,} stated" if one.prompt else "no prompt size stated"
+        evidence = (
+            f"{one.refusals} refusal{'s' * (one.refusals != 1)}, sign {one.sign}, {size}, {one.counted:,} by our count"
+        )
+        holds: Holds = "everyone" if in_force(one, known, now) else "nobody yet"
+        found.append(Fact("stated", "window", upstream, name, one.tokens, holds, evidence, one.since, one.until))
+    if known.largest and known.largest_until > now:
+        found.append(
+            Fact("observed", "largest prompt", upstream, name, known.largest, "nobody yet", "billed",
+                 known.largest_since, known.largest_until)
+        )  # fmt: skip
+    return found
+
+
+def in_force(stated: Stated, known: Windows, now: float) -> bool:
+    """Whether a stated window holds for everybody: refused often enough, in view of what was billed."""
+    against = known.largest > stated.tokens and known.largest_until > now
+    return stated.until > now and stated.refusals >= (ENOUGH_AGAINST_BILLS if against else ENOUGH)
