@@ -26,6 +26,8 @@ log = structlog.get_logger(__name__)
 
 # Statuses that speak of the server's health or patience, not of the request: another upstream may do better.
 FAULTS: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
+# Bytes. A request so short fits every server there is, so what a running server tells of its window may wait.
+SHORT: Final = 4096
 # Those that speak of one key's quota: the upstream rests for its owner alone.
 OF_ONE_KEY: Final = frozenset({429})
 # An empty stream means "too long" where the request was folded, or is at least this near to its window (case 123).
@@ -99,14 +101,20 @@ class Sender:
         for name, _ in self.route.choices:
             if learning.is_new(name, self.route.name):
                 await learning.know(name, self.route.name)
-                place = plan.place_of(self.gateway, self.setup, self.route, self.setup.targets[name])
-                if self.route.window is None and not place.target.vendor:
-                    await lessons.ask_windows(self.gateway, place.target, self.headers)
+            if learning.lists.due(name) and self._wants_list(name):
+                await lessons.ask_windows(self.gateway, self.setup.targets[name], self.headers)
         places = list(plan.places(self.gateway, self.setup, self.route, self.story.request, self._own_caller()))
         if len(places) > 1:
             balance = self.gateway.balance
             places.sort(key=lambda place: balance.resting(place.target.name, self._caller(place)))
         return places
+
+    def _wants_list(self, name: str) -> bool:
+        """Whether an upstream's model list may tell more of the window than is known, and the request could be too long for it."""
+        if self.route.window is not None:
+            return False
+        place = plan.place_of(self.gateway, self.setup, self.route, self.setup.targets[name])
+        return place.entry in plan.UNKNOWN or (not place.target.vendor and len(self.raw) > SHORT)
 
     def _own_caller(self) -> str:
         """The hash of the client's key at the model's own upstream."""

@@ -58,6 +58,11 @@ class Lists:
         """Every model whose window some list tells."""
         return {model for told in self._told.values() for model in told.windows if model != ANY_MODEL}
 
+    def due(self, upstream: str) -> bool:
+        """Whether it is time to ask an upstream, if with the right key."""
+        told = self._told.get(upstream)
+        return told is None or self._clock() >= told.next
+
     def wants(self, upstream: str, key: str) -> bool:
         """Whether to ask an upstream now, with the key of this hash; a yes counts as having asked."""
         told, now = self._told.get(upstream, Told()), self._clock()
