@@ -8,6 +8,7 @@ import pytest
 
 from gateway.standin import StandIn
 from tests import running
+from tests.skips import pytest_runtest_makereport  # noqa: F401  # a hook
 
 # A busy machine makes examples slow; that says nothing about what is tested.
 hypothesis.settings.register_profile("turnfold", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])

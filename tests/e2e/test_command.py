@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
 import sys
 
 import orjson
@@ -16,7 +15,6 @@ from gateway.standin import Gate, StandIn
 from tests import fakes
 from tests.running import PATIENCE_S, ROOT, answering, client, configured, free_ports
 
-ADMIN_PORT = 8788
 ASK = {"model": "m", "messages": [fakes.user("The launch code is OCELOT-77."), fakes.assistant("ok"), fakes.user("hi")]}
 
 
@@ -39,13 +37,10 @@ async def test_it_serves_from_a_file(command, standin):
 
 
 async def test_it_serves_without_a_file(standin):
-    try:
-        socket.create_server(("127.0.0.1", ADMIN_PORT)).close()
-    except OSError:
-        pytest.skip("the admin port is taken, and without a file it is fixed")
-    [port] = free_ports(1)
+    port, admin_port = free_ports(2)
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "gateway", "serve", "--upstream", standin.base_url, "--window", "4000", "--port", str(port),
+        "--admin-port", str(admin_port),
         env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     try:
