@@ -22,6 +22,8 @@ from providers.overflow.wording import words
 
 log = structlog.get_logger(__name__)
 
+SWITCH_S: Final = 0.001
+"""How soon the thread that folds gives way to the event loop. Python's own 5 ms make each stream wait 11 ms, 1 ms make it 3 (median)."""
 HERE: Final = Path("turnfold.yaml")
 """Read where neither a file nor an upstream is named."""
 
@@ -31,6 +33,7 @@ def run(config: Path | None, given: Mapping[str, Any]) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the file is watched; a reload must never end the process
     gc.freeze()  # neither code nor tables are ever garbage; a look through all of them would hold every stream for 50 ms
     gc.enable()
+    sys.setswitchinterval(SWITCH_S)
     try:
         file = file_of(config, given)
         settings = settings_from(file, given)

@@ -37,7 +37,7 @@ class Connection(RequestHandler):
         super().data_received(data)
         if self._request_count != arrived:
             self._head_arrived()
-        elif self._waiter is not None or self._head_timer is not None:
+        elif self._head_timer is not None or (self._waiter is not None and not self._waiter.done()):
             self._head_bytes += len(data)
             if self._head_timer is None:
                 self._head_timer = self._loop.call_later(self._patience_s, self._late)

@@ -199,7 +199,7 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
         return _believed(tokens.count_request(request, family, images, ratio), place, calibration)
 
     size_bytes = len(request.raw)
-    heavy = tokens.heavy(request, family, images)
+    heavy = size_bytes >= INLINE or tokens.heavy(request, family, images)  # the latter reads the messages
     stable = best = await gateway.pool.run(counted, size_bytes=max(size_bytes, INLINE) if heavy else 0)
     anchor, chain = None, list[str]()
     own = learning.has_smaller(upstream, model)
