@@ -1,0 +1,127 @@
+"""A few huge requests do not keep everybody else waiting: what is large is done beside the event loop, what is small is not behind it."""
+
+import asyncio
+import sys
+import threading
+from collections import Counter
+from contextlib import asynccontextmanager, contextmanager
+
+import orjson
+import pytest
+
+from gateway.standin import Reply, StandIn
+from gateway.state.pool import INLINE
+from tests import fakes, running
+from tests.hostile.wire import connected, request, until
+
+SMALL = {"model": "m", "messages": [fakes.user("Hello")]}
+MESSAGES = 4_001
+OURS = tuple(str(running.ROOT / folder) for folder in ("gateway", "providers"))
+STANDIN = str(running.ROOT / "gateway" / "standin")
+
+
+def long_conversation(count: int = MESSAGES) -> list[dict[str, str]]:
+    """A conversation of so many short messages."""
+    kinds = (fakes.user, fakes.assistant)
+    return [kinds[number % 2](f"{number}: {fakes.words(20, number)}") for number in range(count - 1)] + [
+        fakes.user("And the first?")
+    ]
+
+
+@asynccontextmanager
+async def held_up(pool):
+    """Keep the pool's thread busy until the block ends."""
+    gate = threading.Event()
+    held = asyncio.ensure_future(pool.run(gate.wait, size_bytes=INLINE))  # noqa: TID251  # awaited below
+    try:
+        await until(lambda: pool.waiting == 1)
+        yield
+    finally:
+        gate.set()
+        await held
+
+
+def _for_standin(frame) -> bool:
+    """Whether the upstream of the test, which runs in the same thread, is at work."""
+    while frame is not None and not frame.f_code.co_filename.startswith(STANDIN):
+        frame = frame.f_back
+    return frame is not None
+
+
+@contextmanager
+def calls():
+    """Count the steps of the gateway in this thread, which is the event loop's: its functions called, and the calls they make."""
+    found: Counter[str] = Counter()
+
+    def note(frame, event, argument):
+        if event.endswith("return") or not frame.f_code.co_filename.startswith(OURS) or _for_standin(frame):
+            return
+        found[f"{frame.f_code.co_qualname}{'' if event == 'call' else f' -> {argument.__qualname__}'}"] += 1
+
+    sys.setprofile(note)
+    try:
+        yield found
+    finally:
+        sys.setprofile(None)
+
+
+async def test_while_large_requests_wait_all_others_are_served(gateway, standin):
+    proxy = await gateway(standin, {"models": {"m": {"context_window": 8000}}})
+    pool = proxy.inside.gateway.pool
+    large = {"model": "m", "messages": long_conversation(800)}
+    async with connected(proxy.port) as waiting, held_up(pool):
+        await waiting.send(request(large))
+        await until(lambda: pool.waiting == 2)
+        assert (await proxy.chat(SMALL)).status == 200
+        async with connected(proxy.port) as client:
+            await client.send(b"GET /healthz HTTP/1.1\r\nhost: gateway\r\n\r\n")
+            assert (await client.answer())[0] == 200
+        stream = await proxy.chat({**SMALL, "stream": True})
+        assert stream.body.endswith(b"data: [DONE]\n\n")
+        assert pool.waiting == 2
+    # The connection was closed while its request waited: see below.
+
+
+async def test_the_work_of_a_client_that_has_left_is_dropped(gateway, standin):
+    proxy = await gateway(standin, {"models": {"m": {"context_window": 8000}}})
+    pool, admission = proxy.inside.gateway.pool, proxy.inside.gateway.admission
+    async with held_up(pool):
+        async with connected(proxy.port) as client:
+            await client.send(request({"model": "m", "messages": long_conversation(800)}))
+            await until(lambda: pool.waiting == 2)
+        await until(lambda: pool.waiting == 1)
+    assert standin.requests == []
+    assert (admission.requests, admission.size_bytes) == (0, 0)
+
+
+async def test_a_full_queue_refuses_large_requests_and_serves_small_ones(gateway, standin):
+    proxy = await gateway(standin)
+    pool = proxy.inside.gateway.pool
+    pool._longest_queue = 1
+    async with held_up(pool):
+        answer = await proxy.chat({"model": "m", "messages": long_conversation(800)})
+        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+        assert (await proxy.chat(SMALL)).status == 200
+    assert (await proxy.chat({"model": "m", "messages": long_conversation(800)})).status == 200
+
+
+@pytest.mark.parametrize(
+    ("window", "action"), [(8_000, "fold"), (1_000_000, "none"), (60_000, "fold")], ids=["fold", "fits", "a little"]
+)
+async def test_the_event_loop_takes_less_than_a_step_for_each_message(gateway, window, action):
+    """Counting steps instead of seconds: the same on any machine."""
+    async with StandIn(rules=(), reply=Reply("Noted."), otherwise=lambda _: fakes.verbatim(200, ANSWER)) as upstream:
+        proxy = await gateway(upstream, {"models": {"m": {"context_window": window}}})
+        raw = orjson.dumps({"model": "m", "messages": long_conversation()})
+        with calls() as found:
+            answer = await proxy.chat(raw)
+        assert (answer.status, answer.action) == (200, action)
+        assert found.total() < MESSAGES, found.most_common(8)
+
+
+ANSWER = orjson.dumps(
+    {
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Noted."}}],
+        "usage": {"prompt_tokens": 5_000, "completion_tokens": 2},
+    }
+)
