@@ -39,11 +39,11 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
         good = answer.status == 200 and not outcome.too_long
         if good and answer.complete:
             usage = usage_in(answer, answer.held)
-            lessons.from_answer(gateway, story, usage, sender.headers)
+            await lessons.from_answer(gateway, story, usage, sender.headers)
         relayed = await relay(request, answer, story.headers(), keep=worth_keeping(answer))
         if good and not answer.complete:
             usage = usage_in(answer, relayed.tail)
-            lessons.from_answer(gateway, story, usage, sender.headers)
+            await lessons.from_answer(gateway, story, usage, sender.headers)
         story.error = "upstream_broke_off" if relayed.broken else ""
         if good:
             memory.consider(gateway, setup, story, sender.headers)

@@ -50,10 +50,11 @@ def reading_of(refusal: Overflow) -> Reading:
     return Reading(refusal.limit, refusal.prompt, refusal.completion, refusal.total, refusal.exact, refusal.excess)
 
 
-def from_answer(gateway: Gateway, story: Story, usage: Usage | None, headers: CIMultiDict[str]) -> None:
+async def from_answer(gateway: Gateway, story: Story, usage: Usage | None, headers: CIMultiDict[str]) -> None:
     """Learn from a good answer. Whatever goes wrong here is counted and logged: the answer is not spoilt by it."""
     try:
-        learned = _from_answer(gateway, story, usage, headers)
+        size_bytes = len(story.request.raw)
+        learned = await gateway.pool.run(lambda: _from_answer(gateway, story, usage, headers), size_bytes=size_bytes)
         gateway.learning.learn(learned.lessons)
     except Exception as error:  # noqa: BLE001  # promise 6: a bug in learning never costs the client its answer
         gateway.failed("learning", error)

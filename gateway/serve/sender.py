@@ -191,7 +191,7 @@ class Sender:
         if story.mode == "observe":
             story.planned = attempt
             return as_it_came(task.prompt)
-        if ladder.hopeless(task, attempt):
+        if await self.gateway.pool.run(lambda: ladder.hopeless(task, attempt), size_bytes=len(request.raw)):
             story.attempt = attempt
             return None
         return attempt
