@@ -40,5 +40,9 @@ def api_key(key: str) -> dict[str, str]:
 
 
 AZURE: Final = replace(
-    OPENAI, name="azure", locate=deployment, authorize=api_key, credential_headers=("authorization", "api-key")
+    OPENAI,
+    name="azure",
+    locate=deployment,
+    authorize=api_key,
+    credential_headers=("authorization", "api-key", "x-api-key"),
 )

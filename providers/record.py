@@ -25,6 +25,8 @@ class Overflow:
     """By how many tokens the limit was passed, where that is stated instead of a size."""
     sign: str = ""
     """The name of the sign that recognised it, for logs and tests."""
+    implied: int | None = None
+    """The window that is meant where the answer names it without its size: a price tier that begins there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,5 +89,7 @@ class Provider:
     """The body of the model list -> context window by model id, where the list tells; {} otherwise."""
     read_usage: Callable[[bytes], Usage | None]
     """A JSON body or the data of one stream event -> what was billed, where it says."""
-    credential_headers: tuple[str, ...] = ("authorization",)
+    credential_headers: tuple[str, ...] = ("authorization", "x-api-key")
     """Client headers that carry credentials: replaced when the endpoint has a key, hashed for tenancy."""
+    authorize_messages: Authorize | None = None
+    """How the Messages API carries the key, where that differs; its requests have a header ``anthropic-version``."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Final
 
+from providers.anthropic import ANTHROPIC
 from providers.azure import AZURE
 from providers.cerebras import CEREBRAS
 from providers.openai import OPENAI, join
@@ -34,7 +35,7 @@ ROWS: Final = (
     replace(GENERIC, name="mistral"),
     replace(GENERIC, name="xai"),
     replace(GENERIC, name="gemini"),
-    replace(GENERIC, name="anthropic", credential_headers=("authorization", "x-api-key")),
+    ANTHROPIC,
     replace(GENERIC, name="bedrock"),
     replace(GENERIC, name="vertex"),
 )

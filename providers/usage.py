@@ -14,10 +14,11 @@ class _Bill(msgspec.Struct):
 
 
 class _Answer(_Bill):
-    """Where usage stands: in the answer itself, in Groq's own member, in the Responses API's last event."""
+    """Where usage stands: in the answer itself, in Groq's own member, in the last event of Responses, in the first of Messages."""
 
     x_groq: msgspec.Raw = msgspec.Raw(b"null")
     response: msgspec.Raw = msgspec.Raw(b"null")
+    message: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _answer: Final = msgspec.json.Decoder(_Answer).decode
@@ -35,7 +36,9 @@ def read_usage(body: bytes) -> Usage | None:
         answer = _answer(body)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    return _usage(answer.usage) or _elsewhere(answer.x_groq) or _elsewhere(answer.response)
+    return (
+        _usage(answer.usage) or _elsewhere(answer.x_groq) or _elsewhere(answer.response) or _elsewhere(answer.message)
+    )
 
 
 def _elsewhere(holder: msgspec.Raw) -> Usage | None:
@@ -53,6 +56,10 @@ def _usage(value: Any) -> Usage | None:
     prompt = _count(value, "prompt_tokens", "input_tokens")
     if prompt is None:
         return None
+    if "cache_read_input_tokens" in value or "cache_creation_input_tokens" in value:
+        # Anthropic counts beside the input what its cache held and what went into it.
+        read, written = _count(value, "cache_read_input_tokens"), _count(value, "cache_creation_input_tokens")
+        return Usage(prompt + (read or 0) + (written or 0), _count(value, "output_tokens"), read)
     details = value.get("prompt_tokens_details") or value.get("input_tokens_details")
     cached = _count(details, "cached_tokens") if isinstance(details, dict) else None
     if cached is None:

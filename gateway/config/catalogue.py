@@ -30,6 +30,10 @@ class ModelFacts:
     reasoning: bool = False
     max_input_tokens: int | None = None
     """Where the prompt alone is limited to less than the window."""
+    counts_output: bool = True
+    """Whether a request is refused where its prompt and the output it asks for are larger than the window together."""
+    binds_thinking: bool = False
+    """Whether signed thinking is accepted only behind the very conversation it was made in."""
 
     def window_for(self, reserve: int) -> int:
         """The window that holds for a request that keeps ``reserve`` tokens for its answer."""

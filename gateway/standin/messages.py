@@ -14,7 +14,7 @@ from typing import Any, Final
 from gateway.standin.validity import Violation
 
 RULES: Final = {
-    "shape": "messages are objects with the role user or assistant",
+    "shape": "messages are objects with the role user or assistant, or system after the first",
     "first_role": "the first message is the user's",
     "content": "no content is empty, and no text block is blank",
     "call": "a tool_use has an id of its own, a name and an object as input",
@@ -29,6 +29,8 @@ RULES: Final = {
     "max_tokens": "max_tokens is given, and larger than the thinking budget",
 }
 
+ROLES: Final = frozenset({"user", "assistant", "system"})
+"""Claude Code sends system messages in the conversation, behind a beta header ``mid-conversation-system``."""
 _ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
 MOST_MARKS: Final = 4
 _TTL: Final = {"5m": 0, "1h": 1}
@@ -45,7 +47,7 @@ def violations(body: Any) -> list[Violation]:
     if not isinstance(messages, list) or not messages:
         return [Violation("shape", 0, "messages: at least one message is required")]
     for at, message in enumerate(messages):
-        if not isinstance(message, dict) or message.get("role") not in ("user", "assistant"):
+        if not isinstance(message, dict) or message.get("role") not in ROLES:
             return [Violation("shape", at, f"messages.{at}.role: Input should be 'user' or 'assistant'")]
     found = [
         *_limits(body),

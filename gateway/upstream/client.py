@@ -91,7 +91,8 @@ class Target:
         if self.endpoint.key:
             for name in self.credentials:
                 headers.popall(name, None)
-            headers.update(self.provider.authorize(self.endpoint.key))
+            native = self.provider.authorize_messages if "anthropic-version" in headers else None
+            headers.update((native or self.provider.authorize)(self.endpoint.key))
         if self.headers:
             headers.update(self.headers)
         return headers

@@ -99,7 +99,7 @@ class MessagesRequest:
 
     @property
     def refers_elsewhere(self) -> bool:
-        return any(self.head.get(name) for name in ("container", "mcp_servers", "context_management"))
+        return any(self.head.get(name) for name in ("container", "mcp_servers"))
 
     @property
     def outline(self) -> tuple[Message, ...]:
@@ -341,6 +341,7 @@ def _rewritten(request: MessagesRequest, messages: Sequence[Message]) -> dict[st
         else:
             _join(request, written, source, _blocks(request, number, message), kept=message is request.views[number])
     _settle(request, written)
+    written = _user_first(request, written)
     marks = cache_marks.moved(
         [block for each in written for block in each.blocks],
         [(at, n, block.value) for at, each in enumerate(request.given) for n, block in enumerate(each.blocks)],
@@ -348,6 +349,15 @@ def _rewritten(request: MessagesRequest, messages: Sequence[Message]) -> dict[st
     )
     rows = [_bytes_of(each, marks) for each in written]
     return {**changes, "messages": array([row for row in rows if row])}
+
+
+def _user_first(request: MessagesRequest, written: list[_Written]) -> list[_Written]:
+    """Put the first message of the user's in front of system messages whose own neighbours were folded."""
+    if not written or written[0].role == "user" or request.given[0].role != "user":
+        return written
+    first = next((n for n, each in enumerate(written) if each.role == "user"), 0)
+    pinned = all(each.role == "system" for each in written[:first])
+    return [written[first], *written[:first], *written[first + 1 :]] if pinned else written
 
 
 def _role(message: Message) -> str:

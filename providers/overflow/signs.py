@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from providers.overflow.phrases import phrase
 from providers.overflow.sizes import proves, sizes
+from providers.overflow.unfinished import read_unfinished
 from providers.overflow.unwrap import LARGEST_BODY, Complaint, unwrap
 from providers.overflow.wording import words
 from providers.record import OutputTooLarge, Overflow, Refusal
@@ -46,6 +47,9 @@ class Sign:
 def _signs(verdict: Verdict, patterns: dict[str, str], *, sure: bool = False) -> tuple[Sign, ...]:
     return tuple(Sign(name, verdict, phrase(pattern, PARTS), sure) for name, pattern in patterns.items())
 
+
+LONG_CONTEXT: Final = 200_000
+"""Tokens from which on Anthropic wants its long-context tier: https://platform.claude.com/docs/en/build-with-claude/context-windows"""
 
 SIGNS: Final = (
     # A smaller window that is worded as a rate limit or as a missing permission.
@@ -136,10 +140,11 @@ NUMBERS: Final = Sign("numbers", "overflow", re.compile(""), sure=False)
 
 def read_refusal(status: int, body: bytes, where: Literal["http", "sse"]) -> Refusal | None:
     """Read what an answer says about size; None when it is not about size."""
-    if b'"choices"' in body and b'"error"' not in body:
-        return None  # the first events of every healthy stream end here
-    if status == 200 and body[:1] in b"{[" and not any(mark in body[:LARGEST_BODY] for mark in ERROR_MARKS):
-        return None  # embeddings and the like, which are long
+    if _is_plain(status, body):
+        return None
+    unfinished = read_unfinished(body) if status == 200 else None
+    if unfinished is not None:
+        return unfinished
     complaint = unwrap(body)
     said = [words(statement) for statement in complaint.statements]
     named = [words(name) for name in complaint.names]
@@ -158,6 +163,13 @@ def read_refusal(status: int, body: bytes, where: Literal["http", "sse"]) -> Ref
     return None
 
 
+def _is_plain(status: int, body: bytes) -> bool:
+    """Whether nothing in an answer can be a complaint: the first events of healthy streams, embeddings and the like, which are long."""
+    if b'"choices"' in body and b'"error"' not in body:
+        return True
+    return status == 200 and body[:1] in b"{[" and not any(mark in body[:LARGEST_BODY] for mark in ERROR_MARKS)
+
+
 def _refusal(sign: Sign, said: list[str], complaint: Complaint) -> Refusal | None:
     """Make the value a sign stands for, with the numbers of the statement that showed it before those of the others."""
     if sign.verdict == "pass":
@@ -169,8 +181,9 @@ def _refusal(sign: Sign, said: list[str], complaint: Complaint) -> Refusal | Non
         return OutputTooLarge(limit=0 if sign.name == "no_output" else found.get("limit"), sign=sign.name)
     prompt = found.get("prompt", found.get("bound"))
     limit, completion, total, excess = (found.get(role) for role in ("limit", "completion", "total", "excess"))
+    implied = LONG_CONTEXT if sign.name == "long_context_tier" and limit is None else None
     if total is None and limit and excess:
         total = limit + excess
     counted = (prompt or total or 0, (prompt or 0) + (completion or 0))
     exact = ("prompt" in found or "bound" not in found) and (limit is None or limit + 1 not in counted)
-    return Overflow(limit, prompt, completion, total, exact, excess, sign.name)
+    return Overflow(limit, prompt, completion, total, exact, excess, sign.name, implied)

@@ -71,7 +71,7 @@ def test_every_entry_can_be_found() -> None:
         ),
         ("anthropic/claude-3.7-sonnet:thinking", "claude-3[.-]7-*"),
         ("databricks-claude-sonnet-4", "claude-sonnet-4*"),
-        ("claude-opus-5-5", "claude-*-[56]*"),
+        ("claude-opus-5-5", "claude-*-5[.-][125]"),
         ("models/gemini-2.5-pro", "gemini-2.5-*"),
         ("google/gemini-2.0-flash-exp:free", "google/gemini-2*"),
         ("meta-llama/Llama-3.3-70B-Instruct-Turbo", "llama-3.[123]*"),

@@ -21,6 +21,16 @@ from providers.usage import read_usage
         ),
         (b'{"choices":[],"x_groq":{"id":"r","usage":{"prompt_tokens":7,"completion_tokens":1}}}', Usage(7, 1)),
         (b'{"type":"response.completed","response":{"usage":{"input_tokens":3,"output_tokens":1}}}', Usage(3, 1)),
+        (
+            b'{"type":"message","usage":{"input_tokens":4,"cache_creation_input_tokens":20,"cache_read_input_tokens":300,"output_tokens":5}}',
+            Usage(324, 5, 300),
+        ),
+        (
+            b'{"type":"message_start","message":{"usage":{"input_tokens":4,"cache_read_input_tokens":0,"output_tokens":1}}}',
+            Usage(4, 1, 0),
+        ),
+        (b'{"type":"message_delta","delta":{},"usage":{"output_tokens":5}}', None),
+        (b'{"choices":[{"message":{"content":"hi"}}],"usage":{"prompt_tokens":3,"completion_tokens":1}}', Usage(3, 1)),
         (b'{"usage":{"prompt_tokens":10}}', Usage(10)),
         (b'{"choices":[{"delta":{"content":"hi"}}],"usage":null}', None),
         (b'{"choices":[{"delta":{"content":"\\"usage\\": 5"}}]}', None),

@@ -41,6 +41,8 @@ def messages_body(seed: int) -> dict[str, Any]:
         for step in range(random.choice([0, 0, 1, 2, 5])):
             rows += _tool_step(random, f"{seed}_{turn}_{step}", thinks=thinks)
         rows.append({"role": "assistant", "content": _said(random, thinks=thinks)})
+        if random.random() < 0.1:
+            rows.append({"role": "system", "content": text(random, 20)})
     if random.random() < 0.5:
         rows += _question(random)
     else:

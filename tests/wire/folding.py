@@ -24,6 +24,6 @@ def folded(format: Format, body: Any, share: float, rung: int = 1) -> bytes:
     """The body folded to a share of its size."""
     request = read(format, body)
     room = int(sum(map(COUNTER.message, request.messages)) * share) + 50
-    draft = compress(request.messages, Budget(room, 0, 0, 0), COUNTER, Policy(), rung=rung, system_role=False)
+    draft = compress(request.messages, Budget(room, 0, 0, 0), COUNTER, Policy(), rung=rung)
     assert all(step.stage != "failed" for step in draft.steps)
     return format.encode(request, Edits(messages=draft.messages))
