@@ -22,6 +22,9 @@ LARGEST_TEXT: Final = 4000
 MOST_TEXTS: Final = 16
 """Only so many statements and names of one body are kept."""
 
+DEEPEST: Final = 32
+"""Levels of one structure that are walked; what a server says of an error stands within the first few."""
+
 MOST_LAYERS: Final = 16
 """So many embedded structures are opened in one body; real ones nest three or four deep."""
 
@@ -79,21 +82,21 @@ def _events(text: str) -> Iterator[str]:
             yield value.strip()
 
 
-def _walk(complaint: Complaint, value: Any, key: str) -> None:
+def _walk(complaint: Complaint, value: Any, key: str, depth: int = 0) -> None:
     """Go through a structure; ``key`` is the field it stands in."""
     if isinstance(value, int):
         if NAMES.fullmatch(key):
             _add(complaint.names, str(value))
         elif not isinstance(value, bool):
             complaint.counts.setdefault(key, value)
-    elif ECHO.fullmatch(key):
+    elif ECHO.fullmatch(key) or depth > DEEPEST:
         return
     elif isinstance(value, dict):
         for name, inner in value.items():
-            _walk(complaint, inner, str(name).lower())
+            _walk(complaint, inner, str(name).lower(), depth + 1)
     elif isinstance(value, list):
         for inner in value:
-            _walk(complaint, inner, key)
+            _walk(complaint, inner, key, depth + 1)
     elif isinstance(value, str):
         if SPEAKS.search(key):
             _hear(complaint, value, key)

@@ -115,9 +115,9 @@ def judge(sent: "Measured", billed: int, cached: int | None, before: Before | No
     innocent = (
         billed < SMALLEST_CUT
         or sent.bounded
-        or not ORDINARY_FIELDS.issuperset(sent.request.head)
-        or (_near(billed + (cached or 0), sent.prompt) and bool(cached))
-        or (before is not None and _near(billed, sent.cost_from(before.covered)))
+        or not ORDINARY_FIELDS.issuperset(sent.request.body)
+        or (_near(billed + (cached or 0), sent.prompt, max(0.05, sent.error)) and bool(cached))
+        or (before is not None and _near(billed, sent.cost_from(before.covered), 0.25))
     )
     return "unclear" if innocent else "suspect"
 
@@ -179,8 +179,8 @@ def window_like(tokens: int) -> int:
     return size
 
 
-def _near(billed: int, counted: int) -> bool:
-    return abs(billed - counted) <= 0.25 * counted + 64
+def _near(billed: int, counted: int, share: float) -> bool:
+    return abs(billed - counted) <= share * counted + 64
 
 
 def _beside(spoken: str, number: int) -> list[str]:
