@@ -22,4 +22,6 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=5s \
 # On SIGTERM running streams end within server.shutdown_grace; give the container a little longer than that.
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["turnfold"]
-CMD ["serve", "--config", "/etc/turnfold/turnfold.yaml", "--host", "0.0.0.0", "--log-format", "json"]
+# --open: who reaches the container's port is decided by what publishes it. With a key of yours in the configuration, publish it to
+# machines you trust alone.
+CMD ["serve", "--config", "/etc/turnfold/turnfold.yaml", "--host", "0.0.0.0", "--open", "--log-format", "json"]

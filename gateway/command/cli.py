@@ -31,6 +31,7 @@ def main() -> None:
 @click.option("--upstream", help="Base URL of the one upstream, for example http://127.0.0.1:8000/v1.")
 @click.option("--window", type=click.IntRange(min=256), help="Context window of every model of --upstream, in tokens.")
 @click.option("--workers", type=click.IntRange(1, 256), help="Processes that share the port.")
+@click.option("--open", is_flag=True, default=None, help="Let anybody who reaches the port use the configured keys.")
 @click.option("--log-format", type=click.Choice(["json", "console"]))
 def serve(**options: Any) -> None:
     """Serve until SIGTERM or SIGINT."""

@@ -14,7 +14,7 @@ import structlog
 import uvloop
 
 from gateway.command import preflight, workers
-from gateway.config import Settings, SettingsError, Wrong, checked_url, load
+from gateway.config import Settings, SettingsError, Wrong, checked_url, dangers, load
 from gateway.config.reload import Watcher
 from gateway.observe.log import configure
 from gateway.serve import app
@@ -82,7 +82,14 @@ def settings_from(file: Path | None, given: Mapping[str, Any]) -> Settings:
     else:
         settings = Settings.simple(_upstream_url(given["upstream"]), given.get("window"))
         settings = replace(settings, store=replace(settings.store, url="memory://"))
-    return _overridden(settings, given)
+    return _safe(_overridden(settings, given))
+
+
+def _safe(settings: Settings) -> Settings:
+    """Return settings that may be served. Raises SettingsError where they would lay keys open or serve themselves."""
+    if problems := [f"{place}: {problem}." for place, problem in dangers(settings)]:
+        raise SettingsError(problems)
+    return settings
 
 
 def _upstream_url(written: str) -> str:
@@ -94,7 +101,7 @@ def _upstream_url(written: str) -> str:
 
 
 def _overridden(settings: Settings, given: Mapping[str, Any]) -> Settings:
-    server = {name: given[name] for name in ("host", "port", "workers") if name in given}
+    server = {name: given[name] for name in ("host", "port", "workers", "open") if name in given}
     admin = {"port": given["admin_port"]} if "admin_port" in given else {}
     log = {"format": given["log_format"]} if "log_format" in given else {}
     return replace(
@@ -117,7 +124,7 @@ async def _serve(settings: Settings, file: Path | None, given: Mapping[str, Any]
             return
 
         def adopt(changed: Settings) -> None:
-            running.gateway.adopt(_overridden(changed, given))
+            running.gateway.adopt(_safe(_overridden(changed, given)))
 
         watcher = Watcher(file, os.environ, adopt)
         tasks.start(watcher.run(), "watch")

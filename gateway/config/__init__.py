@@ -1,7 +1,8 @@
 """The configuration: a YAML file and the environment in, values that never change out."""
 
 from gateway.config.document import Wrong
-from gateway.config.keys import SettingsError, is_loopback, load, parse
+from gateway.config.exposure import dangers, is_loopback
+from gateway.config.keys import SettingsError, load, parse
 from gateway.config.readers import checked_url
 from gateway.config.values import (
     Admin,
@@ -35,6 +36,7 @@ __all__ = [
     "Upstream",
     "Wrong",
     "checked_url",
+    "dangers",
     "is_loopback",
     "is_pattern",
     "load",

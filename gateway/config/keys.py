@@ -1,6 +1,5 @@
 """How the configuration file becomes `Settings`, or the list of all that is wrong with it."""
 
-import ipaddress
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -8,6 +7,7 @@ from typing import Any, Final
 from gateway.config import catalogue
 from gateway.config import readers as read
 from gateway.config.document import Reading, compose
+from gateway.config.exposure import dangers, is_loopback
 from gateway.config.schema import FILE, FOLD_KEYS, owner_of, under
 from gateway.config.values import (
     Admin,
@@ -117,6 +117,8 @@ def _cross_check(settings: Settings, reading: Reading) -> None:
     _check_ports(settings, reading)
     _check_limits(settings, reading)
     _check_upstreams(settings, reading)
+    for place, problem in dangers(settings):
+        reading.note(place, problem)
     for name, model in settings.models.items():
         _check_model(name, model, settings, reading)
     _check_summary(settings, "fold.summary.upstream", settings.fold.summary.upstream, reading)
@@ -204,11 +206,3 @@ def _check_names(place: str, names: Iterable[str], known: Iterable[str], what: s
         if name not in known:
             hint = read.nearest(name, known) or f"; known: {', '.join(known)}"
             reading.note(place, f"{reading.quoted(name)} is not {what}{hint}")
-
-
-def is_loopback(host: str) -> bool:
-    """Say whether only this machine can reach an address."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"

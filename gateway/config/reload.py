@@ -73,6 +73,8 @@ class Watcher:
             done = self._on_change(settings)
             if inspect.isawaitable(done):
                 await done
+        except SettingsError as error:  # right by itself, but not together with the command line
+            return self._refused(error.problems)
         except OSError as error:  # a certificate file that cannot be read
             return self._refused((f"{error.filename or self._path}: {error.strerror or error}",))
         self._current = settings

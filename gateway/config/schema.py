@@ -93,6 +93,19 @@ SETTINGS: Final = (
     Setting("server.port", PORT, "0 takes a free one"),
     Setting("server.workers", whole("a number of processes, 1 to 256", 1, 256), "processes that share the port"),
     Setting(
+        "server.open", BOOLEAN, "true: serve off loopback although an upstream's key is configured; anybody may then use it",
+        "Whoever reaches the port may use that key, so a firewall or a proxy must keep strangers from it. `--open` on the command line.",
+    ),
+    Setting(
+        "server.allowed_hosts", NAMES, "names the gateway is reached under, beside IP addresses, localhost and host",
+        "`gate.example.com`, `*.example.com`, or `*` for any. On loopback, requests for other names get 403, on both ports; off loopback "
+        "only once a name is listed.", default="none",
+    ),
+    Setting(
+        "server.cors_origins", NAMES, "origins of web pages that may use the client port; others get 403",
+        "`https://chat.example.com`; `*` is any.", default="none",
+    ),
+    Setting(
         "server.preload", BOOLEAN, "load the vocabularies of configured models at the start, not at their first use",
         "0.2 s and 40 MB for each model that is configured by name (Gemma 1 s, 75 MB). Without it the first request that must be "
         "counted waits for that, and all others with it.",

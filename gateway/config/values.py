@@ -43,6 +43,12 @@ class Server:
     """Lists and objects within each other."""
     keep_alive_s: float = 75.0
     shutdown_grace_s: float = 30.0
+    open: bool = False
+    """Whether anybody who reaches the port may use the configured keys of upstreams."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names under which the gateway is reached, beside addresses and localhost."""
+    cors_origins: tuple[str, ...] = ()
+    """Origins of web pages that may use the gateway."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,8 @@ class Metrics:
             count["errors"][(*where, exchange.error)] += 1
         elif exchange.status >= 400:
             count["upstream_errors"][(*where, str(exchange.status))] += 1
+        if exchange.why:
+            count["not_folded"][(exchange.upstream, exchange.why)] += 1
         if exchange.warning:
             count["warnings"][(*where, exchange.warning.partition(";")[0])] += 1
         for kind, tokens in (("prompt", exchange.prompt_tokens), ("completion", exchange.completion_tokens),
@@ -117,12 +119,13 @@ class Metrics:
 
 _WHERE: Final = ("upstream", "entry")
 _COUNTERS: Final[dict[str, tuple[str, Labels]]] = {
-    "requests": ("Chat requests by what was done and the status answered.", (*_WHERE, "action", "status")),
+    "requests": ("Requests by what was done and the status answered.", (*_WHERE, "action", "status")),
     "attempts": ("Calls to upstreams.", _WHERE),
     "retries": ("Calls beyond the first of a request.", _WHERE),
     "refusals": ("Answers of upstreams that said a request was too long.", _WHERE),
     "errors": ("Requests that ended in an error of the gateway's own or a broken connection.", (*_WHERE, "error")),
     "upstream_errors": ("Error statuses handed on from upstreams.", (*_WHERE, "status")),
+    "not_folded": ("Requests that were not folded, by the reason.", ("upstream", "why")),
     "warnings": ("Responses that carried a warning.", (*_WHERE, "warning")),
     "billed_tokens": ("Tokens as upstreams reported them.", (*_WHERE, "kind")),
     "tokens_before": ("Prompt tokens as clients sent them, where they were counted.", _WHERE),

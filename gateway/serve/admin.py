@@ -10,6 +10,7 @@ from aiohttp import web
 
 from gateway.serve import errors
 from gateway.serve.explain import explain
+from gateway.serve.guard import Guard, check_json
 from gateway.serve.shared import Gateway
 from gateway.state import forgetting
 from gateway.state.facts import Fact
@@ -22,8 +23,16 @@ METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 def runner(gateway: Gateway) -> web.AppRunner:
     """Make the admin port's application; the token is compared in constant time."""
 
+    guard = Guard(gateway.settings.admin.host, gateway.settings.server.allowed_hosts)
+
     @web.middleware
     async def authorised(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            guard.check(request.raw_path, request.headers)
+            if request.method not in ("GET", "HEAD"):
+                check_json(request.headers)
+        except errors.ClientError as refusal:
+            return errors.response(refusal)
         token = gateway.settings.admin.token
         given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
         if token and request.path != "/healthz" and not hmac.compare_digest(given.encode(), token.encode()):

@@ -9,47 +9,80 @@ from typing import Any
 
 import aiohttp
 import structlog
-from aiohttp import web
+from aiohttp import http_exceptions, web
 
 from gateway.config import Settings
+from gateway.observe.exchange import Why
 from gateway.observe.metrics import Metrics
 from gateway.serve import admin, errors, plan, websocket
 from gateway.serve import models as listing
+from gateway.serve import record as records
 from gateway.serve.admission import RETRY_AFTER_S, Overloaded
 from gateway.serve.body import too_large
 from gateway.serve.chat import chat
-from gateway.serve.connection import Connections
+from gateway.serve.connection import Connection, Connections, malformed
+from gateway.serve.guard import Guard, check_hops, preflight, shared_with
 from gateway.serve.passthrough import forward
+from gateway.serve.record import Record
 from gateway.serve.shared import Gateway
 from gateway.serve.uploads import SlowUpload
 from gateway.state.store import Store, open_store
+from gateway.state.tasks import where
 from gateway.upstream.client import UpstreamUnreachable
 from gateway.wire.formats import format_of
 
 log = structlog.get_logger(__name__)
 
 
-async def handle(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
-    """Answer one request on the client port; no failure of ours leaves as anything but an error in OpenAI's shape."""
+async def handle(gateway: Gateway, request: web.BaseRequest, guard: Guard) -> web.StreamResponse:
+    """Serve one request on the client port: every failure leaves as an error in OpenAI's shape, every request leaves a record."""
+    record = records.opened(request)
     try:
-        return await _served(gateway, request)
-    except Overloaded as error:
-        return errors.response(error, {"Retry-After": str(RETRY_AFTER_S)}, close=not request.content.is_eof())
+        response = await _admitted(gateway, request, guard, record)
+        if record.shared and not response.prepared:
+            response.headers.update(record.shared)
+        return response
     except errors.ClientError as error:
-        return errors.response(error, close=not request.content.is_eof())
+        response = refused(gateway, record, error, "rejected", close=not request.content.is_eof())
+        if isinstance(error, Overloaded):
+            response.headers["Retry-After"] = str(RETRY_AFTER_S)
+        return response
+    except SlowUpload as slow:  # the upstream was reached, but the client's body never came to its end
+        return refused(gateway, record, slow.told(), "rejected", close=True)
     except UpstreamUnreachable as error:
-        slow = request.content.exception()
-        if isinstance(slow, SlowUpload):  # the upstream was reached, but the client's body never came to its end
-            return errors.response(slow.told(), close=True)
-        return errors.response(error, gateway.marks("error"))
+        record.answered(error.status, error.code)
+        return errors.response(error, record.marks(gateway, "error"))
+    except (web.RequestPayloadError, aiohttp.ClientPayloadError, http_exceptions.HttpProcessingError) as error:
+        return refused(gateway, record, malformed(error), "malformed", close=True)
     except (ConnectionResetError, aiohttp.ClientConnectionResetError):
         raise  # the client has gone; nobody is left to answer
     except Exception as error:  # noqa: BLE001  # a bug of ours must still leave as an error that SDKs understand
         gateway.failed("request", error)
-        broken = errors.ClientError(
-            500, "The gateway failed; this is its own fault.", code="internal_error", type_="server_error"
-        )
-        return errors.response(broken, gateway.marks("error"))
+        return refused(gateway, record, errors.OUR_FAULT, "failed")
+    finally:
+        record.close(gateway)
+
+
+def refused(
+    gateway: Gateway, record: Record, error: errors.ClientError, why: Why, *, close: bool = False
+) -> web.Response:
+    """Answer a request with an error of our own, and note it."""
+    record.why = why
+    record.answered(error.status, error.code)
+    return errors.response(error, record.marks(gateway, "error"), close=close)
+
+
+async def _admitted(gateway: Gateway, request: web.BaseRequest, guard: Guard, record: Record) -> web.StreamResponse:
+    """Serve a request that passes the guard. Raises ClientError for any other."""
+    origin = guard.check(request.raw_path, request.headers)
+    check_hops(request.headers, gateway.client.hop)
+    if not origin:
+        return await _served(gateway, request)
+    record.shared = shared_with(origin)
+    if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
+        record.answered(204)
+        return web.Response(status=204, headers=preflight(origin, request.headers))
+    return await _served(gateway, request)
 
 
 async def _served(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
@@ -72,6 +105,8 @@ async def _served(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
 
 
 def _own(gateway: Gateway, request: web.BaseRequest, path: str) -> web.StreamResponse:
+    if path in ("/healthz", "/readyz"):
+        records.of(request).done = True  # asked every few seconds by machines, about nothing but us: no line, no number
     if path == "/healthz":
         return web.Response(body=b'{"status":"ok"}', content_type=errors.JSON)
     if path == "/readyz":
@@ -145,18 +180,30 @@ def store_of(settings: Settings, failed: Callable[[str, str], None] = lambda ope
 
 
 def _client_runner(gateway: Gateway, settings: Settings) -> web.BaseRunner:
+    guard = Guard(settings.server.host, settings.server.allowed_hosts, settings.server.cors_origins)
+
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
-        return await handle(gateway, request)
+        return await handle(gateway, request, guard)
+
+    def answer(error: errors.ClientError) -> web.Response:
+        record = Record()
+        try:
+            return refused(gateway, record, error, "failed" if error.status >= 500 else "malformed", close=True)
+        finally:
+            record.close(gateway)
 
     loop = asyncio.get_running_loop()
 
-    def make(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+    def make(message: Any, payload: Any, protocol: Connection, writer: Any, task: Any) -> web.BaseRequest:
+        protocol.body = payload
         return web.BaseRequest(message, payload, protocol, writer, task, loop)
 
     # A low-level server: routing, middlewares and signals of an Application cost more than the routing we need.
     server = Connections(
         handler,
         patience_s=settings.server.header_timeout_s,
+        answer=answer,
+        failed=gateway.failed,
         request_factory=make,
         handler_cancellation=True,
         access_log=None,
@@ -176,14 +223,21 @@ async def _bind(runner: web.BaseRunner, host: str, port: int, *, reuse_port: boo
     return int(runner.addresses[0][1])
 
 
-async def serve(settings: Settings, ready: Callable[[Running], Awaitable[None]] | None = None, **where: Any) -> None:
+def _untold(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what nobody awaited by its type and place; asyncio's own text and traceback may quote a request."""
+    error = context.get("exception")
+    log.error("unhandled", error=type(error).__name__, where=where(error) if isinstance(error, Exception) else "")
+
+
+async def serve(settings: Settings, ready: Callable[[Running], Awaitable[None]] | None = None, **how: Any) -> None:
     """Serve until SIGTERM or SIGINT."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(_untold)
     for number in (signal.SIGTERM, signal.SIGINT):
         with suppress(NotImplementedError):
             loop.add_signal_handler(number, stop.set)
-    running = await start(settings, **where)
+    running = await start(settings, **how)
     log.info("serving", url=running.url, admin=f"http://{settings.admin.host}:{running.admin_port}",
              upstreams=sorted(settings.upstreams), mode=settings.fold.mode)  # fmt: skip
     if ready is not None:

@@ -5,7 +5,7 @@ import time
 
 from aiohttp import web
 
-from gateway.serve import errors, lessons, memory
+from gateway.serve import errors, lessons, memory, record
 from gateway.serve.body import read, understood
 from gateway.serve.passthrough import forward
 from gateway.serve.relay import relay, usage_in, worth_keeping
@@ -55,4 +55,5 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
         story.error = "client_gone"
         raise
     finally:
+        record.of(request).done = True
         gateway.observe(story.exchange(status, usage))

@@ -1,25 +1,65 @@
-"""A client's connection: aiohttp's own, with an end for a request head that does not arrive or does not stop."""
+"""A client's connection: aiohttp's own, with an end for a request head that does not arrive or does not stop.
+
+What is not valid HTTP is answered in JSON and recorded. aiohttp would quote the client's bytes in a plain text and log them with a
+traceback; a broken header may hold a key, so neither the answer nor the log repeats it.
+"""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final
 
-from aiohttp import web
-from aiohttp.web_protocol import RequestHandler
+from aiohttp import StreamReader, http_exceptions, web
 
-from gateway.serve.errors import JSON, body_of
+from gateway.serve.errors import OUR_FAULT, ClientError
 
 HEADS: Final = 8
 """A head may be so many times as long as its longest line."""
 PHRASES: Final = {408: "Request Timeout", 431: "Request Header Fields Too Large"}
+LONG_LINE: Final = "The request line or a header is longer than server.max_header."
+BAD_BODY: Final = "The request's body is not framed as HTTP demands: a bad chunk, a bad length, or it ended too soon."
+BAD_LINE: Final = "The request line is not valid HTTP."
+BAD_HEADER: Final = "A header of the request is not valid HTTP."
+BAD_REQUEST: Final = "The request is not valid HTTP."
+_FAULTS: Final[tuple[tuple[type[BaseException], int, str], ...]] = (
+    (http_exceptions.LineTooLong, 431, LONG_LINE),
+    (http_exceptions.PayloadEncodingError, 400, BAD_BODY),
+    (web.RequestPayloadError, 400, BAD_BODY),
+    (http_exceptions.BadStatusLine, 400, BAD_LINE),
+    (http_exceptions.BadHttpMethod, 400, BAD_LINE),
+    (http_exceptions.InvalidURLError, 400, BAD_LINE),
+    (http_exceptions.InvalidHeader, 400, BAD_HEADER),
+)
+"""What is said of each of aiohttp's parser errors; the first row that fits."""
+
+Answer = Callable[[ClientError], web.Response]
+"""Records a request that was never understood, and returns the answer to it."""
+Failed = Callable[[str, Exception], None]
+"""Hears of a fault of our own: the part and the error."""
 
 
-class Connection(RequestHandler):
+def malformed(error: BaseException | None) -> ClientError:
+    """Say what is wrong with a request that is not valid HTTP, without quoting it."""
+    for kind, status, message in _FAULTS:
+        if isinstance(error, kind):
+            return ClientError(status, message, code="malformed_request")
+    return ClientError(400, BAD_REQUEST, code="malformed_request")
+
+
+class Connection(web.RequestHandler):
     """One connection. Its timer runs while the head of a request is awaited: a new connection's first, or one that has begun."""
 
-    __slots__ = ("_head_bytes", "_head_timer", "_patience_s")
+    __slots__ = ("_answer", "_failed", "_head_bytes", "_head_timer", "_patience_s", "body")
 
-    def __init__(self, manager: web.Server, *, patience_s: float, **settings: Any) -> None:
+    body: StreamReader | None
+    """The body of the request that is being served."""
+
+    def __init__(
+        self, manager: web.Server, *, patience_s: float, answer: Answer, failed: Failed, **settings: Any
+    ) -> None:
         super().__init__(manager, **settings)
+        self._answer = answer
+        self._failed = failed
+        self.body = None
         self._patience_s = patience_s
         self._head_timer: asyncio.TimerHandle | None = None
         self._head_bytes = 0
@@ -35,6 +75,7 @@ class Connection(RequestHandler):
     def data_received(self, data: bytes) -> None:
         arrived = self._request_count
         super().data_received(data)
+        self._end_broken_body()
         if self._request_count != arrived:
             self._head_arrived()
         elif self._head_timer is not None or (self._waiter is not None and not self._waiter.done()):
@@ -43,6 +84,37 @@ class Connection(RequestHandler):
                 self._head_timer = self._loop.call_later(self._patience_s, self._late)
             if self._head_bytes > HEADS * self.max_field_size:
                 self._end(431, f"The head of the request is longer than {HEADS} times server.max_header.")
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer a request that could not be parsed, or whose handler has failed."""
+        if isinstance(exc, ConnectionError):
+            raise exc  # the client has gone
+        if status < 500:
+            return self._answer(malformed(exc))
+        self._failed("connection", exc if isinstance(exc, Exception) else RuntimeError())
+        if request.writer.output_size > 0:
+            raise ConnectionError("the answer has begun; only cutting it off tells the client that it is not whole")
+        return self._answer(OUR_FAULT)
+
+    def log_exception(self, *_: Any, **details: Any) -> None:
+        """Count and log a failure by its type alone: aiohttp's text and traceback may quote the request."""
+        error = details.get("exc_info")
+        if isinstance(error, web.RequestPayloadError | ConnectionError):
+            return  # the client's broken body, already answered
+        self._failed("connection", error if isinstance(error, Exception) else RuntimeError())
+
+    def _end_broken_body(self) -> None:
+        """End a body that turns out to be broken while it is read: aiohttp would leave its reader waiting."""
+        if not self._messages or self.body is None or self.body.is_eof():
+            return
+        if isinstance(getattr(self._messages[-1][0], "exc", None), BaseException):
+            self.body.set_exception(web.RequestPayloadError(BAD_BODY))
 
     def _head_arrived(self) -> None:
         self._head_bytes = 0
@@ -62,24 +134,22 @@ class Connection(RequestHandler):
 
     def _end(self, status: int, message: str) -> None:
         """Say why, and close. No request object exists yet that could be answered."""
-        body = body_of(
-            message, code="request_timeout" if status == 408 else "headers_too_large", type_="invalid_request_error"
-        )
-        head = (
-            f"HTTP/1.1 {status} {PHRASES[status]}\r\nContent-Type: {JSON}\r\nContent-Length: {len(body)}\r\n"
-            "Connection: close\r\n\r\n"
-        )
+        code = "request_timeout" if status == 408 else "headers_too_large"
+        answer = self._answer(ClientError(status, message, code=code))
+        body = answer.body if isinstance(answer.body, bytes) else b""
+        named = {**answer.headers, "Content-Length": str(len(body)), "Connection": "close"}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())
         if self.transport is not None:
-            self.transport.write(head.encode() + body)
+            self.transport.write(f"HTTP/1.1 {status} {PHRASES[status]}\r\n{lines}\r\n".encode() + body)
         self.force_close()
 
 
 class Connections(web.Server):
     """The server behind one port; ``patience_s`` bounds the arrival of a request's head."""
 
-    def __init__(self, handler: Any, *, patience_s: float, **settings: Any) -> None:
+    def __init__(self, handler: Any, *, patience_s: float, answer: Answer, failed: Failed, **settings: Any) -> None:
         super().__init__(handler, **settings)
-        self._patience_s = patience_s
+        self._ours: dict[str, Any] = {"patience_s": patience_s, "answer": answer, "failed": failed}
 
-    def __call__(self) -> RequestHandler:
-        return Connection(self, patience_s=self._patience_s, loop=self._loop, **self._kwargs)
+    def __call__(self) -> web.RequestHandler:
+        return Connection(self, loop=self._loop, **self._ours, **self._kwargs)

@@ -21,6 +21,12 @@ class ClientError(Exception):
         self.type = type_
 
 
+OUR_FAULT: Final = ClientError(
+    500, "The gateway failed; this is its own fault.", code="internal_error", type_="server_error"
+)
+"""The answer where a bug of ours leaves nothing better to say."""
+
+
 def body_of(message: str, *, code: str, type_: str, param: str | None = None) -> bytes:
     """The bytes of an error in the shape OpenAI documents: https://platform.openai.com/docs/guides/error-codes."""
     return orjson.dumps({"error": {"message": message, "type": type_, "param": param, "code": code}})

@@ -1,70 +1,104 @@
-"""Every other path and method under /v1: streamed through with its query, headers and status."""
+"""Every other path and method under /v1: streamed through with its query, headers and status.
 
+With one upstream nothing is read. With several, a body is read to see which model, and so which upstream, it is for: a body that
+names a model we cannot read is answered 400, since the default upstream and its key may be the wrong ones.
+"""
+
+import time
 from typing import Final, cast
 
-import orjson
 from aiohttp import web
 from multidict import CIMultiDict
 
 from gateway.serve import headers as http
+from gateway.serve import record as records
 from gateway.serve.answer import Answer
-from gateway.serve.body import read
+from gateway.serve.body import READS_FASTER, plain, read
+from gateway.serve.errors import ClientError
 from gateway.serve.limits import check_name
+from gateway.serve.record import Record
 from gateway.serve.relay import relay
 from gateway.serve.shared import Gateway, Setup
-from gateway.upstream.client import Payload, call_of
+from gateway.upstream.client import Payload, UpstreamUnreachable, call_of
 from gateway.wire.chat import splice
+from gateway.wire.model_name import NO_MODEL, model_in
 
-# A JSON body up to this size is read to see which model, and so which upstream, it is for.
-LONGEST_ROUTED: Final = 2**20
+WITHOUT_MODEL: Final = ("/v1/files", "/v1/uploads")
+"""Endpoints whose bodies are files: they name no model and may be longer than server.max_body, so they stream to the default upstream."""
 
 
 async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None = None) -> web.StreamResponse:
     """Send a request on as it came and its answer back as it comes.
 
-    Raises UpstreamUnreachable when no answer comes. ``body`` is given where the request was read already.
+    Raises UpstreamUnreachable when no answer comes, ClientError where it cannot be told which upstream the request is
+    for. ``body`` is given where it was read already, and is no chat request.
     """
-    setup = gateway.setup
+    setup, record = gateway.setup, records.of(request)
     headers = http.forwarded(request.headers)
-    model, payload = "", cast("Payload", body)
-    if payload is None and request.can_read_body:
-        model, payload = await _payload(setup, request, headers)
+    if body is not None:
+        record.why = "not_understood"
+    record.body_bytes = request.content_length or 0
+    payload = await _payload(setup, request, headers, body)
+    model = NO_MODEL
+    if isinstance(payload, bytes):
+        record.body_bytes = len(payload)
+        model = await _model(gateway, request, payload) if len(setup.targets) > 1 else NO_MODEL
+        payload = _renamed(setup, model, payload) if model else payload
     target = setup.target_of(model)
-    if isinstance(payload, bytes) and model:
-        payload = _renamed(setup, model, payload)
-    response = await gateway.client.send(
-        target,
-        call_of(request.method, request.rel_url, model),
-        target.authorised(headers),
-        payload,
-    )
-    answer = Answer(target, response)
-    relayed = await relay(request, answer, gateway.marks("none"))
+    record.upstream, record.model, record.attempts = target.name, model, 1
+    call = call_of(request.method, request.rel_url, model)
+    try:
+        response = await gateway.client.send(target, call, target.authorised(headers), payload)
+    except UpstreamUnreachable:
+        if (broken := request.content.exception()) is not None:
+            raise broken from None  # it was the client whose body broke off
+        raise
+    record.first_byte = time.perf_counter()
+    return await _relayed(gateway, request, Answer(target, response), record)
+
+
+async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, record: Record) -> web.StreamResponse:
+    relayed = await relay(request, answer, record.marks(gateway, "none"))
+    record.answered(answer.status, "upstream_broke_off" if relayed.broken else "")
     return relayed.response
 
 
-async def _payload(setup: Setup, request: web.BaseRequest, headers: CIMultiDict[str]) -> tuple[str, Payload]:
-    """The body to send: read where it decides the upstream, otherwise a stream with its length kept."""
-    length = request.content_length
-    routed = len(setup.targets) > 1 and request.content_type == "application/json"
-    if routed and length is not None and length <= LONGEST_ROUTED:
+async def _payload(setup: Setup, request: web.BaseRequest, headers: CIMultiDict[str], body: bytes | None) -> Payload:
+    """The body to send: whole where it decides the upstream, otherwise a stream with its length kept."""
+    if body is not None or not request.can_read_body:
+        return cast("Payload", body)
+    if len(setup.targets) > 1 and not request.rel_url.raw_path.startswith(WITHOUT_MODEL):
         limits = setup.settings.server
-        body = await read(request, limits)
-        return check_name(_model_in(body)), body
-    if length is not None:
-        headers["Content-Length"] = str(length)
-    return "", request.content
+        return await read(request, limits)
+    if request.content_length is not None:
+        headers["Content-Length"] = str(request.content_length)
+    return cast("Payload", request.content)
 
 
-def _model_in(body: bytes) -> str:
-    try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return ""
-    model = document.get("model") if isinstance(document, dict) else None
-    return model if isinstance(model, str) else ""
+async def _model(gateway: Gateway, request: web.BaseRequest, body: bytes) -> str:
+    """Return the model that a body names, "" where it names none. Raises ClientError where that cannot be told."""
+    kind = request.headers.get("Content-Type", "")
+
+    def found() -> str | None:
+        return model_in(plain(request, body, gateway.settings.server.max_body), kind)
+
+    model = await gateway.pool.run(found, size_bytes=len(body) // READS_FASTER)
+    if model is None:
+        raise ClientError(
+            400,
+            "The model that this body names cannot be read, so it is not clear which upstream it is for. "
+            "Send JSON or a form with the field `model` as text, uncompressed or with gzip.",
+            code="model_unreadable",
+        )
+    return check_name(model)
 
 
 def _renamed(setup: Setup, model: str, body: bytes) -> bytes:
+    """Write the name that the upstream knows the model by. A body that is no whole JSON object keeps its bytes."""
     name = setup.settings.route(model).name
-    return body if name == model else splice(body, {"model": name})
+    if name == model:
+        return body
+    try:
+        return splice(body, {"model": name})
+    except ValueError:
+        return body

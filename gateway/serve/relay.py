@@ -9,6 +9,7 @@ import aiohttp
 from aiohttp import web
 
 from gateway.serve import headers as http
+from gateway.serve import record
 from gateway.serve.answer import Answer, readable
 from providers.record import Usage
 from providers.sse import Events
@@ -57,6 +58,7 @@ async def relay(request: web.BaseRequest, answer: Answer, extra: Mapping[str, st
     """
     headers = http.returned(answer.response.headers)
     headers.update(extra)
+    headers.update(record.of(request).shared)
     status, reason = answer.response.status, answer.response.reason
     if answer.complete and request.method != "HEAD":
         answer.drop()

@@ -7,6 +7,7 @@ import aiohttp
 from aiohttp import web
 
 from gateway.serve import headers as http
+from gateway.serve import record as records
 from gateway.serve.limits import check_name
 from gateway.serve.shared import Gateway
 from gateway.upstream.client import call_of
@@ -32,14 +33,17 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
         headers.popall(name, None)
     model = check_name(request.rel_url.query.get("model", ""))
     target = gateway.setup.target_of(model)
+    record = records.of(request)
+    record.why, record.upstream, record.model, record.attempts = "websocket", target.name, model, 1
     call = call_of("GET", request.rel_url, model)
     offered = [name.strip() for name in request.headers.get("Sec-WebSocket-Protocol", "").split(",") if name.strip()]
     upstream = await gateway.client.connect(target, call, target.authorised(headers), offered, LARGEST_FRAME)
     try:
         chosen = (upstream.protocol,) if upstream.protocol else ()
         client = web.WebSocketResponse(protocols=chosen, max_msg_size=LARGEST_FRAME, autoping=False)
-        client.headers.update(gateway.marks("none"))
+        client.headers.update(record.marks(gateway, "none"))
         await client.prepare(request)
+        record.answered(101)
         async with asyncio.TaskGroup() as both:
             both.create_task(_hand_on(client, upstream))
             both.create_task(_hand_on(upstream, client))

@@ -1,6 +1,7 @@
 """The one HTTP client: it sends a request to an upstream and gives back the answer as it arrives."""
 
 import asyncio
+import secrets
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from yarl import URL
 
 from gateway.config import Upstream
 from gateway.upstream.fast_http import LONGEST_LINE, Request, exchange
+from gateway.upstream.hops import HOPS, passed
 from gateway.upstream.stall import Patience
 from providers.record import Endpoint, Provider
 from providers.registry import find
@@ -135,6 +137,8 @@ class Client:
     """The shared connection pool. Opened once, closed once."""
 
     def __init__(self) -> None:
+        self.hop = secrets.token_hex(8)
+        """This process's name in the hop header."""
         self._loop = asyncio.get_running_loop()
         self._patience = Patience()
         self._connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, keepalive_timeout=60)
@@ -150,6 +154,7 @@ class Client:
         self, target: Target, call: Call, headers: CIMultiDict[str], body: Payload
     ) -> aiohttp.ClientResponse:
         """Send one request and wait for the head of its answer. Raises UpstreamUnreachable when no head comes."""
+        headers[HOPS] = passed(",".join(headers.getall(HOPS, ())), self.hop)
         repeatable = call.method in IDEMPOTENT and not isinstance(body, aiohttp.StreamReader)
         try:
             response = await self._exchange(target, call, headers, body, repeatable=repeatable)
@@ -178,6 +183,7 @@ class Client:
         self, target: Target, call: Call, headers: CIMultiDict[str], protocols: Sequence[str], largest: int
     ) -> aiohttp.ClientWebSocketResponse:
         """Open a WebSocket; ``largest`` bounds a frame in bytes. Raises UpstreamUnreachable when it is not accepted."""
+        headers[HOPS] = passed(",".join(headers.getall(HOPS, ())), self.hop)
         try:
             return await self._session.ws_connect(
                 target.url(call),

@@ -262,7 +262,7 @@ PATHS = [
     ("POST", "/responses", b'{"model":"gpt-4o","input":"hi"}'),
     ("POST", "/completions", b'{"model":"gpt-4o","prompt":"hi"}'),
     ("DELETE", "/files/file-1", b""),
-    ("PATCH", "/anything/at%2Fall?q=%C3%A9", b"\x00\xff\x00"),
+    ("PATCH", "/anything/at%20all?q=%C3%A9", b"\x00\xff\x00"),
     ("PUT", "/upload", b"x" * 300_000),
     ("POST", "/images/generations", b'{"prompt":"a ship"}'),
     ("GET", "/chat/completions?limit=2", b""),

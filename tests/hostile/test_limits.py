@@ -28,7 +28,7 @@ def of_size(size: int) -> bytes:
 async def healthy(running) -> bool:
     """Whether a new client is told that all is well."""
     async with connected(running.port) as client:
-        await client.send(b"GET /healthz HTTP/1.1\r\nhost: gateway\r\n\r\n")
+        await client.send(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
         return (await client.answer())[0] == 200
 
 
@@ -200,7 +200,7 @@ async def test_more_requests_than_allowed_are_told_to_come_again_and_health_answ
 async def test_a_head_that_does_not_arrive_ends_the_connection(gateway, standin):
     running = await gateway(standin, {"server": {"header_timeout": "100ms"}})
     async with connected(running.port) as silent, connected(running.port) as slow, connected(running.port) as again:
-        await slow.send(b"POST /v1/chat/completions HTTP/1.1\r\nhost: x")
+        await slow.send(b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost")
         await again.send(request(HELLO))
         assert (await again.answer())[0] == 200
         await again.send(b"POST /v1")

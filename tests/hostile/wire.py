@@ -48,7 +48,7 @@ async def connected(port: int) -> AsyncIterator[Connection]:
 
 def head(length: int | None, path: str = "/v1/chat/completions", **headers: str) -> bytes:
     """The head of a POST that announces so many bytes."""
-    lines = {"host": "gateway", "content-type": "application/json", **headers}
+    lines = {"host": "localhost", "content-type": "application/json", **headers}
     if length is not None:
         lines["content-length"] = str(length)
     text = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in lines.items())

@@ -16,6 +16,7 @@ SMALL = {"models": {"m": {"context_window": 2000, "tokenizer": "o200k"}}}
 
 async def admin(gateway: Gateway, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, bytes]:
     data = None if body is None else body if isinstance(body, bytes) else orjson.dumps(body)
+    headers = {"content-type": "application/json", **headers} if data else headers
     async with gateway.session.request(method, gateway.admin_url + path, data=data, headers=headers) as response:
         return response.status, await response.read()
 

@@ -1,0 +1,76 @@
+"""What a configuration lays open: a port that strangers reach, with a key behind it, or an upstream that is the gateway itself."""
+
+import ipaddress
+from typing import Final
+from urllib.parse import urlsplit
+
+from gateway.config.values import Settings, Upstream
+from providers.registry import find
+
+EVERY_ADDRESS: Final = frozenset({"0.0.0.0", "::", ""})
+"""A port bound to one of these is reached at every address of the machine."""
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+Problem = tuple[str, str]
+"""The path of a key, and what is wrong there."""
+
+
+def dangers(settings: Settings) -> list[Problem]:
+    """Return what must not be served, as ``(path, problem)``."""
+    return [*_open_keys(settings), *_loops(settings)]
+
+
+def _open_keys(settings: Settings) -> list[Problem]:
+    server = settings.server
+    keyed = sorted(name for name, upstream in settings.upstreams.items() if has_key(upstream))
+    if not keyed or server.open or is_loopback(server.host):
+        return []
+    return [
+        (
+            "server.open",
+            f"must be true to serve on {server.host}: that is not a loopback address, and whoever reaches port {server.port} would "
+            f"spend the configured key of upstreams {', '.join(keyed)}. Bind 127.0.0.1, leave api_key out so that clients bring their "
+            "own, or set open: true where a firewall or a proxy keeps strangers away",
+        )
+    ]
+
+
+def has_key(upstream: Upstream) -> bool:
+    """Say whether requests to an upstream carry a configured credential."""
+    credentials = {name.lower() for name in find(upstream.provider).credential_headers} if upstream.provider else set()
+    return bool(upstream.api_key) or any(name.lower() in credentials for name in upstream.headers)
+
+
+def _loops(settings: Settings) -> list[Problem]:
+    server = settings.server
+    return [
+        (
+            f"upstreams.{name}.base_url",
+            f"is this gateway itself ({server.host}:{server.port}); every request would go round in a circle",
+        )
+        for name, upstream in settings.upstreams.items()
+        if server.port and leads_to(upstream.base_url, server.host, server.port)
+    ]
+
+
+def leads_to(url: str, host: str, port: int) -> bool:
+    """Say whether a URL names the address that ``host`` and ``port`` are bound to. No name is looked up."""
+    try:
+        parts = urlsplit(url)
+        there, port_there = (parts.hostname or "").lower(), parts.port or DEFAULT_PORTS.get(parts.scheme)
+    except ValueError:
+        return False
+    if port_there != port:
+        return False
+    here = host.strip("[]").lower()
+    if there == here or there in EVERY_ADDRESS:
+        return True
+    return is_loopback(there) and (here in EVERY_ADDRESS or is_loopback(here))
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

@@ -1,0 +1,80 @@
+"""The record of a request that is no chat completion, or never became one: passed on, refused by us, or not valid HTTP.
+
+Each request gets one when it arrives. A chat completion tells its own, longer story and marks this one as done.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from aiohttp import web
+
+from gateway.observe.exchange import Action, Exchange, Why
+from gateway.serve.shared import Gateway
+
+CLIENT_GONE: Final = 499
+"""The status of a request whose client left before its answer; nginx's number."""
+
+
+@dataclass(slots=True)
+class Record:
+    """What is known so far of one request."""
+
+    why: Why = "not_chat"
+    upstream: str = ""
+    model: str = ""
+    attempts: int = 0
+    body_bytes: int = 0
+    status: int = CLIENT_GONE
+    error: str = "client_gone"
+    shared: Mapping[str, str] = field(default_factory=dict)
+    """Headers of every answer to this request: those that let a permitted web page read it."""
+    done: bool = False
+    """Whether the request's record was made."""
+    started: float = field(default_factory=time.perf_counter)
+    first_byte: float = 0.0
+    request_id: str = ""
+
+    def marks(self, gateway: Gateway, action: Action) -> dict[str, str]:
+        """Return the headers that name this request in its answer."""
+        self.request_id = self.request_id or gateway.request_id()
+        return {"x-turnfold-request-id": self.request_id, "x-turnfold-action": action, **self.shared}
+
+    def answered(self, status: int, error: str = "") -> None:
+        """Note how the request ended."""
+        self.status, self.error = status, error
+
+    def close(self, gateway: Gateway) -> None:
+        """Hand the record to every observer, unless the request has left one already."""
+        if not self.done:
+            self.done = True
+            gateway.observe(self._exchange(gateway))
+
+    def _exchange(self, gateway: Gateway) -> Exchange:
+        return Exchange.passed(
+            self.request_id or gateway.request_id(),
+            self.why,
+            self.status,
+            error=self.error,
+            upstream=self.upstream,
+            model=self.model[:200],
+            attempts=self.attempts,
+            body_bytes=self.body_bytes,
+            first_byte_s=max(self.first_byte - self.started, 0.0),
+            total_s=time.perf_counter() - self.started,
+        )
+
+
+RECORD: Final = web.RequestKey("record", Record)
+
+
+def of(request: web.BaseRequest) -> Record:
+    """Return the record that was opened when the request arrived."""
+    return request[RECORD]
+
+
+def opened(request: web.BaseRequest) -> Record:
+    """Open the record of a request that arrives now."""
+    record = request[RECORD] = Record()
+    return record

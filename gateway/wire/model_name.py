@@ -1,0 +1,118 @@
+"""The model that a request body names, read from bodies that cannot be read as a whole.
+
+A body decides which upstream, and so whose key, a request gets. Text that is no strict JSON (NaN, a lone surrogate, bytes that
+are not UTF-8, an end that is missing) and forms still say their model.
+"""
+
+import json  # noqa: TID251  # reads NaN and lone surrogates, which orjson refuses
+import re
+from email.message import Message
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import msgspec
+
+NO_MODEL: Final = ""
+"""The body was understood and names no model."""
+_LENIENT: Final = json.JSONDecoder(strict=False)
+_SPACE: Final = " \t\r\n"
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_BOUNDARY: Final = re.compile(r"[0-9A-Za-z'()+_,./:=? -]{1,70}")
+"""What RFC 2046 section 5.1.1 allows as a boundary."""
+
+
+def model_in(body: bytes, content_type: str) -> str | None:
+    """Return the model a body names, `NO_MODEL` where it names none, or None where that cannot be told."""
+    declared = Message()
+    declared["content-type"] = content_type
+    kind = declared.get_content_type()
+    if kind == "multipart/form-data":
+        return _in_form(body, str(declared.get_param("boundary", "")))
+    if kind == "application/x-www-form-urlencoded":
+        return _one(parse_qs(body.decode("latin-1"), max_num_fields=None).get("model", []))
+    return NO_MODEL if not body.strip() else _in_json(body)
+
+
+class _Body(msgspec.Struct):
+    """The one member that is looked at; the others are skipped without building them."""
+
+    model: Any = msgspec.UNSET
+
+
+_read: Final = msgspec.json.Decoder(_Body).decode
+
+
+def _in_json(body: bytes) -> str | None:
+    try:
+        model = _read(body).model
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _in_text(body.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace"))
+    return NO_MODEL if model is msgspec.UNSET else _name(model)
+
+
+def _in_text(text: str) -> str | None:
+    """Read the members of an object one by one, up to a model or to what cannot be read."""
+    place = _past_space(text, 0)
+    if text[place : place + 1] != "{":
+        return None
+    found: str | None = None
+    try:
+        place += 1
+        while True:
+            key, place = _LENIENT.raw_decode(text, _past_space(text, place))
+            place = _past_space(text, place)
+            if not isinstance(key, str) or text[place] != ":":
+                return found
+            value, place = _LENIENT.raw_decode(text, _past_space(text, place + 1))
+            if key == "model":
+                found = _name(value)
+            place = _past_space(text, place)
+            if text[place] != ",":
+                return NO_MODEL if found is None and text[place] == "}" else found
+            place += 1
+    except (ValueError, IndexError, RecursionError):
+        return found
+
+
+def _past_space(text: str, place: int) -> int:
+    while text[place : place + 1] and text[place] in _SPACE:
+        place += 1
+    return place
+
+
+def _name(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _in_form(body: bytes, boundary: str) -> str | None:
+    """Read the field `model` of a multipart form."""
+    if not _BOUNDARY.fullmatch(boundary):
+        return None
+    mark = b"--" + boundary.encode()
+    parts = (b"\r\n" + body).split(b"\r\n" + mark)
+    if len(parts) < 2:
+        return None
+    found = []
+    for part in parts[1:]:
+        head, gap, value = part.partition(b"\r\n\r\n")
+        if gap and _field(head) == "model":
+            found.append(value.decode("utf-8", "replace").strip())
+    return _one(found)
+
+
+def _field(head: bytes) -> str:
+    """Return the name of the field that a part of a form holds."""
+    for line in head.split(b"\r\n"):
+        name, _, value = line.decode("utf-8", "replace").partition(":")
+        if name.strip().lower() == "content-disposition":
+            declared = Message()
+            declared["content-disposition"] = value.strip()
+            return str(declared.get_param("name", "", "content-disposition"))
+    return ""
+
+
+def _one(found: list[str]) -> str | None:
+    """Return the only value; two that differ would be read differently by us and the upstream."""
+    if not found:
+        return NO_MODEL
+    return found[0] if len(set(found)) == 1 and found[0] else None

@@ -1,0 +1,247 @@
+"""The right upstream or none: odd bodies are routed by the model they name, odd paths reach nobody, and no key goes astray."""
+
+import gzip
+from contextlib import asynccontextmanager
+
+import pytest
+
+from gateway.standin import StandIn
+from gateway.wire.model_name import NO_MODEL, model_in
+from tests import raw, running
+
+JSON = "application/json"
+FORM = "multipart/form-data; boundary=abc123"
+
+
+def form(*fields, boundary=b"abc123"):
+    """Write a multipart form; a field whose value is bytes is a file."""
+    parts = []
+    for name, value in fields:
+        file = b'; filename="a.wav"\r\nContent-Type: audio/wav' if isinstance(value, bytes) else b""
+        text = value if isinstance(value, bytes) else value.encode()
+        parts.append(
+            b'--%s\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n' % (boundary, name.encode(), file, text)
+        )
+    return b"".join(parts) + b"--" + boundary + b"--\r\n"
+
+
+HELLO = b'"messages":[{"role":"user","content":"hi"}]'
+SAYS_ITS_MODEL = {
+    "plain JSON": (JSON, b'{"model":"other",%s}' % HELLO),
+    "JSON called text": ("text/plain", b'{"model":"other",%s}' % HELLO),
+    "JSON called nothing": ("", b'{"model":"other",%s}' % HELLO),
+    "a lone surrogate": (JSON, b'{"messages":[{"role":"user","content":"\\ud83d"}],"model":"other"}'),
+    "NaN": (JSON, b'{"temperature":NaN,"model":"other",%s}' % HELLO),
+    "Infinity behind the model": (JSON, b'{"model":"other","top_p":-Infinity}'),
+    "bytes that are not UTF-8": (JSON, b'{"user":"\xff\xfe","model":"other"}'),
+    "a control character in a text": (JSON, b'{"user":"a\x01\nb","model":"other"}'),
+    "a byte order mark": (JSON, b'\xef\xbb\xbf{"model":"other"}'),
+    "an end that is missing": (JSON, b'{"model":"other","messages":[{"role":"us'),
+    "text behind the end": (JSON, b'{"model":"other"} and more'),
+    "a comma too many": (JSON, b'{"model":"other",}'),
+    "messages that are no list": (JSON, b'{"messages":"hello","model":"other"}'),
+    "an escaped key": (JSON, b'{"mod\\u0065l":"other"}'),
+    "another model deeper down": (JSON, b'{"metadata":{"model":"main"},"x":NaN,"model":"other"}'),
+    "more than a megabyte": (JSON, b'{"pad":"' + b"x" * 1_300_000 + b'","model":"other"}'),
+    "a form": (FORM, form(("model", "other"), ("file", b"\x00\r\n--abc\xff"))),
+    "a form with its file first": (FORM, form(("file", b"RIFF" * 400_000), ("model", "other"))),
+    "a form with a quoted boundary": ('multipart/form-data; boundary="abc123"', form(("model", "other"))),
+    "a plain form": ("application/x-www-form-urlencoded", b"a=1&model=other"),
+}
+SAYS_NO_MODEL = {
+    "nothing": (JSON, b""),
+    "an object without one": (JSON, b'{"input":"x"}'),
+    "an object without one, but with NaN": (JSON, b'{"input":NaN}'),
+    "a form without one": (FORM, form(("purpose", "batch"), ("file", b"x"))),
+    "a plain form without one": ("application/x-www-form-urlencoded", b"a=1"),
+}
+CANNOT_BE_TOLD = {
+    "no JSON": (JSON, b"hello"),
+    "binary": ("application/octet-stream", bytes(range(256))),
+    "a list": (JSON, b'[{"model":"other"}]'),
+    "a model that is a number": (JSON, b'{"model":5}'),
+    "a model that is null": (JSON, b'{"model":null}'),
+    "an empty model": (JSON, b'{"model":""}'),
+    "an end before the model": (JSON, b'{"messages":[{"role":"us'),
+    "a form that names two": (FORM, form(("model", "other"), ("model", "main"))),
+    "a form with another boundary": (FORM, form(("model", "other"), boundary=b"xyz")),
+    "a form without a boundary": ("multipart/form-data", form(("model", "other"))),
+    "UTF-16": (JSON, '{"model":"other"}'.encode("utf-16")),
+    "a plain form that names two": ("application/x-www-form-urlencoded", b"model=other&model=main"),
+    "a bottomless pit": (JSON, b'{"a":' * 100_000),
+}
+
+
+@pytest.mark.parametrize(("kind", "body"), SAYS_ITS_MODEL.values(), ids=list(SAYS_ITS_MODEL))
+def test_a_model_is_read_from_whatever_says_it(kind, body):
+    assert model_in(body, kind) == "other"
+
+
+@pytest.mark.parametrize(("kind", "body"), SAYS_NO_MODEL.values(), ids=list(SAYS_NO_MODEL))
+def test_a_body_that_names_no_model_is_known_to_name_none(kind, body):
+    assert model_in(body, kind) == NO_MODEL
+
+
+@pytest.mark.parametrize(("kind", "body"), CANNOT_BE_TOLD.values(), ids=list(CANNOT_BE_TOLD))
+def test_where_the_model_cannot_be_told_none_is_guessed(kind, body):
+    assert model_in(body, kind) is None
+
+
+@asynccontextmanager
+async def two_upstreams(**config):
+    """A gateway whose default upstream has a key that is for model `main` alone; `other` is served elsewhere."""
+    async with StandIn() as main, StandIn() as other:
+        text = running.configured(
+            main,
+            {
+                "upstreams": {
+                    "standin": {"provider": "openai", "base_url": main.base_url, "api_key": "sk-main"},
+                    "other": {"provider": "openai", "base_url": other.base_url, "api_key": "sk-other"},
+                },
+                "models": {"other": {"upstream": "other"}, "alias": {"upstream": "other", "name": "real"}},
+                **config,
+            },
+        )
+        async with running.in_process(text) as ports:
+            yield ports, main, other
+
+
+@pytest.mark.parametrize("target", ["/v1/embeddings", "/v1/chat/completions", "/v1/audio/transcriptions"])
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+async def test_every_body_that_says_its_model_reaches_that_models_upstream_alone(target, framing):
+    async with two_upstreams() as (ports, main, other):
+        for kind, body in SAYS_ITS_MODEL.values():
+            await raw.ask(ports.port, written(target, kind, body, framing))
+            assert other.requests[-1].body == body
+            assert other.requests[-1].headers["authorization"] == "Bearer sk-other"
+        assert len([seen for seen in other.requests if seen.method == "POST"]) == len(SAYS_ITS_MODEL)
+        assert main.requests == []
+
+
+@pytest.mark.parametrize("target", ["/v1/embeddings", "/v1/chat/completions"])
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+async def test_a_body_whose_model_cannot_be_told_reaches_nobody(target, framing):
+    async with two_upstreams() as (ports, main, other):
+        for kind, body in CANNOT_BE_TOLD.values():
+            reply = await raw.ask(ports.port, written(target, kind, body, framing))
+            assert (reply.status, reply.error["code"]) == (400, "model_unreadable")
+            assert "model" in str(reply.error["message"])
+        assert (main.requests, other.requests) == ([], [])
+
+
+async def test_a_compressed_body_is_routed_by_its_model_and_an_unknown_packing_reaches_nobody():
+    body = b'{"model":"other","input":"x"}'
+    async with two_upstreams() as (ports, main, other):
+        packed = gzip.compress(body, mtime=0)
+        await raw.ask(ports.port, raw.request("/v1/embeddings", "POST", packed, content_encoding="gzip"))
+        assert other.requests[-1].body == packed
+        reply = await raw.ask(ports.port, raw.request("/v1/embeddings", "POST", b"\x1b" + body, content_encoding="br"))
+        assert reply.status == 400
+        assert main.requests == []
+
+
+async def test_endpoints_without_a_model_go_to_the_default_upstream():
+    async with two_upstreams() as (ports, main, other):
+        await raw.ask(ports.port, raw.request("/v1/models"))
+        await raw.ask(
+            ports.port, raw.request("/v1/files", "POST", form(("purpose", "batch"), ("file", b"x")), content_type=FORM)
+        )
+        await raw.ask(ports.port, raw.request("/v1/files/file-1", "DELETE"))
+        await raw.ask(ports.port, raw.request("/v1/vector_stores", "POST", b'{"name":"a"}', content_type=JSON))
+        assert len(main.requests) == 4
+        assert other.requests == []
+
+
+async def test_with_one_upstream_everything_may_go_there(gateway, standin):
+    ports = await gateway(standin)
+    for kind, body in CANNOT_BE_TOLD.values():
+        await raw.ask(ports.port, raw.request("/v1/embeddings", "POST", body, content_type=kind))
+        assert standin.requests[-1].body == body
+
+
+async def test_an_alias_is_written_where_it_can_be():
+    async with two_upstreams() as (ports, main, other):
+        await raw.ask(
+            ports.port, raw.request("/v1/embeddings", "POST", b'{"x":NaN, "model":"alias"}', content_type=JSON)
+        )
+        assert other.requests[-1].body == b'{"x":NaN, "model":"real"}'
+        cut = b'{"model":"alias","x":[1,'
+        await raw.ask(ports.port, raw.request("/v1/embeddings", "POST", cut, content_type=JSON))
+        assert len(other.requests) == 2
+        assert main.requests == []
+
+
+BAD_TARGETS = [
+    "/v1/../admin",
+    "/v1/./models",
+    "/v1/models/..",
+    "/v1/%2e%2e/admin",
+    "/v1/%2E%2E/admin",
+    "/v1/.%2e/admin",
+    "/v1/%252e%252e/admin",
+    "/v1/%25252e%25252e/admin",
+    "/v1/..;/admin",
+    "/v1/..%2fadmin",
+    "/v1/models%2f..%2fadmin",
+    "/v1/models/a%2Fb",
+    "/v1/models/a%252Fb",
+    "/v1/models/a%5Cb",
+    "/v1/models\\..\\admin",
+    "/v1/models/..?x=1",
+    "//evil.example/v1/models",
+    "http://evil.example/v1/models",
+    "http://127.0.0.1/v1/models",
+    "HTTP://127.0.0.1/v1/models",
+    "*",
+]
+GOOD_TARGETS = [
+    "/v1/models/gpt-4o",
+    "/v1/models/meta-llama/Llama-3",
+    "/v1/models/a.b..c",
+    "/v1/models/...",
+    "/v1/models/ft:gpt-4o:org::x",
+    "/v1/models/caf%C3%A9%20x",
+    "/v1/models?q=../../x&u=http%3A%2F%2Fa%2F..",
+]
+
+
+@pytest.mark.parametrize("target", BAD_TARGETS)
+@pytest.mark.parametrize("method", ["GET", "OPTIONS"])
+async def test_a_target_that_could_be_read_as_another_reaches_nobody(gateway, standin, target, method):
+    upstream = {"standin": {"provider": "openai", "base_url": standin.base_url, "api_key": "sk-ours"}}
+    ports = await gateway(standin, {"upstreams": upstream})
+    reply = await raw.ask(ports.port, raw.request(target, method))
+    assert reply.status == 400
+    assert reply.headers["x-turnfold-action"] == "error"
+    assert reply.error["message"]
+    assert standin.requests == []
+
+
+@pytest.mark.parametrize("target", GOOD_TARGETS)
+async def test_other_targets_travel_on_as_they_came(gateway, standin, target):
+    ports = await gateway(standin)
+    assert (await raw.ask(ports.port, raw.request(target))).status in (200, 404)
+    assert standin.requests[-1].raw_target == target
+
+
+async def test_a_websocket_to_another_path_reaches_nobody(gateway, standin):
+    ports = await gateway(standin)
+    upgrade = {"connection": "Upgrade", "upgrade": "websocket", "sec_websocket_version": "13"}
+    reply = await raw.ask(
+        ports.port, raw.request("/v1/../realtime", sec_websocket_key="dGhlIHNhbXBsZSBub25jZQ==", **upgrade)
+    )
+    assert reply.status == 400
+    page = raw.request(
+        "/v1/realtime", sec_websocket_key="dGhlIHNhbXBsZSBub25jZQ==", origin="https://evil.example", **upgrade
+    )
+    assert (await raw.ask(ports.port, page)).status == 403
+    assert standin.requests == []
+
+
+def written(target, kind, body, framing):
+    """A POST with a length or in chunks of 64 KiB."""
+    if framing == "length" or not body:
+        return raw.request(target, "POST", body, content_type=kind)
+    pieces = [body[start : start + 65536] for start in range(0, len(body), 65536)]
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
+    return raw.request(target, "POST", content_type=kind, transfer_encoding="chunked") + chunks + b"0\r\n\r\n"
