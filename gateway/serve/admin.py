@@ -22,26 +22,18 @@ METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 def runner(gateway: Gateway) -> web.AppRunner:
     """Make the admin port's application; the token is compared in constant time."""
-
     guard = Guard(gateway.settings.admin.host, gateway.settings.server.allowed_hosts)
 
     @web.middleware
     async def authorised(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             guard.check(request.raw_path, request.headers)
+            _check_token(request, gateway.settings.admin.token)
             if request.method not in ("GET", "HEAD"):
                 check_json(request.headers)
-        except errors.ClientError as refusal:
-            return errors.response(refusal)
-        token = gateway.settings.admin.token
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
-        if token and request.path != "/healthz" and not hmac.compare_digest(given.encode(), token.encode()):
-            error = errors.ClientError(401, "The admin port wants `Authorization: Bearer TOKEN`.", code="unauthorized")
-            return errors.response(error, {"WWW-Authenticate": "Bearer"})
-        try:
             return await handler(request)
         except errors.ClientError as error:
-            return errors.response(error)
+            return errors.response(error, {"WWW-Authenticate": "Bearer"} if error.status == 401 else None)
 
     async def healthz(_: web.Request) -> web.Response:
         return _json({"status": "ok"})
@@ -119,6 +111,12 @@ def _shown(fact: Fact) -> dict[str, Any]:
         "since": datetime.fromtimestamp(fact.since, UTC).isoformat(timespec="seconds"),
         "until": datetime.fromtimestamp(fact.until, UTC).isoformat(timespec="seconds"),
     }
+
+
+def _check_token(request: web.Request, token: str) -> None:
+    given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+    if token and request.path != "/healthz" and not hmac.compare_digest(given.encode(), token.encode()):
+        raise errors.ClientError(401, "The admin port wants `Authorization: Bearer TOKEN`.", code="unauthorized")
 
 
 def _json(value: Any) -> web.Response:

@@ -39,8 +39,7 @@ async def handle(gateway: Gateway, request: web.BaseRequest, guard: Guard) -> we
     record = records.opened(request)
     try:
         response = await _admitted(gateway, request, guard, record)
-        if record.shared and not response.prepared:
-            response.headers.update(record.shared)
+        record.left(response)
         return response
     except errors.ClientError as error:
         response = refused(gateway, record, error, "rejected", close=not request.content.is_eof())

@@ -45,6 +45,14 @@ class Record:
         """Note how the request ended."""
         self.status, self.error = status, error
 
+    def left(self, response: web.StreamResponse) -> None:
+        """Note the answer of a handler that keeps no account of its own."""
+        if self.shared and not response.prepared:
+            response.headers.update(self.shared)
+        if self.status == CLIENT_GONE:
+            self.request_id = response.headers.get("x-turnfold-request-id", self.request_id)
+            self.answered(response.status)
+
     def close(self, gateway: Gateway) -> None:
         """Hand the record to every observer, unless the request has left one already."""
         if not self.done:
