@@ -1,0 +1,218 @@
+"""What the documentation shows works: every YAML block loads, every command runs, every snippet parses."""
+
+import ast
+import asyncio
+import base64
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import textwrap
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import orjson
+import pytest
+
+from gateway.command.cli import main
+from gateway.config import parse
+from tests import fakes
+from tests.running import PATIENCE_S, ROOT, answering, free_ports
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+ENVIRON = {
+    "GEMINI_API_KEY": "k", "OPENAI_API_KEY": "k", "TURNFOLD_ADMIN_TOKEN": "t",
+    "TURNFOLD_ENCRYPTION_KEY": base64.b64encode(bytes(32)).decode(),
+}  # fmt: skip
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+INLINE = re.compile(r"`((?:turnfold|make|pip|pipx|kubectl|docker|python -m) [^`]+)`")
+OPTIONAL = {"kubectl", "docker", "pipx"}
+"""Programs that need not be here: what is checked is that the files they are given exist."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def blocks(*languages: str) -> list[Block]:
+    """All blocks in one of the languages."""
+    found = []
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        for match in FENCE.finditer(text):
+            block = Block(page.name, text.count("\n", 0, match.start()) + 2, match[2], textwrap.dedent(match[3]))
+            if block.language in languages:
+                found.append(block)
+    return found
+
+
+def commands() -> dict[str, str]:
+    """All command lines of shell blocks by their place; of a console block, the lines behind a ``$``."""
+    found = {}
+    for block in blocks("sh", "console", "bash", "shell"):
+        for number, line in enumerate(block.text.splitlines()):
+            command = line.removeprefix("$ ") if block.language != "console" or line.startswith("$ ") else ""
+            if words := " ".join(shlex.split(command, comments=True)):
+                found[f"{block.page}:{block.line + number}: {words}"] = command
+    return found
+
+
+def inline_commands() -> dict[str, list[str]]:
+    """All commands that stand in running text, by their page."""
+    return {
+        f"{page.name}: {command}": shlex.split(command)
+        for page in PAGES
+        for command in INLINE.findall(page.read_text("utf-8"))
+    }
+
+
+def test_the_pages_have_something_to_check():
+    assert len(blocks("yaml")) >= 3
+    assert len(commands()) >= 8
+
+
+@pytest.mark.parametrize("block", blocks("yaml"), ids=str)
+def test_every_yaml_block_is_a_configuration_that_loads(block):
+    parse(block.text, ENVIRON, str(block))
+
+
+@pytest.mark.parametrize("block", blocks("json"), ids=str)
+def test_every_json_block_is_json(block):
+    orjson.loads(block.text)
+
+
+@pytest.mark.parametrize("block", blocks("python"), ids=str)
+def test_every_python_block_is_python(block):
+    ast.parse(block.text)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder as a reader has it: a configuration and a request."""
+    shutil.copy(ROOT / "config" / "turnfold.yaml", tmp_path)
+    request = {"model": "llama-3.1-8b", "messages": fakes.chat(60), "max_tokens": 300}
+    for name in ("request.json", "REQUEST.json"):
+        (tmp_path / name).write_bytes(orjson.dumps(request))
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", commands().values(), ids=commands())
+async def test_every_command_runs(folder, command):
+    words = shlex.split(command, comments=True)
+    if words[:2] == ["turnfold", "serve"]:
+        await serves(folder, words[2:])
+    elif words[0] == "turnfold":
+        run(folder, [sys.executable, "-m", "gateway", *words[1:]])
+    elif Path(words[0]).name.startswith("python") and "venv" not in words:
+        run(ROOT, [sys.executable, *words[1:]])
+    else:
+        check_words(words)  # a target of make, or an installation: see the test below
+
+
+def run(folder: Path, command: list[str]) -> None:
+    """Run a command to its end, which must be a good one."""
+    environment = {**os.environ, **ENVIRON, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+async def serves(folder: Path, arguments: list[str]) -> None:
+    """Start a gateway and wait until it accepts connections."""
+    port, admin_port = free_ports(2)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "gateway", "serve", *arguments, "--port", str(port), "--admin-port", str(admin_port),
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        await answering(port, process)
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        async with asyncio.timeout(PATIENCE_S):
+            await process.communicate()
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("words", inline_commands().values(), ids=inline_commands())
+def test_every_command_in_the_text_exists(words):
+    check_words(words)
+
+
+def check_words(words: list[str]) -> None:
+    """Look a command up without running it: its sub-command and options, its target, its module, its files, its extras."""
+    if words[0] == "make":
+        subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, check=True, capture_output=True)
+    elif words[0] == "turnfold":
+        check_turnfold(words[1:])
+    elif words[:2] == ["python", "-m"]:
+        assert importlib.util.find_spec(words[2]), words
+        source = "".join(path.read_text("utf-8") for path in (ROOT / words[2].replace(".", "/")).glob("*.py"))
+        assert all(option in source for option in words[3:] if option.startswith("--")), words
+    elif words[0] in ("pip", "pipx"):
+        check_install(words[1:])
+    else:
+        assert words[0] in OPTIONAL or shutil.which(words[0]), words
+        assert all((ROOT / word).exists() for word in words[1:] if word.startswith("deploy/")), words
+
+
+def check_turnfold(words: list[str]) -> None:
+    named = [word for word in words if not word.startswith("-")]
+    command: click.Command = main
+    if named:
+        assert named[0] in main.commands, named
+        command = main.commands[named[0]]
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    given = {word for word in words if word.startswith("--")}
+    assert given <= known | {"--help"}, given - known
+
+
+def check_install(words: list[str]) -> None:
+    """What is installed is a package of an index, or this checkout with extras that it has."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert words[0] == "install"
+    for extras in re.findall(r"^\.\[(.*)\]$", "\n".join(words[1:]), re.MULTILINE):
+        assert set(extras.split(",")) <= project["optional-dependencies"].keys()
+    assert not [word for word in words if word.startswith("turnfold")], "the package is on no index yet"
+
+
+@pytest.mark.slow
+def test_the_readme_installs_the_package(tmp_path):
+    """The block that installs is run as it stands, in a copy of what the repository holds."""
+    [block] = [block for block in blocks("sh") if block.page == "README.md" and "pip install" in block.text]
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split(
+        "\n"
+    )
+    for name in filter(None, tracked):
+        target = tmp_path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).exists():
+            shutil.copy(ROOT / name, target)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "PIP_CONFIG_FILE": os.environ.get("PIP_CONFIG_FILE", ""),
+    }
+    environment |= {
+        name: value for name, value in os.environ.items() if "proxy" in name.lower() or name.startswith("PIP_")
+    }
+    done = subprocess.run(
+        ["bash", "-euc", block.text], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith("turnfold, version ")
