@@ -9,6 +9,8 @@ from urllib.parse import unquote, urlparse
 
 import orjson
 
+from gateway.wire.messages import MESSAGES
+
 PATH = (
     Path(os.environ.get("TURNFOLD_DATA", Path(__file__).resolve().parents[2].parent / "shared"))
     / "billed"
@@ -46,7 +48,10 @@ def _row(record: Mapping[str, Any]) -> Row | None:
         model = url.path.split("/model/")[1].rsplit("/", 1)[0]
         body = _from_bedrock(body, model) if "schemaVersion" in body else _from_anthropic(body, model)
     elif url.path.endswith("/messages"):
-        body = _from_anthropic(body, model)
+        found = MESSAGES.parse(orjson.dumps(body))
+        if found is None:
+            return None
+        body = dict(found.body)
     body = {**body, "model": model}
     return Row(_group(url.netloc, model), url.netloc, model, body, _billed(usage), _left_out(record, body))
 

@@ -40,6 +40,9 @@ class Family:
     effort: Mapping[str, int] = field(default_factory=dict)
     """What it adds where the request switches thinking ``on`` or ``off``."""
 
+    task_budget: int = 0
+    """What it adds where the request sets a budget for a whole task (Anthropic's ``output_config.task_budget``)."""
+
     call: int = 8
     """Around each tool call and its result, beyond the frame of a message."""
     call_names: int = 1
@@ -183,6 +186,7 @@ _CLAUDE: Final = Family(
     schema_once=152,
     thinking=False,
     effort={"on": 28},
+    task_budget=36,  # as billed
 )
 
 _UNKNOWN: Final = Family(vocabulary="o200k_base", error=0.3, exact=False, ratio=1.1, tools_once=100, schema_once=10)

@@ -243,6 +243,9 @@ def fixed_cost(body: Mapping[str, Any], family: str) -> int:
         total += row.effort.get("on", 0)
     elif _thinks(body) is False:
         total += row.effort.get("off", 0)
+    config = body.get("output_config")
+    if isinstance(config, dict) and config.get("task_budget"):
+        total += row.task_budget
     return total + _tools_cost(body, family, row, leading) + _schema_cost(body, row)
 
 
