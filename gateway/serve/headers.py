@@ -35,7 +35,19 @@ def forwarded(headers: Headers) -> CIMultiDict[str]:
 def returned(headers: Headers) -> CIMultiDict[str]:
     """The upstream's headers as the client gets them: all but hop-by-hop ones, and none that claims to be ours."""
     dropped = _named_by_connection(headers)
-    return CIMultiDict([pair for pair in headers.items() if _goes_down(pair[0]) and pair[0].lower() not in dropped])
+    pairs = [pair for pair in headers.items() if _goes_down(pair[0]) and pair[0].lower() not in dropped]
+    return CIMultiDict(
+        pairs if all(value.isprintable() for _, value in pairs) else [(name, clean(value)) for name, value in pairs]
+    )
+
+
+def clean(text: str) -> str:
+    """Return a header's value or a reason phrase without control characters, which no answer may carry (RFC 9110 section 5.5)."""
+    return (
+        text
+        if text.isprintable()
+        else "".join(each for each in text if each == "\t" or (each >= " " and each != "\x7f"))
+    )
 
 
 # The same few names come with every request; a thousand more, made up by a client, do no harm.

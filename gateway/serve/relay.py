@@ -59,7 +59,7 @@ async def relay(request: web.BaseRequest, answer: Answer, extra: Mapping[str, st
     headers = http.returned(answer.response.headers)
     headers.update(extra)
     headers.update(record.of(request).shared)
-    status, reason = answer.response.status, answer.response.reason
+    status, reason = answer.response.status, http.clean(answer.response.reason or "")
     if answer.complete and request.method != "HEAD":
         answer.drop()
         return Relayed(web.Response(body=answer.held, status=status, reason=reason, headers=headers), answer.held)

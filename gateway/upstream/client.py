@@ -6,21 +6,19 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import Final
+from typing import Final, Protocol
 
 import aiohttp
+import structlog
 from multidict import CIMultiDict
 from yarl import URL
 
 from gateway.config import Upstream
-from gateway.upstream.fast_http import LONGEST_LINE, Request, exchange
 from gateway.upstream.hops import HOPS, passed
-from gateway.upstream.stall import Patience
+from gateway.upstream.public_http import PublicHttp
 from providers.record import Endpoint, Provider
 from providers.registry import find
 
-# Sent again when a connection breaks before anything is answered (RFC 9110 section 9.2.2).
-IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 # Paths and model names come from clients, so the URLs remembered for them are bounded.
 URLS_KEPT: Final = 1024
 VENDORS: Final = frozenset(
@@ -29,6 +27,9 @@ VENDORS: Final = frozenset(
 )  # fmt: skip
 """Providers that are services. Whoever runs vLLM, llama.cpp or a relay names models at will."""
 Payload = bytes | aiohttp.StreamReader | None
+
+
+log = structlog.get_logger(__name__)
 
 
 class UpstreamUnreachable(Exception):
@@ -133,51 +134,60 @@ def _tls(upstream: Upstream) -> ssl.SSLContext | bool:
     return ssl.create_default_context(cafile=upstream.ca_file) if upstream.ca_file else True
 
 
+class Http(Protocol):
+    """Sends requests: the fast client, or the public one."""
+
+    session: aiohttp.ClientSession
+
+    async def send(
+        self,
+        method: str,
+        url: URL,
+        headers: CIMultiDict[str],
+        body: Payload,
+        *,
+        tls: ssl.SSLContext | bool,
+        limits: aiohttp.ClientTimeout,
+    ) -> aiohttp.ClientResponse: ...
+
+    async def close(self) -> None: ...
+
+
+def fast_or_public() -> Http:
+    """Make the fast client, or the public one where aiohttp's inner parts are not those that the fast one knows."""
+    try:
+        from gateway.upstream import fast_client, fast_http  # noqa: PLC0415  # an unknown aiohttp may lack what they import
+
+        reason = fast_http.unknown_parts()
+        if not reason:
+            return fast_client.FastHttp()
+    except (ImportError, AttributeError, TypeError) as error:
+        reason = f"{type(error).__name__} on import"
+    log.warning("slower_http_client", aiohttp=aiohttp.__version__, reason=reason)
+    return PublicHttp()
+
+
 class Client:
-    """The shared connection pool. Opened once, closed once."""
+    """The one client for all upstreams. Opened once, closed once."""
 
     def __init__(self) -> None:
         self.hop = secrets.token_hex(8)
         """This process's name in the hop header."""
-        self._loop = asyncio.get_running_loop()
-        self._patience = Patience()
-        self._connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, keepalive_timeout=60)
-        self._session = aiohttp.ClientSession(
-            connector=self._connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
-            max_line_size=LONGEST_LINE,
-            max_field_size=LONGEST_LINE,
-        )
+        self._http = fast_or_public()
 
     async def send(
         self, target: Target, call: Call, headers: CIMultiDict[str], body: Payload
     ) -> aiohttp.ClientResponse:
         """Send one request and wait for the head of its answer. Raises UpstreamUnreachable when no head comes."""
         headers[HOPS] = passed(",".join(headers.getall(HOPS, ())), self.hop)
-        repeatable = call.method in IDEMPOTENT and not isinstance(body, aiohttp.StreamReader)
         try:
-            response = await self._exchange(target, call, headers, body, repeatable=repeatable)
+            return await self._http.send(
+                call.method, target.url(call), headers, body, tls=target.tls, limits=target.timeout
+            )
         except (TimeoutError, aiohttp.ServerTimeoutError) as error:
             raise UpstreamUnreachable(target.name, "did not answer in time", timed_out=True) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise UpstreamUnreachable(target.name, f"could not be reached: {_reason(error)}") from error
-        self._patience.watch(response, target.patience_s)
-        return response
-
-    async def _exchange(
-        self, target: Target, call: Call, headers: CIMultiDict[str], body: Payload, *, repeatable: bool
-    ) -> aiohttp.ClientResponse:
-        url = target.url(call)
-        request = Request(call.method, url, headers, body, session=self._session, loop=self._loop, tls=target.tls)
-        try:
-            return await exchange(self._connector, request, target.timeout)
-        except aiohttp.ClientConnectorError:
-            raise
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-            if not repeatable:
-                raise
-        return await self._exchange(target, call, headers, body, repeatable=False)
 
     async def connect(
         self, target: Target, call: Call, headers: CIMultiDict[str], protocols: Sequence[str], largest: int
@@ -185,7 +195,7 @@ class Client:
         """Open a WebSocket; ``largest`` bounds a frame in bytes. Raises UpstreamUnreachable when it is not accepted."""
         headers[HOPS] = passed(",".join(headers.getall(HOPS, ())), self.hop)
         try:
-            return await self._session.ws_connect(
+            return await self._http.session.ws_connect(
                 target.url(call),
                 protocols=protocols,
                 headers=headers,
@@ -200,8 +210,7 @@ class Client:
             raise UpstreamUnreachable(target.name, f"could not be reached: {_reason(error)}") from error
 
     async def close(self) -> None:
-        self._patience.close()
-        await self._session.close()
+        await self._http.close()
         await asyncio.sleep(0)  # lets closed TLS transports finish
 
 

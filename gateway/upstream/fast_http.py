@@ -3,19 +3,38 @@
 aiohttp's own way from a call to the wire costs a third of passing a small request through: it adds and removes headers of its own, keeps
 cookies, follows redirects, and starts a task to write any body. A proxy wants none of that, so `exchange` takes
 from aiohttp what it does best, the connection pool, the parser and the response, and leaves out the session.
+
+Every line that touches aiohttp's inner parts on the way to upstreams stands here. `unknown_parts` says whether they are as this file
+expects; where they are not, `gateway.upstream.public_http` takes over.
 """
 
 import asyncio
+import inspect
+import select
 import ssl
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.helpers import TimerNoop
 from aiohttp.http_writer import StreamWriter
 from multidict import CIMultiDict
 from yarl import URL
 
+from gateway.upstream.public_http import AUTOMATIC, LONGEST_LINE, MOST_HEADERS
+
+KNOWN: Final = ("3.14",)
+"""The versions of aiohttp whose inner parts this file was tested with. To add one: run the tests with it installed."""
+_PARTS: Final[tuple[tuple[Any, tuple[str, ...]], ...]] = (
+    (aiohttp.BaseConnector.connect, ("req", "traces", "timeout")),
+    (ResponseHandler.set_response_params, ("skip_payload", "read_until_eof", "auto_decompress", "read_timeout",
+                                           "read_bufsize", "max_line_size", "max_field_size", "max_headers")),
+    (StreamWriter.write_headers, ("status_line", "headers")),
+    (StreamWriter.write, ("chunk", "drain")),
+    (aiohttp.ClientResponse.__init__, ("writer", "continue100", "timer", "request_info", "traces", "loop", "session", "stream_writer")),
+)  # fmt: skip
+"""The functions called here, and the parameters they must have."""
 PIECE: Final = 2**18
 """How much of a body is written at once."""
 AT_ONCE: Final = 2**20
@@ -24,9 +43,7 @@ ONE_PACKET: Final = 2**17
 """A body up to this size is copied to stand behind its headers; a longer one is written by itself."""
 BUFFER: Final = 2**17
 """How much of an answer is read ahead of a slow client."""
-LONGEST_LINE: Final = 2**16
-"""The longest header an upstream may answer with."""
-NONE_ADDED: Final = CIMultiDict((name, None) for name in ("Accept", "Accept-Encoding", "Content-Type", "User-Agent"))
+NONE_ADDED: Final = CIMultiDict((name, None) for name in AUTOMATIC)
 """The headers that aiohttp would add."""
 
 
@@ -125,7 +142,7 @@ async def exchange(
     connector: aiohttp.BaseConnector, request: Request, limits: aiohttp.ClientTimeout
 ) -> aiohttp.ClientResponse:
     """Send a request over a pooled or a new connection and wait for the head of its answer; the body is not decoded."""
-    connection = await connector.connect(request, traces=[], timeout=limits)
+    connection = await _connected(connector, request, limits)
     try:
         assert connection.protocol is not None
         connection.protocol.set_response_params(
@@ -136,6 +153,7 @@ async def exchange(
             read_bufsize=BUFFER,
             max_line_size=LONGEST_LINE,
             max_field_size=LONGEST_LINE,
+            max_headers=MOST_HEADERS,
         )
         response = await request.send(connection)
         try:
@@ -146,3 +164,57 @@ async def exchange(
     except BaseException:
         connection.close()
         raise
+
+
+def unknown_parts() -> str:
+    """Return what of aiohttp's inner parts is not as this file expects, or "" where all is."""
+    version = ".".join(aiohttp.__version__.split(".")[:2])
+    if version not in KNOWN:
+        return f"aiohttp {version} is not one of the known versions ({', '.join(KNOWN)})"
+    for function, names in _PARTS:
+        missing = [name for name in names if name not in inspect.signature(function).parameters]
+        if missing:
+            return f"{function.__qualname__} has no parameter {missing[0]}"
+    return ""
+
+
+async def _connected(
+    connector: aiohttp.BaseConnector, request: Request, limits: aiohttp.ClientTimeout
+) -> aiohttp.connector.Connection:
+    """Take a connection from the pool, or open one.
+
+    An idle connection on which something has arrived is closed: those bytes would be taken for the answer to this request, and
+    an end of the stream would lose it.
+    """
+    while True:
+        connection = await connector.connect(request, traces=[], timeout=limits)
+        protocol = connection.protocol
+        if (
+            protocol is None
+            or protocol._parser is None
+            or not (protocol.should_close or _has_input(protocol.transport))
+        ):
+            return connection  # a new connection has no parser yet
+        connection.close()
+
+
+def _has_input(transport: asyncio.BaseTransport | None) -> bool:
+    """Whether the socket has bytes, or the end of the stream, that the event loop has not read yet."""
+    socket = transport.get_extra_info("socket") if transport is not None else None
+    if socket is None or not hasattr(select, "poll"):
+        return False
+    poll = select.poll()
+    poll.register(socket.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def end_read_timeout(response: aiohttp.ClientResponse) -> None:
+    """Switch off aiohttp's own read timeout for the rest of an answer."""
+    if response.connection is not None and response.connection.protocol is not None:
+        response.connection.protocol.read_timeout = None
+
+
+def is_held_back(response: aiohttp.ClientResponse) -> bool:
+    """Whether it is we who do not read, because the client is slow: no fault of the upstream."""
+    transport = response.connection.transport if response.connection else None
+    return transport is not None and not cast("asyncio.ReadTransport", transport).is_reading()

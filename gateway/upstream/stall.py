@@ -5,10 +5,12 @@ aiohttp's own read timeout is set anew with every piece that arrives, which cost
 
 import asyncio
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 from weakref import WeakKeyDictionary
 
 import aiohttp
+
+from gateway.upstream.fast_http import end_read_timeout, is_held_back
 
 LONGEST_LOOK_S: Final = 1.0
 """How late a silence may be noticed; a short patience is looked after more often."""
@@ -36,7 +38,7 @@ class Patience:
         connection = response.connection
         if connection is None or connection.protocol is None or response.content.is_eof():
             return
-        connection.protocol.read_timeout = None
+        end_read_timeout(response)
         loop = asyncio.get_running_loop()
         self._answers[response] = Silence(patience_s, response.content.total_bytes, loop.time())
         if self._timer is None:
@@ -54,7 +56,7 @@ class Patience:
             content = response.content
             if content.is_eof() or response.closed:
                 del self._answers[response]
-            elif content.total_bytes != silence.seen or _held_back(response):
+            elif content.total_bytes != silence.seen or is_held_back(response):
                 silence.seen, silence.since = content.total_bytes, now
             elif now - silence.since >= silence.patience_s:
                 del self._answers[response]
@@ -73,9 +75,3 @@ class Patience:
 
 def _pause_s(patience_s: float) -> float:
     return max(min(LONGEST_LOOK_S, patience_s / 4), SHORTEST_LOOK_S)
-
-
-def _held_back(response: aiohttp.ClientResponse) -> bool:
-    """Whether it is we who do not read, because the client is slow: no fault of the upstream."""
-    transport = response.connection.transport if response.connection else None
-    return transport is not None and not cast("asyncio.ReadTransport", transport).is_reading()
