@@ -1,6 +1,10 @@
 """The budget: how many tokens of a window are left for messages."""
 
 from dataclasses import dataclass
+from typing import Final
+
+LEAST_OF_QUESTION: Final = 0.6
+"""Share of what is left that a question which must be cut keeps, so that it never has less than half, though texts are cut by the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +35,7 @@ class Budget:
         """What the pinned messages and the current question may cost when all else gives way to them."""
         return self.window - self.least - self.tools
 
-    @property
-    def question_room(self) -> int:
-        """What they may cost where the question must be cut: all there is, and never less than half of it."""
-        most = self.most - self.margin
-        return max(self.room, most // 2) if self.capped else most
+    def question_room(self, others: int) -> int:
+        """What a question that must be cut may cost beside so many tokens of others: all that is left, or most of it after a refusal."""
+        most = self.most - self.margin - others
+        return max(self.room - others, int(most * LEAST_OF_QUESTION)) if self.capped else most

@@ -80,8 +80,9 @@ def cut_question(sketch: Sketch, source: Source) -> Sketch:
     question = [index for index in question_of(source) if index not in untouched and index in sketch.standing]
     if not question:
         return sketch
-    taken = sum(map(source.bare, sketch.messages))
-    over = taken - max(source.budget.room, source.budget.question_room)
+    cost = sum(source.bare(sketch.standing[index]) for index in question)
+    others = sum(map(source.bare, sketch.messages)) - cost
+    over = cost - source.budget.question_room(others)
     total = sum(len(text_of(sketch.standing[index])) for index in question)
     standing, saved = _cut_largest(sketch, source, (question[:-1], question[-1:]), over)
     if not saved:

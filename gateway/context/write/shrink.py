@@ -6,6 +6,7 @@ stays JSON. A text that fits its place comes back as it is, so that cutting twic
 
 import re
 import unicodedata
+from collections import Counter as Counted
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -30,12 +31,15 @@ _MARKER: Final = re.compile(r"\[\.\.\. (\d+) characters cut \.\.\.\]")
 
 
 def shrink_text(text: str, tokens: int, count: Count, asked: frozenset[str] = frozenset()) -> str:
-    """Cut a text to at most so many tokens; ``asked`` are the keys of the words it is searched for."""
+    """Cut a text to at most so many tokens; ``asked`` are the keys of the words it is searched for.
+
+    With ``asked``, for what belongs to the current question, the place is filled: what no row in the middle needs goes to the tail.
+    """
     whole = count(text)
     if whole <= tokens:
         return text
     pruned = _prune_json(text, tokens, whole, count)
-    if pruned is not None:
+    if pruned is not None and (not asked or count(pruned) * 2 >= tokens):
         return pruned
     rows = _rows(text)
     density = len(text) / max(whole, 1)
@@ -88,6 +92,8 @@ def _keep(text: str, rows: Sequence[_Row], characters: int, asked: frozenset[str
         if size <= left:
             left -= size
             spans.append((row.start, row.end))
+    if asked and left > 0:
+        spans.append((_whole(text, tail - left), tail))
     return _join(text, sorted(spans))
 
 
@@ -132,12 +138,14 @@ def _telling(text: str, rows: Sequence[_Row], asked: frozenset[str]) -> list[_Ro
     errors = errors_in(text)
     if not asked and not reports_error(text, errors):
         return []
-    for row in rows:
-        line = text[row.start : row.end]
-        score = 1.0 if reports_error(line, errors) else 0.0
-        if asked:
-            found = {word.key for word in words(line)} & asked
-            score += len(found)
+    found = (
+        [asked.intersection([word.key for word in words(text[row.start : row.end])]) for row in rows] if asked else []
+    )
+    # A word that many rows have tells none apart.
+    common = Counted(key for keys in found for key in keys)
+    for row, keys in zip(rows, found or [frozenset[str]()] * len(rows), strict=True):
+        score = sum([1 / common[key] for key in keys])
+        score += 1.0 if reports_error(text[row.start : row.end], errors) else 0.0
         if score:
             scored.append((score, row.start, row))
     return [row for _, _, row in sorted(scored, key=lambda item: (-item[0], -item[1]))]
@@ -147,6 +155,8 @@ def _join(text: str, spans: Iterable[tuple[int, int]]) -> str:
     pieces: list[str] = []
     position = 0
     for start, end in spans:
+        if end <= position:
+            continue
         if start > position:
             before = "" if not pieces or pieces[-1].endswith("\n") else "\n"
             pieces.append(f"{before}{_marker(_size(text[position:start]))}\n")
