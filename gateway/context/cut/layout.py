@@ -14,7 +14,7 @@ from gateway.context.cut.replay import Cut, Room, Unit
 from gateway.context.cut.rungs import FOLD, Rung
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import Conversation, call_ids, result_id
-from gateway.wire.chat import RESULT_ROLES, Message, once, text_of
+from gateway.wire.chat import RESULT_ROLES, Message, once, text_of, texts
 
 STUB: Final = 48
 """Tokens of a tool result that is reduced to its most telling rows."""
@@ -22,6 +22,9 @@ CUT: Final = 1 / 16
 """Share of the free room that an old tool result may keep when it is cut for the first time."""
 RECALL_OF_FREE: Final = 1.6
 """Where pinned messages fill most of the room, excerpts may take this many times their share of what is left."""
+
+SEARCHED: Final = 4_000_000
+"""Characters of a conversation up to which its long texts are searched row by row, some 2 s of work; beyond, their heads and tails stand."""
 
 _WITH_IDS: Final = RESULT_ROLES | {"assistant"}
 
@@ -47,6 +50,11 @@ class Source:
     def costs(self) -> list[int]:
         """What each message costs as it came."""
         return [self.cost(message) for message in self.messages]
+
+    @cached_property
+    def thorough(self) -> bool:
+        """Whether texts are searched for what to keep. Told by the conversation's length alone, so that each replica does the same."""
+        return sum(sum(map(len, texts(message.get("content")))) for message in self.messages) <= SEARCHED
 
     def bare(self, message: Message) -> int:
         """What a message costs by the counter alone."""

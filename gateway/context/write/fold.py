@@ -119,7 +119,7 @@ def _cut_largest(
                 break
             cost = source.bare(standing[index])
             standing[index] = shrink.shrink_message(
-                standing[index], max(cost - over + saved, LEAST), source.counter, asked
+                standing[index], max(cost - over + saved, LEAST), source.counter, asked, thorough=source.thorough
             )
             saved += cost - source.bare(standing[index])
     return standing, saved

@@ -27,21 +27,26 @@ GAP: Final = 10
 """Tokens that a marker takes."""
 MOST_FACTS: Final = 32
 """Forms of one message that are remembered: those of old results are always the same, those of a current one seldom."""
-_MARKER: Final = re.compile(r"\[\.\.\. (\d+) characters cut \.\.\.\]")
+LONGEST_CLUSTER: Final = 64
+"""Characters that one visible character is made of at most; the longest emoji sequences have some 15. More in a row are no text."""
+_MARKER: Final = re.compile(r"\[\.\.\. (\d{1,12}) characters cut \.\.\.\]")
 
 
-def shrink_text(text: str, tokens: int, count: Count, asked: frozenset[str] = frozenset()) -> str:
+def shrink_text(
+    text: str, tokens: int, count: Count, asked: frozenset[str] = frozenset(), *, thorough: bool = True
+) -> str:
     """Cut a text to at most so many tokens; ``asked`` are the keys of the words it is searched for.
 
     With ``asked``, for what belongs to the current question, the place is filled: what no row in the middle needs goes to the tail.
+    Where the work must be bounded (``thorough`` is false) head and tail stand and nothing is searched.
     """
     whole = count(text)
     if whole <= tokens:
         return text
-    pruned = _prune_json(text, tokens, whole, count)
+    pruned = _prune_json(text, tokens, whole, count) if thorough else None
     if pruned is not None and (not asked or count(pruned) * 2 >= tokens):
         return pruned
-    rows = _rows(text)
+    rows = _rows(text) if thorough else []
     density = len(text) / max(whole, 1)
     goal = float(tokens - GAP)
     shortest = _marker(len(text))
@@ -113,11 +118,12 @@ def _upto(text: str, rows: Sequence[_Row], characters: int, *, backwards: bool =
 
 
 def _whole(text: str, position: int) -> int:
-    """Move a cut back so that it parts no character from what is combined with it."""
+    """Move a cut back so that it parts no character from what is combined with it, as far as such a thing can be long."""
     position = min(max(position, 0), len(text))
-    while 0 < position < len(text) and (_joins(text[position]) or text[position - 1] == "\u200d"):
-        position -= 1
-    return position
+    for whole in range(position, max(position - LONGEST_CLUSTER, 0), -1):
+        if whole == len(text) or not (_joins(text[whole]) or text[whole - 1] == "\u200d"):
+            return whole
+    return position if position > LONGEST_CLUSTER else 0
 
 
 def _joins(char: str) -> bool:
@@ -223,19 +229,21 @@ def _pruned(value: Any, members: int, characters: int) -> Any:
     return value
 
 
-def shrink_message(message: Message, tokens: int, counter: Counter, asked: frozenset[str] = frozenset()) -> Message:
+def shrink_message(
+    message: Message, tokens: int, counter: Counter, asked: frozenset[str] = frozenset(), *, thorough: bool = True
+) -> Message:
     """Shrink the texts of a message, the largest first, until it costs at most so many tokens, as far as they allow."""
     memo = memo_of(message)
-    key = shrink_message, tokens, counter.name, asked
+    key = shrink_message, tokens, counter.name, asked, thorough
     found: Message | None = memo.get(key)
     if found is None:
-        found = _shrink(message, tokens, counter, asked)
+        found = _shrink(message, tokens, counter, asked, thorough=thorough)
         if counter.name and len(memo) < MOST_FACTS:
             memo[key] = found
     return found
 
 
-def _shrink(message: Message, tokens: int, counter: Counter, asked: frozenset[str]) -> Message:
+def _shrink(message: Message, tokens: int, counter: Counter, asked: frozenset[str], *, thorough: bool) -> Message:
     for _ in range(12):
         cost = counter.message(message)
         if cost <= tokens:
@@ -244,7 +252,7 @@ def _shrink(message: Message, tokens: int, counter: Counter, asked: frozenset[st
         for path, text in places:
             size = counter.text(text)
             target = max(size - (cost - tokens), min(size // 3, 24), 4)
-            shorter = _shorter(path, text, target, counter.text, asked)
+            shorter = _shorter(path, text, target, counter.text, asked, thorough=thorough)
             if counter.text(shorter) < size:
                 message = _replaced(message, path, shorter)
                 break
@@ -277,11 +285,11 @@ def _places(message: Message) -> list[tuple[_Path, str]]:
     return places
 
 
-def _shorter(path: _Path, text: str, tokens: int, count: Count, asked: frozenset[str]) -> str:
+def _shorter(path: _Path, text: str, tokens: int, count: Count, asked: frozenset[str], *, thorough: bool) -> str:
     """Cut a text; arguments only as JSON, for a call that is no JSON is refused by upstreams (case 43)."""
     if path[-1] == "arguments":
         return _prune_json(text, tokens, max(count(text), 1), count) or _prune_hard(text)
-    return shrink_text(text, tokens, count, asked)
+    return shrink_text(text, tokens, count, asked, thorough=thorough)
 
 
 def _prune_hard(text: str) -> str:

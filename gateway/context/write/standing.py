@@ -33,7 +33,9 @@ def standing_of(source: Source, layout: Layout) -> dict[int, Message]:
         for index, cost, level in zip(able, costs, levels, strict=True):
             if level < cost:
                 allowance = level - cost + source.bare(standing[index])
-                standing[index] = shrink.shrink_message(standing[index], allowance, source.counter, asked)
+                standing[index] = shrink.shrink_message(
+                    standing[index], allowance, source.counter, asked, thorough=source.thorough
+                )
     return standing
 
 
@@ -67,10 +69,10 @@ def _trimmed(source: Source, layout: Layout, message: Message, *, stub: bool) ->
     most = (
         STUB if stub else min(tokens_of(source, message, source.policy.tool_result_chars) or layout.large, layout.large)
     )
-    return shrink.shrink_message(message, most, source.counter)
+    return shrink.shrink_message(message, most, source.counter, thorough=source.thorough)
 
 
 def _at_most(source: Source, message: Message, longest: int) -> Message:
     """A message with about so many characters of text at most."""
     most = tokens_of(source, message, longest)
-    return message if most is None else shrink.shrink_message(message, most, source.counter)
+    return message if most is None else shrink.shrink_message(message, most, source.counter, thorough=source.thorough)

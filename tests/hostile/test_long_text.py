@@ -1,0 +1,103 @@
+"""Cutting a text takes steps in proportion to its length in every script, and a bounded number of them for one request."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gateway.context.count.counter import Counter
+from gateway.context.cut.budget import Budget
+from gateway.context.cut.layout import SEARCHED
+from gateway.context.cut.policy import Policy
+from gateway.context.write.compress import compress
+from gateway.context.write.shrink import LONGEST_CLUSTER, shrink_text
+from gateway.wire.chat import text_of
+from tests.fakes import assistant, call, result, user
+
+ASKED = frozenset({"whale", "a"})
+
+
+def count(text: str) -> int:
+    return len(text) // 4 + 1
+
+
+COUNTER = Counter(lambda message: 4 + count(text_of(message)), count, exact=True)
+
+
+def steps(work: Callable[[], Any]) -> int:
+    """How many functions are called, Python's own included: the same on any machine."""
+    called = 0
+
+    def one(frame: object, event: str, argument: object) -> None:
+        nonlocal called
+        called += event in {"call", "c_call"}
+
+    sys.setprofile(one)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return called
+
+
+SCRIPTS = {
+    "latin": "a whale ",
+    "one word": "a",
+    "combining marks": "e" + "\u0301" * 50,
+    "nothing but combining marks": "\u0301",
+    "joined emoji": "\U0001f469\u200d",
+    "flags": "\U0001f1e6",
+    "skin tones": "\U0001f3fb",
+    "variation selectors": "\ufe0f",
+    "lone surrogates": "\udc00",
+    "Thai": "\u0e17\u0e35\u0e48",
+    "Tamil": "\u0ba8\u0bbf",
+    "Chinese": "\u9cb8\u9c7c",
+    "rows": "\n",
+    "open lists": "[",
+    "objects": '{"a":',
+    "gaps": "[... 5 characters cut ...]",
+    "long gaps": "[... " + "9" * 5000 + " characters cut ...]",
+    "frames": "[End of quotes 00000000]\n\n",
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_twice_the_text_takes_twice_the_steps(script: str) -> None:
+    unit = SCRIPTS[script]
+    short, long = (unit * (size // len(unit)) for size in (20_000, 80_000))
+
+    few, many = (steps(lambda text=text: shrink_text(text, 100, count, ASKED)) for text in (short, long))
+
+    assert many < 5 * few + 2000
+
+
+def test_a_mark_stays_with_its_letter_and_a_run_of_marks_is_cut_all_the_same() -> None:
+    text = ("e\u0301" * 300 + " ") * 20
+
+    shortened = shrink_text(text, 200, count)
+
+    assert all(not piece.startswith("\u0301") for piece in shortened.split("\n"))
+    assert count(shrink_text("\u0301" * 40 * LONGEST_CLUSTER, 100, count)) <= 100
+
+
+def conversation(characters: int) -> list[dict[str, Any]]:
+    """Results of logs, so many characters together."""
+    messages = [user("Look at it.")]
+    for number in range(10):
+        log = "\n".join(f"row {row}: a whale was seen, error {row * 7}" for row in range(characters // 400))
+        messages += [assistant(None, call("look", {"at": number}, f"c{number}")), result(f"c{number}", log)]
+    return [*messages, assistant("Done."), user("Where was the whale?")]
+
+
+def test_what_one_request_may_cost_is_bounded() -> None:
+    """Beyond the budget heads and tails stand: ten times the text takes no more steps than what may be searched."""
+    budget = Budget(20_000, 2000, 0, 0)
+    within = conversation(SEARCHED // 12)
+    beyond = conversation(SEARCHED * 3)
+
+    searched, bounded = (steps(lambda messages=messages: compress(messages, budget, COUNTER, Policy()))
+                         for messages in (within, beyond))  # fmt: skip
+
+    assert bounded < searched
