@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-LEAST_OF_QUESTION: Final = 0.6
+LEAST_OF_QUESTION: Final = 0.7
 """Share of what is left that a question which must be cut keeps, so that it never has less than half, though texts are cut by the row."""
 
 
@@ -22,8 +22,6 @@ class Budget:
     """What the answer is left at least, where the current question needs the rest."""
     refused: bool = False
     """Whether an upstream has refused the conversation already: then a count is not taken for too high."""
-    capped: bool = False
-    """Whether ``reserve`` was raised because an upstream refused a prompt and did not say how large one may be."""
 
     @property
     def room(self) -> int:
@@ -36,6 +34,8 @@ class Budget:
         return self.window - self.least - self.tools
 
     def question_room(self, others: int) -> int:
-        """What a question that must be cut may cost beside so many tokens of others: all that is left, or most of it after a refusal."""
-        most = self.most - self.margin - others
-        return max(self.room - others, int(most * LEAST_OF_QUESTION)) if self.capped else most
+        """What a question that must be cut may cost beside so many tokens of others: what they leave of the room.
+
+        Where a refusal without numbers, or a large reserve, made that small, it is most of what the window leaves.
+        """
+        return max(self.room - others, int((self.most - self.margin - others) * LEAST_OF_QUESTION))

@@ -266,7 +266,7 @@ def _fold(
         reserve = max(reserve, window - margin - max(cap, 1))
     draft = compress(
         task.request.messages,
-        Budget(window, reserve, fixed, margin, task.least_output(window), refused, cap is not None),
+        Budget(window, reserve, fixed, margin, task.least_output(window), refused),
         counter,
         task.policy,
         rung=rung,
