@@ -12,7 +12,7 @@ from rich.table import Table
 
 from gateway.config import Settings, SettingsError, load
 from gateway.config.values import is_pattern
-from gateway.serve import app, lessons, plan
+from gateway.serve import app, lists, plan
 from gateway.serve.shared import Gateway
 from gateway.state import forgetting
 from gateway.state.facts import Fact
@@ -61,7 +61,7 @@ async def _models(settings: Settings) -> tuple[list[tuple[str, ...]], list[Fact]
         await gateway.watch.look()
         await gateway.learning.load()
         for target in gateway.setup.targets.values():
-            await lessons.ask_windows(gateway, target, CIMultiDict())
+            await lists.ask_windows(gateway, target, CIMultiDict())
         facts = gateway.learning.facts()
         named = {(settings.route(name).upstream, name) for name in settings.models if not is_pattern(name)}
         named |= {(settings.route(name).upstream, name) for name in gateway.learning.lists.names()}

@@ -67,8 +67,8 @@ class Exchange(NamedTuple):
     """``enforce``, ``observe`` or ``off``; empty where nothing could have been folded."""
     format: str = ""
     """The wire format of the body, ``chat`` for example; empty where it was not read."""
-    question_kept: int | None = None
-    """Tokens that were left of a current question that had to be cut; None where it was sent whole."""
+    question_kept: float | None = None
+    """The share of the current question that was sent where it had to be cut; None where it was sent whole."""
 
     @classmethod
     def passed(cls, request_id: str, why: Why, status: int, *, error: str = "", **known: Any) -> "Exchange":

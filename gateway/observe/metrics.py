@@ -76,10 +76,10 @@ class Metrics:
             count["errors"][(*where, exchange.error)] += 1
         elif exchange.status >= 400:
             count["upstream_errors"][(*where, str(exchange.status))] += 1
-        if exchange.why:
+        if exchange.why and exchange.why != "folded":
             count["not_folded"][(exchange.upstream, exchange.why)] += 1
-        if exchange.warning:
-            count["warnings"][(*where, exchange.warning.partition(";")[0])] += 1
+        for warning in exchange.warning.split(", ") if exchange.warning else ():
+            count["warnings"][(*where, warning.partition(";")[0])] += 1
         for kind, tokens in (("prompt", exchange.prompt_tokens), ("completion", exchange.completion_tokens),
                              ("cached", exchange.cached_tokens)):  # fmt: skip
             if tokens:

@@ -1,15 +1,21 @@
 """An upstream's answer, read just far enough to know whether it is a refusal, and not a byte further."""
 
+import asyncio
+import re
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import aiohttp
 
+from gateway.context.life.ladder import Reading
+from gateway.context.life.states import OutputLimit, Refusal, Reply
 from gateway.serve.encoding import inflater
 from gateway.upstream.client import Target, UpstreamUnreachable
-from providers.record import Refusal
+from gateway.wire.chat import CHAT
+from gateway.wire.format import Format
+from providers.record import OutputTooLarge
 from providers.sse import Events
 
 EVENTS: Final = "text/event-stream"
@@ -17,19 +23,25 @@ EVENTS: Final = "text/event-stream"
 LONGEST_ERROR: Final = 2**20
 # A plain JSON answer up to this size is held until complete: it may be an error with status 200.
 LONGEST_HELD: Final = 2**16
-# A stream is held for its first event; a server that sends more than this without one is simply handed on.
+# A stream is held until it carries content, at most for so many bytes and, from its first byte on, so many seconds. Servers that find
+# out late that a prompt is too long say so within the second; a model that thinks for long must not look dead to the client.
 LONGEST_HEAD: Final = 2**18
+LONGEST_HOLD_S: Final = 5.0
+
+Failed = Callable[[str, Exception], None]
+"""Counts and logs a failure of our own that was survived: the part that failed, and how."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Answer:
     """What came back: the head, the bytes held so far, and what they say about size."""
 
     target: Target
     response: aiohttp.ClientResponse
+    format: Format = CHAT
     held: bytes = b""
     text: bytes = b""
-    """What is held, decoded, where it was read."""
+    """What is held, decoded, where it was read; of a stream its last event that was read."""
     complete: bool = False
     """Nothing follows what is held."""
     refusal: Refusal | None = None
@@ -44,31 +56,46 @@ class Answer:
     def is_stream(self) -> bool:
         return self.response.headers.get("Content-Type", "").lower().startswith(EVENTS)
 
+    def reply(self) -> Reply:
+        """The answer as decisions see it."""
+        return Reply(self.status, self.refusal, self.text, self.empty_stream, self)
+
+    def retry_after_s(self) -> float | None:
+        """Seconds the upstream asks to be left alone; an HTTP date is not worth a clock here."""
+        value = self.response.headers.get("Retry-After", "").strip()
+        return float(value) if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", value) else None
+
     def drop(self) -> None:
-        """Let go of the answer. One that came whole has given its connection back by itself; any other is closed."""
+        """Close the connection, unless the answer came whole and has given it back by itself."""
         if not self.response.closed:
             self.response.close()
 
 
-async def look(target: Target, response: aiohttp.ClientResponse) -> Answer:
+async def peek(
+    target: Target,
+    response: aiohttp.ClientResponse,
+    format: Format,
+    failed: Failed,
+    longest_hold_s: float = LONGEST_HOLD_S,
+) -> Answer:
     """Read an answer as far as it takes to recognise a refusal.
 
-    Errors are read whole, a plain answer is held while it is short, a stream up to its first event (comments and
-    keep-alives before it included). Raises UpstreamUnreachable when the upstream breaks off in the middle of that.
+    Errors are read whole, a plain answer is held while it is short, a stream until it carries content (comments, pings and
+    roles are not content). Raises UpstreamUnreachable when the upstream breaks off in the middle of that.
     """
-    answer = Answer(target, response)
+    answer = Answer(target, response, format)
     try:
         if response.status >= 400:
             await _hold(answer, LONGEST_ERROR)
             answer.text = readable(response, answer.held)
-            answer.refusal = target.provider.read_refusal(response.status, answer.text, "http")
+            answer.refusal = _refusal(answer, answer.text, "http", failed)
         elif answer.is_stream:
-            await _hold_first_event(answer)
+            await _hold_preamble(answer, failed, longest_hold_s)
         elif response.status == 200:
             await _hold(answer, LONGEST_HELD)
             answer.text = readable(response, answer.held)
             if answer.complete:
-                answer.refusal = target.provider.read_refusal(200, answer.text, "http")
+                answer.refusal = _refusal(answer, answer.text, "http", failed)
     except (aiohttp.ClientError, OSError) as error:
         response.close()
         timed_out = isinstance(error, TimeoutError)
@@ -78,6 +105,21 @@ async def look(target: Target, response: aiohttp.ClientResponse) -> Answer:
         response.close()
         raise
     return answer
+
+
+def _refusal(answer: Answer, said: bytes, where: Literal["http", "sse"], failed: Failed) -> Refusal | None:
+    """Return what the upstream says about size, in the words of the core. A bug in the reading means: it says nothing."""
+    try:
+        found = answer.target.provider.read_refusal(answer.status, said, where)
+    except Exception as error:  # noqa: BLE001  # promise 6: the answer is handed on, whatever is in it
+        failed("refusal", error)
+        return None
+    if found is None:
+        return None
+    if isinstance(found, OutputTooLarge):
+        return Refusal(found.sign, OutputLimit(found.limit))
+    numbers = Reading(found.limit, found.prompt, found.completion, found.total, found.exact, found.excess)
+    return Refusal(found.sign, numbers)
 
 
 async def _hold(answer: Answer, longest: int) -> None:
@@ -97,33 +139,58 @@ async def _hold(answer: Answer, longest: int) -> None:
     answer.held = b"".join(pieces)
 
 
-async def _hold_first_event(answer: Answer) -> None:
+async def _hold_preamble(answer: Answer, failed: Failed, longest_hold_s: float) -> None:
+    """Hold a stream until an event is a refusal or carries content, or until it was held long enough."""
     events, decode = Events(), decoder(answer.response)
-    held = b""
-    while len(held) < LONGEST_HEAD:
-        chunk = await answer.response.content.readany()
-        if not chunk:
-            answer.complete = True
-            first = events.close()
-        else:
-            held += chunk
-            first = events.feed(decode(chunk))
-        answer.held = held
-        if first:
-            answer.refusal = answer.target.provider.read_refusal(answer.status, first[0].data, "sse")
+    deadline: float | None = None
+    anything = False
+    while len(answer.held) < LONGEST_HEAD:
+        chunk = await _next_chunk(answer.response.content, deadline)
+        if chunk is None:
             return
+        if deadline is None:
+            deadline = asyncio.get_running_loop().time() + longest_hold_s
+        answer.held += chunk
+        answer.complete = not chunk
+        for event in events.feed(decode(chunk)) if chunk else events.close():
+            anything = True
+            answer.text = event.data
+            answer.refusal = _refusal(answer, event.data, "sse", failed)
+            if answer.refusal is not None or not _is_preamble(answer, event.data, failed):
+                return
         if answer.complete:
-            answer.empty_stream = True
+            answer.empty_stream = not anything
             return
+
+
+async def _next_chunk(content: aiohttp.StreamReader, deadline: float | None) -> bytes | None:
+    """The next bytes, empty at the end; None where none came before the deadline."""
+    if deadline is None:
+        return await content.readany()
+    try:
+        async with asyncio.timeout_at(deadline) as limit:
+            return await content.readany()
+    except TimeoutError:
+        if limit.expired():
+            return None
+        raise
+
+
+def _is_preamble(answer: Answer, data: bytes, failed: Failed) -> bool:
+    try:
+        return answer.format.is_preamble(data)
+    except Exception as error:  # noqa: BLE001  # promise 6: what cannot be read is handed on
+        failed("preamble", error)
+        return False
 
 
 def readable(response: aiohttp.ClientResponse, body: bytes) -> bytes:
-    """A decoded copy of a compressed body; what cannot be decoded is answered as it is."""
+    """A decoded copy of a compressed body; what cannot be decoded is returned as it is."""
     return decoder(response)(body) if "Content-Encoding" in response.headers else body
 
 
 def decoder(response: aiohttp.ClientResponse) -> Callable[[bytes], bytes]:
-    """Answer a function that decodes a body piece by piece, for reading along; the bytes handed on stay encoded."""
+    """Return a function that decodes a body piece by piece, for reading along; the bytes handed on stay encoded."""
     inflate = inflater(response.headers)
     if inflate is None:
         return _as_is

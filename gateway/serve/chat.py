@@ -1,59 +1,115 @@
-"""POST /v1/chat/completions: the whole life of a request, on one page."""
+"""The whole life of a request that can be folded, on one page: match its state, do one piece of work, go on to the next state."""
 
 import asyncio
 import time
+from typing import assert_never
 
 from aiohttp import web
 
-from gateway.serve import errors, lessons, memory, record
+from gateway.context.life.states import (
+    Answered,
+    Chosen,
+    Ended,
+    Event,
+    Life,
+    Measured,
+    PassedOn,
+    Ready,
+    Received,
+    Refused,
+    State,
+    TooLarge,
+    Uncounted,
+    Unreachable,
+)
+from gateway.serve import finish, work
+from gateway.serve import record as records
+from gateway.serve.account import Ending, Times
 from gateway.serve.body import read, understood
+from gateway.serve.errors import OUR_FAULT, ClientError
+from gateway.serve.mode import mode_of
 from gateway.serve.passthrough import forward
-from gateway.serve.relay import relay, usage_in, worth_keeping
-from gateway.serve.sender import Sender
 from gateway.serve.shared import Gateway
-from gateway.serve.story import Story, mode_of
-from gateway.upstream.client import UpstreamUnreachable
-from gateway.wire.format import Format
+from gateway.serve.work import Caller
+from gateway.wire.format import Conversation, Format
 
 
 async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> web.StreamResponse:
-    """Measure, fold where it must be, send, retry what is refused, relay, learn, and tell every observer."""
-    started = time.perf_counter()
+    """Read the request; measure, fold where it must be, send, retry what is refused, hand the answer on; tell every observer."""
+    record = records.of(request)
+    times = Times(arrived=record.started)
     limits = gateway.settings.server
     raw = await read(request, limits)
-    asked = await understood(request, raw, format, limits, gateway.pool)
+    times.read = time.perf_counter()
+    asked = await _understood(gateway, request, raw, format)
     if asked is None:
         return await forward(gateway, request, raw)
-    setup = gateway.setup
-    story = Story(gateway.request_id(), asked, mode_of(request, setup.settings.route(asked.model)), started)
-    status, usage = 499, None
+    caller = work.caller(gateway, gateway.setup, request, raw, asked.model)
+    state: State = Received(Life(asked, mode_of(request, caller.route)))
+    ending = Ending(499)
     try:
-        sender = Sender(gateway, request, raw, story, setup)
-        outcome = await sender.send()
-        story.first_byte = time.perf_counter()
-        if outcome.answer is None:
-            status, story.error = 400, "context_length_exceeded"
-            return web.Response(status=400, body=outcome.refusal, headers=story.headers(), content_type=errors.JSON)
-        answer = outcome.answer
-        status = answer.status
-        good = answer.status == 200 and not outcome.too_long
-        if good and answer.complete:
-            usage = usage_in(answer, answer.held)
-            await lessons.from_answer(gateway, story, usage, sender.headers)
-        relayed = await relay(request, answer, story.headers(), keep=worth_keeping(answer))
-        if good and not answer.complete:
-            usage = usage_in(answer, relayed.tail)
-            await lessons.from_answer(gateway, story, usage, sender.headers)
-        story.error = "upstream_broke_off" if relayed.broken else ""
-        if good:
-            memory.consider(gateway, setup, story, sender.headers)
-        return relayed.response
-    except UpstreamUnreachable as error:
-        status, story.error, story.gave_up = error.status, error.code, True
-        return errors.response(error, story.headers())
+        while not isinstance(state, Answered | TooLarge | Unreachable | PassedOn):
+            state = work.follow(caller, state, await _event(caller, state))
+            if isinstance(state, Ready) and not times.decided:
+                times.decided = time.perf_counter()
+        times.first_byte, ending = time.perf_counter(), Ending(finish.status_of(state))
+        response, ending = await _end(caller, state)
+        return response
     except (asyncio.CancelledError, ConnectionResetError):
-        story.error = "client_gone"
+        ending = Ending(ending.status, "client_gone")
+        raise
+    except Exception:
+        ending = Ending(OUR_FAULT.status, OUR_FAULT.code)
         raise
     finally:
-        record.of(request).done = True
-        gateway.observe(story.exchange(status, usage))
+        work.let_go(caller, None)
+        if not isinstance(state, PassedOn):  # passed through: the record stays open, as for any other path
+            record.done = True
+            finish.observe(caller, state, times, ending)
+
+
+async def _understood(gateway: Gateway, request: web.BaseRequest, raw: bytes, format: Format) -> Conversation | None:
+    """Read the body; None where it is no conversation, or where reading it fails by a fault of our own. Raises ClientError."""
+    try:
+        return await understood(request, raw, format, gateway.settings.server, gateway.pool)
+    except ClientError:
+        raise
+    except Exception as error:  # noqa: BLE001  # promise 6: it is passed through
+        gateway.failed("body", error)
+        return None
+
+
+async def _event(caller: Caller, state: Received | Chosen | Measured | Ready | Uncounted | Refused) -> Event:
+    """Do the work of a state that is not final."""
+    match state:
+        case Received():
+            return await work.find_places(caller, state)
+        case Chosen():
+            return await work.measure(caller, state)
+        case Measured():
+            return await work.first_attempt(caller, state)
+        case Ready():
+            return await work.send(caller, state)
+        case Uncounted():
+            return await work.count(caller, state)
+        case Refused():
+            return await work.smaller_attempt(caller, state)
+        case _:
+            assert_never(state)
+
+
+async def _end(caller: Caller, state: Ended) -> tuple[web.StreamResponse, Ending]:
+    """Give the client its answer."""
+    match state:
+        case Answered():
+            return await finish.answered(caller, state)
+        case TooLarge():
+            return await finish.too_large(caller, state)
+        case Unreachable():
+            return finish.unreachable(caller, state)
+        case PassedOn():
+            response = await forward(caller.gateway, caller.request, caller.raw)
+            records.of(caller.request).why = "failed"
+            return response, Ending(response.status)
+        case _:
+            assert_never(state)

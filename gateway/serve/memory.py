@@ -16,11 +16,11 @@ from gateway.context.cut.layout import Source
 from gateway.context.cut.replay import rounded_room
 from gateway.context.life import identity, ladder
 from gateway.context.life.ladder import Task
+from gateway.context.life.states import Answered
 from gateway.context.write.compress import source_of
 from gateway.serve import plan
 from gateway.serve.plan import Place
 from gateway.serve.shared import Gateway, Setup
-from gateway.serve.story import Story
 from gateway.state.summariser import Ask, Job
 from gateway.upstream.client import Call, Target, UpstreamUnreachable
 from gateway.wire.chat import Message, dumps
@@ -29,27 +29,27 @@ from gateway.wire.chat import Message, dumps
 LONGEST_ANSWER: Final = 2**20
 
 
-async def recalled(gateway: Gateway, place: Place, task: Task, scope: str) -> Task:
+async def recalled(gateway: Gateway, place: Place, task: Task) -> Task:
     """Give the task the newest summary that covers what will be folded, where there is one."""
     if not place.route.summary.model or task.fits:
         return task
     source = _source(task)
     cut = cut_of(source)
-    summary = await gateway.summarizer.find(identity.chain(source.messages[:cut], scope.encode())) if cut else None
+    summary = await gateway.summarizer.find(identity.chain(source.messages[:cut], task.scope.encode())) if cut else None
     return replace(task, summary=summary) if summary else task
 
 
-def consider(gateway: Gateway, setup: Setup, story: Story, headers: CIMultiDict[str]) -> None:
+def consider(gateway: Gateway, setup: Setup, state: Answered, headers: CIMultiDict[str]) -> None:
     """Start a summary in the background where the conversation will soon need one."""
-    place, task, attempt = story.place, story.task, story.attempt
-    if place is None or task is None or attempt is None or not place.route.summary.model or attempt.rung > 1:
+    place, task, attempt = plan.place_at(state.visit), state.visit.task, state.attempt
+    if task is None or not place.route.summary.model or attempt.rung > 1:
         return
     chosen = place.route.summary
     summariser = _summariser(gateway, setup, chosen)
     source = _source(task)
     share = max(attempt.prompt - task.fixed, 0) / max(rounded_room(source.budget), 1)
     job = Job(
-        scope=story.scope,
+        scope=task.scope,
         source=source,
         used=share if attempt.draft is None else 1.0,
         at=chosen.at,

@@ -16,6 +16,7 @@ from gateway.context.life import identity
 from gateway.context.life.identity import conversation
 from gateway.context.life.ladder import Task
 from gateway.context.life.lessons import ANCHORED
+from gateway.context.life.states import Visit
 from gateway.serve.shared import Gateway, Setup
 from gateway.state.pool import INLINE
 from gateway.upstream.client import Target
@@ -64,6 +65,21 @@ class Place:
     """What decided the window: a configured or catalogued name, or where else it comes from. Bounded, safe as a label."""
 
     @property
+    def upstream(self) -> str:
+        """The upstream's configured name."""
+        return self.target.name
+
+    @property
+    def model(self) -> str:
+        """The model's name at the upstream."""
+        return self.route.name
+
+    @property
+    def max_retries(self) -> int:
+        """How many calls beyond the first a refused request may take."""
+        return self.route.max_retries
+
+    @property
     def family(self) -> str:
         """By whose vocabulary and rules the model counts."""
         return family_of(self.route, self.facts)
@@ -72,6 +88,12 @@ class Place:
     def images(self) -> str:
         """The rule by which its images are priced."""
         return self.facts.images if self.facts else ""
+
+
+def place_at(visit: Visit) -> Place:
+    """The place that is asked, with all that the shell knows of it."""
+    assert isinstance(visit.place, Place)
+    return visit.place
 
 
 def places(gateway: Gateway, setup: Setup, route: Route, request: Conversation, caller: str = "") -> Iterator[Place]:
@@ -177,14 +199,6 @@ def _reserve(place: Place, request: Conversation) -> tuple[int, int | None]:
     return min(reserve, largest) if largest else reserve, None
 
 
-def largest_parts(task: Task, limit: int = 3) -> str:
-    """Name the largest parts of a request by place and size, for the honest refusal: no text of them."""
-    parts = [(task.counter.message(message), f"messages[{index}] ({message.get('role')})")
-             for index, message in enumerate(task.request.messages)]  # fmt: skip
-    parts.append((task.fixed, "tools and overhead"))
-    return ", ".join(f"{name}: {size} tokens" for size, name in sorted(parts, reverse=True)[:limit])
-
-
 async def task_for(gateway: Gateway, place: Place, request: Conversation, scope: str) -> Task:
     """Count the request and say what it must fit. Much new text is counted and hashed in the pool, off the event loop."""
     family, images = place.family, place.images
@@ -228,6 +242,7 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
         configured=place.configured,
         basis=best.basis,
         slack=best.error if sure or anchor else min(0.6, 1.5 * best.error),
+        scope=scope,
         error=error_of(place),
         bounded=best.bounded or not tokens.self_contained(request),
         before=learning.before(chain),

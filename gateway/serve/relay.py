@@ -10,7 +10,7 @@ from aiohttp import web
 
 from gateway.serve import headers as http
 from gateway.serve import record
-from gateway.serve.answer import Answer, readable
+from gateway.serve.answer import Answer, Failed, readable
 from providers.record import Usage
 from providers.sse import Events
 
@@ -93,16 +93,36 @@ def worth_keeping(answer: Answer) -> int:
     return TAIL if answer.is_stream else LONGEST_READ_ALONG
 
 
-def usage_in(answer: Answer, tail: bytes) -> Usage | None:
-    """Read what the upstream billed from the end of its answer, or None when it does not say."""
+def usage_in(answer: Answer, tail: bytes, failed: Failed) -> Usage | None:
+    """Read what the upstream billed from the end of its answer, or None when it does not say. A bug in the reading means the same."""
     if answer.status != 200:
         return None
-    read = answer.target.provider.read_usage
-    if not answer.is_stream:
-        return read(answer.text if answer.complete else readable(answer.response, tail))
-    text = readable(answer.response, tail) if len(tail) <= len(answer.held) else tail
-    if b'"usage"' not in text:
+    try:
+        return _stream_usage(answer, tail) if answer.is_stream else _plain_usage(answer, tail)
+    except Exception as error:  # noqa: BLE001  # promise 6: nothing after a good answer may spoil it
+        failed("usage", error)
         return None
+
+
+def _plain_usage(answer: Answer, tail: bytes) -> Usage | None:
+    return answer.target.provider.read_usage(answer.text if answer.complete else readable(answer.response, tail))
+
+
+def _stream_usage(answer: Answer, tail: bytes) -> Usage | None:
+    text = readable(answer.response, tail) if len(tail) <= len(answer.held) else tail
+    last = next(reversed(_usages(answer, text)), None)
+    if not answer.format.usage_in_first_event:
+        return last
+    first = next(iter(_usages(answer, readable(answer.response, answer.held))), None)
+    if first is None or last is None:
+        return first or last
+    return Usage(first.prompt, last.completion, first.cached)
+
+
+def _usages(answer: Answer, text: bytes) -> list[Usage]:
+    """Every usage that the events in a piece of a stream state, in order."""
+    if b'"usage"' not in text:
+        return []
     events = Events()
     found = [*events.feed(text), *events.close()]
-    return next((usage for event in reversed(found) if (usage := read(event.data))), None)
+    return [usage for event in found if (usage := answer.target.provider.read_usage(event.data))]

@@ -75,6 +75,8 @@ class Task:
     """What ``prompt`` rests on: ``exact``, ``anchor`` or ``estimate``."""
     slack: float = 0.0
     """How far the truth may lie below the count, as a share of it: 0 where the count is exact."""
+    scope: str = ""
+    """Whose memory may be used: a hash of the caller's credentials and the upstream."""
     summary: Summary | None = None
     error: float = 0.3
     """How far the truth may lie from a plain count, as a share of it."""

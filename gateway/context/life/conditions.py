@@ -1,0 +1,77 @@
+"""The conditions of the table of transitions (`gateway.context.life.transitions`)."""
+
+from gateway.context.life.states import (
+    FAULTS,
+    AttemptMade,
+    Event,
+    Measured,
+    PartFailed,
+    Ready,
+    Refused,
+    ReplyCame,
+    State,
+    Uncounted,
+    fault_of,
+    refusal_in,
+)
+
+
+def always(state: State, event: Event) -> bool:
+    return True
+
+
+def off(state: State, event: Event) -> bool:
+    return state.life.mode == "off"
+
+
+def observing(state: State, event: Event) -> bool:
+    return state.life.mode == "observe"
+
+
+def folding_failed(state: Measured, event: AttemptMade) -> bool:
+    return event.attempt is None or fault_of(event.attempt) != ""
+
+
+def cannot_fit(state: Measured, event: AttemptMade) -> bool:
+    return event.cannot_fit
+
+
+def cannot_fit_with_larger_left(state: Measured, event: AttemptMade) -> bool:
+    return bool(state.life.larger) and cannot_fit(state, event)
+
+
+def refused(state: Ready, event: ReplyCame) -> bool:
+    return refusal_in(state, event) is not None
+
+
+def refused_off(state: Ready, event: ReplyCame) -> bool:
+    return off(state, event) and refused(state, event)
+
+
+def refused_uncounted(state: Ready, event: ReplyCame) -> bool:
+    return state.visit.task is None and refused(state, event)
+
+
+def faulty_with_places_left(state: Ready, event: ReplyCame) -> bool:
+    return event.reply.status in FAULTS and places_left(state, event)
+
+
+def faulty_with_earlier_answer(state: Ready, event: ReplyCame) -> bool:
+    return event.reply.status in FAULTS and earlier_answer(state, event)
+
+
+def places_left(state: State, event: Event) -> bool:
+    return bool(state.life.larger if state.life.outgrown else state.life.places)
+
+
+def earlier_answer(state: State, event: Event) -> bool:
+    return state.life.best is not None
+
+
+def nothing_smaller(state: Uncounted | Refused, event: AttemptMade | PartFailed) -> bool:
+    return isinstance(event, PartFailed) or event.attempt is None
+
+
+def nothing_smaller_with_larger_left(state: Uncounted | Refused, event: AttemptMade | PartFailed) -> bool:
+    life = state.life
+    return nothing_smaller(state, event) and state.refusal.too_long and life.mode == "enforce" and bool(life.larger)

@@ -1,0 +1,160 @@
+"""The steps of the table of transitions (`gateway.context.life.transitions`): each returns the state that follows."""
+
+from dataclasses import replace
+
+from gateway.context.life import ladder
+from gateway.context.life.lessons import StatedWindow
+from gateway.context.life.states import (
+    Answered,
+    AttemptMade,
+    Chosen,
+    Counted,
+    Event,
+    FitProven,
+    Life,
+    Measured,
+    NoReply,
+    OutputLimit,
+    PartFailed,
+    PassedOn,
+    PlacesFound,
+    Ready,
+    Received,
+    Refusal,
+    Refused,
+    ReplyCame,
+    State,
+    TooLarge,
+    Uncounted,
+    Unreachable,
+    Visit,
+    refusal_in,
+)
+
+
+def choose(state: Received, event: PlacesFound) -> State:
+    return _next_place(replace(state.life, places=event.places, larger=event.larger))
+
+
+def send_unread(state: Received, event: PlacesFound) -> State:
+    chosen = _next_place(replace(state.life, places=event.places))
+    return _as_it_came(chosen.life, chosen.visit)
+
+
+def pass_through(state: Received, event: PartFailed) -> State:
+    return PassedOn(state.life)
+
+
+def send_proven(state: Chosen, event: FitProven) -> State:
+    return _as_it_came(state.life, replace(state.visit, proven=True))
+
+
+def measure(state: Chosen, event: Counted) -> State:
+    return Measured(state.life, replace(state.visit, task=event.task), event.task)
+
+
+def send_despite_fault(state: Chosen | Measured, event: Event) -> State:
+    return _as_it_came(state.life, replace(state.visit, failed=True))
+
+
+def send_and_report(state: Measured, event: AttemptMade) -> State:
+    return _as_it_came(state.life, replace(state.visit, planned=event.attempt))
+
+
+def send(state: Measured | Refused, event: AttemptMade) -> State:
+    assert event.attempt is not None
+    visit = replace(state.visit, unsized=_unsized(state, event)) if isinstance(state, Refused) else state.visit
+    return Ready(_one_more_call(state.life), visit, event.attempt)
+
+
+def refuse(state: Measured, event: AttemptMade) -> State:
+    assert event.attempt is not None
+    return _outgrown(TooLarge(state.life, state.visit, event.attempt))
+
+
+def count_after_all(state: Ready, event: ReplyCame) -> State:
+    refusal = refusal_in(state, event)
+    assert refusal is not None
+    return Uncounted(_one_more_refusal(state.life, refusal), state.visit, state.attempt, event.reply, refusal)
+
+
+def take_refusal(state: Ready, event: ReplyCame) -> State:
+    refusal, task = refusal_in(state, event), state.visit.task
+    assert refusal is not None and task is not None
+    return Refused(_one_more_refusal(state.life, refusal), state.visit, task, state.attempt, event.reply, refusal)
+
+
+def take_refusal_counted(state: Uncounted, event: Counted) -> State:
+    attempt = replace(state.attempt, prompt=event.task.prompt)
+    visit = replace(state.visit, task=event.task)
+    return Refused(state.life, visit, event.task, attempt, state.reply, state.refusal)
+
+
+def hand_on(state: Ready, event: ReplyCame) -> State:
+    refusal = refusal_in(state, event)
+    life = _one_more_refusal(state.life, refusal) if refusal else state.life
+    return Answered(life, state.visit, state.attempt, event.reply)
+
+
+def hand_on_refusal(state: Uncounted | Refused, event: Event) -> State:
+    return _outgrown(Answered(state.life, state.visit, state.attempt, state.reply, too_long=state.refusal.too_long))
+
+
+def try_next_place(state: Ready, event: ReplyCame | NoReply) -> State:
+    life = state.life
+    if isinstance(event, ReplyCame) and life.best is None:
+        life = replace(life, best=Answered(life, state.visit, state.attempt, event.reply))
+    return _next_place(life)
+
+
+def try_larger(state: Measured | Uncounted | Refused, event: Event) -> State:
+    """What the client gets if no larger model does better is the end that was reached without one."""
+    if isinstance(state, Measured):
+        assert isinstance(event, AttemptMade) and event.attempt is not None
+        end: Answered | TooLarge = TooLarge(state.life, state.visit, event.attempt)
+    else:
+        end = Answered(state.life, state.visit, state.attempt, state.reply, too_long=True)
+    return _next_place(replace(state.life, best=end, outgrown=True))
+
+
+def end_with_earlier_answer(state: Ready, event: Event) -> State:
+    assert state.life.best is not None
+    return replace(state.life.best, life=state.life)
+
+
+def give_up(state: Ready, event: NoReply) -> State:
+    return Unreachable(state.life, state.visit, event.error)
+
+
+def _next_place(life: Life) -> Chosen:
+    if life.outgrown:
+        return Chosen(replace(life, larger=life.larger[1:]), Visit(life.larger[0]))
+    return Chosen(replace(life, places=life.places[1:]), Visit(life.places[0]))
+
+
+def _as_it_came(life: Life, visit: Visit) -> Ready:
+    prompt = visit.task.prompt if visit.task else 0
+    attempt = ladder.as_it_came(life.request, visit.place.model, visit.place.window, prompt)
+    return Ready(_one_more_call(life), visit, attempt)
+
+
+def _one_more_call(life: Life) -> Life:
+    return replace(life, calls=life.calls + 1)
+
+
+def _one_more_refusal(life: Life, refusal: Refusal) -> Life:
+    return replace(life, refusals=(*life.refusals, refusal.sign))
+
+
+def _unsized(state: Refused, event: AttemptMade) -> bool:
+    """Whether the refusal left open how much would be accepted: it states no limit, or none that was believed."""
+    numbers = state.refusal.numbers
+    if isinstance(numbers, OutputLimit):
+        return state.visit.unsized
+    believed = any(isinstance(lesson, StatedWindow) for lesson in event.lessons)
+    return numbers.limit is None or (numbers.limit < state.attempt.window and not believed)
+
+
+def _outgrown(end: Answered | TooLarge) -> Answered | TooLarge:
+    """This end, or, where only a larger model was still tried, the one before it."""
+    return replace(end.life.best, life=end.life) if end.life.outgrown and end.life.best else end

@@ -1,0 +1,349 @@
+"""The states of one request and the events that move it on, as frozen values. `gateway.context.life.transitions` has the table.
+
+Each state says what the driver has to do next; each event says what came of it:
+
+- `Received`: find the places that may answer.
+- `Chosen`: see whether the request fits this place: by its size alone, else by a count.
+- `Measured`: make the first attempt.
+- `Ready`: send the attempt and read as far as it takes to recognise a refusal.
+- `Uncounted`: count a request that was refused though its size seemed to prove that it fits.
+- `Refused`: make a smaller attempt.
+- `Answered`, `TooLarge`, `Unreachable`, `PassedOn`: give the client the answer, our own refusal, our own error, or whatever comes of passing
+  the request through. These are final.
+
+This file knows neither sockets nor upstreams' dialects: a refusal comes in as numbers, an answer as a handle that is only carried along.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol
+
+from gateway.context.life import ladder, lessons
+from gateway.context.life.ladder import Attempt, Reading, Task
+from gateway.context.life.lessons import NOTHING, Bill, Learned, Lesson
+from gateway.wire.format import Conversation
+
+Mode = Literal["enforce", "observe", "off"]
+
+NEAR: Final = 0.8
+"""An empty stream means "too long" where the request was folded, or has at least this share of its window (case 123)."""
+FAULTS: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
+"""Statuses that speak of the server's health or patience, not of the request: another place may do better."""
+
+
+class Place(Protocol):
+    """One upstream and model that may answer a request, as far as decisions need it."""
+
+    @property
+    def upstream(self) -> str:
+        """The upstream's configured name."""
+
+    @property
+    def model(self) -> str:
+        """The model's name at the upstream."""
+
+    @property
+    def window(self) -> int:
+        """The context window that holds there, in tokens."""
+
+    @property
+    def max_retries(self) -> int:
+        """How many calls beyond the first a refused request may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLimit:
+    """The upstream accepts the prompt but not the output that was asked for; the largest output it states, in tokens."""
+
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An upstream's "too long": the sign by which it was recognised, and its numbers."""
+
+    sign: str
+    numbers: Reading | OutputLimit
+
+    @property
+    def too_long(self) -> bool:
+        """Whether the prompt is too long, and not only the output that was asked for."""
+        return not isinstance(self.numbers, OutputLimit)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An upstream's answer, read as far as it takes to recognise a refusal."""
+
+    status: int
+    refusal: Refusal | None = None
+    said: bytes = b""
+    """The text in which the refusal was found, decoded."""
+    empty_stream: bool = False
+    """A stream that ended without one event: how some servers refuse a prompt that is too long (case 123)."""
+    handle: Any = None
+    """The answer itself, for the driver."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What holds for a request in every state: what was asked, what may still be tried, what was tried."""
+
+    request: Conversation
+    mode: Mode
+    places: tuple[Place, ...] = ()
+    """Not asked yet: the model's own upstreams, then its fallbacks."""
+    larger: tuple[Place, ...] = ()
+    """Not asked yet: models with a larger window, for a request that is too long everywhere else."""
+    calls: int = 0
+    """Calls to upstreams, the one under way included."""
+    refusals: tuple[str, ...] = ()
+    """The signs of all refusals, in order."""
+    best: "Answered | TooLarge | None" = None
+    """How the request ends if no later place does better."""
+    outgrown: bool = False
+    """Too long for every place but the larger ones, which are tried now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What is known of the request at the place that is asked."""
+
+    place: Place
+    task: Task | None = None
+    """The request counted for this place; None where nothing was counted."""
+    proven: bool = False
+    """The body's size proves that it fits."""
+    planned: Attempt | None = None
+    """What would have been sent, in mode observe."""
+    failed: bool = False
+    """A fault of our own: the request is forwarded as it came."""
+    unsized: bool = False
+    """The last refusal here stated no limit that could be believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """The request was read."""
+
+    life: Life
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The next place to ask."""
+
+    life: Life
+    visit: Visit
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The request was counted for its place."""
+
+    life: Life
+    visit: Visit
+    task: Task
+
+    def work(self) -> "AttemptMade":
+        """Make the first attempt, and see whether it can fit at all. Takes long for a long conversation."""
+        attempt = ladder.first_attempt(self.task)
+        return AttemptMade(attempt, cannot_fit=not self.task.fits and ladder.hopeless(self.task, attempt))
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """An attempt that can be sent."""
+
+    life: Life
+    visit: Visit
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Uncounted:
+    """Refused, and never counted."""
+
+    life: Life
+    visit: Visit
+    attempt: Attempt
+    reply: Reply
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Refused as too long, or for the output it asks for."""
+
+    life: Life
+    visit: Visit
+    task: Task
+    attempt: Attempt
+    reply: Reply
+    refusal: Refusal
+
+    def lessons(self) -> tuple[Lesson, ...]:
+        """What the refusal teaches. Takes long for a long conversation."""
+        numbers = self.refusal.numbers
+        if isinstance(numbers, OutputLimit):
+            return ()
+        sent = lessons.sent_by(self.task, self.attempt, self.visit.place.upstream, self.task.scope)
+        return lessons.from_refusal(sent, self.attempt, numbers, self.refusal.sign, self.reply.said)
+
+    def work(self) -> Attempt | None:
+        """Make a smaller attempt; None when nothing smaller is left, or no more may be tried. Takes long for a long conversation."""
+        if self.life.mode != "enforce" or self.life.calls > self.visit.place.max_retries:
+            return None
+        numbers = self.refusal.numbers
+        if isinstance(numbers, OutputLimit):
+            return ladder.lower_output(self.task, self.attempt, numbers.limit)
+        return ladder.next_attempt(self.task, self.attempt, numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Final: the client gets an upstream's answer."""
+
+    life: Life
+    visit: Visit
+    attempt: Attempt
+    reply: Reply
+    too_long: bool = False
+    """The answer is a refusal of the prompt, and nothing smaller could be sent."""
+
+    @property
+    def good(self) -> bool:
+        """Whether something can be learned from what was billed."""
+        return self.reply.status == 200 and not self.too_long
+
+    def lessons(self, bill: Bill | None) -> Learned:
+        """What a good answer to a counted request teaches."""
+        task = self.visit.task
+        if task is None or self.life.mode == "off":
+            return NOTHING
+        sent = lessons.sent_by(task, self.attempt, self.visit.place.upstream, task.scope)
+        return lessons.from_answer(sent, bill, unsized=self.visit.unsized)
+
+
+@dataclass(frozen=True, slots=True)
+class TooLarge:
+    """Final: even the smallest form cannot fit, so no upstream was asked; the client gets our own refusal."""
+
+    life: Life
+    visit: Visit
+    attempt: Attempt
+
+    def refusal(self) -> bytes:
+        """Our refusal in the client's dialect, with the sizes and the largest parts by place: no text of them."""
+        assert self.visit.task is not None
+        task = self.visit.task
+        return task.request.format.refusal(self.attempt.window, self.attempt.prompt, task.reserve, largest_parts(task))
+
+
+@dataclass(frozen=True, slots=True)
+class Unreachable:
+    """Final: no place gave an answer; the client gets our own error."""
+
+    life: Life
+    visit: Visit
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class PassedOn:
+    """Final: a fault of our own before any place was found; the request is passed through as it came."""
+
+    life: Life
+
+
+Ended = Answered | TooLarge | Unreachable | PassedOn
+State = Received | Chosen | Measured | Ready | Uncounted | Refused | Ended
+
+
+@dataclass(frozen=True, slots=True)
+class PlacesFound:
+    """The places that may answer, in order; at least one."""
+
+    places: tuple[Place, ...]
+    larger: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FitProven:
+    """The body's size proves that the request fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The request was counted for its place."""
+
+    task: Task
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptMade:
+    """An attempt; None where there is nothing smaller left."""
+
+    attempt: Attempt | None
+    cannot_fit: bool = False
+    """Even this smallest form is too long beyond any doubt, so that no upstream need be asked."""
+    lessons: tuple[Lesson, ...] = ()
+    """What the refusal before it taught."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyCame:
+    """An upstream answered."""
+
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True)
+class NoReply:
+    """An upstream gave no answer."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class PartFailed:
+    """A bug of our own in the part that was at work."""
+
+
+Event = PlacesFound | FitProven | Counted | AttemptMade | ReplyCame | NoReply | PartFailed
+
+
+def refusal_in(state: Ready, event: ReplyCame) -> Refusal | None:
+    """Return what an answer says about size. An empty stream counts as a refusal where the request was folded or is near its window."""
+    reply, visit, attempt = event.reply, state.visit, state.attempt
+    refusal = reply.refusal
+    if reply.empty_stream:
+        near = visit.task is not None and attempt.prompt >= NEAR * attempt.window
+        return Refusal("empty_stream", Reading()) if near or attempt.draft is not None else None
+    if refusal is not None and refusal.numbers == OutputLimit(0):
+        # "max_tokens must be at least 1, got 0": the prompt fills the window, unless the client itself asked for nothing.
+        nothing = any(limit < 1 for limit in state.life.request.output_limits)
+        return None if nothing else Refusal(refusal.sign, Reading())
+    return refusal
+
+
+def largest_parts(task: Task, limit: int = 3) -> str:
+    """Name the largest parts of a request by place and size: no text of them."""
+    parts = [
+        (task.counter.message(message), f"messages[{index}] ({message.get('role')})")
+        for index, message in enumerate(task.request.messages)
+    ]
+    parts.append((task.fixed, "tools and overhead"))
+    return ", ".join(f"{name}: {size} tokens" for size, name in sorted(parts, reverse=True)[:limit])
+
+
+def fault_of(attempt: Attempt) -> str:
+    """The kind of a fault of our own that folding survived by doing nothing; empty where there was none."""
+    return next((step.detail for step in attempt.steps if step.stage == "failed"), "")
+
+
+def replies_in(state: State) -> list[Reply]:
+    """The upstream answers that may still be handed on."""
+    found = [state.reply] if isinstance(state, Uncounted | Refused | Answered) else []
+    if isinstance(state.life.best, Answered):
+        found.append(state.life.best.reply)
+    return found

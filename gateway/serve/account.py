@@ -1,0 +1,163 @@
+"""What is told of a request: its response headers and its record, both computed from the state it is in."""
+
+import time
+from dataclasses import dataclass
+
+from gateway.context.count.tokens import self_contained
+from gateway.context.life.ladder import Attempt
+from gateway.context.life.states import Answered, PassedOn, State, TooLarge, Unreachable, Visit
+from gateway.observe.exchange import Action, Exchange, Why
+from gateway.serve import plan
+from gateway.serve.errors import OUR_FAULT
+from providers.record import Usage
+
+
+@dataclass(slots=True)
+class Times:
+    """When a request came to which point, in seconds of `time.perf_counter`; 0 where it did not come so far."""
+
+    arrived: float
+    read: float = 0.0
+    """The body was there whole."""
+    decided: float = 0.0
+    """The first attempt was ready."""
+    first_byte: float = 0.0
+    """The answer began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How handing the answer on ended."""
+
+    status: int
+    error: str = ""
+    """The code of an error of our own, or the kind of fault of the upstream or the client; empty otherwise."""
+    usage: Usage | None = None
+    warning: str = ""
+    """What the answer gave reason to warn of."""
+
+
+def headers(state: State, request_id: str, warning: str = "") -> dict[str, str]:
+    """The response headers that tell the client what was done; numbers are tokens."""
+    visit, shown = _visit(state), _shown(state)
+    found = {"x-turnfold-request-id": request_id, "x-turnfold-action": action(state)}
+    if visit is not None:
+        found["x-turnfold-window"] = str(shown.window if shown else visit.place.window)
+        if visit.task is not None:
+            found["x-turnfold-tokens-before"] = str(visit.task.prompt)
+            found["x-turnfold-tokens-after"] = str(shown.prompt if shown else None)
+        elif _bounded(state, visit):
+            found["x-turnfold-tokens-before"] = found["x-turnfold-tokens-after"] = f"<={len(state.life.request.raw)}"
+    found["x-turnfold-turns-folded"] = str(shown.turns_folded if shown else 0)
+    found["x-turnfold-attempts"] = str(state.life.calls)
+    if warnings := _warnings(state, warning):
+        found["x-turnfold-warning"] = warnings
+    return found
+
+
+def exchange(state: State, request_id: str, times: Times, ending: Ending) -> Exchange:
+    """The frozen record for every observer. ``state`` is the last one the request came to."""
+    life, visit, shown, usage = state.life, _visit(state), _shown(state), ending.usage
+    task = visit.task if visit else None
+    place = plan.place_at(visit) if visit else None
+    return Exchange(
+        request_id=request_id,
+        upstream=place.target.name if place else "",
+        model=life.request.model[:200],
+        entry=place.entry if place else "",
+        action=action(state),
+        status=ending.status,
+        stream=life.request.stream,
+        window=shown.window if shown else 0,
+        tokens_before=task.prompt if task else None,
+        tokens_after=shown.prompt if shown and task else None,
+        basis=task.basis if task else "bytes" if visit and _bounded(state, visit) else "",
+        turns_folded=shown.turns_folded if shown else 0,
+        attempts=life.calls,
+        refusals=life.refusals,
+        steps=shown.steps if shown else (),
+        why="failed" if ending.error == OUR_FAULT.code else why(state),
+        warning=_warnings(state, ending.warning),
+        error=ending.error,
+        prompt_tokens=usage.prompt if usage else None,
+        completion_tokens=usage.completion if usage else None,
+        cached_tokens=usage.cached if usage else None,
+        body_bytes=len(life.request.raw),
+        decided_s=max(times.decided - times.read, 0.0),
+        first_byte_s=max(times.first_byte - times.arrived, 0.0),
+        total_s=time.perf_counter() - times.arrived,
+        mode=life.mode,
+        format=life.request.format.name,
+        question_kept=_share_kept(shown),
+    )
+
+
+def action(state: State) -> Action:
+    """The action in one word, as headers, log and metrics name it."""
+    life = state.life
+    if isinstance(state, TooLarge | Unreachable) or _too_long_everywhere(state):
+        return "error"
+    if life.mode != "enforce":
+        return life.mode
+    if life.calls > 1 and life.refusals:
+        return "retry"
+    attempt = _attempt(state)
+    return "fold" if attempt is not None and (attempt.draft is not None or attempt.output is not None) else "none"
+
+
+def why(state: State) -> Why:
+    """The reason for the action, in one word."""
+    life, visit, attempt = state.life, _visit(state), _attempt(state)
+    if isinstance(state, PassedOn) or visit is None or visit.failed:
+        return "failed"
+    if isinstance(state, TooLarge) or _too_long_everywhere(state):
+        return "too_large"
+    if life.mode != "enforce":
+        return life.mode
+    if attempt is not None and attempt.draft is not None:
+        return "folded"
+    if attempt is not None and attempt.output is not None:
+        return "lowered"
+    return "proven" if visit.proven else "fits"
+
+
+def _too_long_everywhere(state: State) -> bool:
+    return isinstance(state, Answered) and state.too_long and state.life.mode == "enforce"
+
+
+def _visit(state: State) -> Visit | None:
+    return getattr(state, "visit", None)
+
+
+def _attempt(state: State) -> Attempt | None:
+    return getattr(state, "attempt", None)
+
+
+def _shown(state: State) -> Attempt | None:
+    """The attempt of which headers and record tell: in mode observe the one that was not sent."""
+    visit = _visit(state)
+    return (visit.planned if visit else None) or _attempt(state)
+
+
+def _bounded(state: State, visit: Visit) -> bool:
+    """Nothing was counted, and the body's size in bytes bounds its tokens."""
+    return visit.proven or (state.life.mode == "off" and self_contained(state.life.request))
+
+
+def _share_kept(shown: Attempt | None) -> float | None:
+    kept = shown.draft.question_kept if shown is not None and shown.draft is not None else None
+    return None if kept is None else round(kept.characters / max(kept.total, 1), 3)
+
+
+def _warnings(state: State, learned: str) -> str:
+    """All that the client should know, separated by ``, ``."""
+    visit, attempt = _visit(state), _attempt(state)
+    found: list[str] = []
+    if attempt is not None and attempt.output is not None and visit is not None and visit.task is not None:
+        found.append(f"max-tokens-lowered; {visit.task.asked} -> {attempt.output}")
+    kept = attempt.draft.question_kept if attempt is not None and attempt.draft is not None else None
+    if kept is not None:
+        found.append(f"question-cut; kept={kept.characters}/{kept.total}")
+    if learned:
+        found.append(learned)
+    return ", ".join(found)

@@ -1,0 +1,36 @@
+"""A bill for a request that was never counted: it fitted by its size alone, and may still have been cut by a server with a small window."""
+
+from dataclasses import replace
+from typing import Final
+
+from gateway.context.count import tokens
+from gateway.context.life import identity, lessons
+from gateway.context.life.evidence import Measured
+from gateway.context.life.lessons import Bill, Learned, Sent
+from gateway.serve.plan import Place, error_of
+from gateway.serve.shared import Gateway
+from gateway.wire.format import Conversation
+
+# Ordinary text has 3 to 5 bytes a token; a bill so far below that is looked at though nothing was counted.
+SUSPICIOUS: Final = 8
+# Such a look is taken on the event loop, so only at bodies (in bytes) that are counted in a few milliseconds.
+LONGEST_LOOK: Final = 2**17
+
+
+def learn(gateway: Gateway, place: Place, request: Conversation, scope: str, bill: Bill) -> Learned:
+    """Learn from the bill; count the request only where the bill is suspiciously small."""
+    size = len(request.raw)
+    if size > LONGEST_LOOK or bill.prompt * SUSPICIOUS > size:
+        return Learned((lessons.PromptRead(place.target.name, place.route.name, min(bill.prompt, size)),))
+    return lessons.from_answer(_counted(gateway, place, request, scope), bill)
+
+
+def _counted(gateway: Gateway, place: Place, request: Conversation, scope: str) -> Sent:
+    counter = tokens.counter(place.family, place.images)
+    counted = sum(map(counter.message, request.messages)) + tokens.fixed_cost(request.body, place.family)
+    bounded = tokens.has_bounds(request.messages)
+    measured = Measured(request, request.messages, counter, counted, counted, error_of(place), False, bounded)
+    upstream, model = place.target.name, place.route.name
+    sent = Sent(upstream, model, scope, measured, place.window)
+    before = gateway.learning.before(identity.conversation(scope, model, request.messages))
+    return replace(sent, before=before, erratic=bool(gateway.learning.calibration(upstream, model).absurd))

@@ -1,0 +1,120 @@
+"""The end of a request: hand the client its answer, and learn from it what the next request should know.
+
+Nothing after a good answer may spoil it: reading the usage, learning and asking for a summary are guarded, each by itself.
+"""
+
+from collections.abc import Mapping
+
+import structlog
+from aiohttp import web
+
+from gateway.context.life.lessons import Bill, Learned
+from gateway.context.life.states import Answered, Ended, PassedOn, State, TooLarge, Unreachable
+from gateway.observe.exchange import Exchange
+from gateway.serve import account, billed, errors, memory, plan
+from gateway.serve.account import Ending, Times
+from gateway.serve.answer import Answer
+from gateway.serve.relay import relay, usage_in, worth_keeping
+from gateway.serve.work import Caller
+from gateway.upstream.client import UpstreamUnreachable
+from providers.record import Usage
+
+log = structlog.get_logger(__name__)
+
+
+def status_of(state: Ended) -> int:
+    """The status the client gets; 499 where that is not known before the request was passed through."""
+    match state:
+        case Answered():
+            return state.reply.status
+        case TooLarge():
+            return 400
+        case Unreachable():
+            return _unreachable(state).status
+        case PassedOn():
+            return 499
+
+
+async def answered(caller: Caller, state: Answered) -> tuple[web.StreamResponse, Ending]:
+    """Hand an upstream's answer on. One that came whole is learned from first, so that its headers can carry a warning."""
+    answer: Answer = state.reply.handle
+    usage, warning = None, ""
+    if state.good and answer.complete:
+        usage, warning = await _learn(caller, state, answer, answer.held)
+    headers = headers_of(caller, state, warning)
+    relayed = await relay(caller.request, answer, headers, keep=worth_keeping(answer))
+    if state.good and not answer.complete:
+        usage, warning = await _learn(caller, state, answer, relayed.tail)
+    if state.good:
+        _consider_summary(caller, state)
+    return relayed.response, Ending(answer.status, "upstream_broke_off" if relayed.broken else "", usage, warning)
+
+
+async def too_large(caller: Caller, state: TooLarge) -> tuple[web.StreamResponse, Ending]:
+    """Refuse honestly, with the sizes."""
+    headers = headers_of(caller, state)
+    body = await caller.gateway.pool.run(state.refusal, size_bytes=len(state.life.request.raw))
+    response = web.Response(status=400, body=body, headers=headers, content_type=errors.JSON)
+    return response, Ending(400, "context_length_exceeded")
+
+
+def unreachable(caller: Caller, state: Unreachable) -> tuple[web.StreamResponse, Ending]:
+    """Tell the client that no upstream gave an answer."""
+    error = _unreachable(state)
+    return errors.response(error, headers_of(caller, state)), Ending(error.status, error.code)
+
+
+def headers_of(caller: Caller, state: Ended, warning: str = "") -> Mapping[str, str]:
+    """What the client is told of what was done; if that fails, no more than the request's name."""
+    try:
+        return account.headers(state, caller.request_id, warning)
+    except Exception as error:  # noqa: BLE001  # promise 6
+        caller.gateway.failed("headers", error)
+        return {"x-turnfold-request-id": caller.request_id, "x-turnfold-action": "none"}
+
+
+def observe(caller: Caller, state: State, times: Times, ending: Ending) -> None:
+    """Make the one record of the request and tell every observer."""
+    try:
+        record = account.exchange(state, caller.request_id, times, ending)
+    except Exception as error:  # noqa: BLE001  # promise 6
+        caller.gateway.failed("record", error)
+        record = Exchange.passed(caller.request_id, "failed", ending.status, error=ending.error)
+    caller.gateway.observe(record)
+
+
+def _unreachable(state: Unreachable) -> UpstreamUnreachable:
+    assert isinstance(state.error, UpstreamUnreachable)
+    return state.error
+
+
+async def _learn(caller: Caller, state: Answered, answer: Answer, tail: bytes) -> tuple[Usage | None, str]:
+    """Read the usage and learn from it; returns it with the warning that it gives reason for."""
+    gateway = caller.gateway
+    usage = usage_in(answer, tail, gateway.failed)
+    try:
+        size_bytes = len(state.life.request.raw)
+        learned = await gateway.pool.run(lambda: _learned(caller, state, usage), size_bytes=size_bytes)
+        gateway.learning.learn(learned.lessons)
+    except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this answer
+        gateway.failed("learning", error)
+        return usage, ""
+    if learned.warning:
+        log.warning("truncated_silently", request_id=caller.request_id, upstream=state.visit.place.upstream,
+                    told=learned.warning)  # fmt: skip
+    return usage, learned.warning
+
+
+def _learned(caller: Caller, state: Answered, usage: Usage | None) -> Learned:
+    bill = Bill(usage.prompt, usage.cached) if usage else None
+    if not state.visit.proven or state.visit.task is not None or bill is None:
+        return state.lessons(bill)
+    place = plan.place_at(state.visit)
+    return billed.learn(caller.gateway, place, state.life.request, plan.scope_of(place, caller.headers), bill)
+
+
+def _consider_summary(caller: Caller, state: Answered) -> None:
+    try:
+        memory.consider(caller.gateway, caller.setup, state, caller.headers)
+    except Exception as error:  # noqa: BLE001  # promise 6: this conversation has no summary
+        caller.gateway.failed("summary", error)

@@ -1,0 +1,72 @@
+"""Model lists of upstreams: asked for their windows, with the credentials of the request at hand."""
+
+import asyncio
+from dataclasses import replace
+from typing import Final
+
+import aiohttp
+from multidict import CIMultiDict
+
+from gateway.context.life import identity
+from gateway.serve.shared import Gateway
+from gateway.upstream.client import Call, Target, UpstreamUnreachable
+from providers.openai import join
+from providers.windows import running_windows, says_props
+
+# How long the first request for a model of unknown window waits for the upstream's model list.
+LIST_PATIENCE_S: Final = 1.0
+# Bytes.
+LONGEST_LIST: Final = 2**23
+
+
+async def ask_windows(gateway: Gateway, target: Target, headers: CIMultiDict[str]) -> None:
+    """Ask an upstream for its model list where that is due, with the credentials of the request at hand.
+
+    Waits a moment at most; a list that comes later is remembered all the same. Failures are ignored.
+    """
+    own = _credentials(target, headers)
+    key = identity.key_hash(own.values())
+    if not gateway.learning.lists.wants(target.name, key):
+        return
+    task = gateway.tasks.start(_read_list(gateway, target, own, key), "model_list")
+    if task is not None:
+        await asyncio.wait([task], timeout=LIST_PATIENCE_S)
+
+
+def _credentials(target: Target, headers: CIMultiDict[str]) -> CIMultiDict[str]:
+    """The credentials that are sent to an upstream: the configured key, or the client's own."""
+    wanted = {"authorization", *target.provider.credential_headers}
+    return target.authorised(CIMultiDict((name, value) for name, value in headers.items() if name.lower() in wanted))
+
+
+async def _read_list(gateway: Gateway, target: Target, headers: CIMultiDict[str], key: str) -> None:
+    lists = gateway.learning.lists
+    try:
+        status, body = await _get(gateway, target, "/models", headers)
+        if status in (401, 403):
+            lists.refused(target.name, key)
+            return
+        if status != 200:
+            lists.failed(target.name, f"status {status}")
+            return
+        running = running_windows(body)
+        if says_props(body):
+            root = replace(target.endpoint, base_url=target.endpoint.base_url.rstrip("/").removesuffix("/v1"))
+            own = replace(target, endpoint=root, provider=replace(target.provider, locate=join), _urls={})
+            status, props = await _get(gateway, own, "/props", headers)
+            running |= running_windows(props) if status == 200 else {}
+        lists.read(target.name, target.provider.read_windows(body), running)
+    except (UpstreamUnreachable, aiohttp.ClientError, OSError) as error:
+        lists.failed(target.name, type(error).__name__)
+
+
+async def _get(gateway: Gateway, target: Target, path: str, headers: CIMultiDict[str]) -> tuple[int, bytes]:
+    """Read an answer whole, in however many packets it comes; one beyond all measure is cut, and then no JSON."""
+    response = await gateway.client.send(target, Call("GET", path, "", ""), CIMultiDict(headers), None)
+    async with response:
+        body = bytearray()
+        async for chunk in response.content.iter_any():
+            body += chunk
+            if len(body) > LONGEST_LIST:
+                break
+        return response.status, bytes(body)

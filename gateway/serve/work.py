@@ -1,0 +1,230 @@
+"""The work of each state of a request: one piece of I/O, or of thinking, and the event that comes of it.
+
+A fault of our own in any of it is counted and logged, and becomes an event like any other: the client is served all the same.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+from aiohttp import web
+from multidict import CIMultiDict
+
+from gateway.config import Route
+from gateway.context.life.ladder import Attempt, Task
+from gateway.context.life.lessons import Lesson
+from gateway.context.life.states import (
+    FAULTS,
+    AttemptMade,
+    Chosen,
+    Counted,
+    Event,
+    FitProven,
+    Life,
+    Measured,
+    NoReply,
+    PartFailed,
+    PlacesFound,
+    Ready,
+    Received,
+    Refused,
+    ReplyCame,
+    State,
+    Uncounted,
+    Visit,
+    fault_of,
+    replies_in,
+)
+from gateway.context.life.transitions import advance, astray
+from gateway.serve import headers as http
+from gateway.serve import lists, memory, plan
+from gateway.serve.answer import Answer, peek
+from gateway.serve.encoding import readable_encodings
+from gateway.serve.plan import Place
+from gateway.serve.shared import Gateway, Setup
+from gateway.upstream.client import UpstreamUnreachable, call_of
+
+log = structlog.get_logger(__name__)
+
+# Bytes. A request so short fits every server there is, so what a running server tells of its window may wait.
+SHORT: Final = 4096
+# Statuses that speak of one key's quota: the upstream rests for its owner alone.
+OF_ONE_KEY: Final = frozenset({429})
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The client's side of one request, and the configuration that the request started with."""
+
+    gateway: Gateway
+    setup: Setup
+    request: web.BaseRequest
+    raw: bytes
+    """The body as it came, in the encoding in which it came."""
+    route: Route
+    headers: CIMultiDict[str]
+    """The client's headers as an upstream gets them."""
+    request_id: str
+    opened: list[Answer] = field(default_factory=list)
+    """Answers whose connections are still ours to close."""
+
+
+def caller(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, model: str) -> Caller:
+    """Gather what stays the same through the life of a request."""
+    headers = http.forwarded(request.headers)
+    if "Accept-Encoding" in headers:
+        headers["Accept-Encoding"] = readable_encodings(headers["Accept-Encoding"])
+    return Caller(gateway, setup, request, raw, setup.settings.route(model), headers, gateway.request_id())
+
+
+async def find_places(caller: Caller, state: Received) -> Event:
+    """Find where to ask, in order, resting upstreams last. What is remembered of a model is fetched when it is first used."""
+    gateway, setup, route = caller.gateway, caller.setup, caller.route
+    learning = gateway.learning
+    try:
+        for name, _ in route.choices:
+            if learning.is_new(name, route.name):
+                await learning.know(name, route.name)
+            if learning.lists.due(name) and _wants_list(caller, name):
+                await lists.ask_windows(gateway, setup.targets[name], caller.headers)
+        places = list(plan.places(gateway, setup, route, state.life.request, _own_key(caller)))
+        if len(places) > 1:
+            places.sort(key=lambda place: gateway.balance.resting(place.target.name, _key_for(caller, place)))
+        return PlacesFound(tuple(places), tuple(plan.larger(gateway, setup, route)))
+    except Exception as error:  # noqa: BLE001  # promise 6: the request is passed through
+        gateway.failed("places", error)
+        return PartFailed()
+
+
+def _wants_list(caller: Caller, name: str) -> bool:
+    """Whether an upstream's model list may tell more of the window than is known, and the request could be too long for it."""
+    if caller.route.window is not None:
+        return False
+    place = plan.place_of(caller.gateway, caller.setup, caller.route, caller.setup.targets[name])
+    return place.entry in plan.UNKNOWN or (not place.target.vendor and len(caller.raw) > SHORT)
+
+
+def _own_key(caller: Caller) -> str:
+    """The hash of the client's key at the model's own upstream."""
+    target = caller.setup.targets[caller.route.upstream]
+    if len(caller.route.choices) == 1 or target.endpoint.key:
+        return ""
+    return plan.key_of(target, caller.headers)
+
+
+def _key_for(caller: Caller, place: Place) -> str:
+    """The hash of the client's key where that is sent: a quota used up is its owner's alone. Empty where the key is configured."""
+    return "" if place.target.endpoint.key else plan.key_of(place.target, caller.headers)
+
+
+async def measure(caller: Caller, state: Chosen) -> Event:
+    """See whether the request fits by its size alone; else count it."""
+    try:
+        if plan.proven(caller.gateway, plan.place_at(state.visit), state.life.request):
+            return FitProven()
+        task = await _counted(caller, state.life, state.visit)
+        return Counted(await memory.recalled(caller.gateway, plan.place_at(state.visit), task))
+    except Exception as error:  # noqa: BLE001  # promise 6: what cannot be measured is sent as it came
+        caller.gateway.failed("fold", error)
+        return PartFailed()
+
+
+async def count(caller: Caller, state: Uncounted) -> Event:
+    """Count a request that was refused though its size seemed to prove that it fits."""
+    try:
+        return Counted(await _counted(caller, state.life, state.visit))
+    except Exception as error:  # noqa: BLE001  # promise 6: the upstream's own answer is still there to hand on
+        caller.gateway.failed("ladder", error)
+        return PartFailed()
+
+
+async def _counted(caller: Caller, life: Life, visit: Visit) -> Task:
+    place = plan.place_at(visit)
+    return await plan.task_for(caller.gateway, place, life.request, plan.scope_of(place, caller.headers))
+
+
+async def first_attempt(caller: Caller, state: Measured) -> Event:
+    """Make the first attempt: in the pool where the conversation is long."""
+    gateway = caller.gateway
+    try:
+        made = await gateway.pool.run(state.work, size_bytes=len(state.life.request.raw))
+    except Exception as error:  # noqa: BLE001  # promise 6: a bug of ours never costs the client its answer
+        gateway.failed("fold", error)
+        return PartFailed()
+    if made.attempt is not None and (fault := fault_of(made.attempt)):
+        gateway.degraded("fold", fault, "gateway.context")
+    return made
+
+
+async def smaller_attempt(caller: Caller, state: Refused) -> Event:
+    """Learn from the refusal and make a smaller attempt."""
+    gateway, size_bytes = caller.gateway, len(state.life.request.raw)
+    log.info("attempt_refused", request_id=caller.request_id, upstream=state.visit.place.upstream, sign=state.refusal.sign,
+             limit=state.refusal.numbers.limit, rung=state.attempt.rung, prompt=state.attempt.prompt)  # fmt: skip
+    learned: tuple[Lesson, ...] = ()
+    try:
+        learned = await gateway.pool.run(state.lessons, size_bytes=size_bytes)
+        gateway.learning.learn(learned)
+    except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this refusal
+        gateway.failed("learning", error)
+    try:
+        return AttemptMade(await gateway.pool.run(state.work, size_bytes=size_bytes), lessons=learned)
+    except Exception as error:  # noqa: BLE001  # promise 6: the upstream's own answer is still there to hand on
+        gateway.failed("ladder", error)
+        return PartFailed()
+
+
+async def send(caller: Caller, state: Ready) -> Event:
+    """Send the attempt, and read the answer as far as it takes to recognise a refusal."""
+    place, balance = plan.place_at(state.visit), caller.gateway.balance
+    name, key = place.target.name, _key_for(caller, place)
+    try:
+        answer = await _called(caller, place, state.attempt, state.life)
+    except UpstreamUnreachable as error:
+        balance.failed(name)
+        log.warning("upstream_failed", upstream=name, reason=str(error))
+        return NoReply(error)
+    caller.opened.append(answer)
+    reply = answer.reply()
+    if reply.status in FAULTS and reply.refusal is None:
+        balance.failed(name, answer.retry_after_s(), key if reply.status in OF_ONE_KEY else "")
+    else:
+        balance.succeeded(name, key)
+    return ReplyCame(reply)
+
+
+async def _called(caller: Caller, place: Place, attempt: Attempt, life: Life) -> Answer:
+    headers = CIMultiDict(caller.headers)
+    if all(place.target.name != name for name, _ in caller.route.choices):
+        # The client gave its key to the model it named, not to a model that steps in for it.
+        for name in plan.CREDENTIALS:
+            headers.popall(name, None)
+    body = attempt.body
+    if body is life.request.raw:
+        body = caller.raw  # as it came, in the encoding it came in
+    else:
+        headers.popall("Content-Encoding", None)
+    headers = place.target.authorised(headers)
+    call = call_of("POST", caller.request.rel_url, place.route.name)
+    response = await caller.gateway.client.send(place.target, call, headers, body)
+    return await peek(place.target, response, life.request.format, caller.gateway.failed)
+
+
+def follow(caller: Caller, state: State, event: Event) -> State:
+    """Go on to the next state, and close the connections of answers that will not be handed on."""
+    try:
+        following = advance(state, event)
+    except Exception as error:  # noqa: BLE001  # promise 6: a bug in the table never costs the client its answer
+        caller.gateway.failed("life", error)
+        following = astray(state, event)
+    let_go(caller, following)
+    return following
+
+
+def let_go(caller: Caller, state: State | None) -> None:
+    """Close the connections of all answers but those that may still be handed on in a state; of all where there is none."""
+    kept = [reply.handle for reply in replies_in(state)] if state is not None else []
+    for answer in caller.opened:
+        if answer not in kept:
+            answer.drop()
+    caller.opened[:] = kept
