@@ -17,8 +17,8 @@ from gateway.context.write.explain import PINNED, STANDS, Fate
 from gateway.serve.explain import explain, fates
 from gateway.serve.shared import Gateway
 from gateway.state.store import open_store
-from gateway.wire.chat import CHAT
 from gateway.wire.format import Conversation
+from gateway.wire.formats import recognise
 
 SHOWN: Final = 400
 
@@ -34,9 +34,12 @@ def run(path: Path, config: Path | None, window: int | None, *, as_json: bool) -
     except SettingsError as error:
         click.echo("\n".join(error.problems), err=True)
         return 2
-    request = CHAT.parse(raw)
+    request = recognise(raw)
     if request is None:
-        click.echo(f"{path}: not a chat-completions request: expected a JSON object with a list of messages", err=True)
+        click.echo(
+            f"{path}: no request for chat completions, responses or messages: expected JSON with messages or input",
+            err=True,
+        )
         return 2
     told, lines = asyncio.run(_explained(settings, request))
     if as_json:

@@ -14,7 +14,7 @@ from gateway.serve.guard import Guard, check_json
 from gateway.serve.shared import Gateway
 from gateway.state import forgetting
 from gateway.state.facts import Fact
-from gateway.wire.chat import CHAT
+from gateway.wire.formats import recognise
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -50,9 +50,9 @@ def runner(gateway: Gateway) -> web.AppRunner:
         return _json([exchange._asdict() for exchange in gateway.recent.newest(int(limit))])
 
     async def explained(request: web.Request) -> web.Response:
-        asked = CHAT.parse(await request.read())
+        asked = recognise(await request.read())
         if asked is None:
-            message = "The body is not a chat-completions request: a JSON object with a list of messages."
+            message = "The body is no request for chat completions, responses or messages: expected JSON with `messages` or `input`."
             raise errors.ClientError(400, message, code="invalid_body")
         return _json(await explain(gateway, asked))
 

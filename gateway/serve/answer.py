@@ -118,7 +118,9 @@ def _refusal(answer: Answer, said: bytes, where: Literal["http", "sse"], failed:
         return None
     if isinstance(found, OutputTooLarge):
         return Refusal(found.sign, OutputLimit(found.limit))
-    numbers = Reading(found.limit, found.prompt, found.completion, found.total, found.exact, found.excess)
+    numbers = Reading(
+        found.limit or found.implied, found.prompt, found.completion, found.total, found.exact, found.excess
+    )
     return Refusal(found.sign, numbers)
 
 

@@ -23,13 +23,15 @@ from gateway.serve.chat import chat
 from gateway.serve.connection import Connection, Connections, malformed
 from gateway.serve.guard import Guard, check_hops, preflight, shared_with
 from gateway.serve.passthrough import forward
+from gateway.serve.paths import api_path, normal
 from gateway.serve.record import Record
 from gateway.serve.shared import Gateway
 from gateway.serve.uploads import SlowUpload
 from gateway.state.store import Store, open_store
 from gateway.state.tasks import where
 from gateway.upstream.client import UpstreamUnreachable
-from gateway.wire.formats import format_of
+from gateway.wire.format import Format
+from gateway.wire.formats import format_at, format_of
 
 log = structlog.get_logger(__name__)
 
@@ -42,39 +44,51 @@ async def handle(gateway: Gateway, request: web.BaseRequest, guard: Guard) -> we
         record.left(response)
         return response
     except errors.ClientError as error:
-        response = refused(gateway, record, error, "rejected", close=not request.content.is_eof())
+        response = refused(gateway, request, record, error, "rejected", close=not request.content.is_eof())
         if isinstance(error, Overloaded):
             response.headers["Retry-After"] = str(RETRY_AFTER_S)
         return response
     except SlowUpload as slow:  # the upstream was reached, but the client's body never came to its end
-        return refused(gateway, record, slow.told(), "rejected", close=True)
+        return refused(gateway, request, record, slow.told(), "rejected", close=True)
     except UpstreamUnreachable as error:
         record.answered(error.status, error.code)
-        return errors.response(error, record.marks(gateway, "error"))
+        return errors.response(error, record.marks(gateway, "error"), format=_format(request))
     except (web.RequestPayloadError, aiohttp.ClientPayloadError, http_exceptions.HttpProcessingError) as error:
-        return refused(gateway, record, malformed(error), "malformed", close=True)
+        return refused(gateway, request, record, malformed(error), "malformed", close=True)
     except (ConnectionResetError, aiohttp.ClientConnectionResetError):
         raise  # the client has gone; nobody is left to answer
     except Exception as error:  # noqa: BLE001  # a bug of ours must still leave as an error that SDKs understand
         gateway.failed("request", error)
-        return refused(gateway, record, errors.OUR_FAULT, "failed")
+        return refused(gateway, request, record, errors.OUR_FAULT, "failed")
     finally:
         record.close(gateway)
 
 
 def refused(
-    gateway: Gateway, record: Record, error: errors.ClientError, why: Why, *, close: bool = False
+    gateway: Gateway,
+    request: web.BaseRequest,
+    record: Record,
+    error: errors.ClientError,
+    why: Why,
+    *,
+    close: bool = False,
 ) -> web.Response:
     """Answer a request with an error of our own, and note it."""
     record.why = why
     record.answered(error.status, error.code)
-    return errors.response(error, record.marks(gateway, "error"), close=close)
+    return errors.response(error, record.marks(gateway, "error"), close=close, format=_format(request))
+
+
+def _format(request: web.BaseRequest) -> Format:
+    """The format in whose shape the client of a request reads errors."""
+    return format_at(api_path(request.rel_url.raw_path))
 
 
 async def _admitted(gateway: Gateway, request: web.BaseRequest, guard: Guard, record: Record) -> web.StreamResponse:
     """Serve a request that passes the guard. Raises ClientError for any other."""
     origin = guard.check(request.raw_path, request.headers)
     check_hops(request.headers, gateway.client.hop)
+    request = normal(request)
     if not origin:
         return await _served(gateway, request)
     record.shared = shared_with(origin)
@@ -112,6 +126,10 @@ def _own(gateway: Gateway, request: web.BaseRequest, path: str) -> web.StreamRes
         if gateway.draining:
             return web.Response(status=503, body=b'{"status":"draining"}', content_type=errors.JSON)
         return web.Response(body=b'{"status":"ready"}', content_type=errors.JSON)
+    if path == "/" and request.method in ("GET", "HEAD"):
+        return web.Response(
+            body=b'{"status":"ok"}', content_type=errors.JSON
+        )  # Claude Code asks whether anybody is there
     hint = "the API lives under /v1: set the client's base URL to http://HOST:PORT/v1"
     raise errors.ClientError(404, f"Nothing is served at {request.method} {path[:200]}; {hint}.", code="not_found")
 
@@ -187,7 +205,9 @@ def _client_runner(gateway: Gateway, settings: Settings) -> web.BaseRunner:
     def answer(error: errors.ClientError) -> web.Response:
         record = Record()
         try:
-            return refused(gateway, record, error, "failed" if error.status >= 500 else "malformed", close=True)
+            record.why = "failed" if error.status >= 500 else "malformed"
+            record.answered(error.status, error.code)
+            return errors.response(error, record.marks(gateway, "error"), close=True)  # of a request with no path yet
         finally:
             record.close(gateway)
 

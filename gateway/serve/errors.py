@@ -1,4 +1,4 @@
-"""Our own failures in OpenAI's JSON error shape, so that every SDK raises the class its users catch."""
+"""Our own failures in the JSON error shape of the client's API, so that every SDK raises the class its users catch."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -7,6 +7,8 @@ import orjson
 from aiohttp import web
 
 from gateway.upstream.client import UpstreamUnreachable
+from gateway.wire.chat import CHAT
+from gateway.wire.format import Format
 
 JSON: Final = "application/json"
 
@@ -33,12 +35,16 @@ def body_of(message: str, *, code: str, type_: str, param: str | None = None) ->
 
 
 def response(
-    error: ClientError | UpstreamUnreachable, headers: Mapping[str, str] | None = None, *, close: bool = False
+    error: ClientError | UpstreamUnreachable,
+    headers: Mapping[str, str] | None = None,
+    *,
+    close: bool = False,
+    format: Format = CHAT,
 ) -> web.Response:
-    """Answer with one of our own errors."""
+    """Answer with one of our own errors, in the shape of the client's API."""
     answer = web.Response(
         status=error.status,
-        body=body_of(str(error), code=error.code, type_=error.type),
+        body=format.error(str(error), error.code, error.type, None),
         headers=headers,
         content_type=JSON,
     )

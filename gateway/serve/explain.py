@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import orjson
+
 from gateway.context.life import ladder
-from gateway.context.life.ladder import Task
+from gateway.context.life.ladder import Attempt, Task
 from gateway.context.write.explain import Fate, explain_lines
 from gateway.serve import plan
 from gateway.serve.plan import Place
 from gateway.serve.shared import Gateway
+from gateway.wire.chat import CHAT
 from gateway.wire.format import Conversation
 
 
@@ -22,6 +25,7 @@ async def explain(gateway: Gateway, request: Conversation, scope: str = "") -> d
     altered = attempt.draft is not None or attempt.output is not None
     return {
         "model": request.model,
+        "format": request.format.name,
         "upstream": place.target.name,
         "window": task.window,
         "window_from": place.entry,
@@ -37,8 +41,18 @@ async def explain(gateway: Gateway, request: Conversation, scope: str = "") -> d
         "max_tokens_after": attempt.output,
         "turns_folded": attempt.turns_folded,
         "steps": [{"stage": step.stage, "saved": step.saved, "detail": step.detail} for step in attempt.steps],
-        "messages": list(attempt.draft.messages if attempt.draft else request.messages),
+        "messages": _sent(request, attempt),
     }
+
+
+def _sent(request: Conversation, attempt: Attempt) -> list[Any]:
+    """The messages or items as they would be sent, in the format of the request."""
+    if request.format is CHAT:
+        return list(attempt.draft.messages if attempt.draft else request.messages)
+    found = request.format.parse(attempt.body)
+    name = "input" if request.format.name == "responses" else "messages"
+    items = orjson.loads(found.raw)[name] if found is not None else []
+    return items if isinstance(items, list) else [items]
 
 
 async def fates(gateway: Gateway, request: Conversation) -> tuple[Fate, ...]:

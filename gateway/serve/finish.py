@@ -61,7 +61,8 @@ async def too_large(caller: Caller, state: TooLarge) -> tuple[web.StreamResponse
 def unreachable(caller: Caller, state: Unreachable) -> tuple[web.StreamResponse, Ending]:
     """Tell the client that no upstream gave an answer."""
     error = _unreachable(state)
-    return errors.response(error, headers_of(caller, state)), Ending(error.status, error.code)
+    response = errors.response(error, headers_of(caller, state), format=state.life.request.format)
+    return response, Ending(error.status, error.code)
 
 
 def headers_of(caller: Caller, state: Ended, warning: str = "") -> Mapping[str, str]:

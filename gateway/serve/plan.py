@@ -191,12 +191,14 @@ def _window(place: Place, reserve: int) -> int:
 def _reserve(place: Place, request: Conversation) -> tuple[int, int | None]:
     """Tokens to keep free for the answer, and what the client itself asked for."""
     asked = next((limit for limit in request.output_limits if limit > 0), None)
-    if asked is not None:
-        return asked, asked
     route, facts = place.route, place.facts
+    counted = facts is None or facts.counts_output or request.format.name != "messages"
+    if asked is not None and counted:
+        return asked, asked
     reserve = route.output_reserve if route.output_reserve is not None else min(4096, place.window // 4)
     largest = route.max_output_tokens or (facts.max_output_tokens if facts else None)
-    return min(reserve, largest) if largest else reserve, None
+    reserve = min(reserve, largest) if largest else reserve
+    return reserve if asked is None else min(reserve, asked), None
 
 
 async def task_for(gateway: Gateway, place: Place, request: Conversation, scope: str) -> Task:

@@ -4,12 +4,44 @@ from types import MappingProxyType
 from typing import Final
 
 from gateway.wire.chat import CHAT
-from gateway.wire.format import Format
+from gateway.wire.format import Conversation, Format
+from gateway.wire.message import Message
+from gateway.wire.messages import MESSAGES
+from gateway.wire.responses import RESPONSES
 
-FORMATS: Final = MappingProxyType({format.path: format for format in (CHAT,)})
+FORMATS: Final = MappingProxyType({format.path: format for format in (CHAT, MESSAGES, RESPONSES)})
 """One row a format. A new format is a module beside this one and its name here."""
 
 
 def format_of(path: str) -> Format | None:
     """The format of the bodies that are posted to a path, or None for a path that is only passed through."""
     return FORMATS.get(path)
+
+
+def format_at(path: str) -> Format:
+    """The format in whose shape errors at a path are told: that of the API it belongs to, or chat completions."""
+    return next((format for format in FORMATS.values() if path.startswith(format.path)), CHAT)
+
+
+NATIVE: Final = frozenset({"system", "stop_sequences", "output_config", "mcp_servers", "context_management"})
+"""Members that only Messages bodies have."""
+BLOCKS: Final = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
+"""Content blocks that only Messages bodies have."""
+
+
+def recognise(raw: bytes) -> Conversation | None:
+    """Read a body of any format, for want of the path it would be sent to; None where it is none."""
+    request = RESPONSES.parse(raw) or CHAT.parse(raw)
+    if request is None or request.format is RESPONSES:
+        return request
+    body = request.body
+    tools = body.get("tools")
+    native = not NATIVE.isdisjoint(body) or any(
+        isinstance(tool, dict) and "input_schema" in tool for tool in (tools if isinstance(tools, list) else ())
+    )
+    return (MESSAGES.parse(raw) if native or any(map(_has_blocks, request.messages)) else None) or request
+
+
+def _has_blocks(message: Message) -> bool:
+    content = message.get("content")
+    return isinstance(content, list) and any(isinstance(part, dict) and part.get("type") in BLOCKS for part in content)

@@ -193,7 +193,9 @@ def _said(each: Given, first: int) -> list[int]:
 def _views_of(at: int, each: Given, first: int, *, running: bool) -> Iterator[tuple[Mapping[str, Any], Source]]:
     """The views of one message, from a block on."""
     if each.content is not None:
-        yield {"role": each.role, "content": each.content}, Source(at, None)
+        # As a part, so that what is put in front of it is a block of its own, which can carry a cache mark.
+        content = texts_in(each.content, "text") if each.role == "user" else each.content
+        yield {"role": each.role, "content": content}, Source(at, None)
     elif each.role == "user":
         yield from _user_views(at, each, first)
     elif numbers := tuple(range(first, len(each.blocks))):
@@ -498,16 +500,14 @@ def _bytes_of(each: _Written, marks: Mapping[int, bytes]) -> bytes:
 
 
 ERROR_TYPES: Final = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    504: "timeout_error",
-    529: "overloaded_error",
+    "not_found": "not_found_error",
+    "request_too_large": "request_too_large",
+    "overloaded": "overloaded_error",
+    "invalid_api_key": "authentication_error",
+    "unauthorized": "authentication_error",
+    "upstream_timeout": "timeout_error",
 }
-"""https://platform.claude.com/docs/en/api/errors"""
+"""By our own code, the type that Anthropic's libraries make an exception of: https://platform.claude.com/docs/en/api/errors"""
 
 
 def refusal(window: int, prompt: int, reserve: int, largest: str) -> bytes:
@@ -525,7 +525,7 @@ def refusal(window: int, prompt: int, reserve: int, largest: str) -> bytes:
 
 def error(message: str, code: str, kind: str, param: str | None) -> bytes:
     """Any other error of our own, as Anthropic's SDKs read them."""
-    known = kind if kind in ERROR_TYPES.values() else "invalid_request_error" if "invalid" in kind else "api_error"
+    known = ERROR_TYPES.get(code) or ("invalid_request_error" if kind == "invalid_request_error" else "api_error")
     return dumps({"type": "error", "error": {"type": known, "message": message, "code": code}})
 
 

@@ -134,7 +134,7 @@ def _views(
     if isinstance(instructions, str) and instructions:
         found.append(({"role": "system", "content": instructions}, Source(member="instructions")))
     if text is not None:
-        found.append(({"role": "user", "content": text}, Source(member="input")))
+        found.append(({"role": "user", "content": texts_in(text, "input_text")}, Source(member="input")))
     found += _views_of(items)
     views = tuple(view(number, message) for number, (message, _) in enumerate(found))
     return views, tuple(source for _, source in found)
@@ -191,6 +191,8 @@ def _single(role: str, item: Mapping[str, Any]) -> dict[str, Any]:
     if _kind(item) != "message":
         return {"role": role, "content": [opaque(item, stands_here=str(_kind(item)) not in UNSEEN)]}
     content = item.get("content")
+    if role == "user" and isinstance(content, str):
+        return {"role": role, "content": texts_in(content, "input_text")}
     return {"role": role, "content": content if isinstance(content, (str, list)) else ""}
 
 

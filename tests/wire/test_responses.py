@@ -52,7 +52,7 @@ def test_reasoning_and_what_it_led_to_are_one_message() -> None:
 def test_an_input_of_one_text_is_one_message() -> None:
     request = read(RESPONSES, {"input": "hello"})
 
-    assert [message["content"] for message in request.messages] == ["hello"]
+    assert [message["content"] for message in request.messages] == [[{"type": "input_text", "text": "hello"}]]
     sent = orjson.loads(RESPONSES.encode(request, Edits(messages=({**request.messages[0], "content": "hi"},))))
     assert sent == {"input": [user("hi")]}
 

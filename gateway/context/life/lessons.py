@@ -177,8 +177,8 @@ def from_refusal(sent: Sent, attempt: Attempt, refusal: Reading, sign: str, said
     prompt = ladder.stated_prompt(refusal, attempt, sent.output)
     window = evidence.plausible_window(measured.counted, measured.error, limit, prompt, sent.output)
     size = prompt if evidence.plausible_prompt(measured.counted, prompt) and not measured.bounded else None
-    if not window and size is None:
-        return ()
+    if measured.request.refers_elsewhere or (not window and size is None):
+        return ()  # what was refused stands elsewhere as well: it tells nothing of the window
     if evidence.echoed(said, measured.request, limit, refusal.prompt or refusal.total or refusal.excess):
         return ()
     found: list[Lesson] = []

@@ -1,0 +1,218 @@
+"""Messages and Responses through the running gateway: passed as they came below the window, folded natively above it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+import pytest
+
+from gateway.standin import Refuse, Reply, StandIn
+from gateway.standin import messages as strict_messages
+from gateway.standin import responses as strict_responses
+from providers.sse import Events
+from tests import fakes
+from tests.e2e.native import APIS, MESSAGES, MODEL, RESPONSES, Native
+
+WINDOW = 4000
+STRICT = {"messages": strict_messages, "responses": strict_responses}
+each_api = pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+
+
+def config(window: int = WINDOW, **more: Any) -> dict[str, Any]:
+    return {"models": {MODEL: {"context_window": window, "tokenizer": "o200k"}}, **more}
+
+
+async def ask(running: Any, api: Native, body: Mapping[str, Any] | bytes, **headers: str) -> Any:
+    raw = body if isinstance(body, bytes) else orjson.dumps(body)
+    return await running.ask("POST", api.path, raw, {"content-type": "application/json", **headers})
+
+
+@each_api
+async def test_what_fits_leaves_as_it_came(api, gateway):
+    async with StandIn(window=WINDOW) as standin:
+        running = await gateway(standin, config())
+        raw = b" " + orjson.dumps(api.body(3)) + b"\n"
+        answer = await ask(running, api, raw)
+
+    assert answer.status == 200
+    assert answer.action == "none"
+    assert standin.requests[0].body == raw
+    assert standin.requests[0].path == f"/v1{api.path}"
+
+
+@each_api
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("kind", ["body", "agent"])
+async def test_three_windows_of_conversation_are_folded_in_their_own_format(api, kind, stream, gateway):
+    async with StandIn(window=WINDOW) as standin:
+        running = await gateway(standin, config())
+        body = getattr(api, kind)(120, stream=stream)
+        answer = await ask(running, api, body)
+        again = await ask(running, api, body)
+
+    assert (answer.status, answer.action) == (200, "fold")
+    assert again.action == "fold"
+    if kind == "body":  # the stand-in weighs results otherwise than we do, which the second request knows
+        assert standin.requests[0].body == standin.requests[1].body
+    sent = standin.requests[0].json
+    assert STRICT[api.name].added(body, sent) == []
+    assert _last_text(sent[api.items][-1]) == _last_text(body[api.items][-1])
+    assert standin.requests[0].prompt_tokens > WINDOW / 4
+
+
+def _last_text(item: dict[str, Any]) -> str:
+    """The text an item ends with; quotes stand in front of it as parts of their own."""
+    found = item.get("content", item.get("output"))
+    return found if isinstance(found, str) else found[-1].get("text", found[-1].get("content"))
+
+
+@each_api
+async def test_usage_is_learned_from_plain_answers_and_streams(api, gateway):
+    async with StandIn(window=WINDOW) as standin:
+        running = await gateway(standin, config())
+        for stream in (False, True):
+            standin.script.append(Reply(usage={"input_tokens": 321, "output_tokens": 7}))
+            await ask(running, api, api.body(2, stream=stream))
+        async with running.session.get(f"{running.admin_url}/api/exchanges") as response:
+            exchanges = orjson.loads(await response.read())
+
+    assert [found["prompt_tokens"] for found in exchanges] == [321, 321]
+    assert {found["format"] for found in exchanges} == {api.name}
+
+
+@each_api
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_refusal_is_learned_from_and_tried_again(api, stream, gateway):
+    dialect = {"messages": "anthropic", "responses": "vllm"}[api.name]
+    async with StandIn(window=WINDOW, dialect=dialect) as standin:
+        running = await gateway(standin, config(window=20_000))
+        answer = await ask(running, api, api.body(60, stream=stream))
+
+    assert (answer.status, answer.action) == (200, "retry")
+    assert standin.requests[-1].prompt_tokens <= WINDOW
+
+
+@each_api
+async def test_a_refusal_inside_a_stream_is_retried_before_anything_reaches_the_client(api, gateway):
+    dialect = {"messages": "anthropic-stream", "responses": "openai-responses-stream"}[api.name]
+    async with StandIn(window=WINDOW, dialect=dialect) as standin:
+        running = await gateway(standin, config(window=20_000))
+        answer = await ask(running, api, api.body(60, stream=True))
+
+    names = [event.event for event in Events().feed(answer.body)]
+    assert answer.action == "retry"
+    assert not {"error", "response.failed"} & set(names)
+    assert names[-1] in ("message_stop", "response.completed")
+
+
+async def test_a_response_that_ends_for_want_of_room_is_folded_and_asked_again(gateway):
+    async with StandIn(window=100_000) as standin:
+        running = await gateway(standin, config(window=20_000))
+        usage = {"input_tokens": 7990, "output_tokens": 10}
+        standin.script.append(Reply(text="", finish_reason="length", usage=usage))
+        answer = await ask(running, RESPONSES, RESPONSES.body(60))
+
+    assert (answer.status, answer.action) == (200, "retry")
+    assert len(standin.requests[1].body) < len(standin.requests[0].body)
+
+
+OWN_REFUSALS = {
+    "messages": lambda error: error["error"]["message"].startswith("prompt is too long: ") and error["type"] == "error",
+    "responses": lambda error: error["error"]["code"] == "context_length_exceeded",
+}
+
+
+@each_api
+async def test_our_own_refusal_speaks_the_clients_dialect(api, gateway):
+    async with StandIn(window=WINDOW) as standin:
+        running = await gateway(standin, config())
+        system = {"system": fakes.words(9000)} if api is MESSAGES else {"instructions": fakes.words(9000)}
+        answer = await ask(running, api, api.body(2, **system))
+
+    assert answer.status == 400
+    assert OWN_REFUSALS[api.name](answer.json)
+    assert standin.requests == []
+
+
+@each_api
+async def test_a_lower_output_limit_is_tried_before_history_goes(api, gateway):
+    async with StandIn(window=WINDOW) as standin:
+        running = await gateway(standin, config())
+        body = api.body(10, **{api.limit: 3500})
+        answer = await ask(running, api, body)
+
+    assert answer.status == 200
+    assert standin.requests[0].json[api.limit] < 3500
+    assert standin.requests[0].json[api.items] == body[api.items]
+
+
+@each_api
+@pytest.mark.parametrize("mode", ["observe", "off"])
+async def test_other_modes_change_nothing(api, mode, gateway):
+    async with StandIn(window=WINDOW * 10) as standin:
+        running = await gateway(standin, config())
+        raw = orjson.dumps(api.body(60))
+        answer = await ask(running, api, raw, **{"x-turnfold-mode": mode})
+
+    assert answer.action == mode
+    assert standin.requests[0].body == raw
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/messages", "/v1/v1/messages", "/messages", "/v1/messages?beta=true", "/messages?beta=true"]
+)
+async def test_any_base_url_reaches_messages(path, gateway):
+    async with StandIn(window=WINDOW) as standin:
+        running = await gateway(standin, config())
+        async with running.session.post(f"http://127.0.0.1:{running.port}{path}", json=MESSAGES.body(60)) as response:
+            status, action = response.status, response.headers["x-turnfold-action"]
+
+    assert (status, action) == (200, "fold")
+    assert (standin.requests[0].path, standin.requests[0].query) == ("/v1/messages", path.partition("?")[2])
+
+
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/v1/responses", "/responses"])
+async def test_any_base_url_reaches_responses(path, gateway):
+    async with StandIn(window=WINDOW) as standin:
+        running = await gateway(standin, config())
+        async with running.session.post(f"http://127.0.0.1:{running.port}{path}", json=RESPONSES.body(60)) as response:
+            assert response.headers["x-turnfold-action"] == "fold"
+
+    assert standin.requests[0].path == "/v1/responses"
+
+
+async def test_text_that_stands_elsewhere_passes_and_a_refusal_of_it_teaches_nothing(gateway):
+    async with StandIn(window=WINDOW) as standin:
+        running = await gateway(standin, config(window=20_000))
+        body = RESPONSES.body(3, previous_response_id="resp_1")
+        standin.script.extend([Refuse("vllm", limit=1000, prompt=5000)] * 4)
+        refused = await ask(running, RESPONSES, body)
+        later = await ask(running, RESPONSES, RESPONSES.body(10))
+
+    assert refused.status == 400
+    assert (later.status, later.headers["x-turnfold-window"]) == (200, "20000")
+
+
+@each_api
+async def test_headers_of_the_api_travel(api, gateway):
+    async with StandIn(window=WINDOW, key="k") as standin:
+        running = await gateway(standin, config())
+        key = {"x-api-key": "k"} if api is MESSAGES else {"authorization": "Bearer k"}
+        betas = {"anthropic-version": "2023-06-01", "anthropic-beta": "context-1m-2025-08-07"}
+        answer = await ask(running, api, api.body(60), **key, **betas)
+
+    assert answer.status == 200
+    assert {name: standin.requests[0].headers[name] for name in betas} == betas
+
+
+@each_api
+async def test_explain_tells_what_would_be_sent(api, gateway):
+    async with StandIn(window=WINDOW) as standin:
+        running = await gateway(standin, config())
+        body = api.agent(120)
+        async with running.session.post(f"{running.admin_url}/api/explain", json=body) as response:
+            told = orjson.loads(await response.read())
+
+    assert (told["format"], told["action"]) == (api.name, "fold")
+    assert STRICT[api.name].added(body, {**body, api.items: told["messages"]}) == []
+    assert standin.requests == []
