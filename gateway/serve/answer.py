@@ -10,7 +10,7 @@ from typing import Final, Literal
 import aiohttp
 
 from gateway.context.life.ladder import Reading
-from gateway.context.life.states import OutputLimit, Refusal, Reply
+from gateway.context.life.states import OutputLimit, Refusal, Reply, ThinkingRejected
 from gateway.serve.encoding import inflater
 from gateway.upstream.client import Target, UpstreamUnreachable
 from gateway.wire.chat import CHAT
@@ -115,7 +115,8 @@ def _refusal(answer: Answer, said: bytes, where: Literal["http", "sse"], failed:
         failed("refusal", error)
         return None
     if found is None:
-        return None
+        rejected = answer.status == 400 and answer.format.rejects_thinking(said)
+        return Refusal("thinking_rejected", ThinkingRejected()) if rejected else None
     if isinstance(found, OutputTooLarge):
         return Refusal(found.sign, OutputLimit(found.limit))
     numbers = Reading(

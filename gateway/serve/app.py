@@ -14,7 +14,7 @@ from aiohttp import http_exceptions, web
 from gateway.config import Settings
 from gateway.observe.exchange import Why
 from gateway.observe.metrics import Metrics
-from gateway.serve import admin, errors, plan, websocket
+from gateway.serve import admin, counting, errors, plan, websocket
 from gateway.serve import models as listing
 from gateway.serve import record as records
 from gateway.serve.admission import RETRY_AFTER_S, Overloaded
@@ -112,6 +112,8 @@ async def _served(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
         await _continue(request)
         if format is not None:
             return await chat(gateway, request, format)
+        if request.method == "POST" and (counted := counting.PATHS.get(path)) is not None:
+            return await counting.count(gateway, request, counted)
         if listing.wanted(request):
             return await listing.models(gateway, request)
         return await forward(gateway, request)

@@ -14,6 +14,7 @@ from gateway.observe.exchange import Exchange
 from gateway.serve import account, billed, errors, memory, plan
 from gateway.serve.account import Ending, Times
 from gateway.serve.answer import Answer
+from gateway.serve.missing import lacks, told
 from gateway.serve.relay import relay, usage_in, worth_keeping
 from gateway.serve.work import Caller
 from gateway.upstream.client import UpstreamUnreachable
@@ -42,6 +43,10 @@ async def answered(caller: Caller, state: Answered) -> tuple[web.StreamResponse,
     if state.good and answer.complete:
         usage, warning = await _learn(caller, state, answer, answer.held)
     headers = headers_of(caller, state, warning)
+    format = state.life.request.format
+    if answer.complete and lacks(format, answer.status, answer.text):
+        error = errors.ClientError(400, told(format, state.visit.place.upstream), code="format_not_supported")
+        return errors.response(error, {**headers, "x-turnfold-action": "error"}, format=format), Ending(400, error.code)
     relayed = await relay(caller.request, answer, headers, keep=worth_keeping(answer))
     if state.good and not answer.complete:
         usage, warning = await _learn(caller, state, answer, relayed.tail)

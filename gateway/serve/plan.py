@@ -20,7 +20,7 @@ from gateway.context.life.states import Visit
 from gateway.serve.shared import Gateway, Setup
 from gateway.state.pool import INLINE
 from gateway.upstream.client import Target
-from gateway.wire.format import Conversation
+from gateway.wire.format import Conversation, Edits
 from gateway.wire.message import text_of
 from providers.registry import PROVIDERS
 
@@ -129,6 +129,11 @@ def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target) -> Pl
         window, entry = setup.settings.default_window, DEFAULT
     learned = gateway.learning.window(target.name, route.name)
     return Place(route, target, facts, min(window, learned) if learned else window, window, entry)
+
+
+def renamed(request: Conversation, model: str) -> bytes:
+    """The body with another name for the model."""
+    return request.format.encode(request, Edits(model=model))
 
 
 def _conversation(request: Conversation) -> bytes:
@@ -246,6 +251,7 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
         slack=best.error if sure or anchor else min(0.6, 1.5 * best.error),
         scope=scope,
         error=error_of(place),
+        binds_thinking=place.facts is not None and place.facts.binds_thinking,
         bounded=best.bounded or not tokens.self_contained(request),
         before=learning.before(chain),
         erratic=calibration.absurd > 0,

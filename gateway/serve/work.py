@@ -204,6 +204,9 @@ async def _called(caller: Caller, place: Place, attempt: Attempt, life: Life) ->
         body = caller.raw  # as it came, in the encoding it came in
     else:
         headers.popall("Content-Encoding", None)
+    if attempt.unbound:
+        for name, value in life.request.format.unbound_headers.items():
+            headers[name] = ",".join([*headers.popall(name, ()), value])
     headers = place.target.authorised(headers)
     call = call_of("POST", caller.request.rel_url, place.route.name)
     response = await caller.gateway.client.send(place.target, call, headers, body)

@@ -30,6 +30,13 @@ class Block:
     origin: Place | None = None
     new: bool = False
 
+    @property
+    def kind(self) -> str:
+        """The block's type; empty for a text without a word."""
+        value = orjson.loads(self.raw)
+        kind = value.get("type")
+        return kind if isinstance(kind, str) and (kind != "text" or value.get("text")) else ""
+
 
 def count(head: Mapping[str, Any]) -> int:
     """The marks outside the messages: on tools, on system blocks, and the one of the whole request."""
@@ -51,7 +58,7 @@ def moved(
         carrier = _before(kept, place)
         if carrier is not None and id(carrier) not in given:
             new.setdefault(id(carrier), marked[place])
-    digest = next((block for block in kept if block.origin is None and _kind(block) == "text"), None)
+    digest = next((block for block in kept if block.origin is None and block.kind == "text"), None)
     if digest is not None and id(digest) not in new:
         new = {**new, id(digest): _neighbour(kept, digest, given | new, marked)}
     left = free - len(given)
@@ -65,7 +72,7 @@ def _before(kept: Sequence[Block], place: Place) -> Block | None:
     for block in kept:
         if block.origin is not None and block.origin > place:
             break
-        if _kind(block) in _CARRIERS:
+        if block.kind in _CARRIERS:
             found = block
     return found
 
@@ -74,10 +81,3 @@ def _neighbour(kept: Sequence[Block], digest: Block, marks: Mapping[int, Any], a
     """The mark that follows the digest, or the last there was: marks that last longer must come first."""
     after = kept[kept.index(digest) :]
     return next((marks[id(block)] for block in after if id(block) in marks), all_marks[max(all_marks)])
-
-
-def _kind(block: Block) -> str:
-    value = orjson.loads(block.raw)
-    kind = value.get("type")
-    usable = kind != "text" or bool(value.get("text"))
-    return kind if isinstance(kind, str) and usable else ""

@@ -12,7 +12,7 @@ This file does not know what any field is called on the wire, what a window is, 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from gateway.wire.message import Message
@@ -80,6 +80,14 @@ class Edits:
     """All messages to be sent. Those that are objects of the conversation's ``messages`` keep their bytes."""
     output: int | None = None
     """The output limit in tokens; only limits that stand in the body and are larger are lowered to it."""
+    thinks: bool = True
+    """False: signed thinking of earlier answers is taken out, where the format has such."""
+    unbound: bool = False
+    """Ask the upstream to drop signed thinking that it finds behind another conversation than it was made in, where the format can."""
+
+
+def _never(_: bytes) -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +114,10 @@ class Format:
 
     Anything unknown is content: after content nothing is retried.
     """
+    rejects_thinking: Callable[[bytes], bool] = _never
+    """Whether an error says that signed thinking is not accepted."""
+    unbound_headers: Mapping[str, str] = field(default_factory=dict)
+    """What a body with `Edits.unbound` needs in its headers; each value is added to those that are there."""
     usage_in_first_event: bool = False
     """Whether a stream states the prompt's usage in its first events and the output's in its last."""
     skim_from_bytes: int = 2**14

@@ -307,8 +307,11 @@ def encode(request: MessagesRequest, edits: Edits) -> bytes:
         changes["model"] = edits.model
     if edits.output is not None:
         changes |= _lowered(request, edits.output)
-    if edits.messages is not None and not _same(edits.messages, request.views):
-        changes |= _rewritten(request, edits.messages)
+    messages = edits.messages or request.views
+    if not _same(messages, request.views) or not edits.thinks:
+        changes |= _rewritten(request, messages, thinks=edits.thinks)
+        if edits.unbound and edits.thinks:
+            changes |= _unbound(request, changes)
     return splice(request.raw, changes) if changes else request.raw
 
 
@@ -328,7 +331,22 @@ def _lowered(request: MessagesRequest, output: int) -> dict[str, Any]:
     return {"max_tokens": output, "thinking": {**thinking, "budget_tokens": lower}} if lower < output else {}
 
 
-def _rewritten(request: MessagesRequest, messages: Sequence[Message]) -> dict[str, Any]:
+PREFIX_BINDING: Final = {"prefix_mismatch_behavior": "drop_block"}
+BINDING_BETA: Final = "thinking-binding-controls-2026-08-01"
+"""Lets the API drop thinking that it cannot verify behind a folded conversation:
+https://platform.claude.com/docs/en/build-with-claude/preserved-thinking/fix-bound-to-a-different-conversation"""
+
+
+def _unbound(request: MessagesRequest, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Ask for the dropping of thinking that cannot be verified, unless the client said what is to become of it."""
+    given = changes.get("thinking", request.head.get("thinking"))
+    thinking = given if isinstance(given, dict) else {"type": "adaptive"}
+    if thinking.get("type") == "disabled" or "block_binding" in thinking:
+        return {}
+    return {"thinking": {**thinking, "block_binding": PREFIX_BINDING}}
+
+
+def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, thinks: bool) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     written = [_unread(request, at) for at in range(max(_newest_compaction(request.given)[0], 0))]
     for message in messages:
@@ -342,6 +360,10 @@ def _rewritten(request: MessagesRequest, messages: Sequence[Message]) -> dict[st
                 changes["system"] = message["content"]
         else:
             _join(request, written, source, _blocks(request, number, message), kept=message is request.views[number])
+    for each in written:
+        if not thinks and any(block.kind in THINKING for block in each.blocks):
+            each.blocks = [block for block in each.blocks if block.kind not in THINKING] or [_EMPTY]
+            each.changed = True
     _settle(request, written)
     written = _user_first(request, written)
     marks = cache_marks.moved(
@@ -364,6 +386,10 @@ def _user_first(request: MessagesRequest, written: list[_Written]) -> list[_Writ
 
 def _role(message: Message) -> str:
     return "assistant" if message.get("role") == "assistant" else "user"
+
+
+_EMPTY: Final = cache_marks.Block(b'{"type":"text","text":"[thinking removed]"}')
+"""In the place of a message that was nothing but thinking."""
 
 
 def _unread(request: MessagesRequest, at: int) -> _Written:
@@ -529,6 +555,13 @@ def error(message: str, code: str, kind: str, param: str | None) -> bytes:
     return dumps({"type": "error", "error": {"type": known, "message": message, "code": code}})
 
 
+def rejects_thinking(said: bytes) -> bool:
+    """Whether an error says that thinking blocks of earlier answers are not accepted as they stand."""
+    return b"thinking" in said and (
+        b"signature" in said or b"cannot be modified" in said or b"different conversation" in said
+    )
+
+
 def is_preamble(data: bytes) -> bool:
     """Whether an event comes before anything of the answer."""
     kind = event_type(data)
@@ -545,5 +578,7 @@ MESSAGES: Final = Format(
     refusal=refusal,
     error=error,
     is_preamble=is_preamble,
+    rejects_thinking=rejects_thinking,
+    unbound_headers={"anthropic-beta": BINDING_BETA},
     usage_in_first_event=True,
 )

@@ -9,6 +9,7 @@ import pytest
 from gateway.standin import Refuse, Reply, StandIn
 from gateway.standin import messages as strict_messages
 from gateway.standin import responses as strict_responses
+from gateway.standin.message_events import error
 from providers.sse import Events
 from tests import fakes
 from tests.e2e.native import APIS, MESSAGES, MODEL, RESPONSES, Native
@@ -216,3 +217,99 @@ async def test_explain_tells_what_would_be_sent(api, gateway):
     assert (told["format"], told["action"]) == (api.name, "fold")
     assert STRICT[api.name].added(body, {**body, api.items: told["messages"]}) == []
     assert standin.requests == []
+
+
+def thinking_agent(steps: int, **more: Any) -> dict[str, Any]:
+    """An agent that thinks before each call."""
+    body = MESSAGES.agent(steps, **more)
+    for n, row in enumerate(body["messages"]):
+        if row["role"] == "assistant":
+            thought = f"Step {n}: where could it be?"
+            row["content"].insert(
+                0, {"type": "thinking", "thinking": thought, "signature": strict_messages.sign(thought)}
+            )
+    return {**body, "thinking": {"type": "adaptive"}}
+
+
+def thoughts(body: Mapping[str, Any]) -> int:
+    return sum(
+        block["type"] == "thinking" for message in body["messages"] for block in strict_messages.blocks_of(message)
+    )
+
+
+async def test_thinking_that_is_not_accepted_is_taken_out_once(gateway):
+    wording = (
+        "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation."
+    )
+    async with StandIn(window=WINDOW, rules=[]) as standin:
+        running = await gateway(standin, config())
+        standin.script.append(error(400, wording))
+        answer = await ask(running, MESSAGES, thinking_agent(5))
+        standin.script.extend([error(400, wording)] * 2)
+        refused = await ask(running, MESSAGES, thinking_agent(5))
+
+    assert (answer.status, answer.action) == (200, "retry")
+    assert [thoughts(seen.json) for seen in standin.requests[:2]] == [5, 0]
+    assert (refused.status, len(standin.requests)) == (400, 4)
+
+
+async def test_a_model_that_binds_thinking_is_asked_to_drop_what_it_cannot_verify(gateway):
+    async with StandIn(window=WINDOW, rules=[]) as standin:
+        bound = {"claude-opus-5-5": {"context_window": WINDOW}}
+        running = await gateway(standin, {"models": bound})
+        await ask(running, MESSAGES, thinking_agent(5, model="claude-opus-5-5"))
+        await ask(running, MESSAGES, thinking_agent(150, model="claude-opus-5-5"), **{"anthropic-beta": "own"})
+
+    small, folded = standin.requests
+    assert small.json["thinking"] == {"type": "adaptive"}
+    assert "anthropic-beta" not in small.headers
+    assert folded.json["thinking"]["block_binding"] == {"prefix_mismatch_behavior": "drop_block"}
+    assert folded.headers["anthropic-beta"] == "own,thinking-binding-controls-2026-08-01"
+
+
+@pytest.mark.parametrize(("model", "expected"), [("claude-sonnet-4-5", "none"), ("claude-sonnet-4-0", "fold")])
+async def test_the_output_counts_into_the_window_of_older_claude_models_only(model, expected, gateway):
+    async with StandIn(window=10**6) as standin:
+        running = await gateway(standin, {"models": {model: {"context_window": 20_000}}})
+        answer = await ask(running, MESSAGES, MESSAGES.body(30, model=model, max_tokens=18_500))
+
+    assert answer.action == expected
+
+
+@each_api
+async def test_an_upstream_without_the_api_is_named_with_what_to_configure(api, gateway):
+    async with StandIn(apis=["chat"]) as standin:
+        running = await gateway(standin, config())
+        answer = await ask(running, api, api.body(2))
+
+    message = answer.json["error"]["message"]
+    assert answer.status == 400
+    assert f"'standin' has no /v1{api.path}" in message
+    assert "models.NAME.upstream" in message
+
+
+@each_api
+async def test_an_unknown_model_is_not_taken_for_a_missing_api(api, gateway):
+    async with StandIn(models=("other",)) as standin:
+        running = await gateway(standin, config())
+        answer = await ask(running, api, api.body(2))
+
+    assert answer.status == 404
+
+
+COUNTS = [(MESSAGES, "/messages/count_tokens"), (RESPONSES, "/responses/input_tokens")]
+
+
+@pytest.mark.parametrize(("api", "path"), COUNTS)
+async def test_tokens_are_counted_by_the_upstream_or_by_us(api, path, gateway):
+    body = orjson.dumps(api.body(60))
+    told = []
+    for apis in (["messages", "responses", "counts"], ["messages", "responses"]):
+        async with StandIn(window=WINDOW, apis=apis) as standin:
+            running = await gateway(standin, config())
+            answer = await running.ask("POST", path, body, {"content-type": "application/json"})
+            told.append((answer.status, answer.json["input_tokens"]))
+            assert standin.requests[0].body == body
+
+    assert told[0][0] == told[1][0] == 200
+    assert told[1][1] == pytest.approx(told[0][1], rel=0.05)

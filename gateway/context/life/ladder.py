@@ -84,6 +84,8 @@ class Task:
     """Media are counted by an upper bound, or text enters by reference: a bill teaches nothing about our count."""
     before: Before | None = None
     """What is remembered of this conversation's last request."""
+    binds_thinking: bool = False
+    """The model accepts signed thinking only behind the conversation it was made in."""
     erratic: bool = False
     """Bills of this model were absurd lately."""
 
@@ -126,6 +128,10 @@ class Attempt:
     output: int | None = None
     """The lowered output limit; None where the client's own stands."""
     steps: tuple[Step, ...] = ()
+    thinks: bool = True
+    """False where all signed thinking was taken out, because the upstream did not accept it."""
+    unbound: bool = False
+    """Whether signed thinking stands behind another conversation than it was made in, and the body asks that it be dropped."""
 
     @property
     def turns_folded(self) -> int:
@@ -182,6 +188,16 @@ def lower_output(task: Task, attempt: Attempt, limit: int | None) -> Attempt | N
         left = min(left, limit - attempt.prompt if limit > attempt.prompt else limit)
     target = min(left, current - 1)
     return _with_output(task, attempt, target) if target >= 16 else None
+
+
+def without_thinking(task: Task, attempt: Attempt) -> Attempt | None:
+    """The same messages without the signed thinking that was not accepted; None where it has gone already, or there is none."""
+    if not attempt.thinks:
+        return None
+    changed = _encode(
+        task, replace(attempt, thinks=False, steps=(*attempt.steps, Step("thinking", 0, "signature rejected")))
+    )
+    return changed if changed.body != attempt.body else None
 
 
 def next_attempt(task: Task, attempt: Attempt, refusal: Reading) -> Attempt | None:
@@ -295,8 +311,10 @@ def _with_output(task: Task, attempt: Attempt, output: int) -> Attempt:
 
 
 def _encode(task: Task, attempt: Attempt) -> Attempt:
-    edits = Edits(task.model, attempt.draft.messages if attempt.draft else None, attempt.output)
-    return replace(attempt, body=task.request.format.encode(task.request, edits))
+    messages = attempt.draft.messages if attempt.draft else None
+    unbound = task.binds_thinking and attempt.thinks and messages is not None
+    edits = Edits(task.model, messages, attempt.output, attempt.thinks, unbound)
+    return replace(attempt, body=task.request.format.encode(task.request, edits), unbound=unbound)
 
 
 def _smaller(task: Task, candidate: Attempt, before: int, asked: int | None) -> bool:

@@ -14,7 +14,6 @@ from gateway.context.life.states import (
     Life,
     Measured,
     NoReply,
-    OutputLimit,
     PartFailed,
     PassedOn,
     PlacesFound,
@@ -149,7 +148,7 @@ def _one_more_refusal(life: Life, refusal: Refusal) -> Life:
 def _unsized(state: Refused, event: AttemptMade) -> bool:
     """Whether the refusal left open how much would be accepted: it states no limit, or none that was believed."""
     numbers = state.refusal.numbers
-    if isinstance(numbers, OutputLimit):
+    if not isinstance(numbers, ladder.Reading):
         return state.visit.unsized
     believed = any(isinstance(lesson, StatedWindow) for lesson in event.lessons)
     return numbers.limit is None or (numbers.limit < state.attempt.window and not believed)

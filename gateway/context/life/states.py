@@ -58,16 +58,23 @@ class OutputLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class ThinkingRejected:
+    """The upstream does not accept signed thinking of earlier answers: where it stands, or at all."""
+
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """An upstream's "too long": the sign by which it was recognised, and its numbers."""
 
     sign: str
-    numbers: Reading | OutputLimit
+    numbers: Reading | OutputLimit | ThinkingRejected
 
     @property
     def too_long(self) -> bool:
         """Whether the prompt is too long, and not only the output that was asked for."""
-        return not isinstance(self.numbers, OutputLimit)
+        return isinstance(self.numbers, Reading)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +191,7 @@ class Refused:
     def lessons(self) -> tuple[Lesson, ...]:
         """What the refusal teaches. Takes long for a long conversation."""
         numbers = self.refusal.numbers
-        if isinstance(numbers, OutputLimit):
+        if not isinstance(numbers, Reading):
             return ()
         sent = lessons.sent_by(self.task, self.attempt, self.visit.place.upstream, self.task.scope)
         return lessons.from_refusal(sent, self.attempt, numbers, self.refusal.sign, self.reply.said)
@@ -196,6 +203,8 @@ class Refused:
         numbers = self.refusal.numbers
         if isinstance(numbers, OutputLimit):
             return ladder.lower_output(self.task, self.attempt, numbers.limit)
+        if isinstance(numbers, ThinkingRejected):
+            return ladder.without_thinking(self.task, self.attempt)
         return ladder.next_attempt(self.task, self.attempt, numbers)
 
 

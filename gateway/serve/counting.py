@@ -1,0 +1,68 @@
+"""How large is this request? ``/v1/messages/count_tokens`` and ``/v1/responses/input_tokens``: the upstream's answer, else our count.
+
+The body is counted as it came: a client that asks wants to know its own size, not what a fold would make of it.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+
+from gateway.serve import errors, plan
+from gateway.serve import headers as http
+from gateway.serve import record as records
+from gateway.serve.answer import Answer
+from gateway.serve.body import plain, read
+from gateway.serve.missing import ABSENT
+from gateway.serve.passthrough import forward
+from gateway.serve.relay import relay
+from gateway.serve.shared import Gateway
+from gateway.upstream.client import call_of
+from gateway.wire.format import Conversation, Format
+from gateway.wire.messages import MESSAGES
+from gateway.wire.responses import RESPONSES
+
+PATHS: Final[Mapping[str, Format]] = MappingProxyType(
+    {"/v1/messages/count_tokens": MESSAGES, "/v1/responses/input_tokens": RESPONSES}
+)
+_FRAMES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+    {"messages": {}, "responses": {"object": "response.input_tokens"}}
+)
+
+
+async def count(gateway: Gateway, request: web.BaseRequest, format: Format) -> web.StreamResponse:
+    """Tell how many tokens a request has. Raises UpstreamUnreachable when the upstream does not answer."""
+    limits, record = gateway.settings.server, records.of(request)
+    raw = await read(request, limits)
+    asked = format.parse(plain(request, raw, limits.max_body))
+    if asked is None:
+        return await forward(gateway, request, raw)
+    setup, headers = gateway.setup, http.forwarded(request.headers)
+    route = setup.settings.route(asked.model)
+    target = setup.targets[route.upstream]
+    record.upstream, record.model, record.attempts, record.body_bytes = target.name, asked.model, 1, len(raw)
+    call = call_of("POST", request.rel_url, route.name)
+    body = raw
+    if route.name != asked.model:
+        headers.popall("Content-Encoding", None)
+        body = plan.renamed(asked, route.name)
+    response = await gateway.client.send(target, call, target.authorised(headers), body)
+    if response.status in ABSENT:
+        response.close()
+        return await _own_count(gateway, request, asked)
+    relayed = await relay(request, Answer(target, response), record.marks(gateway, "none"))
+    record.answered(response.status, "upstream_broke_off" if relayed.broken else "")
+    return relayed.response
+
+
+async def _own_count(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> web.Response:
+    route = gateway.setup.settings.route(asked.model)
+    place = plan.place_of(gateway, gateway.setup, route, gateway.setup.targets[route.upstream])
+    scope = plan.scope_of(place, http.forwarded(request.headers))
+    task = await plan.task_for(gateway, place, asked, scope)
+    body = orjson.dumps({**_FRAMES[asked.format.name], "input_tokens": task.prompt})
+    record = records.of(request)
+    record.answered(200)
+    return web.Response(body=body, headers=record.marks(gateway, "none"), content_type=errors.JSON)
