@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from gateway.wire import interned
+from gateway.wire import interned, surrogates
 from gateway.wire.format import Edits, Format
 from gateway.wire.message import (
     MEDIA_TYPES,
@@ -143,7 +143,7 @@ def parse(raw: bytes) -> ChatRequest | None:
     body = interned.read(raw) if len(raw) > interned.WORTHWHILE else None
     if body is None:
         try:
-            body = orjson.loads(raw)
+            body = surrogates.loads(raw)
         except orjson.JSONDecodeError:
             return None
     if not isinstance(body, dict):
