@@ -53,13 +53,13 @@ _SELF_WORDS: Final = (
     "i i'm i'd i'll i've my me mine we we're we'd we'll our us ich mein meine meinen wir unser unsere je j'ai mon ma mes nous notre yo mi mis"
     " nosotros nuestro nuestra io mio mia noi eu meu minha nós я мой моя мы наш ik mijn wij ons jag min vi jeg ja mój benim biz أنا मैं मेरा मेरी"
 )
-_SELF: Final = frozenset(_SELF_WORDS.split())
+SELF: Final = frozenset(_SELF_WORDS.split())
 _SELF_UNSPACED: Final = re.compile("我|私|僕|저|나는|제 ")
 _OTHER_WORDS: Final = (
     "you you'd you'll you've you're your yours du dich dir dein deine deinen deiner tu te toi ton ta tes vous votre vos tú ti usted ustedes"
     " ci tuo tua você vocês seu sua ты тебя тебе вы вас вам твой ваш jij je jou jouw sen sana siz"
 )
-_OTHER: Final = frozenset(_OTHER_WORDS.split())
+OTHER: Final = frozenset(_OTHER_WORDS.split())
 _OTHER_UNSPACED: Final = re.compile("你|您|あなた|君|당신|너는|네가")
 _TOKEN: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _NO_LETTERS: Final = bytes(code if code in b"abcdefghijklmnopqrstuvwxyz'" else ord(" ") for code in range(256))
@@ -84,7 +84,7 @@ def binding(sentence: str) -> float:
     if "'" in low:
         tokens = [token.strip("'") for token in tokens]
     found = sum(map(_BINDING.__contains__, tokens)) + sum([phrase in low for phrase in _PHRASES])
-    own = not _SELF.isdisjoint(tokens)
+    own = not SELF.isdisjoint(tokens)
     if not sentence.isascii():
         found += len(_BINDING_UNSPACED.findall(sentence))
         own = own or _SELF_UNSPACED.search(sentence) is not None
@@ -93,12 +93,12 @@ def binding(sentence: str) -> float:
 
 def speaks_of_self(text: str) -> bool:
     """Whether a text says *I* or *my*."""
-    return not _SELF.isdisjoint(_tokens(text)) or (not text.isascii() and _SELF_UNSPACED.search(text) is not None)
+    return not SELF.isdisjoint(_tokens(text)) or (not text.isascii() and _SELF_UNSPACED.search(text) is not None)
 
 
 def speaks_to_other(text: str) -> bool:
     """Whether a text says *you* or *your*."""
-    return not _OTHER.isdisjoint(_tokens(text)) or (not text.isascii() and _OTHER_UNSPACED.search(text) is not None)
+    return not OTHER.isdisjoint(_tokens(text)) or (not text.isascii() and _OTHER_UNSPACED.search(text) is not None)
 
 
 def _tokens(text: str) -> list[str]:

@@ -6,14 +6,13 @@ from typing import Final
 
 from gateway.context import marks
 from gateway.context.choose.line import Line, Reading, Sort
+from gateway.context.choose.weights import WISHES_OF_AGENT, WISHES_OF_CHAT
 from gateway.context.choose.words import Word
 from gateway.context.choose.worth import Pool
 
 GAP: Final = 3
 """About how many tokens it takes to open the line of one more message."""
 FULL: Final = 0.97
-BOUND: Final = 0.3
-"""Share of a digest that is kept for what the user said that is to hold."""
 
 SOME: Final = 0.5
 """What any line that bears on a question is worth, even where its facts are known."""
@@ -40,7 +39,9 @@ def choose(
     """
     greedy = _Greedy(pool, known, relevance)
     if relevance is None:
-        greedy.take(pool.bound, tokens * BOUND * min(0.5 + tokens / 800, 1.0))
+        greedy.take(
+            pool.wishes, tokens * (WISHES_OF_AGENT * min(0.5 + tokens / 800, 1.0) if pool.called else WISHES_OF_CHAT)
+        )
     fill = float(tokens)
     chosen: list[int] = []
     for _ in range(4):

@@ -4,16 +4,18 @@ The numbers are rough odds, measured on recorded agents of several kinds: a valu
 likely to be used again as one that only stood in a result; one that the user named, four times.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import chain
-from math import log
+from math import fsum, log
 from typing import Any, Final, TypeVar
 
+from gateway.context.choose import weights, wishes
 from gateway.context.choose.changes import superseded
-from gateway.context.choose.line import Reading, Sort
-from gateway.context.choose.words import Word
+from gateway.context.choose.line import Line, Reading, Sort
+from gateway.context.choose.words import Kind, Word, stem
 
 USED: Final = 8.0
 ASKED: Final = 4.0
@@ -24,7 +26,11 @@ FIRST: Final = 2.0
 """The first user message says what it is all about."""
 CALLED: Final = 0.5
 """A call is worth seeing even where its arguments are known: a model must not repeat what it did."""
-LEAST_BINDING: Final = 0.5
+REPLY: Final = 160
+"""Characters of a reply that are looked at for assent."""
+REVOKES: Final = 0.8
+"""Rarity that a sentence of change shares with a wish that it takes back: about one word that few lines have."""
+MOST_CHANGES: Final = 200
 BRIEF: Final = 60
 """Tokens up to which a message is short."""
 OLDEST: Final = 0.6
@@ -194,15 +200,57 @@ class Pool:
         return {index: rank for rank, index in enumerate(self.order)}
 
     @cached_property
-    def bound(self) -> list[int]:
-        """What the user said that is to hold, by position, the most binding and least common words per token first."""
-        rare = self.rarity
+    def called(self) -> bool:
+        """Whether a tool was called in the folded part."""
+        return any([reading.tool for reading in self.readings.values()])
+
+    @cached_property
+    def wishes(self) -> list[int]:
+        """What the user wants to hold from now on, by position, the surest first; where a wish was taken back, what took it back."""
         scored: list[tuple[float, int]] = []
-        for position, line in enumerate(self.lines):
-            if line.binding > LEAST_BINDING and position not in self.gone:
-                telling = sum(rare.get(word.key, 1.0) for word in line.words)
-                scored.append((-line.binding * telling / (line.size + 6), position))
-        return [position for _, position in sorted(scored)]
+        for reading in self.readings.values():
+            if reading.role != "user":
+                continue
+            reply = self._reply(reading.message)
+            said = weights.ASSENT if wishes.assents(reply) else 0.0
+            said += weights.ALL_OF_MESSAGE if len(reading.lines) == 1 else 0.0
+            for position, line in zip(self.places[reading.message], reading.lines, strict=True):
+                if line.share < 1.0 or position in self.gone:
+                    continue
+                score = wishes.strength(line.text) + said + (weights.ADDRESSED if _addressed(line, reply) else 0.0)
+                if score >= weights.LEAST_WISH:
+                    scored.append((-score, position))
+        ordered = [position for _, position in sorted(scored)]
+        return list(dict.fromkeys([self._revoked(position) or position for position in ordered]))
+
+    def _reply(self, message: int) -> str:
+        """The beginning of the assistant's reply to a message."""
+        rank = self.rank[message] + 1
+        after = self.readings[self.order[rank]] if rank < len(self.order) else None
+        return after.lines[0].text[:REPLY] if after is not None and after.role == "assistant" else ""
+
+    def _revoked(self, position: int) -> int:
+        """The newest later sentence of the user that speaks of a change in words that this one has, or 0."""
+        best, least = 0, REVOKES
+        own = {word.key for word in self.lines[position].words}
+        for later, words in self._changes:
+            if self.message_of[later] > self.message_of[position]:
+                common = fsum([self.rarity.get(word.key, 1.0) for word in words if word.key in own])
+                if common >= least:
+                    best, least = later, common
+        return best
+
+    @cached_property
+    def _changes(self) -> list[tuple[int, tuple[Word, ...]]]:
+        """The user's sentences that speak of a change, oldest first, at most `MOST_CHANGES` of them, the newest."""
+        found = [
+            (position, line.words)
+            for reading in self.readings.values()
+            if reading.role == "user"
+            for position, line in zip(self.places[reading.message], reading.lines, strict=True)
+            if line.share == 1.0 and wishes.may_revoke(line.text)
+        ]
+        return found[-MOST_CHANGES:]
 
     @cached_property
     def brief(self) -> frozenset[int]:
@@ -266,3 +314,17 @@ class Pool:
                     old.add(position)
                 seen.add(slot)
         return frozenset(old | superseded(self.readings, self.places, self.rarity, self.spellings))
+
+
+def _addressed(line: Line, reply: str) -> bool:
+    """Whether a line gives a name with which the reply addresses the user: set apart by a comma or an end."""
+    names = [word.key for word in line.words if word.kind is Kind.NAME and len(word.key) > 1]
+    if not names or not reply:
+        return False
+    opening = _VOCATIVE.findall(reply[:80])
+    return any(stem(name) in names for name in opening)
+
+
+_VOCATIVE: Final = re.compile(
+    r"(?:^|[,!] |\b(?:Hello|Hi|Thanks|Hallo|Danke|Gern|Bonjour|Merci|Hola|Gracias|Ciao|Grazie) )([^\W\d_]+)(?=[,.!:])"
+)

@@ -1,0 +1,122 @@
+"""Standing wishes: what a user wants to hold from now on, told by how it is said and by how the assistant took it.
+
+A wish speaks to the other ("you"), of all times, of duty or of what is not to be; it is often an aside, and the reply to it begins with a word
+of assent. A story speaks of what was, and of third persons. The words below are closed classes of some languages, the vocabulary of no
+subject. A wish in another wording than these still has the assistant's assent.
+"""
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from gateway.context.choose import weights
+from gateway.context.choose.cues import OTHER, SELF
+
+_NEGATION: Final = (
+    "no not never nothing none nobody nor neither without don't doesn't didn't can't cannot won't wouldn't shouldn't mustn't isn't aren't"
+    " nicht nie niemals kein keine keinen keinem keiner nichts ohne ne pas jamais rien aucun aucune sans nunca nada ningún ninguna sin não"
+    " sem non mai niente senza niet nooit geen zonder inte aldrig ikke aldri не нет никогда ничего без нельзя nie nigdy bez nic"
+)
+_ALL_TIMES: Final = (
+    "always only ever every everything everyone everybody any anything anyone anybody all each whenever whatever whoever wherever usually"
+    " throughout immer stets nur jede jeder jedes jeden jedem alle allen alles künftig grundsätzlich überhaupt toujours seulement chaque tout"
+    " toute tous toutes désormais dorénavant siempre solo sólo cada todo toda todos todas sempre soltanto ogni tutto tutti só apenas altijd"
+    " alleen alltid bara varje всегда только каждый каждую каждое все всё лишь zawsze tylko każdy wszystko"
+)
+_DUTY: Final = (
+    "must should shall ought need needs have let please keep leave make prefer rather instead avoid remember stop want like okay may can could"
+    " would will muss müssen musst soll sollen sollst sollte darf dürfen bitte lass lieber statt kannst könntest möchte will mag dois doit"
+    " devez faut veux voudrais préfère plutôt peux pouvez évite debe debes debo quiero prefiero puedes podrías evita favor deve devi voglio"
+    " preferisco puoi pode quero prefiro moet wil graag kun должен должна надо нужно можно хочу пожалуйста лучше muszę proszę chcę wolę"
+)
+_STORY: Final = (
+    "was were had did been went came said told got took gave asked thought knew made found saw left sat ran yesterday ago last today tonight"
+    " tomorrow war waren hatte hatten wurde wurden hat haben habe hab gestern heute morgen letzte vorhin gerade était étaient avait ai été"
+    " hier aujourd'hui demain fue era estaba había ayer hoy mañana ha è era ieri oggi domani foi ontem hoje amanhã gisteren vandaag был была"
+    " было были вчера сегодня завтра сказал сказала"
+)
+_THIRD: Final = (
+    "he she they him her them his their er sie ihm ihn ihr ihre seine il elle ils elles lui leur él ella ellos ellas su sus lei lui loro ele"
+    " ela eles hij zij ze haar hem он она они его её ее их ему ей им"
+)
+_CONDITION: Final = (
+    "if when before unless until once wenn falls bevor sobald solange bis si quand avant cuando antes hasta se quando prima fino als wanneer"
+    " voordat если когда пока до прежде jeśli kiedy gdy"
+)
+_CHANGE: Final = (
+    "again back anymore longer now forget after doch wieder mehr jetzt sofort vergiss finalement maintenant oublie encore ya ahora olvida"
+    " vuelve adesso più dimentica agora mais теперь больше уже снова опять забудь"
+)
+_NAMING: Final = "call called name everyone heiße nenn nennen heisse name appelle nom appelez llamo llama llámame nombre chiamo chiamami nome зовут зови"
+_CLASSES: Final = (
+    (frozenset(_NEGATION.split()), weights.NEGATION, re.compile("不|别|別|没|無|ない|ません")),
+    (
+        frozenset(_ALL_TIMES.split()),
+        weights.ALL_TIMES,
+        re.compile("都|每|总|所有|永远|全|只|以后|いつも|必ず|全部|だけ|毎"),
+    ),
+    (
+        frozenset(_DUTY.split()),
+        weights.DUTY,
+        re.compile("要|得|应该|请|能|想|就|给我|帮我|吧|ください|べき|ほしい|たい"),
+    ),
+    (OTHER, weights.TO_OTHER, re.compile("你|您|あなた|君")),
+    (SELF, weights.OF_SELF, re.compile("我|私|僕|俺")),
+    (frozenset(_STORY.split()), weights.STORY, re.compile("了|过|昨|今天|明天|した|だった|昨日|今日")),
+    (frozenset(_THIRD.split()), weights.THIRD_PERSON, re.compile("他|她|它|彼")),
+    (frozenset(_CONDITION.split()), weights.CONDITION, re.compile("如果|要是|的时候|以前|之前|なら|たら|時")),
+    (frozenset(_CHANGE.split()), weights.CHANGE, re.compile("现在|改|还是|又|今|もう")),
+    (frozenset(_NAMING.split()), weights.NAMING, re.compile("叫|称呼|名|呼")),
+)
+_TOKEN: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+MOST_OF_A_CLASS: Final = 2
+"""Words of one class that count in a sentence."""
+_ASIDE: Final = re.compile(
+    r"\W*(?:(?:oh|and|but|ok|okay|yes|no|right|so|hmm?|und|aber|gut|ach|et|y|e|и|а)\b\W*){0,3}(?:by the way|btw|one (?:more )?thing|another thing"
+    r"|also|while (?:i|we)|before (?:you|i|we)|oh and|and (?:please|if|when|could)|please|could you|can (?:you|we)|don't|just so|noch (?:was|eine?)"
+    r"|übrigens|ach ja|bitte|wichtig|und noch|au fait|sinon|autre chose|une chose|por cierto|(?:otra|una) cosa|ah y|a proposito|кстати"
+    r"|и ещё|ещё одно|важно|à propos)|\W*(?:对了|还有|哦对|话说|另外|以后|ちなみに|それと|あと)",
+    re.I,
+)
+_ASSENT: Final = re.compile(
+    r"\W*(?:(?:oh|ah|yes|ja|si|sí|oui|да)\b\W*)?(?:understood|noted|of course|got it|certainly|completely|gladly|absolutely|sure|right|fair enough"
+    r"|agreed|okay|ok|will do|done|very well|with pleasure|no problem|makes sense|clear|good|then|consider|promise|i'll|i will|i won't|you won't"
+    r"|no more|thanks|thank you|(?:ist )?notiert|verstanden|verständlich|geht klar|gerne?|klar|natürlich|alles klar|in ordnung|mach ich|gut"
+    r"|danke|kein problem|einverstanden|entendu|compris|bien sûr|d'accord|(?:c'est )?noté|très bien|parfait|entendido|claro|por supuesto"
+    r"|de acuerdo|anotado|vale|perfecto|capito|certo|va bene|d'accordo|combinado|begrepen|natuurlijk|prima|goed|понял|поняла|хорошо|конечно"
+    r"|договорились|принято|учту|ладно|rozumiem|oczywiście|dobrze|jasne)\b"
+    r"|\W*(?:好|明白|记住|没问题|可以|行|知道|了解|收到|当然|わかりました|承知|もちろん|はい|알겠|물론)",
+    re.I,
+)
+_REVOKES: Final = re.compile(
+    r"\b(?:again|back to|take (?:it|that) back|forget (?:what|that|about|the|it)|no longer|any ?more|not need|no need|from (?:here|now) on|go back|now(?:adays)?"
+    r"|changed my mind|wieder|doch|nicht mehr|ab (?:sofort|jetzt)|vergiss|anders gesagt|à nouveau|de nouveau|ne .{1,20} plus|oublie|finalement"
+    r"|de nuevo|otra vez|ya no|olvida|al final|di nuovo|non .{1,20} più|dimentica|de novo|снова|опять|больше не|забудь|теперь)\b"
+    r"|现在|以后|改成|还是|不用再|やっぱり|もう",
+    re.I,
+)
+
+
+@lru_cache(maxsize=16_384)
+def strength(sentence: str) -> float:
+    """How much a sentence sounds like a wish that is to hold: 0 for a story, about 4 for most wishes."""
+    low = sentence.lower().replace("’", "'")
+    tokens = _TOKEN.findall(low)
+    spaced = sentence.isascii()
+    total = 0.0
+    for words, weight, unspaced in _CLASSES:
+        found = sum(map(words.__contains__, tokens))
+        if not spaced and found < MOST_OF_A_CLASS:
+            found += len(unspaced.findall(sentence))
+        total += weight * min(found, MOST_OF_A_CLASS)
+    return total + (weights.ASIDE if _ASIDE.match(sentence) else 0.0)
+
+
+def assents(reply: str) -> bool:
+    """Whether a reply begins by agreeing to what was wanted."""
+    return _ASSENT.match(reply) is not None
+
+
+def may_revoke(sentence: str) -> bool:
+    """Whether a sentence speaks of a change: it may take back a wish with which it shares a telling word."""
+    return _REVOKES.search(sentence) is not None
