@@ -10,12 +10,9 @@ from math import fsum
 from typing import Final, NamedTuple
 
 from gateway.context.choose.line import Line, Reading, Sort
+from gateway.context.choose.weights import COMMON, NEARLY_ALL, TELLING
 from gateway.context.choose.words import Kind, Word
 
-COMMON: Final = 0.5
-"""Of the ordinary words of the shorter statement, by rarity, so much must be shared."""
-TELLING: Final = 0.4
-"""The rarity of what is shared, at least: two sentences with nothing but common words in common are two subjects."""
 MOST_ALIKE: Final = 8
 """A word that stands in more statements than these tells none of them apart."""
 BESIDE: Final = 3
@@ -161,11 +158,10 @@ def _replaces(newer: _Parts, older: _Parts, rarity: Mapping[str, float]) -> bool
         told = {shape for key, shape in newer.values.items() if key not in older.values}
         return not lost.isdisjoint(told) and share >= COMMON and common >= TELLING
     # Only a name differs: the rest must be nearly the same sentence.
-    return bool(lost_names and told_names) and share >= _NEARLY and common >= 2 * TELLING
+    return bool(lost_names and told_names) and share >= NEARLY_ALL and common >= 2 * TELLING
 
 
 _FEW: Final = 3
-_NEARLY: Final = 0.75
 
 
 def _shared(one: frozenset[str], other: frozenset[str], rarity: Mapping[str, float]) -> tuple[float, float]:

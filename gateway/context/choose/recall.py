@@ -20,7 +20,7 @@ from gateway.context.choose.weights import (
     OWN_WORDS,
     PINNED_WORD,
     STATEMENT_SHARE,
-    THEIR_WORDS,
+    UNNAMED,
 )
 from gateway.context.choose.words import Word, words
 from gateway.context.choose.worth import FAMILY, Passage, Pool
@@ -146,7 +146,7 @@ def _speakers(query: str) -> Mapping[str, float]:
     """By role: how much more likely than others it is to have said what is asked for. Who asks of himself has told it himself."""
     if speaks_to_other(query):
         return {}
-    return {"user": OWN_WORDS if speaks_of_self(query) else THEIR_WORDS}
+    return {"user": OWN_WORDS if speaks_of_self(query) else UNNAMED}
 
 
 def _spread(

@@ -1,6 +1,6 @@
 """The weights by which lines and passages are chosen: each with its unit and its source.
 
-`python -m benchmarks.recall.fit` measures each on one half of the conversations and reports on the other.
+`python -m benchmarks.recall.fit` halves and doubles each, on one half of the conversations, and reports the best on the other half.
 """
 
 from typing import Final
@@ -16,13 +16,49 @@ PINNED_WORD: Final = 0.3
 """What a word counts that the system prompt has too: it names the subject of the whole conversation."""
 OWN_WORDS: Final = 2.2
 """How much more likely the user is to have said what he asks of himself ("my", "I"), as a factor."""
-THEIR_WORDS: Final = 1.3
+UNNAMED: Final = 1.3
 """The same for a question that names nobody."""
+QUOTED_UNASKED: Final = 0.25
+"""Share of the place for quotes that a message may take which asks nothing."""
+STAYS: Final = 0.2
+"""Share of the place for quotes that those of earlier questions may take: the rest is the current one's."""
 LEAST_OF_BEST: Final = 0.25
 """Of the best passage's score, another must have so much to be quoted."""
 STATEMENT_SHARE: Final = 0.25
 """Of all that a message is about, a passage must have so much to be quoted where the message asks nothing. Quotes cost part of a
 cached prefix at the next turn."""
+
+# Facts: how likely one is to be needed by a later call, as rough odds counted on recorded agents of three kinds (service, long results, coding).
+IN_SPEECH: Final = (0.05, 0.2, 0.15, 0.7, 0.7, 0.8, 1.2)
+"""Of a word that was said or called with, by its shape, in the order of `words.Kind`."""
+IN_DATA: Final = (0.02, 0.05, 0.1, 0.3, 0.25, 0.35, 0.5)
+"""Of a word that only stood in a result."""
+USED: Final = 8.0
+"""Factor for a value that a call has used."""
+ASKED: Final = 4.0
+"""The same for one that the user named."""
+ANSWERED: Final = 2.2
+"""The same for one that the assistant named."""
+ERROR: Final = 1.0
+"""Added to a line that reports an error."""
+BINDING: Final = 1.6
+"""Added to a user's line for each point of `cues.binding`."""
+FIRST: Final = 2.0
+"""Added to the lines of the first user message, which says what it is all about."""
+CALLED: Final = 0.5
+"""Added to a call, even where its arguments are known: a model must not repeat what it did."""
+OLDEST: Final = 0.6
+"""What the oldest line is worth beside the same line among the newest, as a factor."""
+
+# Changed minds: when a newer statement replaces an older one.
+COMMON: Final = 0.5
+"""Share of the ordinary words of the shorter statement, by rarity, that both must have."""
+TELLING: Final = 0.4
+"""Rarity of what they share, at least: two sentences with nothing but common words in common are two subjects."""
+NEARLY_ALL: Final = 0.75
+"""The share where only a name differs."""
+REVOKES: Final = 0.8
+"""Rarity that a sentence of change shares with a wish that it takes back: about one word that few lines have."""
 
 # Standing wishes: what words of each class count in a sentence (logarithms of odds, fitted to long natural chats by half).
 NEGATION: Final = 0.8
@@ -43,9 +79,15 @@ ADDRESSED: Final = 2.0
 """For the sentence that gives a name with which the assistant addresses the user in its reply."""
 ALL_OF_MESSAGE: Final = -0.6
 """For a sentence that is a whole message: an answer, more often than a wish."""
-LEAST_WISH: Final = 2.0
+BINDING_WORD: Final = 1.0
+"""For each point of `cues.binding`, which knows more languages."""
+UNUSUAL: Final = 3.0
+"""For a sentence none of whose words stands anywhere else; a share of it for others."""
+WISH_SIZE: Final = 0.3
+"""Power of a sentence's tokens by which its score is divided: 0 ignores size, 1 is the most wish for a token."""
+LEAST_WISH: Final = 2
 """A sentence below this is no wish."""
-WISHES_OF_CHAT: Final = 0.7
+WISHES_OF_CHAT: Final = 0.85
 """Share of a digest that wishes may take where no tool has been called."""
-WISHES_OF_AGENT: Final = 0.3
+WISHES_OF_AGENT: Final = 0.5
 """The same where tools have been called: their facts need the place."""

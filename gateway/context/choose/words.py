@@ -11,6 +11,8 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Final
 
+from gateway.context.choose.weights import IN_DATA, IN_SPEECH
+
 
 class Kind(IntEnum):
     """What a word looks like, the most telling last."""
@@ -25,12 +27,6 @@ class Kind(IntEnum):
     DATE = 5
     IDENT = 6
     """Letters and digits mixed, or a long number: what only a look-up can restore."""
-
-
-# How likely a fact is to be needed later, by its shape: rough odds measured on recorded agents of several kinds, in the
-# order of `Kind`. What somebody said is needed more often than what only stood in a result.
-IN_SPEECH: Final = (0.05, 0.2, 0.15, 0.7, 0.7, 0.8, 1.2)
-IN_DATA: Final = (0.02, 0.05, 0.1, 0.3, 0.25, 0.35, 0.5)
 
 
 @dataclass(slots=True, eq=False)  # not frozen, which makes making them three times slower; nobody changes one

@@ -17,24 +17,15 @@ from gateway.context.choose.changes import superseded
 from gateway.context.choose.line import Line, Reading, Sort
 from gateway.context.choose.words import Kind, Word, stem
 
-USED: Final = 8.0
-ASKED: Final = 4.0
-ANSWERED: Final = 2.2
-ERROR: Final = 1.0
-BINDING: Final = 1.6
-FIRST: Final = 2.0
-"""The first user message says what it is all about."""
-CALLED: Final = 0.5
-"""A call is worth seeing even where its arguments are known: a model must not repeat what it did."""
+OPENED: Final = 12
+"""Tokens added to a line's size where lines are compared by it: its message's opening, and what makes short ones no bargain."""
+FEW_WORDS: Final = 3
+"""A line of few words is seldom told from others by them."""
 REPLY: Final = 160
 """Characters of a reply that are looked at for assent."""
-REVOKES: Final = 0.8
-"""Rarity that a sentence of change shares with a wish that it takes back: about one word that few lines have."""
 MOST_CHANGES: Final = 200
 BRIEF: Final = 60
 """Tokens up to which a message is short."""
-OLDEST: Final = 0.6
-"""What the oldest line is worth beside the same line among the newest."""
 
 FAMILY: Final = 5
 """Letters that two words of one family share: compounds, and endings that the stem does not know."""
@@ -87,7 +78,7 @@ class Pool:
         data: dict[Word, float] = {}
         for word in self._counted:
             use = used.get(word.key, 1.0)
-            said[word] = word.in_speech * (max(use / ANSWERED, 1.0) * rarity.get(word.key, 1.0))
+            said[word] = word.in_speech * (max(use / weights.ANSWERED, 1.0) * rarity.get(word.key, 1.0))
             data[word] = word.in_data * use
         return said, data
 
@@ -102,13 +93,13 @@ class Pool:
         worth: list[float] = []
         for reading in self.readings.values():
             user = reading.role == "user"
-            told = FIRST if reading.message == self.first else 0.0
+            told = weights.FIRST if reading.message == self.first else 0.0
             for line in reading.lines:
-                own = ERROR if line.error else 0.0
+                own = weights.ERROR if line.error else 0.0
                 if line.sort is Sort.CALL:
-                    own += CALLED
+                    own += weights.CALLED
                 elif user:
-                    own += BINDING * line.binding + told
+                    own += weights.BINDING * line.binding + told
                 worth.append(own)
         return worth
 
@@ -116,7 +107,7 @@ class Pool:
     def _age(self) -> list[float]:
         """By position: what a line keeps of its worth as it grows old."""
         number = len(self.lines)
-        return [OLDEST + (1 - OLDEST) * position / number for position in range(number)]
+        return [weights.OLDEST + (1 - weights.OLDEST) * position / number for position in range(number)]
 
     @cached_property
     def most(self) -> list[float]:
@@ -207,21 +198,26 @@ class Pool:
     @cached_property
     def wishes(self) -> list[int]:
         """What the user wants to hold from now on, by position, the surest first; where a wish was taken back, what took it back."""
+        asked = [reading for reading in self.readings.values() if reading.role == "user"]
+        replies = [self._reply(reading.message) for reading in asked]
+        assents = list(map(wishes.assents, replies))
+        # Where the assistant agrees to everything, its assent says nothing.
+        assent = weights.ASSENT * (1 - sum(assents) / max(len(assents), 1))
         scored: list[tuple[float, int]] = []
-        for reading in self.readings.values():
-            if reading.role != "user":
-                continue
-            reply = self._reply(reading.message)
-            said = weights.ASSENT if wishes.assents(reply) else 0.0
-            said += weights.ALL_OF_MESSAGE if len(reading.lines) == 1 else 0.0
+        for reading, reply, assented in zip(asked, replies, assents, strict=True):
+            of_message = (assent if assented else 0.0) + (weights.ALL_OF_MESSAGE if len(reading.lines) == 1 else 0.0)
             for position, line in zip(self.places[reading.message], reading.lines, strict=True):
-                if line.share < 1.0 or position in self.gone:
-                    continue
-                score = wishes.strength(line.text) + said + (weights.ADDRESSED if _addressed(line, reply) else 0.0)
-                if score >= weights.LEAST_WISH:
-                    scored.append((-score, position))
-        ordered = [position for _, position in sorted(scored)]
-        return list(dict.fromkeys([self._revoked(position) or position for position in ordered]))
+                if line.share == 1.0 and position not in self.gone:
+                    score = self._wish(line) + of_message + (weights.ADDRESSED if _addressed(line, reply) else 0.0)
+                    if score >= weights.LEAST_WISH:
+                        scored.append((-score / (line.size + OPENED) ** weights.WISH_SIZE, position))
+        return list(dict.fromkeys([self._revoked(position) or position for _, position in sorted(scored)]))
+
+    def _wish(self, line: Line) -> float:
+        """How much a line sounds like a wish, and how far its words are none of the usual ones of the conversation."""
+        rarity = self.rarity
+        unusual = fsum([rarity.get(word.key, 1.0) for word in line.words]) / (len(line.words) + FEW_WORDS)
+        return wishes.strength(line.text) + weights.BINDING_WORD * line.binding + weights.UNUSUAL * unusual
 
     def _reply(self, message: int) -> str:
         """The beginning of the assistant's reply to a message."""
@@ -231,7 +227,7 @@ class Pool:
 
     def _revoked(self, position: int) -> int:
         """The newest later sentence of the user that speaks of a change in words that this one has, or 0."""
-        best, least = 0, REVOKES
+        best, least = 0, weights.REVOKES
         own = {word.key for word in self.lines[position].words}
         for later, words in self._changes:
             if self.message_of[later] > self.message_of[position]:
@@ -274,7 +270,7 @@ class Pool:
                 elif line.sort is Sort.CALL:
                     called.append(line.words)
         used: dict[str, float] = {}
-        for value, found in ((ANSWERED, answered), (ASKED, asked), (USED, called)):
+        for value, found in ((weights.ANSWERED, answered), (weights.ASKED, asked), (weights.USED, called)):
             used.update(dict.fromkeys([word.key for word in set(chain.from_iterable(found))], value))
         return used
 

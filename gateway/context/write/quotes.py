@@ -10,6 +10,7 @@ from gateway.context.choose import digest, lines, recall
 from gateway.context.choose.cues import asks, is_question
 from gateway.context.choose.digest import Count
 from gateway.context.choose.line import Line, Reading
+from gateway.context.choose.weights import QUOTED_UNASKED, STAYS
 from gateway.context.choose.worth import Pool
 from gateway.context.cut.layout import Layout, Source
 from gateway.wire.chat import RESULT_ROLES, Message, call_name, text_of, tool_calls
@@ -95,10 +96,6 @@ def _asker(layout: Layout) -> tuple[int, ...]:
     return next((unit.indices for unit in layout.units if unit.turn == turn and unit.step < 0), ())
 
 
-TOLD: Final = 0.25
-"""Of the place for quotes, what a message may take that asks nothing."""
-STAYS: Final = 0.2
-"""Of the place for quotes, what those of earlier questions may take: the rest is the current one's."""
 LOOKED_AT: Final = 8
 """Questions since the cut, from the first on, whose quotes may stay: a replica that sees them for the first time searches for each."""
 AROUND: Final = 4
@@ -125,7 +122,7 @@ def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], l
         if indices != layout.current and (number >= LOOKED_AT or spent + LEAST > STAYS * tokens):
             continue
         query = text_of(source.messages[indices[-1]])[-QUERY:]
-        most = min(tokens if asks(query) else int(tokens * TOLD), tokens - spent)
+        most = min(tokens if asks(query) else int(tokens * QUOTED_UNASKED), tokens - spent)
         if indices == layout.current and is_question(query):
             newest = layout.units[-1].indices == indices
             free = min(layout.spare, left - spent - AROUND) if newest else layout.spare

@@ -1,0 +1,111 @@
+"""Each weight that ranks passages is there for an order; these tests fail when it no longer makes it."""
+
+from itertools import pairwise
+
+import pytest
+
+from gateway.context.choose import lines, weights
+from gateway.context.choose.line import Reading
+from gateway.context.choose.recall import relevance
+from gateway.context.choose.worth import Pool
+
+FILLER = [
+    ("user", "The kettle broke and the plumber came late."),
+    ("assistant", "That happens with kettles."),
+    ("user", "Nothing else on today, only rain."),
+    ("assistant", "Rain suits a quiet morning."),
+]
+
+
+def pool(*said: tuple[str, str]) -> Pool:
+    return Pool([Reading(n, role, lines.read({"role": role, "content": text})) for n, (role, text) in enumerate(said)])
+
+
+def ranked(found: Pool, query: str, known: frozenset[str] = frozenset()) -> list[str]:
+    """The openings of the messages, the one that bears most on the question first."""
+    scores = relevance(found, query, known)
+    order = sorted(scores, key=lambda passage: -scores[passage])
+    return [found.lines[passage.start].text for passage in order]
+
+
+def test_an_answer_beside_the_question_that_has_the_words_is_found() -> None:
+    found = pool(
+        *FILLER,
+        ("assistant", "Shall it be the oak veneer or the walnut one for the cupboard?"),
+        ("user", "The second."),
+        *FILLER,
+    )
+
+    assert "The second." in ranked(found, "Which veneer did I take for the cupboard?")[:2]
+
+
+def test_nearer_messages_count_more_than_those_further_off() -> None:
+    assert 1 > weights.ADJACENT > weights.NEXT_BUT_ONE > 0
+    found = pool(
+        *FILLER,
+        ("user", "We looked at the lighthouse."),
+        ("assistant", "Lovely."),
+        ("user", "Fog came up."),
+        ("assistant", "I see it."),
+        *FILLER,
+    )
+    scores = relevance(found, "What of the lighthouse?")
+    near = {
+        found.message_of[passage.start]: score * (found.size(passage) + 4) ** 0.5 for passage, score in scores.items()
+    }
+
+    assert near[5] * 1.3 > near[6] > 0
+
+
+def test_rare_words_outweigh_several_common_ones() -> None:
+    common = [("user", f"We went to the market and the harbour on day {number}.") for number in range(6)]
+    found = pool(*common, *FILLER, ("user", "Grandpa carved a pelican."), *FILLER)
+
+    assert ranked(found, "What about the pelican that we saw in the market at the harbour?")[0].startswith("Grandpa")
+
+
+def test_who_asks_of_himself_is_quoted_himself() -> None:
+    said = ("The violin is in the attic.", "The violin is in the cellar.")
+    found = pool(*FILLER, ("user", said[0]), *FILLER, ("assistant", said[1]), *FILLER)
+
+    assert ranked(found, "Where is my violin?")[0] == said[0]
+    assert relevance(found, "Where is your violin?") != relevance(found, "Where is my violin?")
+
+
+def test_words_of_the_system_prompt_count_less() -> None:
+    found = pool(*FILLER, ("user", "The insurance is dull."), *FILLER, ("user", "The heron is back."), *FILLER)
+    query = "What of the insurance and of the heron?"
+    known = frozenset(word.key for word in lines.read({"role": "user", "content": "insurance"})[0].words)
+
+    assert ranked(found, query, known)[0].startswith("The heron")
+
+
+def test_words_of_one_family_meet() -> None:
+    found = pool(*FILLER, ("user", "Der Haustürschlüssel hängt im Flur."), *FILLER)
+
+    assert ranked(found, "Wo sind die Haustüren?")[0].startswith("Der Haustür")
+
+
+@pytest.mark.parametrize(
+    ("more", "less"),
+    [
+        (weights.USED, weights.ASKED),
+        (weights.ASKED, weights.ANSWERED),
+        (weights.ANSWERED, 1.0),
+        (weights.TO_OTHER, weights.DUTY),
+        (weights.ASSENT, weights.ASIDE),
+        (weights.OWN_WORDS, weights.UNNAMED),
+    ],
+)
+def test_the_order_of_weights_that_share_a_scale(more: float, less: float) -> None:
+    assert more > less
+
+
+def test_identifiers_are_worth_more_than_words_and_speech_more_than_data() -> None:
+    assert all(said > data for said, data in zip(weights.IN_SPEECH, weights.IN_DATA, strict=True))
+    assert all(
+        low < high
+        for low, high in pairwise(
+            [weights.IN_SPEECH[0], weights.IN_SPEECH[1], weights.IN_SPEECH[5], weights.IN_SPEECH[6]]
+        )
+    )
