@@ -206,8 +206,7 @@ class _Seat:
 
 def _open(path: Path, max_pages: int) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Summaries hold users' words: the file is for this user alone. SQLite gives its log the same mode.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    _create(path)
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     try:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -229,6 +228,27 @@ def _open(path: Path, max_pages: int) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _create(path: Path) -> None:
+    """Create the file for this user alone, for summaries hold users' words; SQLite gives its log the same mode.
+
+    Never open a file that is there: POSIX drops all locks of a process on a file when the process closes it anywhere, those of its
+    SQLite connections included. Another process would then take itself for the last one and delete the log under them.
+    """
+    if path.exists():
+        return
+    # Under another name first: a connection may open the real one at any moment.
+    draft = path.with_name(f"{path.name}.{uuid4().hex}.new")
+    os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass  # another connection was quicker
+    except OSError:  # a file system without hard links
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    finally:
+        draft.unlink()
 
 
 def _evict(connection: sqlite3.Connection) -> None:

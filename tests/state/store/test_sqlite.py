@@ -10,6 +10,8 @@ import pytest
 
 from gateway.state.store import open_store
 from gateway.state.store.base import Store
+from gateway.state.store.sqlite import SqliteStore
+from tests.running import ROOT
 from tests.state.store.conftest import KEY, PATIENCE_S
 
 HOUR_S = 3600.0
@@ -236,3 +238,25 @@ async def test_encrypted_values_cannot_be_read_from_the_disk(tmp_path: Path) -> 
     assert await store.get("summary", "a") == b"the secret plan"
     assert not any(b"secret" in content for content in contents(tmp_path).values())
     await store.close()
+
+
+async def test_a_process_that_leaves_takes_nothing_away_from_one_that_stays(tmp_path: Path) -> None:
+    """Its writes are seen. It must not take itself for the last one: then it deletes the log under the other's connections."""
+    path = tmp_path / "facts.db"
+    staying = SqliteStore(path)
+    await staying.put("ratio", "k", b"before", ttl_s=60)
+    assert await staying.get("ratio", "k") == b"before"
+    leaving = (
+        "import asyncio, pathlib, sys\n"
+        "from gateway.state.store.sqlite import SqliteStore\n"
+        "async def main():\n"
+        "    store = SqliteStore(pathlib.Path(sys.argv[1]))\n"
+        "    await store.put('ratio', 'k', b'after', ttl_s=60)\n"
+        "    await store.close()\n"
+        "asyncio.run(main())\n"
+    )
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", leaving, str(path), cwd=ROOT)
+    assert await process.wait() == 0
+
+    assert await staying.get("ratio", "k") == b"after"
+    await staying.close()

@@ -1,0 +1,55 @@
+"""`turnfold models` and `turnfold forget`, beside a gateway that runs."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.standin import StandIn
+from tests.fakes import chat, system
+from tests.running import ROOT, configured
+
+
+async def turnfold(*arguments: str) -> str:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "gateway", *arguments, cwd=ROOT, env={"COLUMNS": "240", "PATH": "/usr/bin:/bin"},
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    out, _ = await process.communicate()
+    assert process.returncode == 0, out.decode()
+    return out.decode()
+
+
+@pytest.mark.parametrize(
+    "order", [("--learned",), ("--model", "llama-of-nobody"), ("--all",)], ids=["learned", "model", "all"]
+)
+async def test_what_a_running_gateway_learned_is_shown_and_forgotten(gateway, tmp_path: Path, order) -> None:
+    config = {"store": {"url": f"sqlite:///{tmp_path}/facts.db"}, "defaults": {"context_window": 32_000}}
+    async with StandIn(window=8192, models=("llama-of-nobody",)) as standin:
+        file = tmp_path / "turnfold.yaml"
+        file.write_text(configured(standin, config))
+        standin._models = None  # its list does not tell this model
+        running = await gateway(standin, config)
+        for name in "ab":
+            answer = await running.chat(
+                {"model": "llama-of-nobody", "messages": [system(f"I am {name}."), *chat(60, 250)]}
+            )
+            assert answer.status == 200
+        await running.settled()
+
+        shown = await turnfold("models", "--config", str(file))
+        assert "llama-of-nobody" in shown, "though no file names it"
+        for told in ("stated", "8,192", "everyone", "2 refusals"):
+            assert told in shown
+
+        assert "forgotten" in await turnfold("forget", "--config", str(file), *order)
+        assert "2 refusals" not in await turnfold("models", "--config", str(file))
+        async with asyncio.timeout(10):
+            while b'"window"' in await facts_of(running):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)  # the other process has no event to wait for
+
+
+async def facts_of(running) -> bytes:
+    async with running.session.get(f"{running.admin_url}/api/learned") as response:
+        return await response.read()
