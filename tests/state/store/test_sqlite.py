@@ -251,12 +251,12 @@ async def test_a_process_that_leaves_takes_nothing_away_from_one_that_stays(tmp_
         "from gateway.state.store.sqlite import SqliteStore\n"
         "async def main():\n"
         "    store = SqliteStore(pathlib.Path(sys.argv[1]))\n"
-        "    await store.put('ratio', 'k', b'after', ttl_s=60)\n"
+        "    await store.put('ratio', 'k', sys.argv[2].encode(), ttl_s=60)\n"
         "    await store.close()\n"
         "asyncio.run(main())\n"
     )
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", leaving, str(path), cwd=ROOT)
-    assert await process.wait() == 0
-
-    assert await staying.get("ratio", "k") == b"after"
+    for value in ("after", "later"):
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", leaving, str(path), value, cwd=ROOT)
+        assert await process.wait() == 0
+        assert await staying.get("ratio", "k") == value.encode()
     await staying.close()
