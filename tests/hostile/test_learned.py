@@ -19,6 +19,7 @@ from tests.running import Answered, Gateway
 
 WINDOW = 32_000
 HONEST_KEY = {"authorization": "Bearer honest"}
+JSON = {"content-type": "application/json"}
 LIAR_KEY = {"authorization": "Bearer liar"}
 HONEST = {"model": "m", "messages": chat(60, 250), "max_tokens": 200}
 """A request that fits its window by far, and none of the windows that liars tell."""
@@ -451,7 +452,9 @@ async def test_forgetting_reaches_every_process_that_shares_the_store(gateway, t
         assert answer.headers["x-turnfold-window"] == "8192", "the neighbour knows"
         assert {fact["what"] for fact in await learned(here)} >= {"window", "conversation"}
 
-        async with here.session.post(f"{here.admin_url}/api/forget", data=b'{"learned": true}') as response:
+        async with here.session.post(
+            f"{here.admin_url}/api/forget", data=b'{"learned": true}', headers=JSON
+        ) as response:
             assert response.status == 200
         assert await learned(here) == []
         async with asyncio.timeout(10):
@@ -466,7 +469,7 @@ async def test_forgetting_reaches_every_process_that_shares_the_store(gateway, t
 )
 async def test_an_order_to_forget_that_is_unclear_forgets_nothing(gateway, standin, body):
     running = await gateway(standin, config())
-    async with running.session.post(f"{running.admin_url}/api/forget", data=body) as response:
+    async with running.session.post(f"{running.admin_url}/api/forget", data=body, headers=JSON) as response:
         assert response.status == 400
         assert "everything" in orjson.loads(await response.read())["error"]["message"]
 
