@@ -1,1 +1,1 @@
-"""What Turnfold knows about other people's APIs: plain values and plain functions, no I/O."""
+"""Everything Turnfold knows about other APIs, as plain values and plain functions without I/O."""

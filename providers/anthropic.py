@@ -1,4 +1,4 @@
-"""Anthropic: its own Messages API, and chat completions beside it, each with the key in a header of its own."""
+"""Anthropic: the Messages API and chat completions, which carry the API key in different headers."""
 
 from dataclasses import replace
 from typing import Final
@@ -7,7 +7,7 @@ from providers.openai import OPENAI, bearer
 
 
 def api_key(key: str) -> dict[str, str]:
-    """Carry the key in ``x-api-key``; a token of a subscription (``sk-ant-oat``) is a bearer token."""
+    """Put the key into ``x-api-key``; a subscription token (``sk-ant-oat``) is sent as a bearer token."""
     return bearer(key) if key.startswith("sk-ant-oat") else {"x-api-key": key}
 
 

@@ -1,4 +1,4 @@
-"""Azure: OpenAI's dialect under another roof, with deployments in the path and a key in a header of its own."""
+"""Azure: OpenAI's dialect with the deployment in the path and the key in its own header."""
 
 from dataclasses import replace
 from typing import Final
@@ -8,15 +8,16 @@ from providers.openai import OPENAI, join
 from providers.record import Endpoint
 
 API_VERSION: Final = "2024-10-21"
-"""The last version that is generally available; the v1 API needs none."""
+"""The latest generally available version, as a date. The v1 API does not need one."""
 
 
 def deployment(endpoint: Endpoint, path: str, query: str, model: str) -> str:
-    """Find the URL in whichever of Azure's addressing schemes the base URL shows.
+    """Return the URL for the addressing scheme that the base URL uses.
 
-    ``.../openai/v1`` is the v1 API: nothing to add. A base that names its deployment (``.../deployments/NAME``), or the
-    model-inference endpoint (``.../models``), takes the path as it is. Everything else is a resource: the deployment is
-    the option of that name or the model, and paths that belong to no deployment stay at the resource.
+    A base URL that ends in ``/v1`` is the v1 API: the path is appended. A base URL that names its deployment
+    (``.../deployments/NAME``), or that is the model-inference endpoint (``.../models``), also gets the path unchanged.
+    Every other base URL is a resource: the deployment is the option ``deployment`` or else the model, and ``/models``
+    stays without a deployment.
     """
     base = urlsplit(endpoint.base_url)
     below = base.path.rstrip("/")
@@ -35,7 +36,7 @@ def deployment(endpoint: Endpoint, path: str, query: str, model: str) -> str:
 
 
 def api_key(key: str) -> dict[str, str]:
-    """Carry the key in ``api-key``; an Entra ID token (a JWT) is a bearer token."""
+    """Put the key into ``api-key``; an Entra ID token (a JWT) is sent as a bearer token."""
     return {"authorization": f"Bearer {key}"} if key.startswith("eyJ") else {"api-key": key}
 
 

@@ -1,4 +1,4 @@
-"""Cerebras: OpenAI's dialect, and at times a refusal without a single word."""
+"""Cerebras: OpenAI's dialect, whose "too long" sometimes has an empty body."""
 
 from dataclasses import replace
 from typing import Final, Literal
@@ -9,7 +9,7 @@ from providers.record import Overflow, Refusal
 
 
 def read_silence(status: int, body: bytes, where: Literal["http", "sse"]) -> Refusal | None:
-    """Read an empty 400 or 413 as too long: Cerebras sends both, and sends a body with every other refusal."""
+    """Read an empty 400 or 413 as too long: Cerebras sends both, and every other refusal has a body."""
     if status in (400, 413) and not body.strip():
         return Overflow(sign="no_body")
     return read_refusal(status, body, where)

@@ -1,4 +1,4 @@
-"""The OpenAI dialect: the record that most other providers are a row of."""
+"""The OpenAI dialect: the record from which most other providers are derived."""
 
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
@@ -10,21 +10,21 @@ from providers.windows import read_windows
 
 
 def join(endpoint: Endpoint, path: str, query: str, model: str) -> str:
-    """Put a path below ``/v1`` behind the base URL, which normally ends in ``/v1`` itself."""
+    """Append a path below ``/v1`` to the base URL, which normally ends in ``/v1`` itself."""
     base = urlsplit(endpoint.base_url)
     joined = "&".join(part for part in (base.query, query) if part)
     return urlunsplit((base.scheme, base.netloc, base.path.rstrip("/") + "/" + path.lstrip("/"), joined, ""))
 
 
 def join_under_v1(endpoint: Endpoint, path: str, query: str, model: str) -> str:
-    """Join like `join`, for servers that have nothing but ``/v1``: a bare host gets it."""
+    """Append like `join`; add ``/v1`` when the base URL is a bare host, for servers that have nothing else."""
     if urlsplit(endpoint.base_url).path in ("", "/"):
         path = "/v1/" + path.lstrip("/")
     return join(endpoint, path, query, model)
 
 
 def bearer(key: str) -> dict[str, str]:
-    """Carry the key as a bearer token."""
+    """Return the header that carries the key as a bearer token."""
     return {"authorization": f"Bearer {key}"}
 
 

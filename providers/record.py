@@ -1,4 +1,4 @@
-"""What a provider is: a frozen record of how to find it, how to authorise to it and how to read what it says."""
+"""A provider as a frozen record: how to build its URLs, how to authorise, how to read its answers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,13 +7,13 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """The upstream says "too long" about this request; a shorter history would make it acceptable.
+    """The upstream refused this request as too long; a shorter history would make it acceptable.
 
-    All numbers are tokens, and None where the answer does not state them: nothing is invented. ``limit`` is the context
-    window (or the largest prompt) the upstream states. ``prompt`` is the upstream's count of the prompt alone, and
-    ``completion`` the output tokens that were asked for, as it read them. ``total`` is their sum when only the sum is
-    stated. ``exact`` is False when ``prompt`` or ``total`` is only a bound ("at least N", or a server that stops
-    counting at limit + 1), so that it must not size a cut (case 125).
+    All numbers are tokens, and None when the answer does not state them: nothing is guessed. ``limit`` is the context
+    window (or the largest prompt) that the upstream states. ``prompt`` is the upstream's count of the prompt alone.
+    ``completion`` is the number of requested output tokens. ``total`` is their sum when only the sum is stated.
+    ``exact`` is False when ``prompt`` or ``total`` is only a bound ("at least N", or a server that stops counting at
+    limit + 1). A bound must not size a cut (case 125).
     """
 
     limit: int | None = None
@@ -22,23 +22,24 @@ class Overflow:
     total: int | None = None
     exact: bool = True
     excess: int | None = None
-    """By how many tokens the limit was passed, where that is stated instead of a size."""
+    """Tokens above the limit, when the upstream states the difference instead of a size."""
     sign: str = ""
-    """The name of the sign that recognised it, for logs and tests."""
+    """The name of the sign that matched, for logs and tests."""
     implied: int | None = None
-    """The window that is meant where the answer names it without its size: a price tier that begins there."""
+    """The window when the answer names it without its size: a price tier that begins there."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputTooLarge:
     """The upstream accepts the prompt but not the requested output: lower ``max_tokens``, cut nothing.
 
-    ``limit`` is the largest output (or window) stated, ``window`` says that it is the whole window that was exceeded.
-    Only such refusals are read this way in which lowering is certain to be right ("max_tokens=4096 cannot be greater than
-    max_model_len=2048"); a plain output cap ("max_tokens valid range [1, 8192]") is the client's to mend and passes through.
+    ``limit`` is the largest output (or window) stated. ``window`` is True when the request exceeded the whole window.
+    Only refusals where lowering is certain to help are read this way ("max_tokens=4096 cannot be greater than
+    max_model_len=2048"). A plain output cap ("max_tokens valid range [1, 8192]") is the client's error and passes
+    through.
 
     ``limit`` 0 ("max_tokens must be at least 1, got 0") means that the server computed the output itself and found no
-    room: the prompt fills the window and must shrink, unless the client had asked for 0 itself (case 124).
+    room: the prompt fills the window and must shrink, unless the client requested 0 (case 124).
     """
 
     limit: int | None = None
@@ -50,7 +51,7 @@ Refusal = Overflow | OutputTooLarge
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the upstream billed, in tokens."""
+    """Token counts that the upstream billed."""
 
     prompt: int
     completion: int | None = None
@@ -59,12 +60,12 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where one configured upstream lives. ``key`` is empty when the client's own credentials travel on."""
+    """The address of one configured upstream. ``key`` is empty when the client's own credentials are forwarded."""
 
     base_url: str
     key: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
-    """What some providers need beside a URL: ``api_version``, ``deployment``, ``region``..."""
+    """Settings that some providers need besides a URL: ``api_version``, ``deployment``, ``region``..."""
 
 
 Locate = Callable[[Endpoint, str, str, str], str]
@@ -74,22 +75,23 @@ Authorize = Callable[[str], dict[str, str]]
 """API key -> the headers that carry it. Called only when the endpoint has a key."""
 
 ReadRefusal = Callable[[int, bytes, Literal["http", "sse"]], Refusal | None]
-"""(status, body or first event's data, where it stood) -> what it says about size, or None: not about size."""
+"""(status, body or first event's data, source) -> the refusal about size, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """How one kind of upstream is spoken to. A known dialect is a row; what differs is replaced: ``replace(OPENAI, ...)``."""
+    """How to speak to one kind of upstream. A known dialect is a row that replaces only differences: ``replace(OPENAI,
+    ...)``."""
 
     name: str
     locate: Locate
     authorize: Authorize
     read_refusal: ReadRefusal
     read_windows: Callable[[bytes], dict[str, int]]
-    """The body of the model list -> context window by model id, where the list tells; {} otherwise."""
+    """Body of the model list -> context window by model id; {} when the list states none."""
     read_usage: Callable[[bytes], Usage | None]
-    """A JSON body or the data of one stream event -> what was billed, where it says."""
+    """JSON body or data of one stream event -> the billed token counts, or None."""
     credential_headers: tuple[str, ...] = ("authorization", "x-api-key")
-    """Client headers that carry credentials: replaced when the endpoint has a key, hashed for tenancy."""
+    """Client headers that carry credentials: replaced when the endpoint has a key, hashed to separate tenants."""
     authorize_messages: Authorize | None = None
-    """How the Messages API carries the key, where that differs; its requests have a header ``anthropic-version``."""
+    """How the Messages API carries the key, if different. Its requests have the header ``anthropic-version``."""

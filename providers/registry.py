@@ -1,4 +1,4 @@
-"""The providers by the names that configurations use."""
+"""The providers by their names in configurations."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,7 +17,7 @@ ROWS: Final = (
     OPENAI,
     AZURE,
     GENERIC,
-    # Servers of one's own, which have nothing but /v1: a bare host will do.
+    # Self-hosted servers, which have nothing but /v1: a bare host is enough.
     replace(OPENAI, name="vllm"),
     replace(OPENAI, name="sglang"),
     replace(OPENAI, name="tgi"),
@@ -25,7 +25,7 @@ ROWS: Final = (
     replace(OPENAI, name="llama.cpp"),
     replace(OPENAI, name="lmstudio"),
     replace(OPENAI, name="litellm"),
-    # Services, each with a path of its own.
+    # Services, each with its own path.
     replace(GENERIC, name="openrouter"),
     replace(GENERIC, name="groq"),
     replace(GENERIC, name="together"),
@@ -54,7 +54,7 @@ PROVIDERS: Final[Mapping[str, Provider]] = {row.name: row for row in ROWS} | {
 
 
 def find(name: str) -> Provider:
-    """Find a provider by its configured name; LookupError names the nearest where there is none."""
+    """Return a provider by its configured name; raise a LookupError that suggests the nearest name."""
     provider = PROVIDERS.get(name.lower())
     if provider is None:
         near = get_close_matches(name.lower(), PROVIDERS, 1)

@@ -1,37 +1,37 @@
-"""Server-sent events: an incremental parser that any split of the bytes leaves unmoved.
+"""Server-sent events: an incremental parser whose result does not depend on how the bytes are split.
 
-It follows the WHATWG rules where they matter to a chat stream: lines end in LF, CR or CRLF, a blank line ends an event,
-lines that begin with a colon are comments, ``data`` lines are joined by LF, one space after the colon is dropped. ``id``
-and ``retry`` are read past. Two liberties, both for servers that fail: what stands unfinished when the stream ends is an
-event too (`close`), and a line ``error: {...}``, which older llama-servers send, is the data of an event named error.
+It follows the WHATWG rules that matter to a chat stream. Lines end in LF, CR or CRLF; a blank line ends an event; lines
+that begin with a colon are comments; ``data`` lines are joined by LF; one space after the colon is dropped. ``id`` and
+``retry`` are ignored. It differs in two ways, both for servers that fail: an unfinished event at the end of the stream
+counts as an event (`close`), and a line ``error: {...}``, which older llama-servers send, becomes an event named error.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
 MAX_EVENT: Final = 8 * 1024 * 1024
-"""An event longer than this is dropped, in bytes. Real ones stay far below; memory must stay bounded."""
+"""Bytes. A longer event is dropped, to bound memory. Chosen: real events stay far below."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event: its name (``""`` where none is given) and its data."""
+    """One event: its name (``""`` when it has none) and its data."""
 
     event: str
     data: bytes
 
 
 class Events:
-    """Read events off a stream, however the bytes come."""
+    """Parse events from a stream that arrives in pieces."""
 
     __slots__ = ("_after_cr", "_data", "_dropping", "_has_data", "_limit", "_line", "_name", "_size", "_started")
 
     def __init__(self, limit: int = MAX_EVENT) -> None:
         self._limit = limit
         self._line = bytearray()
-        """The line under way, without its end."""
+        """The current line, without its end."""
         self._after_cr = False
-        """The last byte was a CR: an LF that follows belongs to the same line end."""
+        """The last byte was a CR: a following LF belongs to the same line end."""
         self._started = False
         self._name = ""
         self._data: list[bytes] = []
@@ -40,7 +40,7 @@ class Events:
         self._dropping = False
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """Take the next bytes; answer the events they complete."""
+        """Take the next bytes; return the events they complete."""
         events: list[Event] = []
         if not chunk:
             return events
@@ -55,7 +55,7 @@ class Events:
         return events
 
     def close(self) -> list[Event]:
-        """Take the end of the stream; answer what stood unfinished."""
+        """Take the end of the stream; return an unfinished event, if there is one."""
         events: list[Event] = []
         if self._line:
             self._end_line(events)
@@ -67,7 +67,7 @@ class Events:
             self._dropping = True
             self._data.clear()
         if self._dropping:
-            # Only whether the line is empty still matters: a blank one ends the event that is dropped.
+            # Only whether the line is empty still matters: a blank line ends the dropped event.
             self._line[:] = b":" if self._line or piece else b""
         else:
             self._line += piece
@@ -99,7 +99,7 @@ class Events:
 
 
 def _split_lines(chunk: bytes) -> list[bytes]:
-    """Split at LF, CR and CRLF; the last piece is the line under way."""
+    """Split at LF, CR and CRLF; the last piece is the unfinished line."""
     if b"\r" in chunk:
         chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return chunk.split(b"\n")

@@ -1,4 +1,4 @@
-"""Context windows as model lists tell them: every server has its own name for the same number."""
+"""Read context windows from model lists; every server has its own name for this number."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -6,12 +6,12 @@ from typing import Any, Final
 import orjson
 
 WINDOW_FIELDS: Final = (
-    "loaded_context_length",  # LM Studio /api/v0/models: what the loaded instance really has
-    "n_ctx",  # llama.cpp, as started
-    "max_model_len",  # vLLM, SGLang, and everything built on them
+    "loaded_context_length",  # LM Studio /api/v0/models: the window of the loaded instance
+    "n_ctx",  # llama.cpp: the window it was started with
+    "max_model_len",  # vLLM, SGLang, and servers built on them
     "context_length",  # OpenRouter, Together, Fireworks, Nebius, Ollama /api/ps, most others
     "context_window",  # Groq
-    "max_context_length",  # Mistral, LM Studio: what the model could have
+    "max_context_length",  # Mistral, LM Studio: the largest possible window
     "context_size",  # Novita
     "contextLength",
     "inputTokenLimit",  # Gemini's own list
@@ -20,15 +20,15 @@ WINDOW_FIELDS: Final = (
     "max_context_window_tokens",
     "max_sequence_length",
     "max_total_tokens",  # TGI /info
-    "n_ctx_train",  # llama.cpp: what the model was trained with, an upper bound at best
+    "n_ctx_train",  # llama.cpp: the window of training, an upper bound
 )
-"""Which field is believed, first come first: what a running server has beats what the model could have."""
+"""The first field found is used: the window of a running server comes before the model's largest possible window."""
 
 RUNNING_FIELDS: Final = ("loaded_context_length", "n_ctx", "max_model_len")
-"""Those that say with what a server was started: no catalogue knows better."""
+"""Fields that state the window a server was started with. They take precedence over any catalogue."""
 
 ANY_MODEL: Final = "*"
-"""A server of one model that answers to every name."""
+"""The entry for a server with one model, which accepts every model name."""
 
 INNER: Final = (
     "meta",
@@ -41,13 +41,14 @@ INNER: Final = (
     "config",
     "top_provider",
 )
-"""Where lists nest the number one level down; two levels for Copilot's ``capabilities.limits``."""
+"""Objects inside an entry that may contain the window; ``capabilities.limits`` (Copilot) is two levels deep."""
 
-LARGEST: Final = 100_000_000
+LARGEST_WINDOW: Final = 100_000_000
+"""Tokens. Chosen far above every known window: a larger number is a mistake or bytes."""
 
 
 def read_windows(body: bytes) -> dict[str, int]:
-    """Read the context windows out of a model list, by model id; {} where it tells none."""
+    """Return the context windows of a model list by model id; {} when it states none."""
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -65,9 +66,10 @@ def read_windows(body: bytes) -> dict[str, int]:
 
 
 def running_windows(body: bytes) -> dict[str, int]:
-    """Read the windows with which a server says that it runs its models, by model id; {} where it tells none.
+    """Return the windows that servers are running with, by model id; {} when the list states none.
 
-    llama.cpp serves one model under whatever name it is asked for: its window stands under `ANY_MODEL`, from its ``/props`` too.
+    llama.cpp serves one model and accepts every name, so its window stands under `ANY_MODEL`; its ``/props`` is read
+    too.
     """
     try:
         value = orjson.loads(body)
@@ -93,12 +95,12 @@ def running_windows(body: bytes) -> dict[str, int]:
 
 
 def says_props(body: bytes) -> bool:
-    """Whether a model list is llama.cpp's and leaves out the running window, which its ``/props`` then tells."""
+    """Return whether this is llama.cpp's model list without the running window, which ``/props`` then states."""
     return b'"n_ctx_train"' in body and b'"n_ctx"' not in body
 
 
 def _models(value: Any) -> Iterator[dict[str, Any]]:
-    """The entries of a list under ``data`` (OpenAI), ``models`` (Ollama, Gemini) or bare (Together)."""
+    """Yield the entries of a list under ``data`` (OpenAI), ``models`` (Ollama, Gemini) or bare (Together)."""
     if isinstance(value, dict):
         value = next((value[name] for name in ("data", "models") if isinstance(value.get(name), list)), [value])
     if isinstance(value, list):
@@ -106,7 +108,8 @@ def _models(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _window(model: dict[str, Any]) -> int | None:
-    """The smallest claim wins where a router serves a model with less than the model has (OpenRouter)."""
+    """Return the window of an entry; the smallest one when a router serves a model with less than its full window
+    (OpenRouter)."""
     loaded = model.get("loaded_instances")
     for instance in loaded if isinstance(loaded, list) else []:
         found = _first(instance.get("config")) if isinstance(instance, dict) else None
@@ -131,6 +134,6 @@ def _first(value: Any, fields: tuple[str, ...] = WINDOW_FIELDS) -> int | None:
         number = value.get(name)
         if isinstance(number, str) and number.isdecimal() and len(number) <= 9:
             number = int(number)
-        if isinstance(number, int) and not isinstance(number, bool) and 0 < number <= LARGEST:
+        if isinstance(number, int) and not isinstance(number, bool) and 0 < number <= LARGEST_WINDOW:
             return number
     return None

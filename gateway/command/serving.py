@@ -18,7 +18,7 @@ from gateway.config import Settings, SettingsError, Wrong, checked_url, dangers,
 from gateway.config.reload import Watcher
 from gateway.observe.log import configure
 from gateway.serve import app
-from providers.overflow.wording import words
+from providers.overflow.wording import normalise
 
 log = structlog.get_logger(__name__)
 
@@ -115,7 +115,7 @@ def _overridden(settings: Settings, given: Mapping[str, Any]) -> Settings:
 async def _serve(settings: Settings, file: Path | None, given: Mapping[str, Any]) -> None:
     async def ready(running: app.Running) -> None:
         tasks = running.gateway.tasks
-        tasks.start(asyncio.to_thread(words, ""), "lexicon")  # so that the first refusal need not wait for it
+        tasks.start(asyncio.to_thread(normalise, ""), "lexicon")  # so that the first refusal need not wait for it
         loop = asyncio.get_running_loop()
         if file is None:
             loop.add_signal_handler(

@@ -1,1 +1,1 @@
-"""How upstreams say that a request is too long."""
+"""Recognise how upstreams say that a request is too long."""

@@ -1,8 +1,9 @@
-"""Patterns over the controlled language of `wording`, written as they are read.
+"""Patterns over the controlled language of `wording`.
 
-A pattern is a row of words: ``over (length|token)* context``. A word may be optional (``?``) or repeated (``*``), so may a choice in
-parentheses, whose alternatives may be several words long. ``#`` is any number, ``#limit`` one that is kept under that name, ``#1``
-that very number, ``#negative`` one below zero; ``^`` and ``$`` are the ends of a statement. Words in capitals stand for the phrases handed in.
+A pattern is a sequence of words: ``over (length|token)* context``. A word may be optional (``?``) or repeated (``*``).
+So may a choice in parentheses, whose alternatives may have several words. ``#`` is any number, ``#limit`` captures a
+number under that name, ``#1`` is exactly that number, ``#negative`` is a number below zero. ``^`` and ``$`` are the
+ends of a statement. Words in capitals are replaced by the phrases of ``parts``.
 """
 
 import re
@@ -13,7 +14,7 @@ _ELEMENT: Final = re.compile(r"(?:\(([^()]*)\)|([^\s()?*]+))([?*]?)")
 
 
 def phrase(pattern: str, parts: Mapping[str, str] | None = None) -> re.Pattern[str]:
-    """Compile a pattern; ``parts`` are the phrases that words in capitals stand for."""
+    """Compile a pattern; words in capitals are replaced by the phrases in ``parts``."""
     for name, part in (parts or {}).items():
         pattern = re.sub(rf"\b{name}\b", lambda _, part=part: part, pattern)  # type: ignore[misc]
     start = "^ " if pattern.startswith("^") else " "

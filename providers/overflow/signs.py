@@ -1,9 +1,9 @@
-"""What a refusal says about size: too long, too much output asked for, or nothing of the kind.
+"""Decide what a refusal says about size: prompt too long, too much output requested, or nothing.
 
-An answer is unwrapped (`unwrap`), said in a controlled language (`wording`) and held against an ordered table of signs;
-the first that applies decides. The order is the point: what can only be about rates is ruled out before
-anything else, what names the context window outright is believed next, and general words like "exceeds" are believed only
-of what is left when output, images, tools and time are ruled out. Numbers are read by `sizes`.
+The body is unwrapped (`unwrap`), normalised to a controlled language (`wording`) and matched against an ordered table
+of signs; the first match decides. The order matters. Statements that can only be about rates are excluded first.
+Statements that name the context window are trusted next. General words like "exceeds" are trusted only after output,
+images, tools and time are excluded. Numbers are read by `sizes`.
 """
 
 import re
@@ -14,47 +14,48 @@ from providers.overflow.phrases import phrase
 from providers.overflow.sizes import proves, sizes
 from providers.overflow.unfinished import read_unfinished
 from providers.overflow.unwrap import LARGEST_BODY, Complaint, unwrap
-from providers.overflow.wording import words
+from providers.overflow.wording import normalise
 from providers.record import OutputTooLarge, Overflow, Refusal
 
 OTHER_STATUSES: Final = frozenset({401, 402, 403, 404, 408, 409, 429, 499, 503, 504, 529})
-"""Statuses that speak of something else: with them only sure signs are believed."""
+"""Statuses for other problems (rates, permissions, missing pages): only sure signs count with them."""
 
 PARTS: Final = {
     "PROMPT": "(length|total|given|limit|model|request|plus|#)* (prompt|context|token) NP",
     "NP": "(prompt|context|token|length|total|given|limit|model|request|plus|of|#|%|at_least)*",
     "FEW": "(~|length|limit|prompt|token|total|given|#)? " * 4,
 }
-"""Noun phrases of words about size: about a prompt, about anything; and a few words of any kind."""
+"""Noun phrases about size: one about a prompt, one about anything, and up to four words of any kind."""
 
 ERROR_MARKS: Final = (b"rror", b"err", b'ode"', b"ail", b'sg"', b"essage", b"tatus", b"eason", b"ault")
-"""What a JSON body that means an error has at least one of, in any spelling."""
+"""Parts of field names; a JSON body that reports an error contains at least one of them, in any spelling."""
 
-Verdict = Literal["overflow", "output", "pass"]
+Meaning = Literal["overflow", "output", "pass"]
 
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """One way of saying something about size, or about what could be taken for it."""
+    """One way to say something about size, or about a subject that could be mistaken for it."""
 
     name: str
-    verdict: Verdict
+    meaning: Meaning
     pattern: re.Pattern[str]
     sure: bool
-    """Believed whatever the status says."""
+    """Counts with every status, even those in `OTHER_STATUSES`."""
 
 
-def _signs(verdict: Verdict, patterns: dict[str, str], *, sure: bool = False) -> tuple[Sign, ...]:
-    return tuple(Sign(name, verdict, phrase(pattern, PARTS), sure) for name, pattern in patterns.items())
+def _signs(meaning: Meaning, patterns: dict[str, str], *, sure: bool = False) -> tuple[Sign, ...]:
+    return tuple(Sign(name, meaning, phrase(pattern, PARTS), sure) for name, pattern in patterns.items())
 
 
 LONG_CONTEXT: Final = 200_000
-"""Tokens from which on Anthropic wants its long-context tier: https://platform.claude.com/docs/en/build-with-claude/context-windows"""
+"""Tokens. Larger prompts need Anthropic's long-context tier:
+https://platform.claude.com/docs/en/build-with-claude/context-windows"""
 
 SIGNS: Final = (
-    # A smaller window that is worded as a rate limit or as a missing permission.
+    # A smaller window, reported as a rate limit or as a missing permission.
     *_signs("overflow", {"long_context_tier": "tier"}, sure=True),
-    # Whatever else such a text says, a shorter prompt is not what it asks for.
+    # A shorter prompt does not help here, whatever else the text says.
     *_signs(
         "pass",
         {
@@ -65,7 +66,7 @@ SIGNS: Final = (
         },
         sure=True,
     ),
-    # The output that was left over is negative: the prompt alone is larger than the window (vLLM, TensorRT-LLM).
+    # Negative room for output: the prompt alone is larger than the window (vLLM, TensorRT-LLM).
     *_signs("overflow", {"no_output_left": "output at_least? #? given? #negative"}, sure=True),
     *_signs("output", {"no_output": "output at_least #1 given #0"}, sure=True),
     *_signs(
@@ -76,7 +77,7 @@ SIGNS: Final = (
         },
         sure=True,
     ),
-    # max_tokens=4096 cannot be greater than max_model_len=2048: the output alone, the prompt is not spoken of.
+    # max_tokens=4096 cannot be greater than max_model_len=2048: only the output is too large.
     *_signs(
         "output",
         {"output_over_window": "output (token|given|length)* # (at_most|over) (model|limit|length)* context"},
@@ -87,7 +88,7 @@ SIGNS: Final = (
         {"output_and_window": "output (token|given|length)* (at_most|over) (model|limit|length)* context"},
         sure=True,
     ),
-    # Names the window outright.
+    # Names the context window.
     *_signs(
         "overflow",
         {
@@ -98,7 +99,7 @@ SIGNS: Final = (
         },
         sure=True,
     ),
-    # Speaks of something else.
+    # Is about another subject.
     *_signs(
         "pass",
         {
@@ -111,7 +112,7 @@ SIGNS: Final = (
     # Strings and lists are measured in characters and items; only those that carry the conversation count.
     *_signs("overflow", {"prompt_string": "^ (~|.)* (prompt|request) (prompt|request)* .? string (too_long|#)"}),
     *_signs("pass", {"other_string": "string"}),
-    # General ways of saying too long.
+    # General wordings of "too long".
     *_signs(
         "overflow",
         {
@@ -135,19 +136,19 @@ SIGNS: Final = (
 )
 
 NUMBERS: Final = Sign("numbers", "overflow", re.compile(""), sure=False)
-"""No sign at all, but the statement gives a size and a smaller limit."""
+"""Used when no sign matches, but the statement gives a size and a smaller limit."""
 
 
 def read_refusal(status: int, body: bytes, where: Literal["http", "sse"]) -> Refusal | None:
-    """Read what an answer says about size; None when it is not about size."""
+    """Return what the answer says about size, or None when it is not about size."""
     if _is_plain(status, body):
         return None
     unfinished = read_unfinished(body) if status == 200 else None
     if unfinished is not None:
         return unfinished
     complaint = unwrap(body)
-    said = [words(statement) for statement in complaint.statements]
-    named = [words(name) for name in complaint.names]
+    said = [normalise(statement) for statement in complaint.statements]
+    named = [normalise(name) for name in complaint.names]
     doubtful = status in OTHER_STATUSES
     for sign in SIGNS:
         if sign.sure or not doubtful:
@@ -164,20 +165,20 @@ def read_refusal(status: int, body: bytes, where: Literal["http", "sse"]) -> Ref
 
 
 def _is_plain(status: int, body: bytes) -> bool:
-    """Whether nothing in an answer can be a complaint: the first events of healthy streams, embeddings and the like, which are long."""
+    """Return whether an answer cannot be a refusal; cheap, because healthy streams and embeddings pass here too."""
     if b'"choices"' in body and b'"error"' not in body:
         return True
     return status == 200 and body[:1] in b"{[" and not any(mark in body[:LARGEST_BODY] for mark in ERROR_MARKS)
 
 
 def _refusal(sign: Sign, said: list[str], complaint: Complaint) -> Refusal | None:
-    """Make the value a sign stands for, with the numbers of the statement that showed it before those of the others."""
-    if sign.verdict == "pass":
+    """Build the value for a sign; numbers of the statement that matched come before those of the others."""
+    if sign.meaning == "pass":
         return None
     found: dict[str, int] = {}
-    for text in [*said, *(words(f"{name} {count}") for name, count in complaint.counts.items())]:
+    for text in [*said, *(normalise(f"{name} {count}") for name, count in complaint.counts.items())]:
         found = sizes(text) | found
-    if sign.verdict == "output":
+    if sign.meaning == "output":
         return OutputTooLarge(limit=0 if sign.name == "no_output" else found.get("limit"), sign=sign.name)
     prompt = found.get("prompt", found.get("bound"))
     limit, completion, total, excess = (found.get(role) for role in ("limit", "completion", "total", "excess"))

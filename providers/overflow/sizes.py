@@ -1,8 +1,8 @@
-"""The numbers in a statement about size: which one is the limit, which the prompt, which the output asked for.
+"""Assign roles to the numbers in a statement about size: limit, prompt, requested output.
 
-It reads the controlled language of `wording` with one ordered table: the first phrase that explains a number has it, and no
-later one may explain it otherwise. A number that nothing explains stays unexplained: nothing is invented. This file does
-not know whether a statement is a refusal at all.
+This module reads the controlled language of `wording` with one ordered table. The first phrase that explains a number
+decides its role; later phrases cannot change it. A number that no phrase explains has no role: nothing is guessed. This
+module does not know whether a statement is a refusal.
 """
 
 import re
@@ -11,13 +11,14 @@ from typing import Final
 from providers.overflow.phrases import phrase
 
 SMALLEST: Final = 16
-"""A smaller limit or prompt is none: "at least 1", an index, a minute."""
+"""Tokens. A smaller limit or prompt is not a size: "at least 1", an index, a minute."""
 
 STATUSES: Final = frozenset({400, 401, 402, 403, 404, 408, 413, 422, 424, 429, 500, 502, 503, 504})
-"""No window is of these sizes, but many texts name these statuses."""
+"""Numbers that many texts contain as HTTP statuses; no window has these sizes."""
 
 LARGEST_UNNAMED: Final = 16_000_000
-"""A number so large is bytes, unless the statement speaks of tokens."""
+"""A larger number is in bytes, unless the statement speaks of tokens: the largest known windows have 10 million tokens.
+"""
 
 PARTS: Final = {
     "SIZE": "(length|token|model|total|request|given)*",
@@ -25,7 +26,7 @@ PARTS: Final = {
     "|limit prompt limit|limit prompt context|limit prompt request|prompt plus output|limit ~|model ~|context ~|model given|limit|context"
     "|length|token|model|total|request)*",
 }
-"""What may stand between a word and its number, and what a limit may be called."""
+"""SIZE: words that may stand between a word and its number. LIMIT: names of a limit."""
 
 ROLES: Final = tuple(
     phrase(pattern, PARTS)
@@ -49,13 +50,13 @@ ROLES: Final = tuple(
         "at_most (prompt|length|token)* (#0|#1) plus? #limit",  # range of input length should be [1, 983616]
         "over LIMIT by #excess",
         "#excess excess",
-        # The output asked for.
+        # The requested output.
         "#completion token? output",
         "output (token|given|length)* too_long? #completion",
-        # Bounds: the server stopped counting there.
+        # Lower bounds: the server stopped counting there.
         "(prompt|given) SIZE at_least #prompt",
         "total SIZE at_least #ignored",
-        # 142907 > 131072; 8192 < 9000: the limit is the smaller one.
+        # 142907 > 131072; 8192 < 9000: the smaller number is the limit.
         "#one (token|prompt)* (over|at_most) LIMIT #other",
         "#one token? too_long #other",
         "over LIMIT #one token? of? #other",
@@ -80,13 +81,14 @@ ROLES: Final = tuple(
         "#prompt token? given* (prompt|given|request|over)",
     )
 )
-"""Roles by phrase, the surest first. ``one`` and ``other`` are told apart by their size."""
+"""Patterns that give numbers their roles, the surest first. Size decides which of ``one`` and ``other`` is the limit.
+"""
 
 
 def sizes(words: str) -> dict[str, int]:
-    """Read limit, prompt, completion, total, excess and bound where the words state them.
+    """Return limit, prompt, completion, total, excess and bound, as far as the texts state them.
 
-    ``bound`` is a prompt of which only a lower bound is stated.
+    ``bound`` is a lower bound of the prompt, used when its exact size is not stated.
     """
     found, rest = _explain(words)
     known = {"prompt", "total", "completion", "excess"} & found.keys()
@@ -102,14 +104,14 @@ def sizes(words: str) -> dict[str, int]:
 
 
 def proves(words: str) -> bool:
-    """Tell whether the numbers themselves say that something is larger than its limit, whatever the words between them."""
+    """Return whether the numbers alone prove that a size is larger than its limit, whatever the words between them."""
     found, _ = _explain(words)
     asked = max(found.get("total", 0), found.get("prompt", 0) + found.get("completion", 0))
     return asked > found.get("limit", asked) and bool(re.search(r" (?:prompt|context|token) ", words))
 
 
 def _explain(words: str) -> tuple[dict[str, int], list[int]]:
-    """Give the numbers their roles; answer the roles, and the numbers left without one."""
+    """Give the numbers their roles; return the roles and the numbers without a role."""
     numbers = [int(number) for number in re.findall(r" #(\d+)(?= )", words)]
     if not re.search(r" (?:token|context) ", words) and (" % " in words or max(numbers, default=0) > LARGEST_UNNAMED):
         return {}, []
@@ -127,7 +129,7 @@ def _explain(words: str) -> tuple[dict[str, int], list[int]]:
 
 
 def _agrees(found: dict[str, int], match: re.Match[str]) -> bool:
-    """Take the roles of a match, unless one of them is known to be something else or is no size."""
+    """Take the roles of a match, unless one of its numbers already has another role or is not a size."""
     roles = {role: int(number[1:]) for role, number in match.groupdict().items() if number}
     if "one" in roles:
         one, other = roles["one"], roles["other"]

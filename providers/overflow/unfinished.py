@@ -1,4 +1,4 @@
-"""Answers that ended before they began: the prompt fits the window, and leaves no room for a word of the answer."""
+"""Recognise answers that ended before their first word: the prompt fits, but leaves no room for output."""
 
 from typing import Any, Final
 
@@ -9,13 +9,14 @@ from providers.record import Overflow
 SIGN: Final = "no_room_for_answer"
 _MARK: Final = b"max_output_tokens"
 _EMPTY: Final = frozenset({"reasoning"})
-"""Items of an output that are no answer yet."""
+"""Item types of an output that contain nothing a client can use yet."""
 
 
 def read_unfinished(body: bytes) -> Overflow | None:
-    """Read a Responses answer, or the event that ends its stream, that is incomplete for want of room; None for any other.
+    """Read an incomplete Responses answer, or the last event of its stream; return None when it did not run out of
+    room.
 
-    One that used up all the output tokens the client asked for is complete as the client wished.
+    An answer that used all the output tokens the client allowed is complete.
     """
     if _MARK not in body or b'"incomplete"' not in body:
         return None
@@ -38,7 +39,7 @@ def read_unfinished(body: bytes) -> Overflow | None:
 
 
 def _says(output: Any) -> bool:
-    """Whether an output has anything in it that a client could use."""
+    """Return whether an output contains anything that a client can use."""
     items = output if isinstance(output, list) else []
     return any(isinstance(item, dict) and item.get("type") not in _EMPTY for item in items)
 

@@ -1,9 +1,8 @@
-"""Error bodies as plain statements, however often they were wrapped on the way.
+"""Extract plain statements from error bodies, however often proxies have wrapped them.
 
-A refusal may travel as JSON, as JSON inside a string inside JSON, as a ``data:`` line, as the ``repr`` of a Python
-dictionary, or as bare text, with every proxy adding a layer. This file peels the layers off and knows which fields speak
-for the server and which repeat the user's or the model's words: those are never read. It does not know what an
-overflow is.
+A refusal may be JSON, JSON inside a string inside JSON, a ``data:`` line, the ``repr`` of a Python dictionary, or bare
+text, and each proxy adds a layer. This module removes the layers. It knows which fields hold the server's words and
+which repeat the user's or the model's words; the latter are never read. It does not know what an overflow is.
 """
 
 import re
@@ -14,31 +13,31 @@ from typing import Any, Final
 import orjson
 
 LARGEST_BODY: Final = 64 * 1024
-"""Only so much of an answer is looked at, in bytes. A refusal says what it has to say at once."""
+"""Bytes of an answer that are read. A refusal states its reason at the start."""
 
 LARGEST_TEXT: Final = 4000
-"""Only so much of one statement is kept, in characters: its two halves from the beginning and the end."""
+"""Characters kept of one statement: half from its beginning, half from its end."""
 
 MOST_TEXTS: Final = 16
-"""Only so many statements and names of one body are kept."""
+"""Statements, and names, kept of one body."""
 
 DEEPEST: Final = 32
-"""Levels of one structure that are walked; what a server says of an error stands within the first few."""
+"""Levels of one structure that are read; servers state the reason within the first few."""
 
 MOST_LAYERS: Final = 16
-"""So many embedded structures are opened in one body; real ones nest three or four deep."""
+"""Embedded structures that are opened in one body; real ones nest three or four deep."""
 
 ECHO: Final = re.compile(
     r"choices|delta|contents?|messages|history|conversation|transcript|inputs?|prompts?|prompt_messages|outputs?"
     r"|completions?|documents?|requests?|request_?body|arguments|parameters|tools?|functions?|failed_generation"
     r"|flagged\w*|\w*user\w*|quer(?:y|ies)|logs?|headers|stack\w*|traceback|usage"
 )
-"""Fields (and everything below them) that repeat what the user or the model wrote, or that say nothing about why."""
+"""Fields that repeat text of the user or the model, or that give no reason. Nothing below them is read."""
 
 SPEAKS: Final = re.compile(
     r"mess|msg|err|detail|reason|desc|cause|raw|title|fault|exception|hint|explan|problem|info|body|param"
 )
-"""Fields whose text is the server's own."""
+"""Fields whose text is written by the server."""
 
 NAMES: Final = re.compile(r"(?:\w*_)?(?:code|type|status|reason|kind|key|name|tpe|error)|errorcode|__type")
 """Fields whose value names the error: ``context_length_exceeded``, ``invalid_request_error``, 1261."""
@@ -46,7 +45,7 @@ NAMES: Final = re.compile(r"(?:\w*_)?(?:code|type|status|reason|kind|key|name|tp
 
 @dataclass(slots=True)
 class Complaint:
-    """What an answer says, layers off: its statements, the names it gives the error, the numbers in fields of their own."""
+    """The content of an error body: its statements, the error's names, and numbers that have their own fields."""
 
     statements: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
@@ -55,11 +54,11 @@ class Complaint:
 
 
 def unwrap(body: bytes) -> Complaint:
-    """Peel an answer, or the data of one event, down to what the server says."""
+    """Return the statements of the server in an answer or in the data of one event."""
     complaint = Complaint()
     text = body[:LARGEST_BODY].decode("utf-8", "replace").strip("\ufeff \t\r\n")
     if text[:1] == "<":
-        return complaint  # an HTML page comes from a web server in front, which knows nothing of tokens
+        return complaint  # an HTML page comes from a web server in front of the API, which does not count tokens
     for piece in _events(text):
         try:
             _walk(complaint, orjson.loads(piece), "error")
@@ -69,9 +68,9 @@ def unwrap(body: bytes) -> Complaint:
 
 
 def _events(text: str) -> Iterator[str]:
-    """The data of each event when the text is a piece of an event stream, else the text itself.
+    """Return the data of each event when the text is part of an event stream, else the text itself.
 
-    Old llama-server streams write ``error: {...}`` where the data should be.
+    Old llama-server streams write ``error: {...}`` instead of ``data:``.
     """
     if not text.startswith(("data:", "event:", "error: {", ":", "id:")):
         yield text
@@ -83,7 +82,7 @@ def _events(text: str) -> Iterator[str]:
 
 
 def _walk(complaint: Complaint, value: Any, key: str, depth: int = 0) -> None:
-    """Go through a structure; ``key`` is the field it stands in."""
+    """Collect statements from a structure; ``key`` is the field that contains it."""
     if isinstance(value, int):
         if NAMES.fullmatch(key):
             _add(complaint.names, str(value))
@@ -105,7 +104,7 @@ def _walk(complaint: Complaint, value: Any, key: str, depth: int = 0) -> None:
 
 
 def _hear(complaint: Complaint, text: str, key: str) -> None:
-    """Take in a text: what is structured in it is walked, what is left over is a statement."""
+    """Collect a text: structures inside it are walked, the rest is a statement."""
     if "\\x" in text:
         text = _BYTES.sub(lambda found: bytes.fromhex(found[0].replace("\\x", "")).decode("utf-8", "replace"), text)
     plain: list[str] = []
@@ -114,16 +113,16 @@ def _hear(complaint: Complaint, text: str, key: str) -> None:
         complaint.layers += 1
         plain.append(text[position : opening.start()])
         if opening["escaped"]:
-            # Quoted once more than it was decoded: {\"error\": ...
+            # Quoted once more often than it was decoded: {\"error\": ...
             text, position = _unescape(text[opening.start() :]), 0
             continue
         value, end = _read(text, opening.start(), 0)
         if text[end - 1] not in "}]" and "\\\\" in text[opening.start() :]:
-            text, position = text[opening.start() :].replace("\\\\", "\\"), 0  # the repr of a string that holds JSON
+            text, position = text[opening.start() :].replace("\\\\", "\\"), 0  # the repr of a string that contains JSON
             continue
         position = end
         if not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
-            _walk(complaint, value, key)  # but a plain list enumerates what would be allowed
+            _walk(complaint, value, key)  # but a plain list enumerates the allowed values
     plain.append(text[position:])
     statement = " ".join(piece for piece in plain if piece.strip(" \t\r\n\"'.,:;()b")).strip()
     if len(statement) > LARGEST_TEXT:
@@ -153,15 +152,15 @@ _CONTROL: Final = {"n": "\n", "r": "\r", "t": "\t", "b": " ", "f": " "}
 
 
 def _read(text: str, position: int, depth: int) -> tuple[Any, int]:
-    """Read JSON or a Python repr as far as it makes sense; answer it with the place where it stopped making sense.
+    """Parse JSON or a Python repr as far as possible; return the value and the position where parsing stopped.
 
-    What is cut off in the middle counts as ended there: error messages are often clipped.
+    A text that is cut off in the middle counts as ended there: error messages are often truncated.
     """
     if text[position] in "{[":
         return _read_items(text, position, depth)
     if string := _STRING.get(text[position]):
         found = string.match(text, position)
-        assert found  # the pattern needs no more than its opening quote
+        assert found  # the pattern needs only its opening quote
         return _unescape(found[1]), found.end()
     bare = _BARE.match(text, position)
     if not bare:
@@ -199,7 +198,7 @@ def _read_items(text: str, position: int, depth: int) -> tuple[Any, int]:
 
 
 def _unescape(text: str) -> str:
-    """Undo one level of backslashes."""
+    """Remove one level of backslashes."""
     if "\\" not in text:
         return text
     return _ESCAPE.sub(lambda found: _plain(found[1]), text)

@@ -1,10 +1,9 @@
-"""The many ways to say one thing, brought down to one: a small controlled language for texts about size.
+"""Normalise texts about size to a small controlled language, in which one thing has one word.
 
-``The input (516,368 tokens) is longer than the model's context length (262144 tokens).`` reads as
-``prompt #516368 token over model context #262144 token .`` What counts as an overflow can then be said in short
-patterns over a few dozen words, whatever the server's phrasing, punctuation or language. Words the table does not know
-become ``~``, words that never matter (articles, auxiliaries) vanish. This file knows words; what a sequence of them
-means is for `overflow` and `sizes` to say.
+``The input (516,368 tokens) is longer than the model's context length (262144 tokens).`` becomes ``prompt #516368 token
+over model context #262144 token .`` Overflows can then be described by short patterns over a few dozen words, for any
+phrasing, punctuation or language. Unknown words become ``~``; words without meaning here (articles, auxiliaries)
+disappear. This module knows single words only; `signs` and `sizes` interpret sequences of them.
 """
 
 import re
@@ -13,27 +12,29 @@ from functools import cache
 from typing import Final
 
 HEAD: Final = 100
+"""Words kept from the beginning of a statement. Chosen: refusals state the reason first, tracebacks last (`TAIL`)."""
+
 TAIL: Final = 50
-"""So many words are kept of the beginning and the end of a statement: a refusal comes to the point, a traceback at last."""
+"""Words kept from the end of a statement; see `HEAD`."""
 
 NOISE: Final = re.compile(
     r"\bb(?=['\"])"  # the repr of bytes
-    r"|https?://\S+"  # the address of a page says more than the error does
+    r"|https?://\S+"  # the address of a page, which contains misleading words
     r"|\binput (?:should|validation error)\b:?"  # pydantic and TGI call every field an input
     r"|\[\w+=[^\]]*\]"  # [address=127.0.0.1:41233, pid=5412]
-    r"|input_value=.*?(?=, input_type=|\]|$)"  # pydantic repeats the value it did not like
+    r"|input_value=.*?(?=, input_type=|\]|$)"  # pydantic repeats the rejected value
     r"|\b(?:variant|value|model|function|tool|property|option|type|deployment|engine|name|argument|field|text was):? *(?:[`'\"][^`'\"]*[`'\"][\s,]*)+"
     r"|\(?\b(?:request|trace|ray|req|log|session|internal|correlation)[ _-]?ids?[:= ]+[\w-]*\d[\w-]*\)?"
     r"|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
     r"|\b(?=[a-z\d]*\d)(?=\d*[a-z])[a-z\d]{16,}\b"
-    r"|\(parameter=\w+, value=[^)]*\)"  # vLLM says it twice, without saying in which unit
+    r"|\(parameter=\w+, value=[^)]*\)"  # vLLM states the limit twice, here without a unit
     r"|<\d{3}>|(?<=[\w\]])\[\d+\]|\[\d+\](?=\[)"  # <400>, messages[3], [1261][Prompt too long]
-    r"|\(2013\)"  # the code that MiniMax puts where a size could stand
+    r"|\(2013\)"  # MiniMax's code, which looks like a size
     r"|\b(?:error |status |http )*(?:code|status|http)[ :=]+\d+\b"
-    r"|\d{4}-\d\d-\d\d\S*|\b\d\d?:\d\d\b\S*|\b\d+(?:\.\d+){2,}\S*",  # dates, times, addresses of hosts
+    r"|\d{4}-\d\d-\d\d\S*|\b\d\d?:\d\d\b\S*|\b\d+(?:\.\d+){2,}\S*",  # dates, times, host addresses
     re.I | re.A | re.S,
 )
-"""What stands in a text but is not its wording: links, ids, codes, quoted names, repeated input."""
+"""Parts of a text that are not wording: links, ids, codes, quoted names, repeated input."""
 
 NUMBER: Final = (
     r"(?<![a-z\d_.-])(?P<sign>-)?(?P<digits>\d{1,3}(?:[,_.' ]\d{3})+(?!\d)|\d+(?:\.\d+)?)"
@@ -41,10 +42,10 @@ NUMBER: Final = (
     r"(?:[ -]?(?:(?P<bytes>char\w*|caract\w*|zeichen|bytes?|octets|[kmg]i?b|b|字符|个?字|文字|글자|символ|байт|%)"
     r"|(?P<time>seconds?|secs?|ms|[sh]|m\d\S*|minutes?|hours?|days?|秒|分钟))(?![a-z\d]))?"
 )
-"""A number with its thousands separators, its k or m, and the unit that makes it something other than tokens."""
+"""A number with its thousands separators, its k or m, and a unit other than tokens."""
 
 LEXICON: Final = {
-    # What has nothing to do with the size of a conversation comes first, for it borrows the words of what has.
+    # Subjects other than size come first, because they share words with it.
     "time": (
         "context_(deadline|cancell?ed)* time*_out deadline (took|takes|taking)_(too_long|longer) duration"
         " too_long_to_(respond|complete|finish|start|load|answer|reply)"
@@ -77,7 +78,7 @@ LEXICON: Final = {
     ),
     "string": "strings? arrays? lists? expected_max_?length",
     "tool": "tool* function* 工具",
-    # What turns a comparison around stands before the comparison.
+    # Words that reverse a comparison come before the comparison.
     "at_most": (
         "(must|should|shall|can|may|could|will)_?(not|n't)_(be_)?(exceed|(great|larg|long|high|bigg)er_than|more_than|over|above)"
         " (must|should|shall|has_to|have_to|needs?_to)_(be_|have_|contain_)*(strictly_)?"
@@ -92,9 +93,9 @@ LEXICON: Final = {
         " no_less_than minimum"
     ),
     "over token": "more_tokens",
-    # llama.cpp: the window is full, and old tokens may not be moved out of it.
+    # llama.cpp: the window is full, and context shift is off.
     "over context": "context_shift(ing)?_is_(disabled|not_enabled|off)",
-    # Anthropic: the window of this subscription is smaller than the model's. A shorter prompt is accepted.
+    # Anthropic: this subscription has a smaller window than the model. A shorter prompt is accepted.
     "tier": "extra_usage_is_required_for_(long|1m)_context*",
     "excess": "tokens?_over_(the|your|its|this) tokens?_too_many",
     "too_long": (
@@ -115,7 +116,7 @@ LEXICON: Final = {
         "reduc* shorten* compress* compact* decreas* trim truncat* cut remove condense split shorter fewer"
         " smaller lower(ing)? 精简 压缩 缩短 减少 新建 kurz* сократ* 줄여* 短く"
     ),
-    # The parts of a request and the measures of a model.
+    # Parts of a request and measures of a model.
     "output": (
         "max[_](new_|completion_|output_|gen_|generated_)?tokens max[_]tokens_to_sample maximum[_]tokens"
         " max(imum)?_(new|completion|output|generated)_(tokens|len*) max(imum)?_new n_predict num_predict"
@@ -130,7 +131,7 @@ LEXICON: Final = {
         " コンテキスト(長|ウィンドウ)? 컨텍스트"
     ),
     "total token": "max[_]total[_]tokens",
-    "prompt %": "(message|content|body|payload|request)_size",  # bytes, unless tokens are spoken of
+    "prompt %": "(message|content|body|payload|request)_size",  # bytes, unless the text speaks of tokens
     "total": "total sum combined altogether together overall takes? take 总 合计 gesamt* insgesamt 합계",
     "prompt": (
         "n_(prompt|input)_tokens input_ids prompt* input* message* conversation* dialog* chats? sessions?"
@@ -152,7 +153,7 @@ LEXICON: Final = {
         " result(s|ed)?_in needs? requir* used uses? using current* actual* but however while 当前 实际 包含 但"
         " recib* 受け取"
     ),
-    # What holds the others together.
+    # Words that connect the others.
     "plus": "\\+ plus and with 和 与",
     "minus": "\\s-\\s",
     "of": "/",
@@ -168,14 +169,14 @@ LEXICON: Final = {
         " le la les de du est pour une? el los las del es para il lo per o os do da"
     ),
 }
-"""Word of the controlled language: what is read as it, first come first; what is read as "" vanishes.
+"""Word of the controlled language: the texts that are read as it, first match first. A text read as "" disappears.
 
-``_`` stands for a space, an underscore, a hyphen or nothing, ``*`` for the rest of a word.
+``_`` is a space, an underscore, a hyphen or nothing; ``*`` is the rest of a word.
 """
 
 
 def _pattern(phrases: str) -> str:
-    """Compile one row; only words in Latin letters need an edge, other scripts write without spaces."""
+    """Compile one row; only Latin words need word edges, other scripts write without spaces."""
     latin: list[str] = []
     other: list[str] = []
     phrases = phrases.replace("(", "(?:")
@@ -186,7 +187,8 @@ def _pattern(phrases: str) -> str:
 
 
 def _rest(phrase: str) -> str:
-    """The rest of a word in the script of its beginning; one class for all scripts would take `re` a fifth of a second to compile."""
+    """Return a pattern for the rest of a word in the script of its beginning. One class for all scripts takes 0.2 s to
+    compile."""
     script = (
         "\uac00-\ud7af"
         if re.search("[\uac00-\ud7af]", phrase)
@@ -199,7 +201,7 @@ def _rest(phrase: str) -> str:
 
 @cache
 def _word_pattern() -> re.Pattern[str]:
-    """Compile the lexicon: at the first refusal, or when somebody has time for it; the first answer need not wait for it."""
+    """Compile the lexicon on first use: at the first refusal, or earlier in an idle moment."""
     rows = (f"|(?P<w{place}>{_pattern(phrases)})" for place, phrases in enumerate(LEXICON.values()))
     return re.compile(NUMBER + STOP + "".join(rows) + UNKNOWN, re.A)
 
@@ -212,8 +214,8 @@ _IDENTIFIER: Final = re.compile(r"(?<![a-z\d])[a-z\d]+(?:_[a-z\d]+)+")
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
-def words(text: str) -> str:
-    """Say a text in the controlled language: words separated by single spaces, with one at either end."""
+def normalise(text: str) -> str:
+    """Return the text in the controlled language: words separated by single spaces, with a space at both ends."""
     text = NOISE.sub(" ", unicodedata.normalize("NFKC", text))
     text = _LATIN.sub(
         lambda found: unicodedata.normalize("NFKD", found[0])[0], _CAMEL.sub("_", text).replace("ß", "ss")
@@ -230,7 +232,8 @@ def words(text: str) -> str:
 
 
 def _whole(identifier: re.Match[str]) -> str:
-    """Keep a name of several words only if all of them are known: ``context_length_exceeded`` is, ``..._behavior`` is not."""
+    """Keep a name of several words only when all its words are known: ``context_length_exceeded``, not
+    ``..._behavior``."""
     known = all(found.lastgroup != "unknown" for found in _word_pattern().finditer(identifier[0]))
     return identifier[0] if known else " ?? "
 
@@ -245,7 +248,8 @@ def _word(found: re.Match[str]) -> str:
 
 
 def _number(found: re.Match[str]) -> str:
-    """Say ``#4096`` for what may be tokens, ``%`` for characters and bytes, ``~`` for what is no size at all."""
+    """Return ``#4096`` for a possible token count, ``%`` for characters and bytes, ``~`` for a number that is not a
+    size."""
     if found["bytes"]:
         return "%"
     if found["time"]:

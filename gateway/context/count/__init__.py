@@ -1,1 +1,1 @@
-"""How many tokens a request has."""
+"""Count the tokens of a request."""

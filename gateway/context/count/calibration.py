@@ -1,8 +1,9 @@
-"""Calibration: by how much one model's real counts differ from ours, learned from what its upstream bills.
+"""Calibration: learn from bills the ratio between a model's real token counts and ours.
 
-The ratio in use moves in coarse steps and with hysteresis, because a cut is measured with it: a ratio that drifted with every answer would
-move cuts and break the provider's prompt cache. A report near the ratio in use moves it alone; one that is far away moves nothing until
-the next ones agree with it. Of the last three reports two that agree decide, so that honest bills heal any ratio within three requests.
+Cuts are measured with this ratio. A ratio that drifted with every answer would move cuts and break the provider's
+prompt cache, so it moves in coarse steps and with hysteresis. One report near the current ratio is enough to move it. A
+report far away changes nothing until later reports agree with it. Two of the last three reports must agree, so correct
+bills repair any ratio within three requests.
 """
 
 from dataclasses import dataclass, replace
@@ -11,47 +12,52 @@ from statistics import median_high, median_low
 from typing import Final
 
 STEP: Final = 1.05
+"""Factor between two steps of the ratio. Chosen: 5 % is within an estimate's error and rarely moves a cut."""
 KEPT: Final = 9
-"""Reports remembered."""
+"""Reports kept. Chosen: enough for a median, few enough to forget an old tokenizer soon."""
 RECENT: Final = 3
+"""Newest reports, of which two must agree."""
 LEAST: Final = 0.2
+"""Ratio; see `MOST`."""
 MOST: Final = 8.0
-"""Reports beyond these are no counts of the same text: characters, bytes, sums of several calls."""
+"""Ratios. A report outside `LEAST` to `MOST` does not count the same text: characters, bytes, sums of several calls."""
 SMALLEST: Final = 1000
-"""Tokens. In a smaller request the frame outweighs the text, and teaches nothing about it."""
+"""Tokens. In a smaller request the template's frame outweighs the text, so its bill says little about the text."""
 NEAR: Final = 1.6
-"""A report no further than this from the ratio in use is believed at once."""
+"""Factor. A report within this factor of the current ratio is believed at once."""
 AGREE: Final = 1.15
-"""Reports no further than this from each other say the same."""
+"""Factor. Reports within this factor of each other agree."""
 FAR: Final = 3
-"""So many reports that agree move the ratio further; a number stated in a believed refusal stands for two."""
+"""Reports that must agree to move the ratio further than `NEAR`. A number in a believed refusal counts as two reports.
+"""
 EXACT: Final = 0.03
-"""As near to 1 as this, our count is simply right."""
+"""Distance from 1 below which our count is treated as exact."""
 SLACK_BELOW: Final = 0.985
+"""Factor; see `SLACK_ABOVE`."""
 SLACK_ABOVE: Final = 1.08
-"""The ratio in use stays while it is between these times the median."""
+"""Factors. The current ratio stays while it is between `SLACK_BELOW` and `SLACK_ABOVE` times the median."""
 ABSURD: Final = 3.0
-"""A bill so many times higher than the ratio in use says is no count of this prompt."""
+"""Factor. A bill this many times higher than the current ratio predicts does not count this prompt."""
 
 Report = tuple[int, int]
-"""What was counted and what was billed, in tokens."""
+"""Our token count and the billed one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What is known about one model at one upstream."""
+    """The calibration of one model at one upstream."""
 
     ratio: float = 1.0
-    """What our counts are multiplied by."""
+    """Our counts are multiplied by this."""
     reports: tuple[Report, ...] = ()
     """The last reports, oldest first."""
     confirmed: bool = False
-    """Two reports agreed on the ratio in use."""
+    """Two reports agreed on the current ratio."""
     absurd: int = 0
-    """How many of the next bills are not judged: one before was absurd."""
+    """How many of the next bills are ignored because the last one was absurd."""
 
     def observe(self, counted: int, billed: int, *, stated: bool = False) -> "Calibration":
-        """Learn from one request: what our unscaled count said, and what the upstream counted. Both in tokens."""
+        """Learn from one request: our unscaled token count and the upstream's."""
         known = replace(self, absurd=max(self.absurd - 1, 0))
         if billed > ABSURD * self.ratio * (counted + SMALLEST // 4) and not stated:
             known = replace(known, absurd=KEPT)
@@ -59,11 +65,11 @@ class Calibration:
             return known
         report = (counted, billed)
         if report in self.reports:
-            return known  # the same request again is no second witness
+            return known  # the same request again is not a second report
         return replace(known, reports=(*self.reports, *[report] * (2 if stated else 1))[-KEPT:])._settled()
 
     def _settled(self) -> "Calibration":
-        """Move the ratio to what the reports agree on."""
+        """Move the ratio to the value that the reports agree on."""
         seen = [billed / counted for counted, billed in self.reports]
         pair = _agreeing(seen[-RECENT:])
         alone = len(set(self.reports)) == 1 and _apart(seen[-1], self.ratio) <= NEAR
@@ -81,7 +87,7 @@ class Calibration:
 
 
 def _agreeing(recent: list[float]) -> float | None:
-    """The newest report that another recent one agrees with."""
+    """Return the newest report that agrees with another recent report."""
     for place in range(len(recent) - 1, 0, -1):
         if any(_apart(recent[place], other) <= AGREE for other in recent[:place]):
             return recent[place]
@@ -89,12 +95,12 @@ def _agreeing(recent: list[float]) -> float | None:
 
 
 def _apart(one: float, other: float) -> float:
-    """How many times the larger is the smaller."""
+    """Return the larger number divided by the smaller one."""
     return max(one, other) / min(one, other)
 
 
 def coarse(ratio: float) -> float:
-    """The step a ratio is rounded to: rather a little above it than below."""
+    """Return the nearest step of the ratio, preferably slightly above."""
     if abs(ratio - 1.0) <= EXACT:
         return 1.0
     return round(STEP ** ceil(log(ratio) / log(STEP) - 0.3), 4)

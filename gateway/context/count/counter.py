@@ -1,4 +1,4 @@
-"""A counter: how tokens are counted for one model."""
+"""A counter: the functions that count tokens for one model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from gateway.wire.chat import Message
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """How tokens are counted for one model. Both functions are pure and cached by content.
+    """The functions that count tokens for one model; both are pure and cached by content.
 
-    ``message`` includes the per-message overhead of the wire format; ``text`` is a bare text. A counter whose numbers
-    move only in coarse steps is *stable*: where a cut stands is asked of a stable one only.
+    ``message`` includes the per-message overhead of the template; ``text`` counts a bare text. A counter whose numbers
+    move only in coarse steps is *stable*; only a stable counter decides where a cut stands.
     """
 
     message: Callable[[Message], int]
     text: Callable[[str], int]
     exact: bool = False
     name: str = ""
-    """What tells this counter from all others, so that what it said of a message can be written down; empty: it is not."""
+    """Identifies the counter, so that its counts can be stored with a message; empty when they must not be stored."""

@@ -1,4 +1,4 @@
-"""Documents: how many pages a PDF has and how much text is on them, read from its bytes without rendering anything."""
+"""Read the number of pages and of text characters from a PDF's bytes, without rendering it."""
 
 import re
 import zlib
@@ -11,19 +11,19 @@ _STREAM: Final = re.compile(rb"stream\r?\n")
 _SHOWN: Final = re.compile(rb"\(((?:[^\\()]|\\.){1,2000})\)|<([0-9A-Fa-f]{2,4000})>")
 
 LARGEST: Final = 2_000_000
-"""Bytes of a document that are looked at, and bytes its streams may unpack to: what is beyond is guessed from its size."""
+"""Bytes of a document that are read, and bytes to which its streams may unpack; the rest is estimated from the size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a document holds; both are lower than the truth where fonts or object streams hide it."""
+    """Pages and characters of a document; both are too low when fonts or object streams hide content."""
 
     pages: int
     characters: int
 
 
 def read(document: bytes) -> Contents:
-    """Count a PDF's pages and the characters its content streams show. Anything else has none."""
+    """Count a PDF's pages and the characters in its content streams. Other documents have none."""
     if not document.startswith(b"%PDF"):
         return Contents(0, 0)
     head = document[:LARGEST]
@@ -42,7 +42,7 @@ def read(document: bytes) -> Contents:
 
 
 def _unpack(document: bytes, start: int, most: int) -> bytes:
-    """A stream's content, unpacked if it is deflated; empty where it cannot be."""
+    """Return a stream's content, inflated if it is deflated; empty when it cannot be inflated."""
     end = document.find(b"endstream", start)
     packed = document[start : end if end >= 0 else len(document)]
     try:

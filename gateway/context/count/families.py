@@ -1,8 +1,8 @@
-"""Families of models: by which vocabulary and which chat template a request becomes tokens.
+"""Families of models: the vocabulary and the chat template that turn a request into tokens.
 
-Text is counted by the family's vocabulary; what stands around it is what the family's published chat template puts there, or, where the
-provider publishes none, what it was seen to bill. Each row names its source. Frames are in tokens. Nothing here knows a
-model's name: the catalogue says which model belongs to which family.
+Text is counted by the family's vocabulary. The text around it comes from the family's published chat template or, if
+the provider publishes none, from observed bills. Each row names its source. Frames are in tokens. This module does not
+know model names: the catalogue maps models to families.
 """
 
 from collections.abc import Mapping
@@ -18,61 +18,62 @@ class Family:
     """How the models of one family turn a request into tokens."""
 
     vocabulary: str
-    """One that `gateway.context.count.vocabularies` carries or likens to one; by a name it does not know, text is estimated."""
+    """A vocabulary or likeness of `gateway.context.count.vocabularies`; under any other name, tokens are estimated."""
     error: float
-    """How far the truth may lie above the count, as a share of it, in 999 of 1000 long requests without media."""
+    """The largest relative undercount, in 999 of 1000 long requests without media."""
     exact: bool = True
     """The vocabulary is the model's own."""
     normalises: bool = False
-    """The vocabulary takes some letters apart before it encodes them."""
+    """The vocabulary splits some letters before it encodes them."""
     ratio: float = 1.0
     """Tokens of the model per token of the vocabulary."""
 
     request: int = 3
-    """Once per request: the begin mark and what opens the answer."""
+    """Per request: the begin mark and the start of the answer."""
     message: int = 4
-    """Around each message; ``roles`` tells where a role differs."""
+    """Around each message; ``roles`` has the exceptions by role."""
     roles: Mapping[str, int] = field(default_factory=dict)
     preamble: int = 0
     """System text that the template adds to every request."""
     default_system: int = 0
-    """What it adds where the request has no system message."""
+    """Text that the template adds when the request has no system message."""
     effort: Mapping[str, int] = field(default_factory=dict)
-    """What it adds where the request switches thinking ``on`` or ``off``."""
+    """Tokens added when the request switches thinking ``on`` or ``off``."""
 
     task_budget: int = 0
-    """What it adds where the request sets a budget for a whole task (Anthropic's ``output_config.task_budget``)."""
+    """Tokens added when the request sets a task budget (Anthropic's ``output_config.task_budget``)."""
 
     call: int = 8
-    """Around each tool call and its result, beyond the frame of a message."""
+    """Around each tool call and its result, besides the frame of a message."""
     call_names: int = 1
-    """How often the name of a called tool is written: some write it again with the result."""
+    """How many times the name of a called tool is written: some templates repeat it with the result."""
     parallel: int | None = None
-    """Where several calls of one message are wrapped into one (OpenAI's ``multi_tool_use``): what the wrapping costs."""
+    """Tokens for wrapping several calls of one message into one (OpenAI's ``multi_tool_use``)."""
     call_or_text: bool = False
     """A message that has ``tool_calls``, even null, loses its text."""
     thinking: bool = True
-    """Reasoning sent back with the history is read."""
+    """Reasoning that is sent back with the history is read."""
     tags: bool = False
-    """What an assistant's text says up to ``</think>`` is dropped."""
+    """The text of an assistant up to ``</think>`` is dropped."""
 
     tools: Tools = "lines"
     tools_once: int = 0
-    """For having any tools: the instructions around their definitions."""
+    """Tokens for the instructions around tool definitions, if there are any tools."""
     tools_merge: int = 0
-    """What is saved where the definitions join a system message that is there anyway."""
+    """Tokens saved when the definitions join an existing system message."""
     tools_forced: int = 0
-    """For a ``tool_choice`` that demands a call."""
+    """Tokens for a ``tool_choice`` that demands a call."""
     forced_tools: Tools | None = None
-    """How definitions are written where a call is demanded, if it differs."""
+    """How definitions are written when a call is demanded, if different."""
     unused_tools: bool = True
-    """False where ``tool_choice: none`` leaves the definitions out."""
+    """False when ``tool_choice: none`` removes the definitions."""
     schema_once: int | None = None
-    """For having a response schema, beside the schema; None where it steers the sampling and is not read."""
+    """Tokens for having a response schema, besides the schema; None when the schema only steers sampling and is not
+    read."""
 
 
 _TEMPLATE: Final = 0.03
-"""Error of a known vocabulary in a known template: hosts differ in dates, default prompts and tool texts."""
+"""Relative error of a known vocabulary in a known template: hosts differ in dates, default prompts and tool texts."""
 
 _OPENAI: Final = Family(
     # 3 to open the answer, 3 and the role around each message:
@@ -116,7 +117,7 @@ _LLAMA3: Final = Family(
 )
 
 _QWEN: Final = Family(
-    # <|im_start|>role\n ... <|im_end|>\n; reasoning of earlier turns is dropped, an empty one stands for "do not think":
+    # <|im_start|>role\n ... <|im_end|>\n; reasoning of earlier turns is dropped, an empty one means "do not think":
     # https://huggingface.co/Qwen/Qwen3-8B/blob/main/tokenizer_config.json
     vocabulary="qwen3",
     error=_TEMPLATE,
@@ -170,7 +171,8 @@ _GLM: Final = Family(
 )
 
 _CLAUDE: Final = Family(
-    # Anthropic publishes no vocabulary for Claude 3 and later. Frames: "\n\nHuman:", "\n\nAssistant:". What tools add is in
+    # Anthropic publishes no vocabulary for Claude 3 and later. Frames: "\n\nHuman:", "\n\nAssistant:".
+    # Tokens for tools:
     # https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/overview#pricing
     vocabulary="claude",
     error=0.15,
@@ -194,14 +196,15 @@ _UNKNOWN: Final = Family(vocabulary="o200k_base", error=0.3, exact=False, ratio=
 FAMILIES: Final[Mapping[str, Family]] = {
     "o200k": _OPENAI,
     "cl100k": replace(_OPENAI, vocabulary="cl100k_base"),
-    # Reasoning models bill one token less a request, the fifth generation some 80 for channels where there are tools.
+    # Reasoning models bill one token less per request; the fifth generation bills some 80 for channels if there are
+    # tools.
     "o200k-reasoning": replace(_OPENAI, request=2),
     "gpt-5": replace(_OPENAI, request=2, tools_once=90, call=11),
     "gpt-5-responses": replace(_OPENAI, request=2, tools_once=10, call=11),
     "gpt-oss": _GPT_OSS,
     "gpt-oss-groq": replace(_GPT_OSS, preamble=65),
     "llama2": Family(vocabulary="llama2", error=_TEMPLATE, request=1, message=5, roles={"assistant": 3}),
-    # "Cutting Knowledge Date" and "Today Date" stand before every request since 3.1.
+    # "Cutting Knowledge Date" and "Today Date" come before every request since 3.1.
     "llama3": _LLAMA3,
     "llama3.1": replace(_LLAMA3, preamble=20, default_system=5),
     "llama4": replace(_LLAMA3, tools_once=83, tools="lines"),
@@ -209,11 +212,11 @@ FAMILIES: Final[Mapping[str, Family]] = {
     # "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
     "qwen2": replace(_QWEN, default_system=20, thinking=True, tags=False, effort={}),
     "qwen3": _QWEN,
-    # These ask for calls as XML, with a longer instruction.
+    # These expect calls as XML, with longer instructions.
     "qwen3-coder": replace(_QWEN, tools_once=239, tools="compact", effort={}),
     "qwen3.5": replace(_QWEN, request=5, tools_once=222, tools="compact", effort={}),
     "mistral": _MISTRAL,
-    # [MODEL_SETTINGS] with the reasoning effort stand before every request.
+    # [MODEL_SETTINGS] with the reasoning effort come before every request.
     "mistral-4": replace(_MISTRAL, preamble=12),
     "mistral-v1": Family(vocabulary="mistral_v1", error=_TEMPLATE, request=1, message=8, roles={"assistant": 1}),
     "deepseek": _DEEPSEEK,
@@ -223,13 +226,13 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "deepseek-r1-llama": replace(_R1, vocabulary="llama3"),
     "deepseek-r1-qwen": replace(_R1, vocabulary="qwen3", normalises=True),
     "glm4": _GLM,
-    # "Reasoning Effort: Max" in a system message of its own.
+    # "Reasoning Effort: Max" in its own system message.
     "glm5": replace(_GLM, request=11),
     # <|im_user|>user<|im_middle|> ... <|im_end|>: https://huggingface.co/moonshotai/Kimi-K2-Instruct
     "kimi": Family(vocabulary="kimi_k2", error=_TEMPLATE, call=10, tools="list"),
     "kimi-k3": Family(vocabulary="kimi_k3", error=_TEMPLATE, call=10, tools="list"),
-    # Google publishes no template: text counts as by Gemma's vocabulary, with next to nothing around it. What
-    # definitions cost differs with the way in; where a call is demanded they count as the JSON they are.
+    # Google publishes no template: text counts as by Gemma's vocabulary, with almost nothing around it. The cost of
+    # definitions depends on the endpoint; when a call is demanded they count as plain JSON.
     "gemini": Family(
         vocabulary="gemma4", error=0.04, request=0, message=1, roles={"user": 0, "system": 0}, call=20, tools="bare",
         tools_once=18, forced_tools="lines",
@@ -258,14 +261,14 @@ FAMILIES: Final[Mapping[str, Family]] = {
 _BY_VOCABULARY: Final[Mapping[str, Family]] = {
     row.vocabulary: row for row in reversed(list(FAMILIES.values())) if row.exact and row.ratio == 1.0
 }
-"""The first family of each vocabulary, for whoever names the vocabulary."""
+"""The first family of each vocabulary, for requests that name the vocabulary."""
 
 
 def family_of(name: str) -> Family:
-    """Find a family by its name or its vocabulary's; a name nobody knows counts as the unknown family."""
+    """Return a family by its name or its vocabulary's name; an unknown name returns the unknown family."""
     return FAMILIES.get(name) or _BY_VOCABULARY.get(name) or _UNKNOWN
 
 
 def names() -> list[str]:
-    """Every name that `family_of` knows."""
+    """Return every name that `family_of` knows."""
     return sorted({*FAMILIES, *_BY_VOCABULARY})

@@ -1,6 +1,7 @@
-"""Media: what images, audio, video and files cost in tokens, by the provider's published rule and never by the length of their base64.
+"""Count tokens of images, audio, video and files by the provider's published rule, never by the length of their base64.
 
-Sizes are read from the first bytes of a data URL. What stands elsewhere is never fetched: it counts as the most its rule allows.
+Sizes are read from the first bytes of a data URL. Media at other addresses are never fetched: they count as the maximum
+of their rule.
 """
 
 import base64
@@ -24,12 +25,12 @@ Part = Mapping[str, Any]
 #                         https://docs.mistral.ai/capabilities/vision/ and Qwen-VL's processors work alike
 #   crops TOKENS          one to 384 x 384, else one per square of 768 pixels
 #                         https://ai.google.dev/gemini-api/docs/tokens
-#   fixed TOKENS          whatever the size
+# fixed TOKENS          for every size
 UNKNOWN: Final = "tiles 85 170"
 
 
 def tokens(part: Part, images: str) -> int:
-    """What one content part with media costs, at most a few percent short."""
+    """Return the tokens of one content part with media; too low by a few percent at most."""
     kind = str(part.get("type", ""))
     if "audio" in kind:
         return _audio(part, images)
@@ -42,12 +43,12 @@ def tokens(part: Part, images: str) -> int:
 
 
 def bounded(part: Part) -> bool:
-    """Whether a part's tokens are only bounded: it is not an image whose size can be read."""
+    """Return whether the tokens of a part are only an upper bound: it is not an image with a readable size."""
     return "image" not in str(part.get("type", "")) or image_size(_image_url(part)[0]) is None
 
 
 def image(rule: str, size: tuple[int, int] | None, detail: str = "auto") -> int:
-    """Price an image of a size in pixels; an unknown size (None) costs the most that the rule allows."""
+    """Return the tokens of an image by its size in pixels; an unknown size (None) costs the maximum of the rule."""
     kind, *numbers = (rule or UNKNOWN).split()
     price = _PRICES.get((kind, len(numbers)))
     if price is None:
@@ -70,7 +71,8 @@ def _tiles(size: Size, low: bool, base: float, tile: float) -> int:
 
 
 def _patches(size: Size, low: bool, most: float, factor: float) -> int:
-    """Scaled down so that whole patches cover it: in the documentation's example 1800 x 2400 becomes 33 x 44 patches."""
+    """Return the size scaled so that whole patches cover it: in the documentation's example 1800 x 2400 becomes 33 x 44
+    patches."""
     if size is None:
         return ceil(most * factor)
     width, height = size
@@ -110,7 +112,7 @@ _PRICES: Final[Mapping[tuple[str, int], Callable[..., int]]] = {
 
 
 def _image_url(part: Part) -> tuple[str, str]:
-    """The URL and the detail of an image part, in the shapes of the OpenAI and the Anthropic API."""
+    """Return the URL and the detail of an image part, as the OpenAI and the Anthropic API write them."""
     value = part.get("image_url", part.get("image"))
     detail = part.get("detail")
     if isinstance(value, dict):
@@ -123,7 +125,8 @@ def _image_url(part: Part) -> tuple[str, str]:
 
 
 def image_size(url: str) -> tuple[int, int] | None:
-    """Read width and height in pixels from the head of a data URL: PNG, JPEG, GIF or WebP; None where it cannot be told."""
+    """Read width and height in pixels from the head of a data URL (PNG, JPEG, GIF, WebP); None when they are
+    unreadable."""
     if not url.startswith("data:"):
         return None
     comma = url.find(",", 5, 300)
@@ -141,7 +144,7 @@ def image_size(url: str) -> tuple[int, int] | None:
 
 
 def _lenient(text: str) -> bytes:
-    """Decode what is whole of base64 that is cut, unpadded or URL-safe."""
+    """Decode the complete part of base64 that is truncated, unpadded or URL-safe."""
     plain = re.sub(r"[^A-Za-z0-9+/]", "", text.replace("-", "+").replace("_", "/"))
     try:
         return base64.b64decode(plain[: len(plain) // 4 * 4])
@@ -175,7 +178,7 @@ _FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
 def _jpeg_size(head: bytes) -> tuple[int, int] | None:
-    """Step from segment to segment to the frame header, which states the size."""
+    """Walk through the segments to the frame header, which states the size."""
     position = 2
     while position + 9 <= len(head) and head[position] == 0xFF:
         marker = head[position + 1]
@@ -191,7 +194,7 @@ def _jpeg_size(head: bytes) -> tuple[int, int] | None:
 
 
 def _audio(part: Part, images: str) -> int:
-    """Seconds times a rate: 10 tokens a second at OpenAI, 32 at Google; 10 minutes where the length cannot be told.
+    """Multiply seconds by a rate: 10 tokens a second at OpenAI, 32 at Google; an unknown length counts as 10 minutes.
 
     https://platform.openai.com/docs/guides/realtime-costs and https://ai.google.dev/gemini-api/docs/audio
     """
@@ -205,7 +208,7 @@ def _audio(part: Part, images: str) -> int:
 
 
 def _bytes_per_second(data: str) -> int:
-    """What a WAV header states; 8,000 (64 kbit/s) for compressed audio, which is seldom less."""
+    """Return the rate in a WAV header; 8,000 (64 kbit/s) for compressed audio, which seldom has less."""
     start = data.find(",", 0, 100) + 1
     head = _lenient(data[start : start + 80])
     rate = (
@@ -217,7 +220,8 @@ def _bytes_per_second(data: str) -> int:
 
 
 def _video(part: Part) -> int:
-    """About 300 tokens a second (https://ai.google.dev/gemini-api/docs/video-understanding), taken at 1 Mbit/s; a minute where it stands elsewhere."""
+    """Count 300 tokens a second (https://ai.google.dev/gemini-api/docs/video-understanding) at 1 Mbit/s; one minute if
+    not in the body."""
     source = part.get("video_url", part.get("input_video", part))
     data = source.get("url", source.get("data")) if isinstance(source, dict) else source
     if not isinstance(data, str) or data.startswith("http"):
@@ -226,13 +230,13 @@ def _video(part: Part) -> int:
 
 
 _TEXT_OF_PAGE: Final = 500
-"""Of a page nothing is known about; dense text has up to 1,000 tokens."""
+"""Tokens of a page whose text is unknown. Chosen as half of a dense page, which has up to 1,000 tokens."""
 _UNSEEN_PAGES: Final = 2
-"""How long a document is guessed to be that is known by an address or an id alone: nothing bounds it."""
+"""Pages assumed for a document known only by an address or an id. Chosen: nothing bounds it, and most are short."""
 
 
 def _file(part: Part, images: str) -> int:
-    """A document costs the text on its pages and, but at Mistral, an image of each.
+    """Count the text on a document's pages and, except at Mistral, an image of each page.
 
     https://platform.openai.com/docs/guides/pdf-files, https://platform.claude.com/docs/en/build-with-claude/pdf-support
     and https://docs.mistral.ai/capabilities/document_ai/document_qna/

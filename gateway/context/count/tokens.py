@@ -1,8 +1,8 @@
-"""The tokens of a request: what each message costs and what is billed beside them.
+"""The token count of a request: the cost of each message, and of everything that is billed besides messages.
 
-A message costs its texts, its media and the frame its family's template puts around it. Texts are remembered by content, so a grown
-conversation costs only its new messages. What depends on other messages (several calls wrapped into one, reasoning
-that a template drops) is in `beside`, so that a message costs the same wherever it stands.
+A message costs its texts, its media and the frame of its family's template. Text counts are cached by content, so a
+grown conversation costs only its new messages. Costs that depend on other messages (several calls wrapped into one,
+reasoning that a template drops) are in `cross_message_tokens`, so a message costs the same at every place.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,13 +35,14 @@ from gateway.wire.views import Opaque
 Basis = Literal["exact", "anchor", "estimate"]
 
 LEARNED: Final = 0.05
-"""Error of a count that was set right by what the upstream billed before."""
+"""Relative error of a count that was corrected by an earlier bill."""
 
 _EXPANSION: Final = 11
-"""The most tokens per byte where letters are taken apart first: U+FDFA has 3 bytes and becomes 18 letters of 33."""
+"""The most tokens per byte when letters are split first: U+FDFA has 3 bytes and becomes 18 letters with 33 tokens."""
 
 HEAVY: Final = 48_000
-"""Bytes of text not counted before: in the worst case about 50 ms of counting, beyond which it belongs into a thread."""
+"""Bytes of text without a cached count; in the worst case about 50 ms of counting. More than this is counted in a
+thread."""
 
 _ENVELOPE: Final = 1024
 """Tokens that templates may add to a request without tools: preambles, frames, default prompts."""
@@ -49,16 +50,16 @@ _ENVELOPE: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What a request costs, in tokens, and how sure that is."""
+    """The token count of a request and its reliability."""
 
     messages: int
     fixed: int
-    """Tools, schema, preambles: all that is not in a message."""
+    """Tools, schema, preambles: everything outside the messages."""
     basis: Basis
     error: float
-    """How far the truth may lie above ``total``, as a share of it."""
+    """The largest amount by which the truth may exceed ``total``, as a share of it."""
     bounded: bool = False
-    """Media were counted by an upper bound, so that the bill teaches nothing."""
+    """Media were counted by an upper bound, so a bill for this request teaches nothing."""
 
     @property
     def total(self) -> int:
@@ -67,18 +68,18 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """What an upstream billed for the first messages of a conversation, everything beside them included."""
+    """The billed tokens of a conversation's first messages, including everything billed besides them."""
 
     covered: int
-    """How many messages."""
+    """The number of these messages."""
     billed: int
     fixed: int
-    """What was counted for tools, schema and frame of that request: what has changed since is added."""
+    """Our count of tools, schema and frame in that request; later changes are added."""
 
 
 @lru_cache(maxsize=256)
 def counter(family: str, images: str = "") -> Counter:
-    """Answer the counter of a family of models; ``images`` is the rule by which its images are priced."""
+    """Return the counter of a family of models; ``images`` is the rule for the cost of its images."""
     row = family_of(family)
     text = _text(row)
     answer = _without_thoughts(text) if row.tags else text
@@ -92,7 +93,7 @@ def counter(family: str, images: str = "") -> Counter:
         role = value.get("role")
         around = frames.get(role, frame) if type(role) is str else frame
         content = value.get("content")
-        if type(content) is str and (len(value) == 2 or role == "tool"):  # most messages by far: a role and a text
+        if type(content) is str and (len(value) == 2 or role == "tool"):  # by far the most messages: a role and a text
             return around + (answer(content) if role == "assistant" else text(content))
         return around + _rest(value, row, text, images)
 
@@ -100,12 +101,12 @@ def counter(family: str, images: str = "") -> Counter:
 
 
 def _without_thoughts(text: Callable[[str], int]) -> Callable[[str], int]:
-    """Count what a template leaves of an assistant's text: everything up to ``</think>`` goes."""
+    """Count the part of an assistant's text that a template keeps: everything up to ``</think>`` is dropped."""
     return lambda value: text(value.rpartition("</think>")[2] if "</think>" in value else value)
 
 
 def _text(row: Family) -> Callable[[str], int]:
-    """Count bare texts as a family does."""
+    """Count a bare text as the family does."""
     plain = counting(row.vocabulary)
     if row.ratio == 1.0:
         return plain
@@ -114,7 +115,7 @@ def _text(row: Family) -> Callable[[str], int]:
 
 
 def _rest(message: Message, row: Family, text: Callable[[str], int], images: str) -> int:
-    """Everything in a message but its frame: parts, calls, reasoning, a name."""
+    """Count everything in a message except its frame: parts, calls, reasoning, a name."""
     total = 0
     usual = 1 + ("content" in message)
     calls: Sequence[Mapping[str, Any]] = ()
@@ -149,12 +150,12 @@ def _calls(calls: Sequence[Mapping[str, Any]], row: Family, text: Callable[[str]
 def _arguments(call: Mapping[str, Any]) -> str:
     try:
         return call_arguments(call)
-    except TypeError:  # arguments that are no text, and nested deeper than orjson writes
+    except TypeError:  # arguments that are not text, nested deeper than orjson writes
         return tools.flat(call)
 
 
 def _extras(message: Message, row: Family, text: Callable[[str], int]) -> int:
-    """What few messages have: reasoning, a refusal, the speaker's name."""
+    """Count rare fields: reasoning, a refusal, the speaker's name."""
     total = sum(map(text, _thoughts(message))) if row.thinking else 0
     refusal = message.get("refusal")
     if isinstance(refusal, str):
@@ -166,7 +167,7 @@ def _extras(message: Message, row: Family, text: Callable[[str], int]) -> int:
 
 
 def _spoken(content: Any) -> Any:
-    """An assistant's content without what it says up to ``</think>``, wherever that ends."""
+    """Return an assistant's content without the text up to ``</think>``."""
     if isinstance(content, str):
         return content.rpartition("</think>")[2]
     if isinstance(content, list):
@@ -178,13 +179,13 @@ def _spoken(content: Any) -> Any:
 
 
 def _wrapped(calls: Iterable[Mapping[str, Any]]) -> str:
-    """Several calls as the one call of ``multi_tool_use.parallel`` that the model made of them."""
+    """Return several calls as the single ``multi_tool_use.parallel`` call that the model made of them."""
     uses = (f'{{"recipient_name":"functions.{call_name(call)}","parameters":{_arguments(call)}}}' for call in calls)
     return f'{{"tool_uses":[{",".join(uses)}]}}'
 
 
 def _parts(content: Any) -> Iterator[Any]:
-    """The parts of a content value; a tool result's nested parts stand for it."""
+    """Yield the parts of a content value; the nested parts of a tool result replace it."""
     if isinstance(content, list):
         for part in content:
             if isinstance(part, dict) and isinstance(part.get("content"), list):
@@ -196,7 +197,7 @@ def _parts(content: Any) -> Iterator[Any]:
 
 
 def _part(part: Any, text: Callable[[str], int], images: str) -> int:
-    """One content part: its text, its media, or, of a kind nobody knows, all the texts in it."""
+    """Count one content part: its text, its media, or all texts inside a part of unknown type."""
     if isinstance(part, str):
         return text(part)
     if not isinstance(part, dict):
@@ -211,7 +212,7 @@ def _part(part: Any, text: Callable[[str], int], images: str) -> int:
 
 
 def _leaves(value: Any, depth: int) -> Iterator[str]:
-    """All texts in a JSON value, names of members left out; what lies too deep counts as the JSON it is."""
+    """Yield all texts in a JSON value except member names; parts that are nested too deep count as JSON."""
     if isinstance(value, str):
         yield value
     elif depth > tools.DEEPEST:
@@ -228,7 +229,7 @@ def _leaves(value: Any, depth: int) -> Iterator[str]:
 
 
 def fixed_cost(body: Mapping[str, Any], family: str) -> int:
-    """Count what is billed beside the messages: tools, functions, schema, and the frame of a request with its preambles."""
+    """Count everything billed besides messages: tools, functions, schema, and the request's frame with its preambles."""
     row = family_of(family)
     messages = body.get("messages")
     first = (
@@ -250,7 +251,7 @@ def fixed_cost(body: Mapping[str, Any], family: str) -> int:
 
 
 def _thinks(body: Mapping[str, Any]) -> bool | None:
-    """Whether the request switches thinking on or off; None where it does not say."""
+    """Return whether the request switches thinking on or off; None when it says nothing."""
     thinking = body.get("thinking")
     if isinstance(thinking, dict):
         kind = thinking.get("type")
@@ -278,7 +279,8 @@ def _tools_cost(body: Mapping[str, Any], family: str, row: Family, leading: bool
 
 
 _DEFINITIONS: Final[dict[tuple[int, str, str], int]] = {}
-"""What definitions cost, by the hash of their JSON, form and family: clients send the same ones with every request."""
+"""Token counts of definitions by the hash of their JSON, form and family: clients send the same tools with every
+request."""
 
 
 def _definitions_cost(given: Mapping[str, Any], form: Tools, family: str, row: Family) -> int:
@@ -307,11 +309,11 @@ def _schema_cost(body: Mapping[str, Any], row: Family) -> int:
     return ceil(counting(row.vocabulary)(schema) * row.ratio) + (row.schema_once or 0) if schema else 0
 
 
-def beside(messages: Sequence[Message], family: str) -> int:
-    """Count what messages cost only in each other's company, beyond the sum of them.
+def cross_message_tokens(messages: Sequence[Message], family: str) -> int:
+    """Count the tokens that messages cost only together, in addition to their sum.
 
-    Templates that drop the reasoning of earlier turns keep that of the running one. And OpenAI's backend writes the results of
-    several calls made at once as ASCII JSON: each letter beyond ASCII becomes an escape of some four tokens
+    Templates that drop the reasoning of earlier turns keep that of the current turn. OpenAI's backend writes the
+    results of parallel calls as ASCII JSON: each letter beyond ASCII becomes an escape of some four tokens
     (https://community.openai.com/t/massive-token-overestimation-in-multiple-tool-calls-due-to-internal-unicode-escaping/1375117).
     """
     row = family_of(family)
@@ -324,7 +326,7 @@ def beside(messages: Sequence[Message], family: str) -> int:
 
 
 def _running(messages: Sequence[Message]) -> Iterator[Message]:
-    """The messages after the last one of the user, newest first."""
+    """Yield the messages after the last user message, newest first."""
     for message in reversed(messages):
         if message.get("role") == "user":
             return
@@ -332,7 +334,7 @@ def _running(messages: Sequence[Message]) -> Iterator[Message]:
 
 
 def _together(messages: Sequence[Message]) -> Iterator[Message]:
-    """The results of calls that one message made together."""
+    """Yield the results of calls that one message made in parallel."""
     calls: set[Any] = set()
     for message in messages:
         made = message.get("tool_calls")
@@ -357,7 +359,7 @@ def _escape_cost(value: str) -> int:
 def count_request(
     request: Conversation, family: str, images: str = "", ratio: float = 1.0, anchor: Anchor | None = None
 ) -> Count:
-    """Count a whole request by the best there is: what the same conversation was billed last time, else vocabulary and ratio."""
+    """Count a whole request by the best method: the earlier bill of this conversation, else vocabulary and ratio."""
     row = family_of(family)
     fixed = ceil(fixed_cost(request.body, family) * ratio)
     cost = scaled(counter(family, images), ratio).message
@@ -367,14 +369,14 @@ def count_request(
         total = max(anchor.billed + fixed - anchor.fixed + new, 1)
         error = 0.002 + row.error * new / total
         return Count(max(total - fixed, 0), fixed, "anchor", error, bounded)
-    messages = sum(map(cost, request.messages)) + beside(request.messages, family)
+    messages = sum(map(cost, request.messages)) + cross_message_tokens(request.messages, family)
     sure = row.exact and ratio == 1.0 and not bounded
     error = row.error if ratio == 1.0 else min(row.error, LEARNED)
     return Count(messages, fixed, "exact" if sure else "estimate", error, bounded)
 
 
 def has_bounds(messages: Iterable[Message]) -> bool:
-    """Whether something in the messages could only be counted by an upper bound."""
+    """Return whether the messages contain something that can only be counted by an upper bound."""
     return any(
         media.bounded(part)
         for message in messages
@@ -384,9 +386,10 @@ def has_bounds(messages: Iterable[Message]) -> bool:
 
 
 def margin(count: Count, window: int, share: float) -> int:
-    """Tokens to keep free because a count may be short: the count's own error, for an estimate at least ``share`` of the window.
+    """Return tokens to keep free because a count may be too low: its own error; for an estimate at least ``share`` of
+    the window.
 
-    What is sure keeps less than ``share`` free. A share of 0 is the operator's wish to keep nothing free.
+    A reliable count keeps less than ``share`` free. With a share of 0 the operator keeps nothing free.
     """
     if share <= 0:
         return 0
@@ -396,7 +399,7 @@ def margin(count: Count, window: int, share: float) -> int:
 
 @lru_cache(maxsize=256)
 def scaled(counter: Counter, ratio: float) -> Counter:
-    """Multiply what a counter answers, rounding up; 1.0 is the counter itself."""
+    """Return a counter whose counts are multiplied and rounded up; a ratio of 1.0 returns the same counter."""
     if ratio == 1.0:
         return counter
     return replace(
@@ -409,16 +412,17 @@ def scaled(counter: Counter, ratio: float) -> Counter:
 
 
 def proven(body_bytes: int, reserve: int, window: int, request: Conversation, family: str = "") -> bool:
-    """Prove without counting that a request fits: no vocabulary makes more tokens than bytes, and nothing enters by reference.
+    """Prove without counting that a request fits: tokens never outnumber bytes, and nothing is included by reference.
 
-    Two kinds of text may cost more tokens than bytes: letters that a normaliser takes apart (Qwen's, old Claude's), and results of parallel
-    calls, escaped. Both need letters beyond ASCII; where there are any, and they could matter, the size counts several times.
+    Two kinds of text may cost more tokens than bytes: letters that a normaliser splits (Qwen, old Claude), and results
+    of parallel calls, which are escaped. Both need letters beyond ASCII; if there are any, and they could matter, the
+    size counts several times.
     """
     beside = reserve + _ENVELOPE
     if body_bytes + beside > window or not self_contained(request):
         return False
     normalises = family_of(family).normalises
-    # A search through the whole body takes as long as parsing it: it comes last, for bodies near their window.
+    # Searching the whole body takes as long as parsing it: this comes last, for bodies near their window.
     if body_bytes * (_EXPANSION if normalises else 2) + beside <= window:
         return True
     if request.raw.isascii() and not (normalises and b"\\u" in request.raw):
@@ -427,13 +431,14 @@ def proven(body_bytes: int, reserve: int, window: int, request: Conversation, fa
 
 
 def _several(message: Message) -> bool:
-    """Whether a message makes several calls at once."""
+    """Return whether a message makes several calls in parallel."""
     calls = message.get("tool_calls")
     return isinstance(calls, list) and len(calls) > 1
 
 
 def self_contained(request: Conversation) -> bool:
-    """Whether all that will be read stands in the body: no media, no ids of files or earlier answers, no tools that the server runs."""
+    """Return whether the body holds everything the model reads: no media, no ids of files or earlier answers, no hosted
+    tools."""
     if request.refers_elsewhere:
         return False
     given = request.head.get("tools")
@@ -457,7 +462,8 @@ def _is_text(part: Any) -> bool:
 
 
 def heavy(request: Conversation, family: str, images: str = "") -> bool:
-    """Whether counting would hold the event loop for long: much text that was not counted before, or a vocabulary to load."""
+    """Return whether counting would block the event loop for long: much text without a cached count, or a vocabulary to
+    load."""
     row = family_of(family)
     if not loaded(row.vocabulary):
         return True
@@ -482,6 +488,6 @@ def _bytes(text: str) -> int:
 
 
 def preload(families: Iterable[str]) -> None:
-    """Load the vocabularies of families now, so that no request waits for it."""
+    """Load the vocabularies of families now, so that no request waits for them."""
     for vocabulary in {family_of(family).vocabulary for family in families}:
         load_vocabulary(vocabulary)

@@ -1,7 +1,7 @@
-"""Tool definitions as models read them: the texts into which chat templates turn a request's tools, functions and schemas.
+"""Tool definitions as models read them: the text that chat templates make of tools, functions and schemas.
 
-Providers do not bill the JSON that clients send but what their template makes of it. Here are the texts; which family writes
-which, and what stands around them, is in `gateway.context.count.families`.
+Providers bill this text and not the client's JSON. This module has the texts; `gateway.context.count.families` says
+which family writes which text and adds what surrounds it.
 """
 
 import json  # noqa: TID251  # templates write JSON with blanks and indents, which orjson does not
@@ -14,11 +14,12 @@ Definition = Mapping[str, Any]
 """A function: ``name``, ``description``, ``parameters``."""
 
 DEEPEST: Final = 48
-"""Schemas are followed so deep; what lies deeper is counted as the JSON it is."""
+"""Levels of a schema that are written out; deeper levels count as JSON. Chosen above real schemas, below the stack
+limit."""
 
 
 def definitions(body: Mapping[str, Any]) -> list[Definition]:
-    """The functions a request defines, those of the legacy ``functions`` included, in the shapes of any dialect."""
+    """Return the functions that a request defines, including legacy ``functions``, from any dialect."""
     found: list[Definition] = []
     for key in ("tools", "functions"):
         value = body.get(key)
@@ -36,7 +37,7 @@ def _definition(tool: Definition) -> Definition:
 
 
 def parameters(tool: Definition) -> Any:
-    """The JSON schema of a function's arguments, under the name that its dialect gives it."""
+    """Return the JSON schema of a function's arguments, whatever its field is called in the dialect."""
     return tool.get("parameters") or tool.get("input_schema") or tool.get("inputSchema") or tool.get("format") or {}
 
 
@@ -53,7 +54,7 @@ def _json(value: Any, *, separators: tuple[str, str] | None = None, indent: int 
 
 
 def flat(value: Any) -> str:
-    """All names and values in a JSON value, one after the other, however deep it nests."""
+    """Return all names and values of a JSON value in order, at any depth."""
     found: list[str] = []
     waiting = [value]
     while waiting:
@@ -68,7 +69,7 @@ def flat(value: Any) -> str:
 
 
 def _wrapped(tool: Definition) -> dict[str, Any]:
-    """The definition as most templates print it: the three known members, wrapped as a function."""
+    """Return the definition as most templates print it: the three known members, wrapped as a function."""
     function = {
         "name": tool.get("name", ""),
         "description": tool.get("description") or "",
@@ -82,7 +83,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _bare(tool: Definition) -> str:
-    """Names, descriptions and types without the JSON around them, as schemas travel that are sent as messages of their own."""
+    """Write names, descriptions and types without the surrounding JSON, like schemas that are sent as messages."""
     return " ".join([str(tool.get("name", "")), str(tool.get("description") or ""), *_words_of(parameters(tool), 0)])
 
 
@@ -110,8 +111,8 @@ def _words_of(schema: Any, depth: int) -> Iterator[str]:
 def typescript(tools: Sequence[Definition]) -> str:
     """Write functions as the TypeScript namespace that OpenAI's models read.
 
-    Published for gpt-oss in https://github.com/openai/harmony (``template_tools_section``); the larger models are billed for
-    the same text, give or take a token a function (`typescript_extra`).
+    Published for gpt-oss in https://github.com/openai/harmony (``template_tools_section``). The larger models are
+    billed for the same text, plus or minus one token per function (`typescript_extra`).
     """
     lines = ["namespace functions {", ""]
     for tool in tools:
@@ -127,7 +128,8 @@ def typescript(tools: Sequence[Definition]) -> str:
 
 
 def typescript_extra(tools: Sequence[Definition]) -> int:
-    """Tokens that OpenAI bills beyond the text: one less for each function with arguments, one more for each described argument."""
+    """Count tokens that OpenAI bills besides the text: one less per function with arguments, one more per described
+    argument."""
     schemas = [parameters(tool) for tool in tools]
     return sum(_described(schema, 0) for schema in schemas) - sum(1 for schema in schemas if _properties_of(schema))
 
@@ -162,7 +164,7 @@ def _default(schema: Mapping[str, Any]) -> str:
 
 
 def _type(schema: Any, depth: int) -> str:
-    """The TypeScript type of a schema; several alternatives stand on lines of their own."""
+    """Return the TypeScript type of a schema; each alternative gets its own line."""
     if not isinstance(schema, dict) or depth > DEEPEST:
         return _json(schema) if schema else "any"
     if alternatives := _list(schema.get("enum")):
@@ -201,7 +203,7 @@ _FORMS: Final[Mapping[Tools, Callable[[Sequence[Definition]], str]]] = {
 
 
 def response_schema(body: Mapping[str, Any]) -> str:
-    """Write the schema that answers must follow, as OpenAI's models read it; empty when there is none.
+    """Write the schema of the answer as OpenAI's models read it; empty when there is none.
 
     The JSON without ``required`` and ``additionalProperties``, under a heading (harmony's ``# Response Formats``).
     """

@@ -1,9 +1,9 @@
-"""Vocabularies: how many tokens a text has, by the exact vocabulary where one is carried, else by classes of characters.
+"""Vocabularies: count the tokens of a text by its exact vocabulary, or estimate them by classes of characters.
 
-Texts are encoded as ordinary text: a special token spelled out in a hostile text hides nothing. A vocabulary is loaded at its
-first use and stays. The Rust package that carries them may be missing, or panic (its panics derive from BaseException): then the
-estimate answers. It holds the interpreter's lock while it works, so long texts are counted in pieces; whoever counts in a thread
-lets others run between them.
+Texts are encoded as ordinary text, so special tokens spelled out in a hostile text hide nothing. A vocabulary is loaded
+on first use and stays. The Rust package with the vocabularies may be missing or panic (its panics derive from
+BaseException); then tokens are estimated. The package holds the interpreter's lock while it works, so long texts are
+counted in pieces: other threads run between them.
 """
 
 import importlib
@@ -20,17 +20,18 @@ VOCABULARIES: Final = frozenset(
         "gemma4", "glm4", "kimi_k2", "kimi_k3", "qwen3",
     }
 )  # fmt: skip
-"""What the package carries and we use. ``gemma4`` counts as Gemma 2 and 3 do, and 20 times faster than their SentencePiece form."""
+"""The vocabularies of the package that we use. ``gemma4`` counts like Gemma 2 and 3, 20 times faster than their
+SentencePiece form."""
 
 PIECE: Final = 32_000
-"""Bytes, about, that are counted in one call: 1-2 ms of ordinary text, 20 ms of the most hostile."""
+"""Bytes counted in one call, approximately: 1-2 ms for ordinary text, 20 ms for the most hostile."""
 
 REMEMBERED: Final = 16_384
-"""Counts kept per vocabulary and generation: at most some 5 MB, for the texts themselves are not kept."""
+"""Counts kept per vocabulary and generation: 5 MB at most, because the texts themselves are not kept."""
 
 
 def count(text: str, vocabulary: str) -> int:
-    """Count the tokens of a text; by an unknown vocabulary they are estimated."""
+    """Count the tokens of a text; with an unknown vocabulary they are estimated."""
     if not text:
         return 0
     if vocabulary in _LIKE:
@@ -46,12 +47,12 @@ _CAPITALS: Final = re.compile(r"[A-Z]{4,}")
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """A vocabulary nobody published, told by its likeness to one that is: as it turned out in bills."""
+    """An unpublished vocabulary, described by its difference from a published one; fitted to bills."""
 
     vocabulary: str
     ratio: float
     capitals: float
-    """Tokens more for each word in capitals, which the published one has whole."""
+    """Additional tokens for each word in capitals, which is one token in the published vocabulary."""
 
     def count(self, text: str) -> int:
         return ceil(count(text, self.vocabulary) * self.ratio + self.capitals * len(_CAPITALS.findall(text)))
@@ -65,11 +66,11 @@ _LIKE: Final = {
 
 
 class Counts:
-    """The counts of texts by one vocabulary, remembered by content.
+    """A cache of token counts by content, for one vocabulary.
 
-    Called with a text it answers its tokens. Remembered is a text's hash, not the text: 64 bits under a key that is secret to the process, so
-    that of some ten thousand texts two share one less than once in 10^11. Two generations: what was asked for since the
-    last change of generation survives the next.
+    Call it with a text to get its token count. The cache holds a hash of the text, not the text: 64 bits under a key
+    that is secret to the process, so of ten thousand texts two share a hash less than once in 10^11. There are two
+    generations: an entry used since the last change of generation survives the next change.
     """
 
     __slots__ = ("_old", "_vocabulary", "young")
@@ -98,12 +99,12 @@ class Counts:
 
 @cache
 def counting(vocabulary: str) -> Counts:
-    """Answer the counts by a vocabulary, which all of its families share."""
+    """Return the cached counts of a vocabulary, which all its families share."""
     return Counts(vocabulary)
 
 
 def loaded(vocabulary: str) -> bool:
-    """Whether counting can begin without loading anything."""
+    """Return whether counting can begin without loading anything."""
     if vocabulary in _LIKE:
         vocabulary = _LIKE[vocabulary].vocabulary
     return vocabulary not in VOCABULARIES or vocabulary in _LOADED
@@ -116,7 +117,7 @@ It's 2026-11-03T14:05:59Z; {"id": "a1-b2", "total": 1234.50, "paths": ["/usr/lib
 
 
 def preload(vocabulary: str) -> None:
-    """Load a vocabulary now, with what it builds at the first word that is no token by itself: 0.2 s, Gemma's 1 s."""
+    """Load a vocabulary now, including tables built at the first word that is not one token: 0.2 s; 1 s for Gemma."""
     count(_SAMPLE, vocabulary)
 
 
@@ -137,7 +138,8 @@ _LOADED: Final[set[str]] = set()
 
 @cache
 def _encoder(vocabulary: str) -> tuple[Any, int]:
-    """The encoding function, and how many tokens it puts around any text: a begin mark belongs to the request, not to each text."""
+    """Return the encoding function and the number of tokens it adds around any text: a begin mark belongs to the
+    request."""
     if vocabulary not in VOCABULARIES:
         return None, 0
     try:
@@ -151,14 +153,15 @@ def _encoder(vocabulary: str) -> tuple[Any, int]:
         _LOADED.add(vocabulary)
 
 
-# Where a text can be cut without changing its tokens: every vocabulary here begins a new token at a space before a letter
-# that follows a letter, and at what follows the end of a line.
+# A text can be cut here without changing its tokens: every vocabulary begins a new token at a space before a letter
+# that follows a letter, and after the end of a line.
 _SEAM: Final = re.compile(r"(?<=[^\W\d_])(?= [^\W\d_])|(?<=\n)(?=[^\s/])")
 _LOOK_BACK: Final = 2_000
+"""Characters before the end of a piece that are searched for a seam. Chosen: ordinary text has one within a line."""
 
 
 def pieces(text: str, size: int) -> Iterator[str]:
-    """Cut a long text into pieces that count as the whole does; where no seam is near, a cut costs a token or two."""
+    """Cut a long text into pieces with the same total count; without a good place nearby, a cut adds one or two tokens."""
     start = 0
     while len(text) - start > size:
         end = start + size
@@ -175,11 +178,12 @@ _CLASSES: Final = re.compile(
 
 
 def estimate(text: str) -> int:
-    """Guess the tokens of a text from classes of its characters, leaning to too many.
+    """Estimate the tokens of a text from classes of its characters; the result tends to be too high.
 
-    A Latin word (or part of aMixedOne) is a token and one more for each further six letters; so are three digits, a mark, 16 blanks
-    beyond the one before a word. Encoded data takes 7 tokens for 10 characters, other alphabets one for two letters, Chinese,
-    Japanese and Korean one a sign, what lies beyond the basic plane two.
+    A Latin word (or part of aMixedOne) is one token and one more for each further six letters. Three digits, one mark,
+    or 16 blanks (besides the one before a word) are one token. Encoded data takes 7 tokens for 10 characters. Other
+    alphabets take one token for two letters; Chinese, Japanese and Korean one for each sign; characters beyond the
+    basic plane two.
     """
     total = 0
     for found in _CLASSES.finditer(text):

@@ -3,7 +3,7 @@
 import pytest
 
 from providers.overflow.sizes import proves, sizes
-from providers.overflow.wording import words
+from providers.overflow.wording import normalise
 
 CASES = [
     ("maximum context length is 4096 tokens. However, your messages resulted in 4109 tokens (4046 in the messages, 63 in the functions)", dict(limit=4096, prompt=4109, total=4109)),
@@ -26,7 +26,7 @@ CASES = [
 
 @pytest.mark.parametrize(("text", "found"), CASES)
 def test_a_number_is_what_the_text_calls_it(text: str, found: dict[str, int]) -> None:
-    assert sizes(words(text)) == found
+    assert sizes(normalise(text)) == found
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,4 @@ def test_a_number_is_what_the_text_calls_it(text: str, found: dict[str, int]) ->
     ],
 )
 def test_numbers_prove_an_overflow_only_when_the_larger_one_is_the_size(text: str, proof: bool) -> None:
-    assert proves(words(text)) is proof
+    assert proves(normalise(text)) is proof
