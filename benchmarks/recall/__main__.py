@@ -18,8 +18,7 @@ import orjson
 from benchmarks.recall import timing
 from benchmarks.recall.agents import as_tool_calls
 from benchmarks.recall.baselines import BASELINES
-from benchmarks.recall.chats import chats
-from benchmarks.recall.needed import Point, found, points, probes, whole
+from benchmarks.recall.needed import Point, found, points, probes, stands, whole
 from benchmarks.recall.ours import COUNTER, turnfold, without_recall
 from benchmarks.recall.planted import with_change, with_instruction
 
@@ -52,12 +51,12 @@ def main() -> None:
     sets["swe_agent, inside turns"] = [
         point for talk in recorded["swe_agent"] for point in points(as_tool_calls(talk), inside_turns=True)
     ]
-    for half in (0, 1):
-        sets[f"made-up chats, half {half}"] = [
-            point for talk in chats(1, half=half, messages=400) for point in probes(talk)
-        ]
+    talks = load("chats.jsonl")
+    sets["natural chats, questions at the end"] = [point for talk in talks for point in probes(talk)]
     for label, found_points in sets.items():
         table(label, sample(found_points, most))
+    kinds([point for talk in talks for point in probes(talk)])
+    wished(talks)
     standing(recorded["tau_airline"][:most])
     growing(recorded["tau_airline"][: most // 3])
     timing.table(recorded)
@@ -105,6 +104,43 @@ def table(label: str, found_points: Sequence[Point]) -> None:
         print(f"  {name:24}" + "".join(cells) + f"{each:8.1f}  {over}")
 
 
+def kinds(found_points: Sequence[Point]) -> None:
+    """Recall of chats by the kind of question."""
+    print("\nnatural chats, by kind of question")
+    for kind in sorted({point.kind for point in found_points}):
+        asked = [point for point in found_points if point.kind == kind]
+        cells = [
+            statistics.mean(found(point, at_budget(point.request, budget)) for point in asked) for budget in BUDGETS
+        ]
+        print(f"  {kind:16}{len(asked):4}" + "".join(f"{cell:8.1%}" for cell in cells))
+
+
+def wished(talks: Sequence[Mapping[str, Any]]) -> None:
+    """Standing wishes that are kept, and wishes that were taken back and are shown without what took them back."""
+    print("\nstanding wishes in natural chats")
+    for budget in BUDGETS:
+        kept: list[bool] = []
+        stale: list[bool] = []
+        for talk in talks:
+            out = at_budget([*talk["messages"], {"role": "user", "content": "Thanks. What should we do next?"}], budget)
+            for wish in talk["rules"].values():
+                there = stands(wish["rule"]["text"], out)
+                if "revoked" in wish:
+                    stale.append(there and not stands(wish["revoked"]["text"], out))
+                else:
+                    kept.append(there)
+        if kept:
+            print(
+                f"  at {budget:.0%}: kept {statistics.mean(kept):.1%} of {len(kept)}, shown as valid {statistics.mean(stale):.1%} of {len(stale)}"
+            )
+
+
+def at_budget(request: list[dict[str, Any]], budget: float) -> list[dict[str, Any]]:
+    """Fold a request into its system prompt, its last message and a share of the rest."""
+    least = count(message for message in request if message["role"] == "system") + count(request[-1:])
+    return turnfold(request, int(least + budget * (count(request) - least)), count)
+
+
 def standing(conversations: Sequence[Mapping[str, Any]]) -> None:
     """What a user says once and expects to hold, and what he corrects, at a quarter of the history."""
     print("\nstanding instructions and corrections planted in tau_airline, at 25 %")
@@ -126,9 +162,7 @@ def standing(conversations: Sequence[Mapping[str, Any]]) -> None:
 
 
 def text_at(request: list[dict[str, Any]], budget: float) -> str:
-    least = count(message for message in request if message["role"] == "system") + count(request[-1:])
-    out = turnfold(request, int(least + budget * (count(request) - least)), count)
-    return "\n".join(map(whole, out))
+    return "\n".join(map(whole, at_budget(request, budget)))
 
 
 def growing(conversations: Sequence[Mapping[str, Any]]) -> None:
@@ -138,7 +172,7 @@ def growing(conversations: Sequence[Mapping[str, Any]]) -> None:
     )
     print("  kept: how much of the request before begins the next one, of all requests")
     talks = {"tau_airline": [talk["messages"] for talk in conversations]}
-    talks["made-up chats"] = [talk["messages"] for talk in chats(3, half=0, conversations=4, messages=60)]
+    talks["natural chats"] = [talk["messages"] for talk in load("chats.jsonl")]
     for name, messages in talks.items():
         for share in (0.5, 0.7):
             for label, compressor in (("with recall", turnfold), ("without", without_recall)):

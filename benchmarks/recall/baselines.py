@@ -1,7 +1,9 @@
 """What others do when a conversation is too long, as functions of (messages, window, count): what a fold must beat."""
 
 import random
+import re
 from collections.abc import Callable, Sequence
+from math import log
 from typing import Any
 
 Messages = list[dict[str, Any]]
@@ -63,9 +65,39 @@ def random_turns(messages: Messages, window: int, count: Count) -> Messages:
     return _flat(system, [turns[place] for place in sorted(kept)])
 
 
+def best_messages(messages: Messages, window: int, count: Count) -> Messages:
+    """Keep the whole messages that share the rarest words with the last one (BM25), as plain retrieval does."""
+    system, turns = _turns(messages)
+    *old, last = [message for turn in turns for message in turn]
+    texts = [_WORD.findall(str(message.get("content")).lower()) for message in old]
+    average = sum(map(len, texts)) / max(len(texts), 1)
+    asked = set(_WORD.findall(str(last.get("content")).lower()))
+    holders = {word: sum(word in text for text in texts) for word in asked}
+    scores = [
+        sum(
+            log(1 + (len(texts) - holders[word] + 0.5) / (holders[word] + 0.5))
+            * (often * 2.2 / (often + 1.2 * (0.25 + 0.75 * len(text) / average)))
+            for word in asked
+            if (often := text.count(word))
+        )
+        for text in texts
+    ]
+    kept: set[int] = set()
+    left = window - count([*system, last])
+    for at in sorted(range(len(old)), key=lambda at: -scores[at]):
+        cost = count([old[at]])
+        if cost <= left:
+            kept.add(at)
+            left -= cost
+    return [*system, *(message for at, message in enumerate(old) if at in kept), last]
+
+
+_WORD = re.compile(r"[^\W_]+")
+
 BASELINES: dict[str, Callable[[Messages, int, Count], Messages]] = {
     "drop oldest half": oldest_half,
     "keep last turns": last_turns,
     "cut results, drop turns": results_first,
     "random turns": random_turns,
+    "best messages (BM25)": best_messages,
 }

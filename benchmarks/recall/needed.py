@@ -19,6 +19,8 @@ class Point:
     remarks: tuple[str, ...] = ()
     tail: frozenset[int] = field(default_factory=frozenset)
     """Indices of the messages that are no history: the last user message, and the newest step."""
+    kind: str = ""
+    """What kind of question a chat's probe is: a fact, what stands beside it, the latest of several."""
 
 
 def whole(message: Mapping[str, Any]) -> str:
@@ -51,7 +53,10 @@ def probes(conversation: Mapping[str, Any]) -> Iterator[Point]:
     for probe in conversation["probes"]:
         request = [*conversation["messages"], {"role": "user", "content": probe["q"]}]
         yield Point(
-            request, remarks=tuple(said["text"] for said in probe["evidence"]), tail=frozenset({len(request) - 1})
+            request,
+            remarks=tuple(said["text"] for said in probe["evidence"]),
+            tail=frozenset({len(request) - 1}),
+            kind=probe["kind"],
         )
 
 
@@ -131,3 +136,8 @@ def _pattern(value: str) -> re.Pattern[str]:
 
 def _words(text: str) -> list[str]:
     return re.findall(r"[^\W_]+", text.lower())
+
+
+def stands(remark: str, out: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a folded request still has a remark: word for word, or four fifths of its words in one row."""
+    return found(Point([], remarks=(remark,)), out) == 1.0

@@ -97,19 +97,28 @@ _REVOKES: Final = re.compile(
 )
 
 
+_CLASSES_OF: Final = {
+    word: tuple(number for number, (words, _, _) in enumerate(_CLASSES) if word in words)
+    for word in frozenset().union(*[words for words, _, _ in _CLASSES])
+}
+
+
 @lru_cache(maxsize=16_384)
 def strength(sentence: str) -> float:
     """How much a sentence sounds like a wish that is to hold: 0 for a story, about 4 for most wishes."""
-    low = sentence.lower().replace("’", "'")
-    tokens = _TOKEN.findall(low)
-    spaced = sentence.isascii()
-    total = 0.0
-    for words, weight, unspaced in _CLASSES:
-        found = sum(map(words.__contains__, tokens))
-        if not spaced and found < MOST_OF_A_CLASS:
-            found += len(unspaced.findall(sentence))
-        total += weight * min(found, MOST_OF_A_CLASS)
-    return total + (weights.ASIDE if _ASIDE.match(sentence) else 0.0)
+    found = [0] * len(_CLASSES)
+    for token in _TOKEN.findall(sentence.lower().replace("’", "'")):
+        if token in _CLASSES_OF:
+            for number in _CLASSES_OF[token]:
+                found[number] += 1
+    if not sentence.isascii():
+        for number, (_, _, unspaced) in enumerate(_CLASSES):
+            found[number] += len(unspaced.findall(sentence))
+    total = weights.ASIDE if _ASIDE.match(sentence) else 0.0
+    for number, (_, weight, _) in zip(found, _CLASSES, strict=True):
+        if number:
+            total += weight * min(number, MOST_OF_A_CLASS)
+    return total
 
 
 def assents(reply: str) -> bool:
