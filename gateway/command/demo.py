@@ -26,6 +26,7 @@ MODEL: Final = "gpt-4o"
 WINDOW: Final = 4000
 """Small, so that a short conversation outgrows it."""
 ANSWER: Final = 300
+"""Tokens reserved for each answer. Chosen: small, like `WINDOW`."""
 PAUSE_S: Final = 0.12
 """Between requests, for the eye."""
 

@@ -21,6 +21,7 @@ from gateway.wire.format import Conversation
 from gateway.wire.formats import recognise
 
 SHOWN: Final = 400
+"""Characters of a message that are shown. Chosen: about five lines on a terminal."""
 
 
 def run(path: Path, config: Path | None, window: int | None, *, as_json: bool) -> int:

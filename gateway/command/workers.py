@@ -22,13 +22,17 @@ NUMBER: Final = "TURNFOLD_WORKER"
 """Set in the environment of a worker: its number, counted from 0."""
 
 FIRST_PAUSE_S: Final = 0.5
+"""Pause before the first restart; doubled with each further crash."""
 LONGEST_PAUSE_S: Final = 30.0
+"""Longest pause before a restart. Chosen: an operator who repairs the cause waits no longer."""
 STEADY_S: Final = 30.0
-"""Who ran so long has recovered: the next crash is the first again."""
+"""A worker that ran this long has recovered: its next crash counts as the first one."""
 STILLBORN_S: Final = 5.0
+"""A crash within this time after the start is an early crash; see `STILLBORN_CRASHES`."""
 STILLBORN_CRASHES: Final = 3
-"""When a worker fails so early, so many times in a row, and no other one runs, a restart will not mend it."""
+"""Early crashes in a row, with no other worker running, after which restarts are given up."""
 POLL_S: Final = 0.1
+"""Interval at which the parent checks its workers. Chosen: not noticed by a person who waits."""
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 

@@ -20,6 +20,7 @@ NUMBER: Final = re.compile(r"[+-]?[0-9][0-9_]*(\.[0-9]+)?\Z")
 NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 MERGE: Final = "tag:yaml.org,2002:merge"
 SHOWN_CHARS: Final = 60
+"""Characters of a wrong value that an error message shows."""
 
 # libyaml where PyYAML was built with it: it reads the same language ten times as fast.
 LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -1,1 +1,1 @@
-"""One record a request, many observers."""
+"""One record per request, several observers."""

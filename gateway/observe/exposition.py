@@ -1,4 +1,4 @@
-"""The text format of Prometheus, for whoever scrapes."""
+"""The Prometheus text format."""
 
 from collections.abc import Iterator
 from typing import cast
@@ -11,7 +11,7 @@ from gateway.observe.metrics import Metrics
 
 
 class _Families:
-    """What `generate_latest` asks of a registry."""
+    """The part of a registry that `generate_latest` needs."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -33,5 +33,5 @@ class _Families:
 
 
 def text_of(metrics: Metrics) -> bytes:
-    """All numbers of one process as they are scraped."""
+    """Return all numbers of one process in the text format."""
     return generate_latest(cast("CollectorRegistry", _Families(metrics)))

@@ -17,13 +17,15 @@ from gateway.observe.exchange import Exchange
 
 Item = TypeVar("Item")
 MOMENT_S: Final = 0.02
+"""How long lines are collected. Chosen: not noticed by a person who reads along."""
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
 def configure(
     *, form: Literal["auto", "json", "console"] = "json", level: str = "info", stream: TextIO | None = None
 ) -> None:
-    """Set up structlog for the process. Lines go to ``stream`` (stderr); ``auto`` writes for eyes on a terminal, else JSON."""
+    """Configure structlog for the process. Lines go to ``stream`` (stderr); ``auto`` is readable text on a terminal,
+    else JSON."""
     target = stream or sys.stderr
     shared: list[structlog.typing.Processor] = [
         structlog.processors.add_log_level,
@@ -50,7 +52,7 @@ def _dumps(event: MutableMapping[str, Any], **_: Any) -> str:
 
 
 class Moment(Generic[Item]):
-    """Gathers what comes in one moment and hands it over together. Outside an event loop there is no moment to wait for."""
+    """Collects items for `MOMENT_S` and hands them over together; outside an event loop, hands over each at once."""
 
     def __init__(self, settled: Callable[[list[Item]], None]) -> None:
         self._settled = settled
@@ -65,15 +67,16 @@ class Moment(Generic[Item]):
                 self.settle()
 
     def settle(self) -> None:
-        """Hand over what waits, now."""
+        """Hand over the collected items now."""
         waiting, self._waiting = self._waiting, []
         self._settled(waiting)
 
 
 class Gathering:
-    """A stream that writes the lines of a moment together: a write for each would cost a request more than the line itself.
+    """A stream that writes the lines of `MOMENT_S` together: one write per line would cost more than
+    the line.
 
-    At the end of the process what is left is written.
+    The rest is written when the process ends.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -82,22 +85,22 @@ class Gathering:
         atexit.register(self._lines.settle)
 
     def write(self, line: str) -> None:
-        """Take a line."""
+        """Add a line."""
         self._lines.add(line)
 
     def flush(self) -> None:
-        """Nothing: `write` knows when."""
+        """Do nothing: `write` decides when to write."""
 
     def _write_out(self, lines: list[str]) -> None:
-        with suppress(OSError, ValueError):  # whoever read the log has gone; that is no reason to fail
+        with suppress(OSError, ValueError):  # stderr is closed; keep serving
             self._stream.write("".join(lines))
             self._stream.flush()
 
 
 class ExchangeLog:
-    """Writes the one line that every request ends in. Made once the process has configured its logs, and not before.
+    """Writes the one line per request. Create it after the process has configured its logs.
 
-    The lines of a moment are made together: each then takes a third of what it takes between two requests.
+    The lines of `MOMENT_S` are made together, at a third of the cost.
     """
 
     def __init__(self) -> None:
@@ -106,12 +109,12 @@ class ExchangeLog:
         self._ended = Moment(self._write)
 
     def observe(self, exchange: Exchange) -> None:
-        """Take note of an exchange; its line is written a moment later, with the time of now."""
+        """Add an exchange; its line is written a moment later, with the current time."""
         if self._wanted:
             self._ended.add((time.time(), exchange))
 
     def settle(self) -> None:
-        """Write what is still to be written."""
+        """Write the remaining lines."""
         self._ended.settle()
 
     def _write(self, exchanges: list[tuple[float, Exchange]]) -> None:
@@ -120,8 +123,8 @@ class ExchangeLog:
 
 
 def _fields(exchange: Exchange) -> dict[str, Any]:
-    """What is known of an exchange; what is empty or None is left out."""
-    # `or value == 0` keeps 0 and False, and is several times as fast as asking for None, "" and ().
+    """Return the fields of an exchange without the empty ones."""
+    # `or value == 0` keeps 0 and False, and is several times as fast as comparing with None, "" and ().
     fields = {name: value for name, value in zip(_NAMES, _values(exchange), strict=True) if value or value == 0}
     fields["decided_ms"] = round(exchange.decided_s * 1000, 3)
     fields["first_byte_ms"] = round(exchange.first_byte_s * 1000, 3)
@@ -132,7 +135,7 @@ def _fields(exchange: Exchange) -> dict[str, Any]:
 
 
 def _stamp(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Say when it was, unless that is said."""
+    """Add the time, unless the event has one."""
     if "timestamp" not in event:
         event["timestamp"] = _iso(time.time())
     return event

@@ -1,8 +1,8 @@
 """Prometheus metrics from the exchange records.
 
-Observing must cost a request next to nothing, so plain numbers are added up here and turned into Prometheus' families only
-when somebody scrapes. Labels are bounded: upstreams and window entries come from the configuration and the catalogue,
-never from the client.
+Observing must cost a request almost nothing, so plain numbers are added here and become Prometheus families only when
+they are scraped. Labels are bounded: upstreams and window entries come from the configuration and the catalogue, never
+from the client.
 """
 
 from bisect import bisect_left
@@ -33,7 +33,7 @@ class Histogram:
         self.total += value
 
     def buckets(self) -> list[tuple[str, float]]:
-        """Cumulative counts by upper bound, as Prometheus wants them."""
+        """Return cumulative counts by upper bound, as Prometheus expects."""
         running, rows = 0, []
         for bound, count in zip((*map(str, self.bounds), "+Inf"), self.counts, strict=True):
             running += count
@@ -42,7 +42,7 @@ class Histogram:
 
 
 class Metrics:
-    """The numbers of one process, and how they are exported."""
+    """The numbers of one process and their export."""
 
     def __init__(self) -> None:
         self._counters: dict[str, dict[Labels, float]] = {name: defaultdict(float) for name in _COUNTERS}
@@ -53,7 +53,7 @@ class Metrics:
         self._waiting: list[Exchange] = []
 
     def observe(self, exchange: Exchange) -> None:
-        """Take note of one exchange. Many together are added up at a third of what each by itself would take."""
+        """Add one exchange. Exchanges are added together, at a third of the cost of adding each one."""
         self._waiting.append(exchange)
         if len(self._waiting) >= TOGETHER:
             self._settle()
@@ -100,18 +100,18 @@ class Metrics:
         self._counters["degraded"][(part,)] += 1
 
     def summarised(self, outcome: str, tokens: int) -> None:
-        """Count what came of a background summary, and the tokens it took."""
+        """Count the outcome of a background summary and its tokens."""
         self._counters["summaries"][(outcome,)] += 1
         self._counters["summary_tokens"][()] += tokens
 
     def counters(self) -> Iterator[tuple[str, str, Labels, list[tuple[Labels, float]]]]:
-        """Every counter: its name, what it counts, the names of its labels, and its numbers by their values."""
+        """Return every counter: name, description, label names, and numbers by label values."""
         self._settle()
         for name, (text, labels) in _COUNTERS.items():
             yield f"turnfold_{name}", text, labels, list(self._counters[name].items())
 
     def histograms(self) -> Iterator[tuple[str, str, Labels, list[tuple[Labels, Histogram]]]]:
-        """Every histogram, likewise."""
+        """Return every histogram in the same form."""
         self._settle()
         for name, (text, labels, _) in _HISTOGRAMS.items():
             yield f"turnfold_{name}", text, labels, list(self._histograms[name].items())

@@ -1,4 +1,4 @@
-"""The last exchanges, kept in memory for whoever looks at the admin port."""
+"""The last exchanges, kept in memory for the admin port."""
 
 from collections import deque
 
@@ -6,7 +6,7 @@ from gateway.observe.exchange import Exchange
 
 
 class Recent:
-    """A ring of the newest exchanges. They hold no message text, so neither does this."""
+    """A ring of the newest exchanges. They contain no message text, so the ring contains none."""
 
     def __init__(self, limit: int = 500) -> None:
         self._ring: deque[Exchange] = deque(maxlen=limit)
@@ -15,5 +15,5 @@ class Recent:
         self._ring.append(exchange)
 
     def newest(self, limit: int = 100) -> list[Exchange]:
-        """The newest exchanges, newest first."""
+        """Return the newest exchanges, newest first."""
         return list(reversed(self._ring))[:limit]

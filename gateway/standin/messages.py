@@ -33,6 +33,7 @@ ROLES: Final = frozenset({"user", "assistant", "system"})
 """Claude Code sends system messages in the conversation, behind a beta header ``mid-conversation-system``."""
 _ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
 MOST_MARKS: Final = 4
+"""Cache marks in one request: https://platform.claude.com/docs/en/build-with-claude/prompt-caching"""
 _TTL: Final = {"5m": 0, "1h": 1}
 
 

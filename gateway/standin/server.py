@@ -22,7 +22,9 @@ Scripted = Answer | Callable[["Seen"], Answer | None]
 """An answer, or a function that looks at the request; None from it means: judge as usual."""
 
 LARGEST_BODY: Final = 1 << 30
+"""Bytes. Chosen far above every test body: limits are tested at the gateway."""
 LARGEST_HEADER: Final = 1 << 18
+"""Bytes of one header line. Chosen above the gateway's own limit."""
 
 
 @dataclass(slots=True, eq=False)

@@ -12,14 +12,18 @@ import orjson
 from gateway.context.count.vocabularies import count
 
 A_MESSAGE: Final = 3
+"""Tokens per message; see `A_REPLY` for the source."""
 A_NAME: Final = 1
+"""Tokens per name; see `A_REPLY` for the source."""
 A_REPLY: Final = 3
 """OpenAI's published overheads: https://cookbook.openai.com/examples/how_to_count_tokens_with_tiktoken"""
 
 AN_IMAGE: Final = 765
+"""Tokens of a 1024 x 1024 image in high detail, by OpenAI's published rule for GPT-4o."""
 A_SMALL_IMAGE: Final = 85
-"""A 1024 x 1024 image in high detail, and any image in low, by the published rule for GPT-4o."""
+"""Tokens of an image in low detail, by the same rule."""
 A_SOUND_OR_FILE: Final = 300
+"""Tokens. Chosen: the stand-in does not read sounds and files."""
 
 
 def text_tokens(text: str) -> int:

@@ -1,4 +1,4 @@
-"""What is known of upstreams: facts with their kind, their evidence and their time, as they are kept, stored and shown."""
+"""Facts about upstreams: kind, evidence and time, and how they are encoded and shown."""
 
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -9,17 +9,20 @@ from gateway.context.life.lessons import Kind
 from gateway.state.store import values
 
 VERSION: Final = 2
+"""Version of the stored form; other versions are ignored."""
 LARGEST_TOKENS: Final = 100_000_000
-"""More than any window: such a number is no count."""
+"""Tokens. More than any window: a larger number is not a token count."""
 SIGN_CHARS: Final = 64
-"""Signs of refusals are names of ours, shorter than this."""
+"""Characters of a sign of a refusal; our own names are shorter."""
 NAME_CHARS: Final = 1024
+"""Characters of a model's name. Chosen above the longest real ones, ARNs with 150."""
 STATED_KEPT: Final = 4
-"""Different windows kept of one model: so many sizes of backends may stand behind one name."""
+"""Different windows kept for one model: one name may have this many backends of different size."""
 ENOUGH: Final = 2
-"""Conversations that must be refused by the same number before it holds for others: one refusal may come from one small backend of several."""
+"""Conversations that must be refused with the same number before it holds for all: one small backend of several may
+have sent it."""
 ENOUGH_AGAINST_BILLS: Final = 4
-"""The same, where a larger prompt was billed lately."""
+"""The same, when a larger prompt was billed lately."""
 
 Model = tuple[str, str]
 """Upstream and model."""
@@ -28,23 +31,23 @@ Holds = Literal["everyone", "its conversation", "nobody yet"]
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A window that an upstream's refusals stated. Times are seconds since 1970."""
+    """A window stated in an upstream's refusals. Times are seconds since 1970."""
 
     tokens: int
     prompt: int | None
     counted: int
     sign: str
     conversation: str
-    """The last one that was refused so."""
+    """The last conversation refused with it."""
     refusals: int
-    """Of different conversations in a row."""
+    """Refusals of different conversations in a row."""
     since: float
     until: float
 
 
 @dataclass(frozen=True, slots=True)
 class Smaller:
-    """A size to which one conversation is folded."""
+    """The size to which one conversation is folded."""
 
     upstream: str
     model: str
@@ -59,20 +62,20 @@ class Smaller:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """All that is known of one model's window."""
+    """All facts about one model's window."""
 
     stated: tuple[Stated, ...] = ()
     largest: int = 0
-    """The largest prompt that was billed."""
+    """The largest billed prompt."""
     largest_since: float = 0.0
     largest_until: float = 0.0
     smaller_until: float = 0.0
-    """Until then some conversation may have a fold of its own."""
+    """Until this time some conversation may have its own smaller size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How a model's bills compare with our counts."""
+    """The ratio between a model's bills and our counts."""
 
     calibration: Calibration
     since: float
@@ -81,7 +84,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One learned fact as operators see it."""
+    """One learned fact, as shown to operators."""
 
     kind: Kind
     what: Literal["window", "told window", "conversation", "largest prompt", "ratio"]
@@ -112,7 +115,7 @@ _STATED: Final = values.fields(
 
 
 def pack_windows(known: Windows) -> bytes:
-    """Write down what is known of a model's window."""
+    """Encode the facts about a model's window."""
     stated = [{name: getattr(one, name) for name in Stated.__slots__} for one in known.stated]
     return values.pack(
         VERSION,
@@ -125,7 +128,7 @@ def pack_windows(known: Windows) -> bytes:
 
 
 def read_windows(stored: bytes) -> Windows | None:
-    """Read it; None where it is damaged or out of range."""
+    """Decode them; None when damaged or out of range."""
     value = values.unpack(
         stored,
         VERSION,
@@ -142,7 +145,7 @@ def read_windows(stored: bytes) -> Windows | None:
 
 
 def pack_ratio(known: Ratio) -> bytes:
-    """Write down a ratio."""
+    """Encode a ratio."""
     calibration = known.calibration
     return values.pack(
         VERSION,
@@ -155,7 +158,7 @@ def pack_ratio(known: Ratio) -> bytes:
 
 
 def read_ratio(stored: bytes) -> Ratio | None:
-    """Read it; None where it is damaged or out of range."""
+    """Decode it; None when damaged or out of range."""
     report = values.each(values.whole(1, LARGEST_TOKENS), 2)
     value = values.unpack(
         stored,
@@ -173,12 +176,12 @@ def read_ratio(stored: bytes) -> Ratio | None:
 
 
 def pack_smaller(known: Smaller) -> bytes:
-    """Write down to what one conversation is folded."""
+    """Encode the size to which one conversation is folded."""
     return values.pack(VERSION, **{name: getattr(known, name) for name in Smaller.__slots__})
 
 
 def read_smaller(stored: bytes) -> Smaller | None:
-    """Read it; None where it is damaged or out of range."""
+    """Decode it; None when damaged or out of range."""
     value = values.unpack(
         stored,
         VERSION,
@@ -196,12 +199,12 @@ def read_smaller(stored: bytes) -> Smaller | None:
 
 
 def read_usage(stored: bytes) -> dict[str, Any] | None:
-    """Read what a conversation was billed; None where it is damaged or out of range."""
+    """Decode a conversation's billed tokens; None when damaged or out of range."""
     return values.unpack(stored, VERSION, billed=values.whole(1, LARGEST_TOKENS), fixed=_TOKENS)
 
 
 def facts_of(model: Model, known: Windows, now: float) -> list[Fact]:
-    """What is known of a model's window, for operators."""
+    """Return the facts about a model's window, for operators."""
     upstream, name = model
     found: list[Fact] = []
     for one in known.stated:
@@ -222,6 +225,6 @@ def facts_of(model: Model, known: Windows, now: float) -> list[Fact]:
 
 
 def in_force(stated: Stated, known: Windows, now: float) -> bool:
-    """Whether a stated window holds for everybody: refused often enough, in view of what was billed."""
+    """Return whether a stated window holds for all conversations: refused often enough, considering the bills."""
     against = known.largest > stated.tokens and known.largest_until > now
     return stated.until > now and stated.refusals >= (ENOUGH_AGAINST_BILLS if against else ENOUGH)

@@ -1,7 +1,7 @@
-"""Forgetting: what was forgotten, when, and how every process hears of it.
+"""Forgetting: deletion times of learned facts and summaries, and how every process learns of them.
 
-One small value in the store says it. Each process looks at it once a second; facts older than it are not believed, should a process that
-has not heard yet write one back.
+One small value in the store has the times. Each process reads it once a second. Older facts are not believed, even if a
+process that has not read it yet writes one back.
 """
 
 import asyncio
@@ -16,38 +16,40 @@ from gateway.state.store.base import Store
 from gateway.state.tasks import Tasks
 
 VERSION: Final = 1
+"""Version of the stored form; other versions are ignored."""
 KIND: Final = "forgotten"
 KEY: Final = "all"
 KEPT_S: Final = 30 * 86400.0
-"""Longer than any fact is kept."""
+"""Seconds. Longer than any fact is kept."""
 EVERY_S: Final = 1.0
-"""How often a process looks: the longest that a forgotten fact is still used."""
+"""Interval at which a process reads the value: the longest time that a deleted fact is still used."""
 MOST_NAMES: Final = 10_000
+"""Facts read to count what is deleted. Chosen to bound the answer to an operator."""
 MOST_MODELS: Final = 256
-"""Models forgotten one by one; beyond that everything learned is forgotten."""
+"""Models forgotten one by one; beyond this number everything learned is forgotten."""
 
 
 class NotForgotten(Exception):
-    """The store did not keep what was forgotten, so other processes will not hear of it."""
+    """The store did not keep the deletion time, so other processes will not learn of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """Since when facts are believed. Times are seconds since 1970."""
+    """The times since which facts are believed, in seconds since 1970."""
 
     at: float = 0.0
-    """Everything learned before this is forgotten."""
+    """Everything learned before this time is forgotten."""
     models: Mapping[str, float] = field(default_factory=dict)
     """The same for one model at one upstream."""
     memories: float = 0.0
-    """When copies in memory were last to be dropped: after anything was forgotten, a caller's memory included."""
+    """When copies in memory were last deleted; includes the memory of single callers."""
 
     def covers(self, model: Model, since: float) -> bool:
-        """Whether a fact of that time is forgotten."""
+        """Return whether a fact of that time is forgotten."""
         return since <= max(self.at, self.models.get(f"{model[0]}\n{model[1]}", 0.0))
 
     def left_of(self, model: Model, known: Windows) -> Windows:
-        """What is left of what was known of a model's window."""
+        """Return the facts about a model's window that are still valid."""
         stated = tuple(one for one in known.stated if not self.covers(model, one.since))
         if known.largest and self.covers(model, known.largest_since):
             known = replace(known, largest=0, largest_since=0.0, largest_until=0.0)
@@ -55,7 +57,7 @@ class Forgotten:
 
 
 def read(stored: bytes | None) -> Forgotten:
-    """Read what was forgotten; nothing where there is none."""
+    """Decode the stored times; an empty value when there is none."""
     value = values.unpack(
         stored, VERSION, at=values.number(0, 1e11), memories=values.number(0, 1e11), models=lambda models: isinstance(models, dict)
     )  # fmt: skip
@@ -66,21 +68,23 @@ def read(stored: bytes | None) -> Forgotten:
 
 
 async def forget_caller(store: Store, key_hash: str, now: float) -> int:
-    """Delete everything of one caller, in the store and, within a second, in all processes; answer how many values went."""
+    """Delete everything of one caller from the store and, within a second, from all processes; return how many values
+    went."""
     gone = await store.forget(key_hash)
     await _write(store, replace(read(await store.get(KIND, KEY)), memories=now))
     return gone
 
 
 async def forget_everything(store: Store, now: float) -> int:
-    """The same for everybody, and for all that was learned of upstreams."""
+    """Delete everything of all callers, and everything learned about upstreams."""
     gone = await store.forget(None)
     await _write(store, Forgotten(now, {}, now))
     return gone
 
 
 async def forget_learned(store: Store, now: float, upstream: str = "", model: str = "") -> int:
-    """Forget what was learned of one upstream's model, or of all; summaries stay. Answer how many facts are believed no more."""
+    """Forget everything learned about one upstream's model, or all; summaries stay. Return how many facts are no longer
+    valid."""
     names = await store.names("window", MOST_NAMES) + await store.names("ratio", MOST_NAMES)
     gone = sum(not model or name == f"{upstream}\n{model}" for name in names)
     known = read(await store.get(KIND, KEY))
@@ -92,7 +96,7 @@ async def forget_learned(store: Store, now: float, upstream: str = "", model: st
 
 
 async def _write(store: Store, forgotten: Forgotten) -> None:
-    """Tell all processes. Raises NotForgotten where the store does not keep it."""
+    """Tell all processes. Raises NotForgotten when the store does not keep the value."""
     value = values.pack(VERSION, at=forgotten.at, models=dict(forgotten.models), memories=forgotten.memories)
     await store.put(KIND, KEY, value, ttl_s=KEPT_S)
     if await store.get(KIND, KEY) != value:
@@ -100,7 +104,7 @@ async def _write(store: Store, forgotten: Forgotten) -> None:
 
 
 class Watch:
-    """Looks once a second whether something was forgotten elsewhere, and says so to ``heard``."""
+    """Checks once a second whether another process deleted something, and then calls ``heard``."""
 
     def __init__(
         self, store: Store, tasks: Tasks, heard: Callable[[Forgotten], None], every_s: float = EVERY_S
@@ -114,20 +118,20 @@ class Watch:
         self._closed = False
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start checking."""
         self._tick()
 
     def close(self) -> None:
-        """Stop looking."""
+        """Stop checking."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
 
     async def look(self) -> None:
-        """Look now."""
+        """Check now."""
         stored = await self._store.get(KIND, KEY)
         if stored is None and self._known is not None:
-            return  # the store is away, or empty: there is nothing to hear
+            return  # the store is unreachable or empty: there is no news
         known = read(stored)
         if known != self._known:
             first, self._known = self._known is None, known
@@ -141,5 +145,5 @@ class Watch:
 
 
 def now() -> float:
-    """The time at which something is forgotten."""
+    """Return the current time in seconds since 1970."""
     return time.time()

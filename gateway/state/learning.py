@@ -42,11 +42,17 @@ FIRST_STATED_TTL_S: Final = 3600.0
 GUESSED_TTL_S: Final = 3600.0
 """A size that was accepted after a refusal without numbers: the real window may be larger."""
 LARGEST_TTL_S: Final = 24 * 3600.0
+"""The largest billed prompt. The same day as for a stated limit, which it can disprove."""
 RATIO_TTL_S: Final = 7 * 86400.0
+"""A model's ratio. Chosen: tokenizers change less often than deployments."""
 USAGE_TTL_S: Final = 6 * 3600.0
+"""The bill of a conversation. Chosen: most conversations end within hours."""
 REFRESH_S: Final = 30.0
+"""Interval at which facts of other processes are fetched again."""
 CONVERSATIONS: Final = 4096
+"""Conversations whose bills are kept in this process. Chosen to bound memory."""
 MODELS: Final = 4096
+"""Models whose facts are kept in this process. Chosen to bound memory: clients choose the names."""
 LOOKED_UP: Final = 24
 """Newest messages behind which the last request of a conversation may have ended."""
 

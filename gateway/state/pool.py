@@ -1,8 +1,9 @@
-"""The pool: work that would hold the event loop too long runs in one thread beside it, the smallest first.
+"""The pool: one thread for work that would block the event loop too long; the smallest job runs first.
 
-One thread, because Python runs one thread at a time: a second one would not finish sooner, it would only stand between the event loop
-and its turn once more. A job whose caller has left is dropped before it starts. The queue is bounded: background work is refused when it is full, and
-the shell admits no further large request; a request once admitted has one job at a time and is never refused here.
+There is only one thread, because Python runs one at a time: a second one would not finish sooner and would delay the
+event loop further. A job is dropped if its caller leaves before it starts. The queue is bounded. When it is full,
+background work is refused and no further large request is admitted. An admitted request has one job at a time and is
+never refused here.
 """
 
 import asyncio
@@ -17,22 +18,22 @@ from typing import Any, Final, TypeVar
 Result = TypeVar("Result")
 
 INLINE: Final = 2**16
-"""Bytes. Work on a smaller body is done in a few milliseconds, right where it is asked for."""
+"""Bytes. Work on a smaller body takes a few milliseconds and runs in the event loop."""
 LONGEST_QUEUE: Final = 100
-"""Jobs that may wait. At 0.1 to 1 s each, the last of them waits as long as a client is patient."""
+"""Waiting jobs. At 0.1 to 1 s each, the last one waits about as long as a client does."""
 BYTES_A_SECOND: Final = 5_000_000
-"""About how fast bodies are parsed, counted and folded (measured: 3 to 12 MB a second)."""
+"""Approximate rate at which bodies are parsed, counted and folded (measured: 3 to 12 MB a second)."""
 BACKGROUND_WAIT_S: Final = 10.0
-"""So much later than work that a client waits for is background work due."""
+"""Delay of background work relative to work that a client waits for."""
 
 
 class PoolFull(Exception):
-    """Too much work is waiting, or the pool is closed. Background work should be tried again later."""
+    """Too many jobs are waiting, or the pool is closed. Try background work again later."""
 
 
 @dataclass(order=True, slots=True)
 class Job:
-    """One piece of work. The order is that of ``due``: when it would be done if it were alone, so that small work overtakes large."""
+    """One job, ordered by ``due``: the time at which it would finish alone, so small jobs overtake large ones."""
 
     due: float
     number: int
@@ -40,11 +41,11 @@ class Job:
     done: "asyncio.Future[Any]" = field(compare=False)
     context: contextvars.Context = field(compare=False)
     left: bool = field(default=False, compare=False)
-    """The caller no longer waits."""
+    """Return whether the caller stopped waiting."""
 
 
 class Pool:
-    """One thread and the queue before it. Made inside a running event loop, which it serves."""
+    """One thread and its queue. Created inside the running event loop that it serves."""
 
     def __init__(self, longest_queue: int = LONGEST_QUEUE) -> None:
         self._loop = asyncio.get_running_loop()
@@ -58,27 +59,27 @@ class Pool:
 
     @property
     def waiting(self) -> int:
-        """How many callers wait for their work, that under way included."""
+        """Return how many callers wait for their work, including the running job."""
         return self._waiting
 
     @property
     def full(self) -> bool:
-        """Whether nothing more should be begun that needs the pool."""
+        """Return whether no further work that needs the pool should begin."""
         return self._waiting >= self._longest_queue
 
     async def run(self, work: Callable[[], Result], *, size_bytes: int) -> Result:
-        """Return what ``work`` returns. Small work is done at once; large work waits its turn in the thread.
+        """Return the result of ``work``. Small work runs at once; large work waits for its turn in the thread.
 
-        Raises what ``work`` raises. When the caller is cancelled before its turn, the work is never done.
+        Raises the exception of ``work``. If the caller is cancelled first, the work never runs.
         """
         if size_bytes < INLINE:
             return work()
         return await self._queued(work, self._loop.time() + size_bytes / BYTES_A_SECOND)
 
     async def run_later(self, work: Callable[[], Result], *, size_bytes: int) -> Result:
-        """As `run`, for work that no client waits for: always in the thread, after the work that was asked for lately.
+        """Like `run`, for work without a waiting client: always in the thread, after recent client work.
 
-        Raises PoolFull where too much is waiting.
+        Raises PoolFull when too many jobs are waiting.
         """
         if self.full:
             raise PoolFull
@@ -106,7 +107,7 @@ class Pool:
             self._thread.start()
 
     def _serve(self) -> None:
-        """The thread: take the job that is due first, do it, hand the result over; until the pool is closed."""
+        """The thread: take the job that is due first, run it, hand over the result; repeat until the pool is closed."""
         while (job := self._next()) is not None:
             if job.left:
                 continue
@@ -117,7 +118,7 @@ class Pool:
                 error = caught
             if not self._hand_over(job.done, result, error):
                 return
-            del job, result, error  # nothing of a request is held while the next one is awaited
+            del job, result, error  # keep nothing of a request while waiting for the next one
 
     def _next(self) -> Job | None:
         with self._changed:
@@ -133,7 +134,7 @@ class Pool:
         return True
 
     async def close(self) -> None:
-        """Drop what waits; return when the thread has finished what it is at."""
+        """Drop waiting jobs; return when the thread has finished its current job."""
         with self._changed:
             self._closed = True
             dropped, self._jobs = self._jobs, []

@@ -1,6 +1,7 @@
-"""Background summaries: made after a response, by a model the operator named, ready for the next request on any replica.
+"""Background summaries: made after a response by the operator's chosen model, ready for the next request on any
+replica.
 
-Nobody waits for one. Whatever goes wrong here costs a summary, and the digest stands.
+No request waits for a summary. A failure here costs one summary, and the digest is used instead.
 """
 
 import asyncio
@@ -29,67 +30,73 @@ log = structlog.get_logger(__name__)
 
 Kept = TypeVar("Kept")
 Ask = Callable[[str, Sequence[Message], float], Awaitable[bytes | None]]
-"""(model, messages, deadline in seconds) -> the body of the answer, or None where there was no good one.
+"""(model, messages, deadline in seconds) -> the body of the answer, or None when it was not usable.
 
-It goes to the upstream directly: a summariser's own overflow is never folded by us (case 60).
+It calls the upstream directly: an overflow of the summariser's own request is never folded by us (case 60).
 """
 
 KIND: Final = "summary"
 VERSION: Final = 1
+"""Version of the stored form; other versions are ignored."""
 KEPT: Final = 2000
-"""Summaries remembered in this process; each has some kilobytes."""
+"""Summaries cached in this process. Chosen: each has a few kilobytes."""
 KNOWN_S: Final = 300.0
-"""For so long: then the store is asked again, for somebody may have had it forgotten."""
+"""Time after which the store is read again: another process may have deleted the summary."""
 NEVER: Final = ("", 0.0)
 LOOKED_UP: Final = 400
-"""Newest messages behind which a summary may end that is looked for in the store."""
+"""Newest messages after which a stored summary may end; only these are looked up in the store."""
 FAILED_TTL_S: Final = 600.0
-"""After a failure a cut is left alone this long, on all replicas."""
+"""Time after a failure in which no replica tries this cut again."""
 MOST_HELD: Final = 16
-"""Conversations and cuts at work at once in one process, two a job. Whoever is declined asks again with its next request."""
+"""Conversations and cuts in progress in one process, two per job. A declined conversation is considered again at its
+next request."""
 MOST_PIECES: Final = 16
+"""Calls for one summary. Chosen to bound its cost: a longer conversation keeps its digest."""
 ACCOUNTS: Final = 4096
-"""Callers whose failures and spending are remembered."""
+"""Callers whose failures and spending are kept."""
 SIZE_SHARE: Final = 8
-"""A summary is asked to be so many times shorter than what it stands for."""
+"""A summary should be this many times shorter than the messages it replaces."""
 WINDOW_SHARE: Final = 16
-"""And so many times smaller than the summariser's window, which must hold it twice beside what it tells of."""
+"""A summary should be this many times smaller than the summariser's window, which must hold it twice besides the
+messages."""
 SMALLEST: Final = 150
+"""Tokens of the shortest summary. Chosen: a paragraph."""
 LARGEST: Final = 2000
 """Tokens. Models asked for more do not write denser, only longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A conversation that may want a summary, and who would write it."""
+    """A conversation that may need a summary, and the model that would write it."""
 
     scope: str
     source: Source
-    """The conversation as it is folded: with the budget, the stable counter and the policy its cut depends on."""
+    """The conversation as it is folded, with the budget, the stable counter and the policy that decide its cut."""
     used: float
-    """Share of the room that was in use; 1 where something had to be folded."""
+    """Share of the room in use; 1 when something was folded."""
     at: float
-    """The share from which on a summary is wanted."""
+    """The share at which a summary is made."""
     model: str
-    """The summariser's; empty where there is none."""
+    """The summariser's model; empty when there is none."""
     window: int
-    """The summariser's own, in tokens."""
+    """The summariser's window, in tokens."""
     count: Callable[[str], int]
-    """Tokens of a text, as the summariser's model counts them."""
+    """Counts the tokens of a text for the summariser's model."""
     deadline_s: float = 60.0
-    """For each call."""
+    """Time limit of each call, in seconds."""
     tokens_per_hour: int | None = None
     payer: str = ""
-    """The hash of the caller's key where the caller pays for the call; empty where the summariser's upstream has a key of its own."""
+    """Hash of the caller's key when the caller pays for the call; empty when the summariser's upstream has its own key.
+    """
 
     @property
     def account(self) -> tuple[str, str]:
-        """Who is at work for whom: one caller's refused key or spent hour is nobody else's."""
+        """Separates callers: one caller's refused key or spent budget does not affect another caller."""
         return self.model, self.payer
 
 
 class Summarizer:
-    """The summaries of one process: found in memory or in the store, and made in the background."""
+    """The summaries of one process: read from memory or the store, and made in the background."""
 
     def __init__(
         self,
@@ -112,14 +119,14 @@ class Summarizer:
         self._forgotten = 0
 
     def forget(self) -> None:
-        """Let go of the summaries in memory, and let none that is being made now be kept."""
+        """Drop the summaries in memory, and discard those in progress."""
         self._known.clear()
         self._forgotten += 1
 
     async def find(self, chain: Sequence[str]) -> Summary | None:
-        """Find the newest summary that covers a prefix of a conversation, given its chain (`identity.chain`).
+        """Return the newest summary that covers a prefix of a conversation, given its chain (`identity.chain`).
 
-        Give the chain up to the cut only: a summary made for the next cut must not move this one.
+        Pass the chain only up to the cut: a summary for the next cut must not move this one.
         """
         newest = self._newest(chain)
         unknown = chain[max(newest + 1, len(chain) - LOOKED_UP) :]
@@ -132,16 +139,16 @@ class Summarizer:
         return Summary(self._known[chain[newest]][0], newest + 1)
 
     def _newest(self, chain: Sequence[str]) -> int:
-        """The newest place of which this process knows the summary, and knows it from lately; -1 where there is none."""
+        """Return the newest position with a fresh summary in this process; -1 when there is none."""
         now = self._clock()
         return next(
             (index for index in reversed(range(len(chain))) if self._known.get(chain[index], NEVER)[1] > now), -1
         )
 
     def consider(self, job: Job, ask: Ask) -> bool:
-        """Look in the background whether a summary is wanted, and make it; False where there is nothing to look at.
+        """Check in the background whether a summary is needed, and make it; False when there is nothing to check.
 
-        Costs the caller nothing: all counting and hashing is done in a thread.
+        Costs the caller nothing: counting and hashing run in a thread.
         """
         if not job.model or job.used < job.at or len(self._running) >= MOST_HELD:
             return False
@@ -150,7 +157,7 @@ class Summarizer:
     async def _consider(self, job: Job, ask: Ask) -> None:
         chain = await asyncio.to_thread(identity.chain, job.source.messages, job.scope.encode())
         if not chain or chain[-1] in self._running:
-            return  # the same request is being looked at
+            return  # the same request is being checked
         async with self._holding(chain[-1]):
             earlier = await self.find(chain)
             wish = await asyncio.to_thread(foresee, job.source, earlier.covers if earlier else 0)
@@ -179,9 +186,9 @@ class Summarizer:
                 await self._store.release(key)
 
     async def _claimed(self, job: Job, ask: Ask, key: str, plan: "Plan") -> None:
-        """Make the summary that this process alone may make now."""
+        """Make the summary; only this process holds the claim."""
         if await self._store.get(KIND, key) is not None:
-            return  # another replica finished between our look and our claim
+            return  # another replica finished between our check and our claim
         breaker = _entry(self._breakers, job.account, lambda: Breaker(pause_s=30.0, longest_s=600.0, clock=self._clock))
         forgotten = self._forgotten
         if not self._affordable(job, plan.cost) or not breaker.allows():
@@ -201,11 +208,11 @@ class Summarizer:
             await self._give_up(job, key, judged.reason)
             return
         if self._forgotten != forgotten:
-            return  # something was forgotten while this was made: it may rest on that
+            return  # something was deleted while the summary was made: the summary may depend on it
         value = pack(VERSION, text=judged.text)
         await self._store.put(KIND, key, value, ttl_s=self._ttl_s, scope=job.scope)
         if await self._store.get(KIND, key) != value:
-            # A summary that only this replica knows would make it forward other bytes than its neighbours.
+            # A summary known to one replica only would make it forward other bytes than the other replicas.
             self._observed("not_stored", plan.cost)
             return
         self._remember(key, judged.text)
@@ -227,14 +234,14 @@ class Summarizer:
         return body
 
     async def _give_up(self, job: Job, key: str, reason: str) -> None:
-        """Leave a mark, so that no request and no replica tries this cut again too soon."""
+        """Store a mark, so that no request and no replica tries this cut again too soon."""
         self._observed(reason, 0)
         log.info("summary_rejected", model=job.model, reason=reason)
         mark = pack(VERSION, text="")
         await self._store.put(KIND, key, mark, ttl_s=FAILED_TTL_S, scope=job.scope)
 
     def _affordable(self, job: Job, cost: int) -> bool:
-        """Whether the payer's budget of this hour still has room for the job, which is then taken from it."""
+        """Return whether the payer's budget of this hour covers the job; if so, subtract the job's cost."""
         if job.tokens_per_hour is None:
             return True
         spent = _entry(self._spent, job.account, deque[tuple[float, int]])
@@ -247,7 +254,7 @@ class Summarizer:
         return True
 
     def _refund(self, job: Job, cost: int) -> None:
-        """Give back what no call has cost: the first one got no answer."""
+        """Return the reserved cost of calls that were not made: the first one got no answer."""
         spent = self._spent.get(job.account)
         if job.tokens_per_hour is not None and spent:
             spent.append((spent[-1][0], -cost))
@@ -262,21 +269,21 @@ class Summarizer:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The calls that make a summary: one a piece, each on top of the one before."""
+    """The calls that make a summary: one per piece, each continuing the one before."""
 
     wish: Wish
     pieces: list[str]
     earlier: str
     size: int
-    """How long the summary should be, in tokens."""
+    """The wanted length of the summary, in tokens."""
     cost: int
-    """Tokens of all calls together, about."""
+    """Approximate tokens of all calls together."""
 
 
 def _plan(job: Job, wish: Wish, earlier: Summary | None) -> Plan | None:
-    """Write the messages down in as few pieces as the summariser's window takes; None where that cannot be.
+    """Write the messages in as few pieces as the summariser's window allows; None when impossible.
 
-    An earlier summary that leaves no room for anything else is set aside: the client still has all the messages.
+    An earlier summary that leaves no room for new messages is ignored: the client still has all the messages.
     """
     size = max(min(wish.replaced // SIZE_SHARE, job.window // WINDOW_SHARE, LARGEST), SMALLEST)
     for known in (earlier, None) if earlier else (None,):
@@ -294,7 +301,7 @@ def _plan(job: Job, wish: Wish, earlier: Summary | None) -> Plan | None:
 
 
 def _entry(kept: "OrderedDict[tuple[str, str], Kept]", key: tuple[str, str], make: Callable[[], Kept]) -> Kept:
-    """Find or make an entry; the one that was used longest ago goes when there are too many."""
+    """Return an existing or new entry; the least recently used is dropped when there are too many."""
     if key not in kept:
         kept[key] = make()
     kept.move_to_end(key)
@@ -309,6 +316,6 @@ def _judge(job: Job, plan: Plan, text: str) -> verdict.Verdict:
 
 
 def _text_in(value: bytes) -> str:
-    """The text of a stored summary; empty for one of another version, a damaged one, or the mark of a failure."""
+    """Return the text of a stored summary; empty for another version, a damaged value, or the mark of a failure."""
     stored = unpack(value, VERSION, text=str)
     return str(stored["text"]) if stored else ""

@@ -1,4 +1,4 @@
-"""Background work: every task has an owner, a name, and somebody who hears of its failure."""
+"""Background work: every task has an owner and a name, and its failure is logged."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -10,7 +10,7 @@ log = structlog.get_logger(__name__)
 
 
 class Tasks:
-    """The background tasks of one process, held until they are done."""
+    """The background tasks of one process, referenced until they are done."""
 
     def __init__(self, limit: int = 1000) -> None:
         self._running: set[asyncio.Task[Any]] = set()
@@ -21,9 +21,10 @@ class Tasks:
         return len(self._running)
 
     def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any] | None:
-        """Run ``work`` beside everything else; None when it was declined: too much is running, or the end has come.
+        """Start ``work`` in the background; return None when it was declined because too much is running or the process
+        is stopping.
 
-        Nobody needs the result: an exception is logged by type, never by text (it may quote what a user wrote).
+        No code reads the result: an exception is logged by type, never by text (it may quote a user's words).
         """
         if self._closed or len(self._running) >= self._limit:
             work.close()
@@ -35,12 +36,12 @@ class Tasks:
         return task
 
     async def settled(self) -> None:
-        """Wait until nothing runs any more, what is started meanwhile included."""
+        """Wait until no task is running, including tasks started meanwhile."""
         while self._running:
             await asyncio.gather(*self._running, return_exceptions=True)
 
     async def close(self) -> None:
-        """Cancel what still runs, wait until it has stopped, and start nothing more."""
+        """Cancel running tasks, wait until they have stopped, and start nothing more."""
         self._closed = True
         running = list(self._running)
         for task in running:
@@ -54,7 +55,7 @@ class Tasks:
 
 
 def where(error: BaseException) -> str:
-    """File and line of the innermost frame: what a traceback says without quoting a value."""
+    """Return file and line of the innermost frame: the part of a traceback that never quotes a value."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

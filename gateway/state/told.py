@@ -1,4 +1,4 @@
-"""What model lists tell: the windows of an upstream's models, when they were asked for, and with whose key not to ask again."""
+"""Windows from model lists: what each upstream states, when its list was read, and which keys it refused."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -13,28 +13,28 @@ from providers.windows import ANY_MODEL
 log = structlog.get_logger(__name__)
 
 TOLD_TTL_S: Final = 3600.0
-"""A list is read again after so long: servers are restarted with other windows."""
+"""Time after which a list is read again: servers are restarted with other windows."""
 FIRST_RETRY_S: Final = 5.0
-"""A list that could not be read is asked for again so soon, then twice as late each time, at most once in `TOLD_TTL_S`."""
+"""Time after which a failed list is requested again; doubled each time, up to `TOLD_TTL_S`."""
 SMALLEST_TOLD: Final = 256
-"""Tokens. No server is started with less: such a number means something else."""
+"""Tokens. No server runs with less: a smaller number has another meaning."""
 REFUSED_KEYS: Final = 1024
-"""Keys remembered of each upstream that it did not let read its list."""
+"""Refused keys kept per upstream."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What one upstream told. Times are seconds since 1970."""
+    """The contents of one upstream's list. Times are seconds since 1970."""
 
     windows: Mapping[str, int] = field(default_factory=dict)
     running: Mapping[str, int] = field(default_factory=dict)
-    """Those of which the server says that it runs with them, and not what a model could have."""
+    """Models whose stated window is the one they are running with, not a possible maximum."""
     since: float = 0.0
     next: float = 0.0
-    """When to ask again."""
+    """When to request the list again."""
     pause_s: float = FIRST_RETRY_S
     refused: frozenset[str] = frozenset()
-    """Hashes of keys that were refused."""
+    """Hashes of refused keys."""
 
 
 class Lists:
@@ -45,26 +45,26 @@ class Lists:
         self._told: dict[str, Told] = {}
 
     def window(self, upstream: str, model: str) -> int | None:
-        """The window that the upstream's list tells."""
+        """Return the window that the upstream's list states."""
         told = self._told.get(upstream)
         return told.windows.get(model) if told else None
 
     def running(self, upstream: str, model: str) -> int | None:
-        """The same where the server says that it runs with it: better knowledge than any catalogue's."""
+        """Return the same if the server is running with it: this is more reliable than any catalogue."""
         told = self._told.get(upstream)
         return (told.running.get(model) or told.running.get(ANY_MODEL)) if told else None
 
     def names(self) -> set[str]:
-        """Every model whose window some list tells."""
+        """Return every model whose window is in a list."""
         return {model for told in self._told.values() for model in told.windows if model != ANY_MODEL}
 
     def due(self, upstream: str) -> bool:
-        """Whether it is time to ask an upstream, if with the right key."""
+        """Return whether a list is due to be requested, by any key."""
         told = self._told.get(upstream)
         return told is None or self._clock() >= told.next
 
     def wants(self, upstream: str, key: str) -> bool:
-        """Whether to ask an upstream now, with the key of this hash; a yes counts as having asked."""
+        """Return whether to request the list now with the key of this hash; True counts as a request."""
         told, now = self._told.get(upstream, Told()), self._clock()
         if now < told.next or key in told.refused:
             return False
@@ -72,7 +72,7 @@ class Lists:
         return True
 
     def read(self, upstream: str, windows: Mapping[str, int], running: Mapping[str, int]) -> None:
-        """Remember a list."""
+        """Store a list."""
         now = self._clock()
         windows = {model: tokens for model, tokens in {**windows, **running}.items() if tokens >= SMALLEST_TOLD}
         running = {model: tokens for model, tokens in running.items() if tokens >= SMALLEST_TOLD}
@@ -82,18 +82,18 @@ class Lists:
         self._told[upstream] = Told(windows, running, since, now + TOLD_TTL_S)
 
     def refused(self, upstream: str, key: str) -> None:
-        """Remember that a key may not read the list: other keys may, at once."""
+        """Store that a key may not read the list; other keys may try at once."""
         told = self._told.get(upstream, Told())
         keys = told.refused if len(told.refused) < REFUSED_KEYS else frozenset[str]()
         self._told[upstream] = replace(told, next=0.0, pause_s=FIRST_RETRY_S, refused=keys | {key})
         log.info("windows_not_told", upstream=upstream, reason="key_refused")
 
     def failed(self, upstream: str, reason: str) -> None:
-        """A list could not be read: `wants` has set when it is tried again."""
+        """Note that a list could not be read: `wants` has already set the time of the next attempt."""
         log.info("windows_not_told", upstream=upstream, reason=reason)
 
     def facts(self) -> list[Fact]:
-        """What lists told, for operators."""
+        """Return the facts from lists, for operators."""
         return [
             Fact("stated", "told window", upstream, model, tokens, "everyone",
                  "the running server's model list" if model in told.running else "the upstream's model list",
@@ -103,5 +103,5 @@ class Lists:
         ]  # fmt: skip
 
     def forget(self) -> None:
-        """Let go of everything, so that lists are asked for again."""
+        """Drop everything, so that lists are requested again."""
         self._told.clear()

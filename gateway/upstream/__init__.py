@@ -1,1 +1,1 @@
-"""The HTTP client towards upstreams, and which upstream is asked."""
+"""The HTTP client for upstreams, and the choice of an upstream."""

@@ -1,4 +1,4 @@
-"""Which of several upstreams gets a request: weights, the conversation it belongs to, and who failed lately."""
+"""Choose one of several upstreams: by weight, by conversation, and by recent failures."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -6,10 +6,11 @@ from hashlib import blake2b
 from math import log
 from typing import Final
 
-# How long an upstream that failed is passed over where there is another; doubled with each failure in a row.
 FIRST_PAUSE_S: Final = 1.0
+"""How long a failed upstream is skipped when there is another; doubled with each failure in a row."""
 LONGEST_PAUSE_S: Final = 60.0
-# Pairs of upstream and caller remembered. Callers come from outside, so they are bounded.
+"""The longest of these pauses. Chosen: a recovered upstream is used again within a minute."""
+# Pairs of upstream and caller that are kept. Callers are not under our control, so the number is bounded.
 PAIRS: Final = 4096
 
 Choices = Sequence[tuple[str, int]]
@@ -17,10 +18,10 @@ Choices = Sequence[tuple[str, int]]
 
 
 class Balance:
-    """Weighted choice with passive health: no upstream is probed, one that failed rests for a while.
+    """Weighted choice with passive health: upstreams are not probed, a failed one rests for a while.
 
-    A failure that concerns one caller's key (its rate, its quota) lets the upstream rest for this caller alone: ``caller`` is the hash
-    of the credentials that were sent, empty for a failure that concerns everybody.
+    A failure that concerns one caller's key (its rate, its quota) makes the upstream rest for this caller only.
+    ``caller`` is the hash of the sent credentials, empty for a failure that concerns all callers.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -30,10 +31,11 @@ class Balance:
         self._resting_until: dict[tuple[str, str], float] = {}
 
     def order(self, choices: Choices, conversation: bytes = b"", caller: str = "") -> list[str]:
-        """All upstreams, the one to ask first at the front, resting ones at the back.
+        """Return all upstreams in the order to try them, resting ones last.
 
-        A conversation (any bytes that stay the same through its turns) keeps its upstream while the choices stand, so that the
-        provider's prompt cache keeps hitting: weighted rendezvous hashing. Without one, a smooth weighted round-robin.
+        A conversation (any bytes that stay the same through its turns) keeps its upstream while the choices stay the
+        same, so that the provider's prompt cache keeps hitting: weighted rendezvous hashing. Without a conversation:
+        smooth weighted round-robin.
         """
         if len(choices) == 1:
             return [choices[0][0]]
@@ -41,7 +43,7 @@ class Balance:
         return sorted(ranked, key=lambda name: self.resting(name, caller))
 
     def failed(self, upstream: str, retry_after_s: float | None = None, caller: str = "") -> None:
-        """Let an upstream rest: as long as it asked for, or longer with each failure in a row."""
+        """Make an upstream rest: as long as it requested, or longer with each failure in a row."""
         pair = (upstream, caller)
         if len(self._pause_s) >= PAIRS and pair not in self._pause_s:
             self._clear_callers()
@@ -51,20 +53,20 @@ class Balance:
         self._resting_until[pair] = self._clock() + rest
 
     def succeeded(self, upstream: str, caller: str = "") -> None:
-        """Let an upstream rest no longer: it answers, and it answers this caller."""
+        """End an upstream's rest: it answered this caller."""
         for pair in ((upstream, ""), (upstream, caller)):
             if pair in self._pause_s:
                 del self._pause_s[pair]
                 self._resting_until.pop(pair, None)
 
     def resting(self, upstream: str, caller: str = "") -> bool:
-        """Whether an upstream failed lately, everybody or this caller, and is passed over where there is another."""
+        """Return whether an upstream failed lately, for all callers or for this one."""
         now = self._clock()
         pairs = ((upstream, ""), (upstream, caller))
         return any(self._resting_until.get(pair, 0.0) > now for pair in pairs)
 
     def _clear_callers(self) -> None:
-        """Keep what concerns everybody, and let go of the rest."""
+        """Drop the failures of single callers."""
         self._pause_s = {pair: pause for pair, pause in self._pause_s.items() if not pair[1]}
         self._resting_until = {pair: until for pair, until in self._resting_until.items() if not pair[1]}
 
@@ -77,7 +79,7 @@ class Balance:
         return [name for name, _ in sorted(choices, key=score, reverse=True)]
 
     def _in_turn(self, choices: Choices, caller: str) -> list[str]:
-        """Smooth weighted round-robin as nginx does it, among those that do not rest."""
+        """Smooth weighted round-robin as in nginx, among upstreams that do not rest."""
         awake = [choice for choice in choices if not self.resting(choice[0], caller)] or list(choices)
         for name, weight in awake:
             self._credit[name] = self._credit.get(name, 0.0) + weight

@@ -1,11 +1,11 @@
-"""A circuit breaker: after a few failures in a row something is left alone for a while, longer each time."""
+"""A circuit breaker: after a few failures in a row calls stop for a while, longer each time."""
 
 import time
 from collections.abc import Callable
 
 
 class Breaker:
-    """Closed while things work, open for a pause after failures, then one trial decides which.
+    """Closed while calls succeed; open for a pause after failures; then one trial decides.
 
     The pause doubles with each failed trial, up to ``longest_s``.
     """
@@ -29,11 +29,11 @@ class Breaker:
 
     @property
     def open(self) -> bool:
-        """Whether the last word was failure: calls are refused, or one trial is due."""
+        """Return whether the last result was a failure: calls are refused, or one trial is due."""
         return self._failed >= self._allowed_failures
 
     def allows(self) -> bool:
-        """Whether a call may be made now; answering yes while open uses up the one trial of this pause."""
+        """Return whether a call may be made now; True while open uses up this pause's only trial."""
         if not self.open:
             return True
         now = self._clock()
@@ -49,7 +49,7 @@ class Breaker:
         self._pause_s = self._first_pause_s
 
     def failed(self) -> None:
-        """Count a failure. Calls that were under way when the circuit opened fail late and say nothing new."""
+        """Count a failure. Calls already running when the circuit opened fail late and are not counted."""
         if self.open and not self._trying:
             return
         if self._trying:

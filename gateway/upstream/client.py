@@ -1,4 +1,4 @@
-"""The one HTTP client: it sends a request to an upstream and gives back the answer as it arrives."""
+"""The HTTP client: send a request to an upstream and return the answer as it arrives."""
 
 import asyncio
 import secrets
@@ -19,13 +19,13 @@ from gateway.upstream.public_http import PublicHttp
 from providers.record import Endpoint, Provider
 from providers.registry import find
 
-# Paths and model names come from clients, so the URLs remembered for them are bounded.
+# Paths and model names come from clients, so the cache of URLs is bounded.
 URLS_KEPT: Final = 1024
 VENDORS: Final = frozenset(
     {"openai", "azure", "groq", "together", "fireworks", "cerebras", "deepseek", "mistral", "xai", "gemini", "anthropic",
      "bedrock", "vertex", "openrouter"}
 )  # fmt: skip
-"""Providers that are services. Whoever runs vLLM, llama.cpp or a relay names models at will."""
+"""Providers that are services. Operators of vLLM, llama.cpp or a relay choose model names freely."""
 Payload = bytes | aiohttp.StreamReader | None
 
 
@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 
 class UpstreamUnreachable(Exception):
-    """No answer came from the upstream: refused, reset, timed out or cut off before the first byte went to the client."""
+    """The upstream sent no answer: refused, reset, timed out or cut off before the first byte went to the client."""
 
     def __init__(self, upstream: str, reason: str, *, timed_out: bool = False) -> None:
         super().__init__(f"upstream {upstream!r} {reason}")
@@ -44,7 +44,7 @@ class UpstreamUnreachable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What is called at an upstream: ``path`` is what stands behind ``/v1``, ``query`` what stands behind ``?``."""
+    """The endpoint to call: ``path`` is the part after ``/v1``, ``query`` the part after ``?``."""
 
     method: str
     path: str
@@ -53,7 +53,7 @@ class Call:
 
 
 def call_of(method: str, url: URL, model: str) -> Call:
-    """The call that a client's URL below ``/v1`` asks for."""
+    """Return the call for a client's URL below ``/v1``."""
     return Call(method, url.raw_path.removeprefix("/v1"), url.raw_query_string, model)
 
 
@@ -66,21 +66,21 @@ class Target:
     endpoint: Endpoint
     headers: dict[str, str]
     timeout: aiohttp.ClientTimeout
-    """Until the head of an answer is there; within the answer `Patience` takes over."""
+    """Until the head of an answer arrives; after that `Patience` takes over."""
     patience_s: float
     tls: ssl.SSLContext | bool = True
     credentials: frozenset[str] = field(default_factory=frozenset)
-    """The client headers that the configured key replaces, in lower case; empty when the client's own travel on."""
+    """Client headers that the configured key replaces, in lower case; empty when the client's own are forwarded."""
 
     _urls: dict[Call, URL] = field(default_factory=dict)
 
     @property
     def vendor(self) -> bool:
-        """Whether this is a service that sells models under their own names; a server of one's own may call anything ``gpt-4o``."""
+        """Whether this is a service with fixed model names; a self-hosted server may call any model ``gpt-4o``."""
         return self.provider.name in VENDORS and not _is_own(self.endpoint.base_url)
 
     def url(self, call: Call) -> URL:
-        """Where a call goes at this upstream."""
+        """Return the URL of a call at this upstream."""
         found = self._urls.get(call)
         if found is None:
             if len(self._urls) >= URLS_KEPT:
@@ -90,7 +90,7 @@ class Target:
         return found
 
     def authorised(self, headers: CIMultiDict[str]) -> CIMultiDict[str]:
-        """Put the configured key, if there is one, in the place of the client's credentials; add configured headers."""
+        """Replace the client's credentials by the configured key, if there is one; add configured headers."""
         if self.endpoint.key:
             for name in self.credentials:
                 headers.popall(name, None)
@@ -102,7 +102,7 @@ class Target:
 
 
 def target(upstream: Upstream) -> Target:
-    """Make a configured upstream callable."""
+    """Build the target of a configured upstream."""
     provider = find(upstream.provider)
     return Target(
         name=upstream.name,
@@ -119,7 +119,8 @@ def target(upstream: Upstream) -> Target:
 
 
 def _is_own(base_url: str) -> bool:
-    """Whether an address is one of this machine or its network: no vendor is there, whatever the provider is called."""
+    """Return whether an address belongs to this machine or its network: no vendor runs there, whatever the provider's
+    name."""
     host = (URL(base_url).host or "").rstrip(".")
     try:
         address = ip_address(host)
@@ -135,7 +136,7 @@ def _tls(upstream: Upstream) -> ssl.SSLContext | bool:
 
 
 class Http(Protocol):
-    """Sends requests: the fast client, or the public one."""
+    """Sends requests: the fast client or the public client."""
 
     session: aiohttp.ClientSession
 
@@ -154,7 +155,7 @@ class Http(Protocol):
 
 
 def fast_or_public() -> Http:
-    """Make the fast client, or the public one where aiohttp's inner parts are not those that the fast one knows."""
+    """Return the fast client, or the public client when the fast one does not know this aiohttp's inner parts."""
     try:
         from gateway.upstream import fast_client, fast_http  # noqa: PLC0415  # an unknown aiohttp may lack what they import
 
@@ -168,7 +169,7 @@ def fast_or_public() -> Http:
 
 
 class Client:
-    """The one client for all upstreams. Opened once, closed once."""
+    """The client for all upstreams. Opened once, closed once."""
 
     def __init__(self) -> None:
         self.hop = secrets.token_hex(8)
@@ -192,7 +193,8 @@ class Client:
     async def connect(
         self, target: Target, call: Call, headers: CIMultiDict[str], protocols: Sequence[str], largest: int
     ) -> aiohttp.ClientWebSocketResponse:
-        """Open a WebSocket; ``largest`` bounds a frame in bytes. Raises UpstreamUnreachable when it is not accepted."""
+        """Open a WebSocket; ``largest`` bounds a frame in bytes. Raises UpstreamUnreachable when the upstream does not
+        accept."""
         headers[HOPS] = passed(",".join(headers.getall(HOPS, ())), self.hop)
         try:
             return await self._http.session.ws_connect(
@@ -215,7 +217,7 @@ class Client:
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, without addresses of inner networks or header values."""
+    """Return the reason of a failure, without inner network addresses and header values."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return "its name does not resolve"
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):

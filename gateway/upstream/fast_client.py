@@ -1,4 +1,4 @@
-"""The fast client: aiohttp's pool and parser without its session, and one timer for all answers under way."""
+"""The fast client: aiohttp's pool and parser without its session, and one timer for all running answers."""
 
 import asyncio
 import ssl
@@ -13,7 +13,7 @@ from gateway.upstream.stall import Patience
 
 
 class FastHttp:
-    """Sends requests over pooled connections. `PublicHttp` does the same with aiohttp's public parts alone."""
+    """Sends requests over pooled connections. `PublicHttp` does the same with aiohttp's public interface only."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -37,7 +37,7 @@ class FastHttp:
         tls: ssl.SSLContext | bool,
         limits: aiohttp.ClientTimeout,
     ) -> aiohttp.ClientResponse:
-        """Send one request and wait for the head of its answer. Within the answer, silence is bounded by ``limits.sock_read``."""
+        """Send one request and wait for the head of its answer. ``limits.sock_read`` bounds silence within the answer."""
         repeatable = method in IDEMPOTENT and not isinstance(body, aiohttp.StreamReader)
         while True:
             request = Request(method, url, headers, body, session=self.session, loop=self._loop, tls=tls)

@@ -1,11 +1,11 @@
-"""A request to an upstream: exactly the headers it is given, and a short body that leaves together with them.
+"""Requests to an upstream with exactly the given headers; a short body leaves in one packet with them.
 
-aiohttp's own way from a call to the wire costs a third of passing a small request through: it adds and removes headers of its own, keeps
-cookies, follows redirects, and starts a task to write any body. A proxy wants none of that, so `exchange` takes
-from aiohttp what it does best, the connection pool, the parser and the response, and leaves out the session.
+aiohttp's own way to the wire costs a third of passing a small request through: it adds and removes headers, keeps
+cookies, follows redirects, and starts a task to write any body. A proxy needs none of that. `exchange` uses aiohttp's
+connection pool, parser and response, and leaves out its session.
 
-Every line that touches aiohttp's inner parts on the way to upstreams stands here. `unknown_parts` says whether they are as this file
-expects; where they are not, `gateway.upstream.public_http` takes over.
+Every line that touches aiohttp's inner parts on the way to upstreams is in this module. `unknown_parts` checks that
+they are as expected; if not, `gateway.upstream.public_http` is used.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from yarl import URL
 from gateway.upstream.public_http import AUTOMATIC, LONGEST_LINE, MOST_HEADERS
 
 KNOWN: Final = ("3.14",)
-"""The versions of aiohttp whose inner parts this file was tested with. To add one: run the tests with it installed."""
+"""The aiohttp versions whose inner parts were tested with this module. To add one, run the tests with it installed."""
 _PARTS: Final[tuple[tuple[Any, tuple[str, ...]], ...]] = (
     (aiohttp.BaseConnector.connect, ("req", "traces", "timeout")),
     (ResponseHandler.set_response_params, ("skip_payload", "read_until_eof", "auto_decompress", "read_timeout",
@@ -36,21 +36,21 @@ _PARTS: Final[tuple[tuple[Any, tuple[str, ...]], ...]] = (
 )  # fmt: skip
 """The functions called here, and the parameters they must have."""
 PIECE: Final = 2**18
-"""How much of a body is written at once."""
+"""Bytes of a body written at once. Chosen: other connections get their turn in between."""
 AT_ONCE: Final = 2**20
-"""A body up to this size is given to the transport whole, and nobody waits until it has gone."""
+"""Bytes. A body up to this size is given to the transport whole, without waiting until it is sent."""
 ONE_PACKET: Final = 2**17
-"""A body up to this size is copied to stand behind its headers; a longer one is written by itself."""
+"""Bytes. A body up to this size is copied behind its headers; a longer one is written separately."""
 BUFFER: Final = 2**17
-"""How much of an answer is read ahead of a slow client."""
+"""Bytes of an answer that are read ahead of a slow client."""
 NONE_ADDED: Final = CIMultiDict((name, None) for name in AUTOMATIC)
 """The headers that aiohttp would add."""
 
 
 class Body(aiohttp.Payload):
-    """A request body that is all there, written piece by piece: each waits until the upstream has taken the one before.
+    """A complete request body, written piece by piece: each piece waits until the upstream has taken the one before.
 
-    aiohttp's own payload of bytes is written in one go and warns of it; one of BytesIO is read in a thread.
+    aiohttp's own bytes payload is written in one go, with a warning; its BytesIO payload is read in a thread.
     """
 
     _autoclose = True  # nothing to close: bytes in memory
@@ -71,7 +71,7 @@ class Body(aiohttp.Payload):
 
 
 class Request(aiohttp.ClientRequest):
-    """A request that carries the headers it is given and Host, nothing else. The headers become its own."""
+    """A request with the given headers and Host, nothing else. It takes over the headers object."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Request(aiohttp.ClientRequest):
         if isinstance(body, aiohttp.StreamReader):
             super().__init__(method, url, headers=headers, data=body, loop=loop, session=session, ssl=tls)
             return
-        # All that aiohttp's own __init__ leaves behind for such a request, at a third of its cost.
+        # The state that aiohttp's own __init__ creates for such a request, at a third of its cost.
         self.method = method
         self.url = self.original_url = url
         self.headers = headers
@@ -114,7 +114,7 @@ class Request(aiohttp.ClientRequest):
         self._skip_auto_headers = NONE_ADDED
 
     async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-        """Write the request. A short body goes with the head in one packet, without a task of its own."""
+        """Write the request. A short body is sent with the head in one packet, without its own task."""
         body, protocol = self._body, conn.protocol
         if not isinstance(body, Body) or (body.size or 0) > AT_ONCE or protocol is None or protocol.writing_paused:
             return await super().send(conn)
@@ -167,7 +167,7 @@ async def exchange(
 
 
 def unknown_parts() -> str:
-    """Return what of aiohttp's inner parts is not as this file expects, or "" where all is."""
+    """Return the inner part of aiohttp that is not as this module expects, or "" when all are."""
     version = ".".join(aiohttp.__version__.split(".")[:2])
     if version not in KNOWN:
         return f"aiohttp {version} is not one of the known versions ({', '.join(KNOWN)})"
@@ -183,8 +183,8 @@ async def _connected(
 ) -> aiohttp.connector.Connection:
     """Take a connection from the pool, or open one.
 
-    An idle connection on which something has arrived is closed: those bytes would be taken for the answer to this request, and
-    an end of the stream would lose it.
+    An idle connection with unread input is closed: those bytes would be taken for the answer to this request, and an
+    end of the stream would lose the request.
     """
     while True:
         connection = await connector.connect(request, traces=[], timeout=limits)
@@ -199,7 +199,7 @@ async def _connected(
 
 
 def _has_input(transport: asyncio.BaseTransport | None) -> bool:
-    """Whether the socket has bytes, or the end of the stream, that the event loop has not read yet."""
+    """Return whether the socket has bytes, or the end of the stream, that the event loop has not read yet."""
     socket = transport.get_extra_info("socket") if transport is not None else None
     if socket is None or not hasattr(select, "poll"):
         return False
@@ -215,6 +215,6 @@ def end_read_timeout(response: aiohttp.ClientResponse) -> None:
 
 
 def is_held_back(response: aiohttp.ClientResponse) -> bool:
-    """Whether it is we who do not read, because the client is slow: no fault of the upstream."""
+    """Return whether we paused reading because the client is slow: the upstream is not at fault."""
     transport = response.connection.transport if response.connection else None
     return transport is not None and not cast("asyncio.ReadTransport", transport).is_reading()

@@ -1,13 +1,13 @@
-"""The hop header: each gateway that a request passes leaves its name, so that a request that comes back is recognised.
+"""The hop header: each gateway adds its name, so that a request that returns is recognised.
 
-It is not one of the `x-turnfold-` headers, because those end at the first gateway.
+It is not an `x-turnfold-` header, because those end at the first gateway.
 """
 
 from typing import Final
 
 HOPS: Final = "turnfold-hop"
 MOST_HOPS: Final = 8
-"""Gateways in a row; a chain of two or three makes sense, a longer one is a loop through several processes."""
+"""Gateways in a row. Two or three make sense; a longer chain is a loop through several processes."""
 
 
 def passed(given: str, own: str) -> str:
@@ -16,6 +16,6 @@ def passed(given: str, own: str) -> str:
 
 
 def is_loop(given: str, own: str) -> bool:
-    """Say whether the request has been here before, or at too many gateways."""
+    """Return whether the request has been here before, or has passed too many gateways."""
     names = [name.strip() for name in given.split(",")]
     return own in names or len(names) >= MOST_HOPS

@@ -1,7 +1,8 @@
-"""The public client: what the fast one does, by aiohttp's documented interface alone, for an aiohttp that the fast one does not know.
+"""The public client: the fast client's job through aiohttp's documented interface, for aiohttp versions the fast client
+does not know.
 
-It is slower, and opens a new connection for each request: the public interface cannot tell whether an idle connection has
-said something unasked, which would be taken for the next caller's answer.
+It is slower and opens a new connection for each request: the public interface cannot tell whether an idle connection
+has received unrequested bytes, which would be taken for the next caller's answer.
 """
 
 import io
@@ -15,17 +16,17 @@ from yarl import URL
 AUTOMATIC: Final = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 """Headers that aiohttp would add."""
 IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
-"""Sent again when a connection breaks before anything is answered (RFC 9110 section 9.2.2)."""
+"""Methods repeated when a connection breaks before an answer (RFC 9110 section 9.2.2)."""
 LONGEST_LINE: Final = 2**16
-"""Bytes of the longest header an upstream may answer with."""
+"""Bytes of an upstream's longest accepted header."""
 MOST_HEADERS: Final = 1000
-"""Headers an upstream may answer with. aiohttp's own bound is 128; real answers have some 40."""
+"""Number of accepted headers in an answer. aiohttp's own limit is 128; real answers have some 40."""
 AT_ONCE: Final = 2**20
-"""Bytes. aiohttp warns of longer bodies that are given to it whole."""
+"""Bytes. aiohttp warns about longer bodies given as a whole."""
 
 
 class PublicHttp:
-    """Sends each request over a connection of its own."""
+    """Sends each request over its own connection."""
 
     def __init__(self) -> None:
         self.session = aiohttp.ClientSession(
@@ -48,7 +49,7 @@ class PublicHttp:
         tls: ssl.SSLContext | bool,
         limits: aiohttp.ClientTimeout,
     ) -> aiohttp.ClientResponse:
-        """Send one request and wait for the head of its answer, which is neither decoded nor followed elsewhere."""
+        """Send one request and wait for the head of its answer; do not decode it or follow redirects."""
         data = io.BytesIO(body) if isinstance(body, bytes) and len(body) > AT_ONCE else body
         return await self.session.request(
             method, url, headers=headers, data=data, allow_redirects=False, ssl=tls, timeout=limits

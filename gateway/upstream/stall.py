@@ -1,6 +1,6 @@
-"""Patience with upstreams that fall silent in the middle of an answer: one timer for all answers under way.
+"""Time limit for upstreams that stop sending in the middle of an answer: one timer for all running answers.
 
-aiohttp's own read timeout is set anew with every piece that arrives, which costs a quarter of handing a stream's chunk on.
+aiohttp resets its own read timeout with every piece, which costs a quarter of forwarding a stream's chunk.
 """
 
 import asyncio
@@ -13,13 +13,14 @@ import aiohttp
 from gateway.upstream.fast_http import end_read_timeout, is_held_back
 
 LONGEST_LOOK_S: Final = 1.0
-"""How late a silence may be noticed; a short patience is looked after more often."""
+"""Longest interval between two checks; a short time limit is checked more often."""
 SHORTEST_LOOK_S: Final = 0.01
+"""Shortest interval between two checks. Chosen to bound their cost."""
 
 
 @dataclass(slots=True)
 class Silence:
-    """How long an answer has brought nothing."""
+    """How long an answer has sent nothing."""
 
     patience_s: float
     seen: int
@@ -27,14 +28,14 @@ class Silence:
 
 
 class Patience:
-    """Ends answers that bring nothing for too long. An answer nobody holds any more is forgotten by itself."""
+    """Ends answers that send nothing for too long. It holds weak references: a dropped answer needs no removal."""
 
     def __init__(self) -> None:
         self._answers: WeakKeyDictionary[aiohttp.ClientResponse, Silence] = WeakKeyDictionary()
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, response: aiohttp.ClientResponse, patience_s: float) -> None:
-        """Look after an answer from here on, in place of aiohttp's read timeout; one that is complete needs nobody."""
+        """Watch an answer from now on, instead of aiohttp's read timeout; a complete answer is not watched."""
         connection = response.connection
         if connection is None or connection.protocol is None or response.content.is_eof():
             return
@@ -45,13 +46,13 @@ class Patience:
             self._timer = loop.call_later(_pause_s(patience_s), self._tick)
 
     def close(self) -> None:
-        """Stop looking."""
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def look(self, now: float) -> None:
-        """End the answers that have brought nothing for too long at ``now``, forget those that have ended."""
+        """End the answers that have sent nothing for too long at ``now``; drop the finished ones."""
         for response, silence in list(self._answers.items()):
             content = response.content
             if content.is_eof() or response.closed:

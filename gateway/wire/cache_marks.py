@@ -14,6 +14,7 @@ import orjson
 from gateway.wire.splice import splice
 
 MOST: Final = 4
+"""Marks in one request: https://platform.claude.com/docs/en/build-with-claude/prompt-caching"""
 MARK: Final = "cache_control"
 _CARRIERS: Final = frozenset({"text", "image", "document", "tool_use", "tool_result"})
 """Blocks that may carry a mark: thinking may not."""

@@ -1,4 +1,4 @@
-"""Where derived values survive a request: one protocol, three places to keep them."""
+"""The store for derived values that outlive a request: one protocol, three implementations."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,11 +24,11 @@ def open_store(
     failed: Callable[[str, str], None] = lambda operation, reason: None,
     timeout_s: float = READ_TIMEOUT_S,
 ) -> Store:
-    """Open the store that a configuration URL names: ``memory://``, ``sqlite:///path`` or ``redis://host:6379/0``.
+    """Open the store of a configuration URL: ``memory://``, ``sqlite:///path`` or ``redis://host:6379/0``.
 
-    Nothing is touched before the first use, so a store that is away does not keep the gateway from starting. Raises
-    ValueError, with words for the person who wrote the configuration, when the URL or the key cannot be used at all.
-    ``timeout_s`` is how long a request may wait for it. ``failed`` hears of each failed operation and why (for metrics);
+    Nothing is opened before the first use, so an unreachable store does not keep the gateway from starting. An unusable
+    URL or key raises ValueError with a message for the author of the configuration. ``timeout_s`` is the longest time a
+    request waits for the store. ``failed`` is called with each failed operation and its reason (for metrics).
     ``max_bytes`` bounds memory and SQLite stores.
     """
     scheme, separator, rest = url.partition("://")
@@ -40,14 +40,14 @@ def open_store(
     if separator and scheme == "memory":
         return MemoryStore(max_bytes=max_bytes or memory.DEFAULT_MAX_BYTES)
     if separator and scheme == "sqlite":
-        # As everywhere: sqlite:///file is relative, sqlite:////var/lib/file absolute.
+        # By convention sqlite:///file is relative and sqlite:////var/lib/file absolute.
         host, slash, path = rest.partition("/")
         if host or not slash or not path or path == ":memory:":
             raise ValueError(f"store.url: {url!r} names no file: write sqlite:///turnfold.db, or memory:// for none")
         return guarded(SqliteStore(Path(path), max_bytes=max_bytes or sqlite.DEFAULT_MAX_BYTES))
     if separator and scheme in REDIS_SCHEMES:
         return guarded(_redis(url.replace("valkey", "redis", 1)))
-    # The URL may carry a password: name its scheme only.
+    # The URL may contain a password: show only its scheme.
     raise ValueError(f"store.url: {scheme!r} is not one of memory://, sqlite:///path, redis://host:port/db")
 
 

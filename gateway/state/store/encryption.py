@@ -1,4 +1,4 @@
-"""Encryption of stored values at rest, for summaries hold users' words. Needs the extra ``encryption``."""
+"""Encryption of stored values at rest, because summaries contain users' words. Needs the extra ``encryption``."""
 
 import base64
 import os
@@ -11,14 +11,16 @@ from gateway.state.store.sealing import Sealing
 
 ENCRYPTED: Final = b"TF1e"
 NONCE_BYTES: Final = 12
+"""The standard nonce of AES-GCM (NIST SP 800-38D)."""
 KEY_BYTES: Final = 32
+"""The key of AES-256."""
 
 
 def encrypted(keys: str) -> Sealing:
-    """Wrap with AES-256-GCM; the first of the comma-separated base64 keys encrypts, all of them decrypt.
+    """Seal with AES-256-GCM; the first of the comma-separated base64 keys encrypts, all of them decrypt.
 
-    Values that are not encrypted are not read any more: who could write into the store could else plant them. Raises ValueError for
-    keys that are not 32 bytes in base64 (``openssl rand -base64 32``).
+    Unencrypted values are not read any more: otherwise anyone with write access to the store could plant values. Keys
+    that are not 32 bytes in base64 (``openssl rand -base64 32``) raise ValueError.
     """
     ciphers = [AESGCM(_key(text)) for text in keys.split(",")]
 
@@ -47,6 +49,6 @@ def _key(text: str) -> bytes:
     except ValueError:
         key = b""
     if len(key) != KEY_BYTES:
-        # The text itself is a secret, even when it is wrong.
+        # The text itself is a secret, even when it is invalid.
         raise ValueError("store.encryption_key is not 32 bytes in base64: make one with `openssl rand -base64 32`")
     return key

@@ -1,4 +1,4 @@
-"""What stands between a request and a store: time limits, a circuit breaker, and values that prove they are ours."""
+"""A guard between requests and a store: time limits, a circuit breaker, and a check that values are our own."""
 
 import asyncio
 import time
@@ -15,25 +15,29 @@ from gateway.upstream.breaker import Breaker
 log = structlog.get_logger(__name__)
 
 READ_TIMEOUT_S: Final = 0.05
-"""A read may stand on a request's path. A healthy store answers in under a millisecond."""
+"""Time limit of a read, which may delay a request. A healthy store answers in under a millisecond."""
 WRITE_PATIENCE: Final = 5
-"""A write may take so many times longer: it stands on no request's path."""
+"""Factor for the time limit of a write, which delays no request. Chosen: a write to disk is slower than a read."""
 MOST_WAITING: Final = 256
-"""Calls of one kind under way at once. A healthy store serves so many well within the time limit; more would all be late."""
+"""Concurrent calls of one kind. Chosen: a healthy store serves that many within the time limit, and more would all be
+late."""
 CLAIM_TIMEOUT_S: Final = 2.0
-"""Only background work claims, and an unanswered claim may block a job until it expires: better to wait."""
+"""Time limit of a claim. Only background work claims, and a lost answer may block a job until the claim expires."""
 FORGET_TIMEOUT_S: Final = 120.0
+"""Time limit of a deletion, for which an operator waits. Chosen: a scan of a large store takes seconds."""
 LAST_ROUNDS: Final = 8
+"""Rounds of the event loop after a time limit in which a finished call still counts; see `_within`."""
 MAX_VALUE_BYTES: Final = 256 * 1024
-"""A long summary has 10 KB. What is larger is not ours to keep."""
+"""Bytes. A long summary has 10 KB; a larger value is not our own."""
 
 Answer = TypeVar("Answer")
 
 
 class Guard:
-    """A store that never raises and never makes anybody wait for long, in front of one that may do both.
+    """A store that never raises and never blocks for long, in front of a store that may do both.
 
-    Reads and writes fail separately: a read-only disk still answers. ``failed`` hears of each failure (operation, reason), for metrics.
+    Reads and writes fail separately: a read-only disk can still be read. ``failed`` is called with each failure
+    (operation, reason), for metrics.
     """
 
     def __init__(
@@ -70,7 +74,7 @@ class Guard:
         return {key: value for key, value in values.items() if value is not None}
 
     async def names(self, kind: str, most: int) -> list[str]:
-        """Asked by a person, who waits longer than a request does."""
+        """Return keys for an operator, with a longer time limit than requests have."""
         nothing: list[str] = []
         return await self._try("get", self._reads, CLAIM_TIMEOUT_S, lambda: self._store.names(kind, most), nothing)
 
@@ -88,7 +92,7 @@ class Guard:
         )
 
     async def claim(self, key: str, *, ttl_s: float) -> bool:
-        """Without a working store nobody can know who else is at it, so nobody gets the job."""
+        """Claim a job; without a working store nobody gets it, because other owners are unknown."""
         return await self._try(
             "claim", self._writes, CLAIM_TIMEOUT_S, lambda: self._store.claim(key, ttl_s=ttl_s), False
         )
@@ -97,7 +101,7 @@ class Guard:
         await self._try("release", self._writes, CLAIM_TIMEOUT_S, lambda: self._store.release(key), None)
 
     async def forget(self, scope: str | None) -> int:
-        """Forgetting is asked for by a person who must know whether it worked: the one method that raises."""
+        """Delete values; this method raises, because an operator must know whether it worked."""
         async with asyncio.timeout(FORGET_TIMEOUT_S):
             return await self._store.forget(scope)
 
@@ -130,7 +134,7 @@ class Guard:
             breaker.failed()
             self._failed(operation, _reason(error))
             if breaker.open and not was_open:
-                # One line an outage: while it lasts, every request would have one.
+                # One line per outage: otherwise every request would log one.
                 log.warning("store_left_alone", operation=operation, reason=_reason(error))
             return otherwise
         finally:
@@ -141,10 +145,10 @@ class Guard:
         return answer
 
     async def _within(self, timeout_s: float, call: Awaitable[Answer]) -> Answer:
-        """Wait for an answer so long. Raises TimeoutError.
+        """Wait for a result, with a time limit. Raises TimeoutError.
 
-        A busy event loop sees its timers before it has read what arrived meanwhile, and would blame the store for its own
-        lag: so what is there already gets a few more rounds of the loop.
+        A busy event loop sees its timers before it has read the data that arrived meanwhile, and would blame the store
+        for its own lag. So a finished call gets a few more rounds of the loop.
         """
         answer = asyncio.ensure_future(call)  # noqa: TID251 - awaited right here, or held until it is cancelled
         try:
@@ -161,7 +165,7 @@ class Guard:
                 answer.cancel()
 
     def _let_go(self, answer: "asyncio.Future[Any]") -> None:
-        """Look at what became of a call nobody waits for, or asyncio complains that nobody did."""
+        """Read the result of an abandoned call, or asyncio complains about an unread exception."""
         self._abandoned.discard(answer)
         if not answer.cancelled():
             answer.exception()
@@ -178,5 +182,5 @@ def _place(kind: str, key: str) -> bytes:
 
 
 def _reason(error: Exception) -> str:
-    """The kind of failure, never its message: a driver may quote what it was given."""
+    """Return the kind of failure, never its message: a driver may quote its input."""
     return str(getattr(error, "sqlite_errorname", type(error).__name__))

@@ -8,8 +8,9 @@ from itertools import islice
 from typing import Final
 
 DEFAULT_MAX_BYTES: Final = 64 * 1024 * 1024
+"""Bytes. Chosen for a small container."""
 ENTRY_OVERHEAD: Final = 300
-"""What an entry costs beside its value, in bytes: key, scope, record and table slots, measured on CPython 3.11."""
+"""Bytes of an entry besides its value: key, scope, record and table slots, measured on CPython 3.11."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Entry:
 
 
 class MemoryStore:
-    """Values in a dictionary, the least recently used thrown out first when ``max_bytes`` is reached."""
+    """Values in a dictionary; at ``max_bytes`` the least recently used is dropped first."""
 
     def __init__(self, *, max_bytes: int = DEFAULT_MAX_BYTES, clock: Callable[[], float] = time.monotonic) -> None:
         self._entries: OrderedDict[tuple[str, str], Entry] = OrderedDict()
@@ -87,5 +88,5 @@ class MemoryStore:
 
 
 def within(scope: str, outer: str) -> bool:
-    """Whether a scope is the one meant, or lies under the key hash that is meant."""
+    """Return whether a scope equals the given one, or belongs to the given key hash."""
     return scope == outer or scope.startswith(f"{outer}.")

@@ -1,6 +1,6 @@
-"""A store in Redis or Valkey: for several machines. Needs the extra ``redis``.
+"""A store in Redis or Valkey, for several machines. Needs the extra ``redis``.
 
-This class raises what the driver raises; `gateway.state.store.guard` stands in front of it.
+This class raises the driver's exceptions; `gateway.state.store.guard` handles them.
 """
 
 import time
@@ -14,11 +14,15 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 PREFIX: Final = "turnfold:1:"
-"""Product and version of the layout: two versions of Turnfold may share a server while one replaces the other."""
+"""Product and layout version: two versions of Turnfold can share a server during an upgrade."""
 SCOPE_TTL_S: Final = 31 * 24 * 3600
+"""Lifetime of a scope's set of keys. Longer than the lifetime of any value in it."""
 CONNECTIONS: Final = 32
+"""Connections of one process. Chosen: a healthy server answers in under a millisecond."""
 SOCKET_TIMEOUT_S: Final = 1.0
+"""Time limit of a connection; requests wait less long, see `gateway.state.store.guard`."""
 PER_BATCH: Final = 500
+"""Keys per command. Chosen: a command of this size blocks the server for less than a millisecond."""
 
 RELEASE: Final = """
 if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end
@@ -27,10 +31,10 @@ return 0
 
 
 class RedisStore:
-    """Values under ``turnfold:1:``, each with a time to live; per scope a sorted set of what belongs to it, for `forget`."""
+    """Values under ``turnfold:1:`` with a time to live; each scope has a sorted set of its keys, for `forget`."""
 
     def __init__(self, url: str, *, clock: Callable[[], float] = time.time) -> None:
-        # One silent retry on a fresh connection: the first command after a server's restart finds a dead socket.
+        # One silent retry on a new connection: after a server's restart the first command finds a dead socket.
         pool = BlockingConnectionPool.from_url(
             url,
             max_connections=CONNECTIONS,
@@ -78,7 +82,7 @@ class RedisStore:
         return taken is not None
 
     async def release(self, key: str) -> None:
-        # Only what is still ours: after it expired somebody else may hold it.
+        # Only our own claim: after it expired another process may have taken the job.
         await self._redis.eval(RELEASE, 1, _name("job", key), self._owner)
 
     async def forget(self, scope: str | None) -> int:
@@ -111,7 +115,7 @@ class RedisStore:
         return gone + await self._unlink(batch)
 
     async def _unlink(self, names: Sequence[bytes]) -> int:
-        """Delete; answer how many of them were values (not indexes, not claims)."""
+        """Delete keys; return how many of them were values (not indexes, not claims)."""
         if not names:
             return 0
         await self._redis.unlink(*names)

@@ -1,4 +1,4 @@
-"""How a value is wrapped before it leaves the process: with a version and a check that it is ours and undamaged."""
+"""Wrap stored values with a version and a check that they are our own and undamaged."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,16 +6,18 @@ from hashlib import blake2b
 from typing import Final
 
 PLAIN: Final = b"TF1p"
-"""Product, version of the wrapping, and how it was wrapped; `gateway.state.store.encryption` has another. Whatever starts otherwise is not ours and is ignored."""
+"""Product, version and method of the wrapping; `gateway.state.store.encryption` has another. Values with another start
+are ignored."""
 
 CHECK_BYTES: Final = 8
+"""Bytes of the check: by chance, one damaged value in 2^64 is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sealing:
-    """``seal(place, value)`` wraps; ``unseal(place, sealed)`` answers the value, or None for anything foreign or damaged.
+    """``seal(place, value)`` wraps; ``unseal(place, sealed)`` returns the value, or None for a foreign or damaged one.
 
-    ``place`` is bound to the value: one that was moved under another key is foreign there.
+    ``place`` is bound to the value: a value moved to another key is foreign there.
     """
 
     seal: Callable[[bytes, bytes], bytes]
@@ -36,4 +38,4 @@ def _unseal_plain(place: bytes, sealed: bytes) -> bytes | None:
 
 
 CHECKED: Final = Sealing(_seal_plain, _unseal_plain)
-"""Not secret, but a flipped bit or a foreign value is noticed."""
+"""Not secret, but it detects flipped bits and foreign values."""

@@ -1,7 +1,7 @@
-"""A store in one SQLite file: the default; several worker processes share it and it survives a crash.
+"""A store in one SQLite file, the default: several workers share it, and it survives a crash.
 
-Two threads own one connection each, because in WAL mode a reader never waits for a writer: a slow disk delays what is
-remembered, not what is asked. This class raises what SQLite raises; `gateway.state.store.guard` stands in front of it.
+Two threads own one connection each. In WAL mode a reader never waits for a writer, so a slow disk delays only writes.
+This class raises SQLite's exceptions; `gateway.state.store.guard` handles them.
 """
 
 import asyncio
@@ -19,18 +19,24 @@ import structlog
 log = structlog.get_logger(__name__)
 
 DEFAULT_MAX_BYTES: Final = 256 * 1024 * 1024
+"""Bytes of the file. Chosen: a small share of any disk."""
 PAGE_BYTES: Final = 4096
+"""SQLite's default page: https://www.sqlite.org/pragma.html#pragma_page_size"""
 BUSY_TIMEOUT_S: Final = 0.2
-"""How long a writer waits for another process's writer: a hundred times what one write takes."""
+"""The longest a writer waits for another process's writer: a hundred times the duration of one write."""
 UPKEEP_EVERY: Final = 256
-"""Writes between two rounds of dropping what expired."""
+"""Writes between two deletions of expired values."""
 FULL_SHARE: Final = 0.9
+"""Share of the largest size at which old values are deleted. Chosen: writes between two checks still fit."""
 EVICT_SHARE: Final = 0.1
+"""Share of the values that one deletion removes."""
 KEYS_PER_QUERY: Final = 500
-"""SQLite before 3.32 takes at most 999 parameters."""
+"""Parameters of one statement; SQLite before 3.32 allows at most 999."""
 
-APPLICATION_ID: Final = 0x7475726E  # "turn": a file that says otherwise belongs to somebody else
+APPLICATION_ID: Final = 0x7475726E
+""""turn" in ASCII. A file with another id is foreign and stays untouched."""
 SCHEMA_VERSION: Final = 1
+"""Version of the tables; a file of another version is set aside."""
 SCHEMA: Final = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS facts (
@@ -50,7 +56,7 @@ Use = Callable[[sqlite3.Connection], Answer]
 
 
 class SqliteStore:
-    """Values in the file at ``path``, never much larger than ``max_bytes``; the oldest go first."""
+    """Values in the file at ``path``, hardly larger than ``max_bytes``; the oldest are deleted first."""
 
     def __init__(
         self, path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES, clock: Callable[[], float] = time.time
@@ -122,7 +128,7 @@ class SqliteStore:
         return await self._writer.use(take)
 
     async def release(self, key: str) -> None:
-        # Only what is still ours: after it expired somebody else may hold it.
+        # Only our own claim: after it expired another process may have taken the job.
         await self._writer.use(
             lambda connection: connection.execute("DELETE FROM jobs WHERE key = ? AND owner = ?", (key, self._owner))
         )
@@ -133,11 +139,11 @@ class SqliteStore:
                 gone = connection.execute("DELETE FROM facts").rowcount
                 connection.execute("DELETE FROM jobs")
             else:
-                # "." + 1 is "/": everything that starts with the scope and a dot, by the index.
+                # "." + 1 is "/": finds everything that starts with the scope and a dot, by the index.
                 gone = connection.execute(
                     "DELETE FROM facts WHERE scope = ? OR (scope >= ? AND scope < ?)", (scope, f"{scope}.", f"{scope}/")
                 ).rowcount
-            # Deleted rows are overwritten (secure_delete); the log still holds them until it is emptied.
+            # Deleted rows are overwritten (secure_delete), but the log holds them until it is emptied.
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             return gone
 
@@ -158,7 +164,7 @@ class SqliteStore:
 
 
 class _Seat:
-    """One thread, and the one connection that only it uses; opened when first needed, again when the file changed."""
+    """One thread with its own connection, opened at the first use and again when the file changed."""
 
     def __init__(self, path: Path, max_bytes: int, name: str) -> None:
         self._path = path
@@ -188,7 +194,7 @@ class _Seat:
         if self._connection is not None:
             if _identity(self._path) == self._file:
                 return self._connection
-            self._disconnect()  # somebody deleted or replaced the file, which they may at any moment
+            self._disconnect()  # the file was deleted or replaced, which may happen at any time
         try:
             self._connection = _open(self._path, self._max_pages)
         except sqlite3.DatabaseError as error:
@@ -215,7 +221,7 @@ def _open(path: Path, max_pages: int) -> sqlite3.Connection:
             raise FileExistsError("this database belongs to another program")
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")  # a power cut loses the last writes, never the file
+        connection.execute("PRAGMA synchronous = NORMAL")  # a power failure loses the last writes, never the file
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute(f"PRAGMA journal_size_limit = {8 * 1024 * 1024}")
         connection.execute(f"PRAGMA max_page_count = {max_pages}")
@@ -252,7 +258,7 @@ def _create(path: Path) -> None:
 
 
 def _evict(connection: sqlite3.Connection) -> None:
-    """Drop the oldest tenth. Row ids grow with each write, so the smallest are the oldest."""
+    """Delete the oldest tenth. Row ids grow with each write, so the smallest are the oldest."""
     connection.execute(
         "DELETE FROM facts WHERE rowid IN (SELECT rowid FROM facts ORDER BY rowid LIMIT"
         f" 1 + (SELECT CAST(count(*) * {EVICT_SHARE} AS INTEGER) FROM facts))"
@@ -268,7 +274,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _set_aside(path: Path) -> None:
-    """Rename a damaged file of ours, so that the next use starts a new one. A file that is not ours stays untouched."""
+    """Rename a damaged file of ours, so that the next use creates a new one. Foreign files stay untouched."""
     with path.open("rb") as file:
         head = file.read(72)
     ours = head[:16] == b"SQLite format 3\0" and head[68:72] == APPLICATION_ID.to_bytes(4, "big")

@@ -1,4 +1,4 @@
-"""Stored values: small JSON objects that carry their version, so that a foreign, damaged or older one is told apart."""
+"""Stored values: small JSON objects with a version, so that foreign, damaged or older ones are recognised."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -6,18 +6,18 @@ from typing import Any
 import orjson
 
 Check = Callable[[Any], bool]
-"""Whether the value of a field is one that we could have written."""
+"""Returns whether a field's value could have been written by this program."""
 
 
 def pack(version: int, **fields: Any) -> bytes:
-    """Write a value down as it is stored."""
+    """Encode a value for the store."""
     return orjson.dumps({"v": version, **fields})
 
 
 def unpack(stored: bytes | None, version: int, **fields: type | Check) -> dict[str, Any] | None:
-    """Read a value that has these fields, or None for one that is missing, damaged, of another version or out of range.
+    """Decode a value with these fields; None when it is missing, damaged, out of range or of another version.
 
-    A field is given by its type or by a check. A bool is no int: ``true`` is nobody's number of tokens.
+    A field is described by its type or by a check. A bool is not an int: ``true`` is not a token count.
     """
     if stored is None:
         return None
@@ -31,32 +31,32 @@ def unpack(stored: bytes | None, version: int, **fields: type | Check) -> dict[s
 
 
 def whole(least: int, most: int) -> Check:
-    """A whole number within a range."""
+    """Return a check for an integer within a range."""
     return lambda value: type(value) is int and least <= value <= most
 
 
 def number(least: float, most: float) -> Check:
-    """A number within a range, whole or not."""
+    """Return a check for a number within a range."""
     return lambda value: type(value) in (int, float) and least <= value <= most
 
 
 def text(longest: int) -> Check:
-    """A text of at most so many characters."""
+    """Return a check for a text with a maximum length in characters."""
     return lambda value: isinstance(value, str) and len(value) <= longest
 
 
 def flag(value: Any) -> bool:
-    """True or false."""
+    """Check for true or false."""
     return isinstance(value, bool)
 
 
 def each(check: Check, most: int) -> Check:
-    """A list of at most so many values of one kind."""
+    """Return a check for a list of one kind of item with a maximum length."""
     return lambda value: isinstance(value, list) and len(value) <= most and all(map(check, value))
 
 
 def fields(**checks: Check) -> Check:
-    """An object that has these fields."""
+    """Return a check for an object with these fields."""
     return lambda value: isinstance(value, Mapping) and all(check(value.get(name)) for name, check in checks.items())
 
 
