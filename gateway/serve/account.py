@@ -35,6 +35,8 @@ class Ending:
     usage: Usage | None = None
     warning: str = ""
     """What the answer gave reason to warn of."""
+    delivered: bool = False
+    """The client has all of it, so that it may leave without being missed."""
 
 
 def headers(state: State, request_id: str, warning: str = "") -> dict[str, str]:

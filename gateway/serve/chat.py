@@ -54,9 +54,11 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
                 times.decided = time.perf_counter()
         times.first_byte, ending = time.perf_counter(), Ending(finish.status_of(state))
         response, ending = await _end(caller, state)
+        if isinstance(state, Answered):
+            ending = await finish.afterwards(caller, state, ending)
         return response
     except (asyncio.CancelledError, ConnectionResetError):
-        ending = Ending(ending.status, "client_gone")
+        ending = ending if ending.delivered else Ending(ending.status, "client_gone")
         raise
     except Exception:
         ending = Ending(OUR_FAULT.status, OUR_FAULT.code)

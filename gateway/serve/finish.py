@@ -3,7 +3,9 @@
 Nothing after a good answer may spoil it: reading the usage, learning and asking for a summary are guarded, each by itself.
 """
 
+import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 import structlog
 from aiohttp import web
@@ -41,18 +43,31 @@ async def answered(caller: Caller, state: Answered) -> tuple[web.StreamResponse,
     answer: Answer = state.reply.handle
     usage, warning = None, ""
     if state.good and answer.complete:
-        usage, warning = await _learn(caller, state, answer, answer.held)
+        usage = usage_in(answer, answer.held, caller.gateway.failed)
+        warning = await _learn(caller, state, usage)
     headers = headers_of(caller, state, warning)
     format = state.life.request.format
     if answer.complete and lacks(format, answer.status, answer.text):
-        error = errors.ClientError(400, told(format, state.visit.place.upstream), code="format_not_supported")
-        return errors.response(error, {**headers, "x-turnfold-action": "error"}, format=format), Ending(400, error.code)
+        refused = errors.ClientError(400, told(format, state.visit.place.upstream), code="format_not_supported")
+        return errors.response(refused, {**headers, "x-turnfold-action": "error"}, format=format), Ending(
+            400, refused.code
+        )
     relayed = await relay(caller.request, answer, headers, keep=worth_keeping(answer))
     if state.good and not answer.complete:
-        usage, warning = await _learn(caller, state, answer, relayed.tail)
-    if state.good:
-        _consider_summary(caller, state)
-    return relayed.response, Ending(answer.status, "upstream_broke_off" if relayed.broken else "", usage, warning)
+        usage = usage_in(answer, relayed.tail, caller.gateway.failed)
+    error = "upstream_broke_off" if relayed.broken else ""
+    return relayed.response, Ending(answer.status, error, usage, warning, delivered=True)
+
+
+async def afterwards(caller: Caller, state: Answered, ending: Ending) -> Ending:
+    """Learn from an answer that the client has already, and ask for a summary. The client may leave meanwhile."""
+    if not state.good:
+        return ending
+    _consider_summary(caller, state)
+    if state.reply.handle.complete:
+        return ending  # learned from before it went out
+    learning = caller.gateway.tasks.start(_learn(caller, state, ending.usage), "learn")
+    return ending if learning is None else replace(ending, warning=await asyncio.shield(learning))
 
 
 async def too_large(caller: Caller, state: TooLarge) -> tuple[web.StreamResponse, Ending]:
@@ -94,21 +109,19 @@ def _unreachable(state: Unreachable) -> UpstreamUnreachable:
     return state.error
 
 
-async def _learn(caller: Caller, state: Answered, answer: Answer, tail: bytes) -> tuple[Usage | None, str]:
-    """Read the usage and learn from it; returns it with the warning that it gives reason for."""
-    gateway = caller.gateway
-    usage = usage_in(answer, tail, gateway.failed)
+async def _learn(caller: Caller, state: Answered, usage: Usage | None) -> str:
+    """Learn from an answer; returns the warning that it gives reason for."""
+    gateway, size_bytes = caller.gateway, len(state.life.request.raw)
     try:
-        size_bytes = len(state.life.request.raw)
         learned = await gateway.pool.run(lambda: _learned(caller, state, usage), size_bytes=size_bytes)
         gateway.learning.learn(learned.lessons)
     except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this answer
         gateway.failed("learning", error)
-        return usage, ""
+        return ""
     if learned.warning:
         log.warning("truncated_silently", request_id=caller.request_id, upstream=state.visit.place.upstream,
                     told=learned.warning)  # fmt: skip
-    return usage, learned.warning
+    return learned.warning
 
 
 def _learned(caller: Caller, state: Answered, usage: Usage | None) -> Learned:

@@ -1,0 +1,114 @@
+"""Nothing after a good answer can spoil it: each part that comes after is made to fail, and the client gets its answer all the same."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from gateway.context.life.states import Answered, Measured, Refused
+from gateway.serve import account, billed, memory, plan, work
+from gateway.standin import Raw, StandIn
+from gateway.state.learning import Learning
+from tests import running as running_tests
+from tests.fakes import RATE_LIMITED, chat, refuse, reply, verbatim
+
+CONFIG = {"models": {"m": {"context_window": 8192}, "s": {"context_window": 8192}}, "fold": {"summary": {"model": "s"}}}
+SHORT = {"model": "m", "messages": chat(2)}
+LONG = {"model": "m", "messages": chat(60, 250)}
+
+
+def broken(*_: Any, **__: Any) -> Any:
+    raise RecursionError("forced")
+
+
+# What fails, in which request it is at work, and whether the request is then sent as it came.
+PARTS: list[tuple[str, Any, str, dict[str, Any]]] = [
+    ("learning from a counted answer", (Answered, "lessons"), "learning", LONG),
+    ("learning from an uncounted answer", (billed, "learn"), "learning", SHORT),
+    ("taking a lesson in", (Learning, "learn"), "learning", LONG),
+    ("asking for a summary", (memory, "consider"), "summary", LONG),
+    ("response headers", (account, "headers"), "headers", SHORT),
+    ("the record", (account, "exchange"), "record", SHORT),
+    ("the proof by size", (plan, "proven"), "fold", SHORT),
+    ("counting", (plan, "task_for"), "fold", LONG),
+    ("looking up a summary", (memory, "recalled"), "fold", LONG),
+    ("folding", (Measured, "work"), "fold", LONG),
+    ("the table of transitions", (work, "advance"), "life", SHORT),
+    ("finding places", (plan, "places"), "places", SHORT),
+]
+
+
+async def is_counted(running: Any, part: str) -> None:
+    """Wait until the failure of a part shows in the metrics: what follows a stream is done after the client has it all."""
+    async with asyncio.timeout(running_tests.PATIENCE_S):
+        while True:
+            async with running.session.get(f"{running.admin_url}/metrics") as response:
+                if f'turnfold_degraded_total{{part="{part}"}}' in (await response.read()).decode():
+                    return
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("part", "target", "counted", "body"), PARTS, ids=[part[0] for part in PARTS])
+async def test_the_answer_is_delivered_whatever_fails(gateway, monkeypatch, part, target, counted, body, stream):
+    async with StandIn(window=200_000) as standin:
+        running = await gateway(standin, CONFIG)
+        monkeypatch.setattr(*target, broken)
+        answer = await running.chat({**body, "stream": stream, "stream_options": {"include_usage": True}})
+        assert answer.status == 200
+        assert b"Understood" in answer.body or b"chat.completion" in answer.body
+        assert standin.requests[-1].status == 200
+        assert answer.headers["x-turnfold-request-id"].startswith("tf-")
+        await is_counted(running, counted)
+
+
+@pytest.mark.parametrize("target", [(Refused, "work"), (Refused, "lessons"), (plan, "task_for")])
+async def test_a_refusal_is_handed_on_or_retried_whatever_fails(gateway, monkeypatch, target):
+    async with StandIn(window=200_000, script=[refuse(limit=4096, prompt=9000)]) as standin:
+        running = await gateway(standin, CONFIG)
+        monkeypatch.setattr(*target, broken)
+        answer = await running.chat({"model": "m", "messages": chat(20, 250)})
+        assert answer.status in (200, 400)
+        if answer.status == 400:
+            assert answer.json["error"]["code"] == "context_length_exceeded"
+
+
+@pytest.mark.parametrize("reader", ["read_refusal", "read_usage"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_provider_whose_reading_fails_still_delivers(gateway, standin, monkeypatch, reader, stream):
+    running = await gateway(standin, CONFIG)
+    called = work.peek
+
+    async def peek(target: Any, *rest: Any) -> Any:
+        return await called(replace(target, provider=replace(target.provider, **{reader: broken}), _urls={}), *rest)
+
+    monkeypatch.setattr(work, "peek", peek)
+    answer = await running.chat({**SHORT, "stream": stream, "stream_options": {"include_usage": True}})
+    assert answer.status == 200
+    await is_counted(running, {"read_refusal": "refusal", "read_usage": "usage"}[reader])
+
+
+DEEP = b'{"error":' * 1000 + b'"maximum context length"' + b"}" * 1000
+ODD = [
+    verbatim(400, DEEP),
+    Raw(429, (b"{}",), {"content-type": "application/json", "retry-after": "²".encode().decode("latin-1")}),
+    Raw(503, (b"{}",), {"content-type": "application/json", "retry-after": "1.2.3"}),
+    Raw(503, (b"{}",), {"content-type": "application/json", "retry-after": "9" * 400}),
+    RATE_LIMITED,
+    Raw(200, (b'{"usage":' * 1000 + b"1" + b"}" * 1000,)),
+    Raw(200, (b'data: {"usage":' * 500 + b"\n\n",), {"content-type": "text/event-stream"}),
+    Raw(200, (b'{"usage":{"prompt_tokens":-1}}',)),
+    Raw(200, (b'{"usage":{"prompt_tokens":1e400}}',)),
+    Raw(200, (b"\xff\xfe",)),
+]
+
+
+@pytest.mark.parametrize("number", range(len(ODD)))
+async def test_odd_answers_are_handed_on_as_they_came(gateway, standin, number):
+    running = await gateway(standin, CONFIG)
+    standin.script.append(ODD[number])
+    answer = await running.chat(SHORT)
+    assert (answer.status, answer.body) == (ODD[number].status, b"".join(ODD[number].chunks))
+    standin.script.append(reply("Still here."))
+    assert orjson.loads((await running.chat(SHORT)).body)["choices"], "the next request is served"
