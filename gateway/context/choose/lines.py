@@ -80,9 +80,38 @@ def _read(message: Message) -> Iterator[Line]:
     if role in RESULT_ROLES:
         yield from _result(text)
     elif role == "user":
-        yield from _said(list(_statements(text)), number + 1, user=True)
+        yield from _of_user(text, number + 1)
     else:
         yield from _said(list(_answered(text)), number + 1, user=False)
+
+
+FENCE: Final = "```"
+LEAST_PASTED: Final = 3
+"""Rows from which a fenced block is pasted and no word of the user's."""
+_DECLARED: Final = re.compile(
+    r"^\s*(?:export |public |async |static )*(?:class|def|function|func|fn|interface|struct|CREATE \w+) +([\w.]+)",
+    re.M | re.I,
+)
+MOST_DECLARED: Final = 4
+"""Names that the line about a pasted block tells."""
+
+
+def _of_user(text: str, group: int) -> Iterator[Line]:
+    """What a user said, and of each block pasted between fences a line that says what it is, with its rows as output."""
+    if FENCE not in text:
+        yield from _said(list(_statements(text)), group, user=True)
+        return
+    for number, part in enumerate(text.split(FENCE)):
+        if number % 2 == 0 or part.count("\n") < LEAST_PASTED:
+            yield from _said(list(_statements(part)), group, user=True)
+            continue
+        language, _, block = part.partition("\n")
+        rows = block.strip("\n").count("\n") + 1
+        names = ", ".join(list(dict.fromkeys(_DECLARED.findall(block)))[:MOST_DECLARED])
+        told = f"[pasted {rows} rows{f' of {language.strip()}' if language.strip() else ''}{f': {names}' if names else ''}]"
+        yield make(told, Sort.SAID, words(names), group)
+        for line in _output(block):
+            yield line._replace(group=line.group + group * MOST)
 
 
 def _call(name: str, arguments: str, group: int) -> Line:

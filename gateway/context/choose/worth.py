@@ -207,7 +207,7 @@ class Pool:
         for reading, reply, assented in zip(asked, replies, assents, strict=True):
             of_message = (assent if assented else 0.0) + (weights.ALL_OF_MESSAGE if len(reading.lines) == 1 else 0.0)
             for position, line in zip(self.places[reading.message], reading.lines, strict=True):
-                if line.share == 1.0 and position not in self.gone:
+                if line.sort is Sort.SAID and line.share == 1.0 and position not in self.gone:
                     score = self._wish(line) + of_message + (weights.ADDRESSED if _addressed(line, reply) else 0.0)
                     if score >= weights.LEAST_WISH:
                         scored.append((-score / (line.size + OPENED) ** weights.WISH_SIZE, position))
@@ -244,7 +244,7 @@ class Pool:
             for reading in self.readings.values()
             if reading.role == "user"
             for position, line in zip(self.places[reading.message], reading.lines, strict=True)
-            if line.share == 1.0 and wishes.may_revoke(line.text)
+            if line.sort is Sort.SAID and line.share == 1.0 and wishes.may_revoke(line.text)
         ]
         return found[-MOST_CHANGES:]
 

@@ -126,3 +126,15 @@ def test_a_sentence_stays_whole(rule: str) -> None:
     assert rule in texts(
         {"role": "user", "content": f"It rained in Ghent all day, what a pity. {rule} Thanks a lot for it!"}
     )
+
+
+def test_a_pasted_block_is_a_line_that_says_what_it_is_and_rows_of_output() -> None:
+    code = "class Shelf:\n    pass\n\ndef refill(shelf):\n    return shelf"
+    found = read({"role": "user", "content": f"Why does this fail?\n```python\n{code}\n```\nI never use globals."})
+
+    assert [line.text for line in found if line.sort is Sort.SAID] == [
+        "Why does this fail?",
+        "[pasted 5 rows of python: Shelf, refill]",
+        "I never use globals.",
+    ]
+    assert not any(line.binding for line in found if line.sort is Sort.OUTPUT)
