@@ -71,7 +71,7 @@ _WILD: Final = re.compile(r"[*?\[]")
 
 def _specificity(pattern: str) -> int:
     """How many characters of a name a glob determines."""
-    return len(re.sub(r"\[[^]]*\]|\*", lambda found: "?" if found[0] != "*" else "", pattern))
+    return len(re.sub(r"\[[^][]*\]|\*", lambda found: "?" if found[0] != "*" else "", pattern))
 
 
 _REGIONS: Final = frozenset({"us", "eu", "apac", "ap", "jp", "au", "ca", "global", "us-gov"})

@@ -10,6 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+MOST_TIMES: Final = "{0,6}"
+"""How often ``*`` repeats. Choices overlap (``limit``, ``limit prompt``), so without a bound a statement of sixty words, which may quote
+a user, takes minutes to read in all the ways there are. All recorded refusals are read as they are without one."""
 _ELEMENT: Final = re.compile(r"(?:\(([^()]*)\)|([^\s()?*]+))([?*]?)")
 
 
@@ -25,7 +28,7 @@ def phrase(pattern: str, parts: Mapping[str, str] | None = None) -> re.Pattern[s
 def _element(choice: str | None, word: str | None, times: str) -> str:
     alternatives = (choice or word or "").split("|")
     regex = "|".join("".join(_word(word) + " " for word in alternative.split()) for alternative in alternatives)
-    return regex if word and not times else f"(?:{regex}){times}"
+    return regex if word and not times else f"(?:{regex}){MOST_TIMES if times == '*' else times}"
 
 
 def _word(word: str) -> str:

@@ -74,7 +74,7 @@ async def test_while_large_requests_wait_all_others_are_served(gateway, standin)
         await until(lambda: pool.waiting == 2)
         assert (await proxy.chat(SMALL)).status == 200
         async with connected(proxy.port) as client:
-            await client.send(b"GET /healthz HTTP/1.1\r\nhost: gateway\r\n\r\n")
+            await client.send(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
             assert (await client.answer())[0] == 200
         stream = await proxy.chat({**SMALL, "stream": True})
         assert stream.body.endswith(b"data: [DONE]\n\n")

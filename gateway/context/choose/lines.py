@@ -237,7 +237,7 @@ def _statements(text: str) -> Iterator[str]:
         yield from _together(line.strip(), user=True)
 
 
-_BULLET: Final = re.compile(r"(?:[-*•#>]+|\d+[.)])\s+")
+_BULLET: Final = re.compile(r"\A(?:[-*•#>]+|\d+[.)])\s+")
 _BULLETS: Final = frozenset("-*•#>0123456789")
 _MARKS: Final = ("**", "__", "`")
 

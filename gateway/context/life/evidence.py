@@ -212,8 +212,8 @@ def _bare(text: str) -> str:
     return _MARKS.sub("", text).casefold()
 
 
-_ESCAPE: Final = re.compile(r"\\+[ux]\{?0*([0-9a-fA-F]{2,4})\}?")
-_CONTROL: Final = re.compile(r"\\+[nrtbf]")
+_ESCAPE: Final = re.compile(r"(?<!\\)\\+[ux]\{?0*([0-9a-fA-F]{2,4})\}?")
+_CONTROL: Final = re.compile(r"(?<!\\)\\+[nrtbf]")
 _MARKS: Final = re.compile(r"[\W_]+")
 
 
