@@ -208,7 +208,7 @@ def _thoughts(body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) ->
             if block.get("type") == "thinking" and block.get("signature") != sign(str(block.get("thinking"))):
                 yield Violation("signature", at, f"messages.{at}.content.{n}: Invalid `signature` in `thinking` block")
     thinking = body.get("thinking")
-    if not isinstance(thinking, dict) or thinking.get("type") not in ("enabled", "adaptive"):
+    if not isinstance(thinking, dict) or thinking.get("type") != "enabled":  # adaptive: the model may not have thought
         return
     last = max((at for at, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
     blocks = [block for block in blocks_of(messages[last]) if block.get("type") != "compaction"] if last >= 0 else []

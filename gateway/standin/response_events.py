@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping
+from hashlib import blake2b
 from typing import Any
 
 import orjson
@@ -65,24 +66,29 @@ def complete(reply: Reply, body: Mapping[str, Any], prompt_tokens: int) -> Raw:
     }
     cut = reply.finish_reason == "length"
     status = "incomplete" if cut else "completed"
-    whole = {**_head(body, status), "output": list(_items(reply)), "usage": usage}
+    whole = {**_head(body, status), "output": list(_items(reply, _key(body))), "usage": usage}
     if cut:
         whole["incomplete_details"] = {"reason": "max_output_tokens"}
     if body.get("stream") is True:
-        events = [*opening(body), *_stream(reply), {"type": f"response.{status}", "response": whole}]
+        events = [*opening(body), *_stream(reply, _key(body)), {"type": f"response.{status}", "response": whole}]
         numbered = [{**each, "sequence_number": n} for n, each in enumerate(events)]
         return Raw(200, tuple(map(event, numbered)), {"content-type": EVENTS, **reply.headers}, reply.pace)
     return Raw(200, (orjson.dumps(whole),), {"content-type": JSON, **reply.headers}, reply.pace)
 
 
-def _items(reply: Reply) -> Iterator[dict[str, Any]]:
+def _key(body: Mapping[str, Any]) -> str:
+    """What tells the items of one answer from those of another."""
+    return blake2b(orjson.dumps(body.get("input")), digest_size=6).hexdigest()
+
+
+def _items(reply: Reply, key: str) -> Iterator[dict[str, Any]]:
     if reply.text:
         part = {"type": "output_text", "text": reply.text, "annotations": []}
-        yield {"type": "message", "id": "msg_standin", "role": "assistant", "status": "completed", "content": [part]}
+        yield {"type": "message", "id": f"msg_{key}", "role": "assistant", "status": "completed", "content": [part]}
     for n, call in enumerate(reply.tool_calls):
         yield {
             "type": "function_call",
-            "id": f"fc_standin_{n}",
+            "id": f"fc_{key}_{n}",
             "call_id": call["id"],
             "name": call["function"]["name"],
             "arguments": call["function"]["arguments"],
@@ -90,8 +96,8 @@ def _items(reply: Reply) -> Iterator[dict[str, Any]]:
         }
 
 
-def _stream(reply: Reply) -> Iterator[dict[str, Any]]:
-    for index, item in enumerate(_items(reply)):
+def _stream(reply: Reply, key: str) -> Iterator[dict[str, Any]]:
+    for index, item in enumerate(_items(reply, key)):
         place = {"item_id": item["id"], "output_index": index}
         if item["type"] == "message":
             part, whole, name = item["content"][0], reply.text, "output_text"

@@ -46,7 +46,7 @@ def npm() -> Driver:
     node = shutil.which("node")
     if node is None or shutil.which("npm") is None:
         pytest.skip("node and npm are not installed")
-    install(NODE / "node_modules" / "openai", "npm", "ci", "--silent", cwd=NODE)
+    install(NODE / "node_modules" / "@anthropic-ai", "npm", "ci", "--silent", cwd=NODE)
     return (node, NODE / "drive.mjs"), {}, ""
 
 

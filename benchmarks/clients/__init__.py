@@ -1,0 +1,1 @@
+"""Claude Code and Codex, driven through a gateway without a network."""
