@@ -35,7 +35,7 @@ def main() -> None:
 @click.option("--log-format", type=click.Choice(["json", "console"]))
 def serve(**options: Any) -> None:
     """Serve until SIGTERM or SIGINT."""
-    gc.disable()  # what is loaded now stays: looking through it for garbage takes a tenth of the start
+    gc.disable()  # loaded objects stay for good: checking them for garbage takes a tenth of the start
     _load_structlog()
     from gateway.command.serving import run  # noqa: PLC0415  # see the file's docstring
 
@@ -44,7 +44,7 @@ def serve(**options: Any) -> None:
 
 
 def _load_structlog() -> None:
-    """Load it without rich, which it would draw tracebacks with: a twentieth of the start and 3 MB, for what no log line has."""
+    """Load structlog without rich, which draws tracebacks that no log line has: saves 5 % of the start and 3 MB."""
     absent: Any = None
     if "rich" not in sys.modules:
         sys.modules["rich"] = absent
@@ -80,7 +80,7 @@ def schema() -> None:
 @click.option("--window", type=click.IntRange(min=256), help="Pretend that the model has this context window.")
 @click.option("--json", "as_json", is_flag=True, help="Answer JSON instead of a picture.")
 def explain(request: Path, config: Path | None, window: int | None, as_json: bool) -> None:
-    """Show what would be cut from REQUEST.json, and why. Nobody is called; - reads standard input."""
+    """Show what would be cut from REQUEST.json, and why. No upstream is called; - reads standard input."""
     from gateway.command.explain import run  # noqa: PLC0415
 
     sys.exit(run(request, config, window, as_json=as_json))
@@ -111,7 +111,8 @@ def models(config: Path) -> None:
 )
 @click.option("--all", "everything", is_flag=True, help="Forget everything.")
 def forget(config: Path, *, key_hash: str | None, learned: bool, model: str, upstream: str, everything: bool) -> None:
-    """Delete what is stored for one caller, what was learned of upstreams, or everything. Running processes follow within a second."""
+    """Delete what is stored for one caller, what was learned of upstreams, or everything. Running processes follow
+    within a second."""
     from gateway.command.learned import forget as forget_memories  # noqa: PLC0415
 
     if sum((key_hash is not None, learned, bool(model), everything)) != 1:

@@ -1,4 +1,4 @@
-"""`turnfold demo`: a conversation outgrows its model's window, once without and once with a gateway between. Needs no key."""
+"""`turnfold demo`: a conversation outgrows its model's window, without and with a gateway. Needs no key."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,14 +24,14 @@ from gateway.wire.chat import call_arguments, call_name, text_of, tool_calls
 
 MODEL: Final = "gpt-4o"
 WINDOW: Final = 4000
-"""Small, so that a short conversation outgrows it."""
+"""Tokens. Small, so that a short conversation outgrows it."""
 ANSWER: Final = 300
 """Tokens reserved for each answer. Chosen: small, like `WINDOW`."""
 PAUSE_S: Final = 0.12
-"""Between requests, for the eye."""
+"""Pause between requests, for the viewer."""
 
 DIGEST_LINES: Final = 12
-"""How much of the digest is shown."""
+"""Lines of the digest that are shown."""
 
 FACTS: Final = (
     ("never restart payments-db", "a rule of the user's, from the first turn"),
@@ -39,12 +39,12 @@ FACTS: Final = (
     ("CHG-7731", "the change that caused it, from a tool result"),
     ("O-558131", "an order of a tool result"),
 )
-"""What the last question asks for, and must therefore still be in what the model is sent."""
+"""The facts that the last question needs; the request that reaches the model must still contain them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One request of the conversation, sent twice: straight to the model, and through the gateway."""
+    """One request of the conversation, sent twice: directly to the model, and through the gateway."""
 
     asked: str
     tokens: int
@@ -53,14 +53,14 @@ class Sent:
     through: int
     headers: Mapping[str, str]
     messages: Sequence[Mapping[str, Any]]
-    """What the model got through the gateway."""
+    """The messages that the model received through the gateway."""
     arrived: int
-    """The tokens of that, as the model counts them."""
+    """Their tokens, as the model counts them."""
     untouched: bool
 
 
 def run() -> int:
-    """Show it on standard output; answer the exit status of the process."""
+    """Show the demo on standard output; return the exit status of the process."""
     log.configure(level="error")
     with suppress(KeyboardInterrupt):
         asyncio.run(demo(Console()))
@@ -68,7 +68,7 @@ def run() -> int:
 
 
 async def demo(console: Console, pause_s: float = PAUSE_S) -> None:
-    """Play the packaged conversation and draw what happens to each request."""
+    """Play the packaged conversation and print the outcome of each request."""
     conversation = orjson.loads(resources.files("gateway").joinpath("data/demo.json").read_bytes())
     console.print(_opening(conversation))
     sent: list[Sent] = []
@@ -89,7 +89,7 @@ async def demo(console: Console, pause_s: float = PAUSE_S) -> None:
 
 
 def requests(conversation: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Each request that the conversation's client made: after every user message and every tool result."""
+    """Yield each request of the client: after every user message and every tool result."""
     messages = conversation["messages"]
     for end, message in enumerate(messages, 1):
         if message["role"] in ("user", "tool"):
@@ -159,7 +159,7 @@ def _done(sent: Sent) -> str:
 
 
 def _last(sent: Sent) -> Panel:
-    """The last request as the model saw it: its messages, and the first lines of what stands in for the folded turns."""
+    """Print the last request as the model received it: its messages, and the first lines of the digest."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="cyan", no_wrap=True, min_width=9)
     table.add_column(justify="right", no_wrap=True, min_width=5)

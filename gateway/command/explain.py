@@ -25,7 +25,8 @@ SHOWN: Final = 400
 
 
 def run(path: Path, config: Path | None, window: int | None, *, as_json: bool) -> int:
-    """Explain one request file; answer the exit status: 0 also for what would be folded, 2 for what cannot be read."""
+    """Explain one request file; return the exit status: 0 also for a request that would be folded, 2 for an unreadable
+    one."""
     try:
         raw = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
         settings = load(config, os.environ) if config else Settings.simple("http://127.0.0.1:9/v1", window)

@@ -1,4 +1,4 @@
-"""`turnfold models` and `turnfold forget`: what the gateway remembers of upstreams and callers, shown and deleted."""
+"""`turnfold models` and `turnfold forget`: show and delete what the gateway has learned and stored."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ from gateway.state.facts import Fact
 
 
 def show_models(config: Path) -> int:
-    """Print every model that the file, its upstreams or past answers name: the window that holds, and every learned fact."""
+    """Print every model named in the file, by its upstreams or in past answers: its window, and every learned fact."""
     settings = _settings(config)
     if settings is None:
         return 1

@@ -1,4 +1,4 @@
-"""What this machine lacks for a configuration that is right as a text: packages, keys, files, ports."""
+"""Find what this machine lacks for a configuration whose text is valid: packages, keys, files, ports."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ BUSY = frozenset({errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES})
 
 
 def check(file: Path, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """Return what `turnfold check` prints, and the problems: those of the text, else those of this machine."""
+    """Return the output of `turnfold check`, and the problems: those of the text, else those of this machine."""
     text, found = report(file, environ)
     if found:
         return text, found
@@ -24,18 +24,18 @@ def check(file: Path, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]
     found = tuple(f"{file}: {problem}" for problem in (*problems(settings), *warnings(settings)))
     if found:
         return "\n".join((*found, counted(file, found))), found
-    # A gateway that runs with this file has its ports: that is no mistake.
+    # A gateway that runs with this file has its ports: this is not a mistake.
     return "\n".join((text, *(f"Note: {busy}" for busy in busy_ports(settings)))), ()
 
 
 def problems(settings: Settings) -> tuple[str, ...]:
-    """Return everything without which the gateway cannot start, one line each. No message has a key or a password in it."""
+    """Return each reason why the gateway cannot start, one line each, without keys and passwords."""
     found = [_store_problem(settings), *map(_certificate_problem, settings.upstreams.values())]
     return tuple(problem for problem in found if problem)
 
 
 def warnings(settings: Settings) -> tuple[str, ...]:
-    """Return what the gateway can do without, one line each: a store that cannot be written."""
+    """Return each defect that the gateway can tolerate, one line each: a store without write access."""
     scheme, _, rest = settings.store.url.partition(":///")
     reason = _unwritable(Path(rest)) if scheme == "sqlite" else ""
     if not reason:
@@ -44,7 +44,7 @@ def warnings(settings: Settings) -> tuple[str, ...]:
 
 
 def busy_ports(settings: Settings) -> Iterator[str]:
-    """Name the ports that another program has, one line each."""
+    """Return each port that another program uses, one line each."""
     for name, host, port in (
         ("server", settings.server.host, settings.server.port),
         ("admin", settings.admin.host, settings.admin.port),
@@ -54,7 +54,7 @@ def busy_ports(settings: Settings) -> Iterator[str]:
 
 
 def _store_problem(settings: Settings) -> str:
-    """Open the store, which touches nothing before its first use, but needs its package and its key."""
+    """Open the store: this touches nothing before its first use, but needs its package and its key."""
     try:
         open_store(settings.store.url, encryption_key=settings.store.encryption_key)
     except ValueError as error:
@@ -88,7 +88,7 @@ def _unwritable(path: Path) -> str:
 
 
 def _busy(host: str, port: int) -> str:
-    """Bind a port for a moment, as a worker would that shares it; "" when that works or nothing can be said."""
+    """Bind a port for a moment, as a worker would; return "" when it works or the reason is unknown."""
     try:
         [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         with socket.socket(family, kind, protocol) as probe:

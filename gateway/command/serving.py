@@ -1,4 +1,4 @@
-"""The process of `turnfold serve`: options and file become settings, settings become a running gateway."""
+"""The process of `turnfold serve`: turn options and file into settings, and settings into a running gateway."""
 
 import asyncio
 import gc
@@ -23,15 +23,16 @@ from providers.overflow.wording import normalise
 log = structlog.get_logger(__name__)
 
 SWITCH_S: Final = 0.001
-"""How soon the thread that folds gives way to the event loop. Python's own 5 ms make each stream wait 11 ms, 1 ms make it 3 (median)."""
+"""Seconds after which the folding thread yields to the event loop. Python's own 5 ms make each stream wait 11 ms, 1 ms
+makes it wait 3 ms (median)."""
 HERE: Final = Path("turnfold.yaml")
-"""Read where neither a file nor an upstream is named."""
+"""The file that is read when neither a file nor an upstream is named."""
 
 
 def run(config: Path | None, given: Mapping[str, Any]) -> int:
-    """Serve until told to stop; return the exit status. Each mistake in the configuration is one line."""
+    """Serve until stopped; return the exit status. Each mistake in the configuration is one line."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the file is watched; a reload must never end the process
-    gc.freeze()  # neither code nor tables are ever garbage; a look through all of them would hold every stream for 50 ms
+    gc.freeze()  # code and tables are never garbage; checking all of them would stop every stream for 50 ms
     gc.enable()
     sys.setswitchinterval(SWITCH_S)
     try:
@@ -63,7 +64,8 @@ def _failed(problems: Iterable[str]) -> int:
 
 
 def file_of(config: Path | None, given: Mapping[str, Any]) -> Path | None:
-    """Find the file to read and watch: the named one, else `turnfold.yaml` in the current folder; None with ``--upstream``."""
+    """Return the file to read and watch: the named one, else `turnfold.yaml` in the current folder; None with
+    ``--upstream``."""
     if config is not None and given.keys() & {"upstream", "window"}:
         raise SettingsError(("--upstream and --window are for serving without a file; the file names its own.",))
     if config is not None or "upstream" in given:
@@ -76,7 +78,7 @@ def file_of(config: Path | None, given: Mapping[str, Any]) -> Path | None:
 
 
 def settings_from(file: Path | None, given: Mapping[str, Any]) -> Settings:
-    """Read the file, or make settings from ``--upstream``; the command line wins over the file. Raises SettingsError."""
+    """Read the file, or make settings from ``--upstream``; the command line takes precedence. Raises SettingsError."""
     if file is not None:
         settings = load(file, os.environ)
     else:
@@ -86,7 +88,8 @@ def settings_from(file: Path | None, given: Mapping[str, Any]) -> Settings:
 
 
 def _safe(settings: Settings) -> Settings:
-    """Return settings that may be served. Raises SettingsError where they would lay keys open or serve themselves."""
+    """Return settings that are safe to serve. Raises SettingsError for settings that expose keys or make the gateway
+    call itself."""
     if problems := [f"{place}: {problem}." for place, problem in dangers(settings)]:
         raise SettingsError(problems)
     return settings
@@ -115,7 +118,7 @@ def _overridden(settings: Settings, given: Mapping[str, Any]) -> Settings:
 async def _serve(settings: Settings, file: Path | None, given: Mapping[str, Any]) -> None:
     async def ready(running: app.Running) -> None:
         tasks = running.gateway.tasks
-        tasks.start(asyncio.to_thread(normalise, ""), "lexicon")  # so that the first refusal need not wait for it
+        tasks.start(asyncio.to_thread(normalise, ""), "lexicon")  # the first refusal need not wait for it
         loop = asyncio.get_running_loop()
         if file is None:
             loop.add_signal_handler(

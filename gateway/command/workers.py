@@ -1,8 +1,8 @@
-"""Several serving processes on one port: a supervisor starts them, restarts who crashed, and ends them together.
+"""Several serving processes on one port: a supervisor starts them, restarts crashed ones, and stops them together.
 
-Each worker binds the client port with SO_REUSEPORT and the kernel deals new connections out among them. A worker that dies takes
-only the streams it was serving with it. What workers know in common goes through the store. Worker ``n`` has the
-admin port ``admin.port + n``, so that every process is scraped by itself.
+Each worker binds the client port with SO_REUSEPORT, and the kernel distributes new connections. A worker that dies
+takes only its own streams with it. Shared knowledge goes through the store. Worker ``n`` has the admin port
+``admin.port + n``, so that every process is scraped separately.
 """
 
 import os
@@ -19,7 +19,7 @@ import structlog
 log = structlog.get_logger(__name__)
 
 NUMBER: Final = "TURNFOLD_WORKER"
-"""Set in the environment of a worker: its number, counted from 0."""
+"""Environment variable of a worker: its number, counted from 0."""
 
 FIRST_PAUSE_S: Final = 0.5
 """Pause before the first restart; doubled with each further crash."""
@@ -37,26 +37,26 @@ STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def number() -> int:
-    """This worker's number; 0 where there is only one process."""
+    """Return this worker's number; 0 when there is only one process."""
     return int(os.environ.get(NUMBER, "0"))
 
 
 def is_worker() -> bool:
-    """Whether this process was started by a supervisor, so that it shares its port."""
+    """Return whether a supervisor started this process, so that it shares its port."""
     return NUMBER in os.environ
 
 
 @dataclass(slots=True)
 class Worker:
-    """One worker's process, and how its restarts went."""
+    """One worker's process and its restarts."""
 
     number: int
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
     crashes: int = 0
-    """In a row."""
+    """Crashes in a row."""
     due: float = 0.0
-    """When it may be started again."""
+    """The time of the next start."""
 
 
 def run(
@@ -66,14 +66,14 @@ def run(
     grace_s: float = 35.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> int:
-    """Keep ``count`` workers running until told to stop; answer the exit status for the whole.
+    """Keep ``count`` workers running until stopped; return the exit status for all.
 
-    ``argv`` is what a worker runs, by default this very command line. SIGTERM and SIGINT are handed on as SIGTERM; who is
-    still there after ``grace_s`` is killed. SIGHUP is handed on as it is. Call it in the main thread.
+    ``argv`` is the command of a worker, by default this very command line. SIGTERM and SIGINT are passed on as SIGTERM;
+    workers still running after ``grace_s`` are killed. SIGHUP is passed on. Call it in the main thread.
     """
     command = list(argv) if argv is not None else [sys.executable, "-m", "gateway", *sys.argv[1:]]
     workers = [Worker(number) for number in range(count)]
-    told: set[int] = set()  # handlers only take note: a lock in one could wait for the very code it interrupted
+    told: set[int] = set()  # handlers only set a flag: a lock in one could wait for the code it interrupted
     before = {each: signal.signal(each, lambda number, _: told.add(number)) for each in (*STOP_SIGNALS, signal.SIGHUP)}
     try:
         while told.isdisjoint(STOP_SIGNALS):
@@ -91,7 +91,7 @@ def run(
 
 
 def _tend(workers: Sequence[Worker], command: Sequence[str], now: float) -> bool:
-    """Start who is due, note who died; answer whether there is no point in going on."""
+    """Start workers that are due, and note workers that died; return whether continuing is pointless."""
     for worker in workers:
         status = _running_status(worker)
         if status is None and worker.process is None and now >= worker.due:
@@ -111,11 +111,11 @@ def _running_status(worker: Worker) -> int | None:
 
 
 def _start(worker: Worker, command: Sequence[str], now: float) -> int | None:
-    """Start a worker; answer the error number when the machine cannot, for the next round may find memory again."""
+    """Start a worker; return the error number when the machine cannot: the next round may find memory again."""
     worker.started = now
     heard = signal.signal(
         signal.SIGHUP, signal.SIG_IGN
-    )  # inherited: a worker that still loads its code must not die of it
+    )  # inherited: a worker that is still loading its code must not die of it
     try:
         worker.process = subprocess.Popen(command, env={**os.environ, NUMBER: str(worker.number)})
     except OSError as error:
@@ -136,7 +136,7 @@ def _note_death(worker: Worker, status: int, now: float) -> None:
 
 
 def _end(workers: Sequence[Worker], grace_s: float) -> None:
-    """Let everybody finish what they serve, and kill who does not in time."""
+    """Let all workers finish their requests; kill those that do not finish in time."""
     _signal(workers, signal.SIGTERM)
     deadline = time.monotonic() + grace_s
     for worker in workers:
@@ -153,4 +153,4 @@ def _end(workers: Sequence[Worker], grace_s: float) -> None:
 def _signal(workers: Sequence[Worker], number: signal.Signals) -> None:
     for worker in workers:
         if worker.process is not None:
-            worker.process.send_signal(number)  # which does nothing where it has ended
+            worker.process.send_signal(number)  # does nothing after its end

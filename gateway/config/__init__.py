@@ -1,4 +1,4 @@
-"""The configuration: a YAML file and the environment in, values that never change out."""
+"""The configuration: read a YAML file and the environment into immutable values."""
 
 from gateway.config.document import Wrong
 from gateway.config.exposure import dangers, is_loopback

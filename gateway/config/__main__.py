@@ -1,4 +1,4 @@
-"""``python -m gateway.config``: write the files of the source tree that follow from the schema (`make settings`)."""
+"""``python -m gateway.config``: write the files that are generated from the schema (`make settings`)."""
 
 from pathlib import Path
 

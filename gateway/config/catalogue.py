@@ -1,4 +1,4 @@
-"""The catalogue of known models: what ``config/models.yaml`` says about windows, outputs, tokenizers and images."""
+"""The catalogue of known models: windows, outputs, tokenizers and images from ``config/models.yaml``."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -11,12 +11,12 @@ from typing import Any, Final
 import yaml
 
 REMEMBERED: Final = 4096
-"""Names looked up before; clients may send any."""
+"""Cached lookups. Bounded because clients may send any name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What is known about one model, and the page that says so. All sizes are tokens."""
+    """Facts about one model, with their source. All sizes are tokens."""
 
     name: str
     """The entry that matched, which may be a glob."""
@@ -26,17 +26,17 @@ class ModelFacts:
     """A row of `gateway.context.count.families`."""
     source: str
     images: str = ""
-    """A rule of `gateway.context.count.media`; empty where the model reads no images."""
+    """A rule of `gateway.context.count.media`; empty when the model does not read images."""
     reasoning: bool = False
     max_input_tokens: int | None = None
-    """Where the prompt alone is limited to less than the window."""
+    """The largest prompt, when it is smaller than the window."""
     counts_output: bool = True
-    """Whether a request is refused where its prompt and the output it asks for are larger than the window together."""
+    """Whether the upstream refuses a request whose prompt and requested output together exceed the window."""
     binds_thinking: bool = False
-    """Whether signed thinking is accepted only behind the very conversation it was made in."""
+    """Whether signed thinking is accepted only after exactly the conversation it was made in."""
 
     def window_for(self, reserve: int) -> int:
-        """The window that holds for a request that keeps ``reserve`` tokens for its answer."""
+        """Return the window for a request that reserves ``reserve`` tokens for its answer."""
         if self.max_input_tokens is None:
             return self.context_window
         return min(self.context_window, self.max_input_tokens + reserve)
@@ -50,7 +50,7 @@ class Catalogue:
     found: dict[str, ModelFacts | None] = field(default_factory=dict, compare=False, repr=False)
 
     def find(self, model: str) -> ModelFacts | None:
-        """Look a model up by the name a request gives, then by what is left when vendors' additions are taken off."""
+        """Find a model by the name in a request, then by the name without vendors' additions."""
         if model in self.found:
             return self.found[model]
         facts = next((known for name in spellings(model) if (known := self._match(name))), None)
@@ -70,7 +70,7 @@ _WILD: Final = re.compile(r"[*?\[]")
 
 
 def _specificity(pattern: str) -> int:
-    """How many characters of a name a glob determines."""
+    """Return how many characters of a name a glob determines."""
     return len(re.sub(r"\[[^][]*\]|\*", lambda found: "?" if found[0] != "*" else "", pattern))
 
 
@@ -84,7 +84,8 @@ _EDITION: Final = re.compile(r"-(?:[0-9]{8}|[0-9]{6}|[0-9]{4}-[0-9]{2}-[0-9]{2}|
 
 
 def _without_region(name: str) -> str:
-    """``us.anthropic.claude-sonnet-4-20250514-v1:0`` -> ``anthropic.claude-...``; only where a vendor follows."""
+    """Return the name without a region, if a vendor follows: ``us.anthropic.claude-sonnet-4-20250514-v1:0`` ->
+    ``anthropic.claude-...``."""
     region, _, rest = name.partition(".")
     vendor, dot, _ = rest.partition(".")
     return rest if region in _REGIONS and dot and vendor.replace("-", "").isalnum() else name
@@ -96,12 +97,12 @@ def _without_vendor(name: str) -> str:
 
 
 def _without_seller(name: str) -> str:
-    """``databricks-claude-sonnet-4``, ``zai-glm-4.7``."""
+    """Return the name without its seller: ``databricks-claude-sonnet-4``, ``zai-glm-4.7``."""
     return next((name.removeprefix(seller) for seller in _SELLERS if name.startswith(seller)), name)
 
 
-# What stands around a model's name, in the order in which it is taken off; each spelling is tried before the next is made.
-# Names come from clients: each of these takes one look at each character.
+# Additions to a model's name, in the order of their removal; each spelling is tried before the next is made.
+# Names come from clients, so each of these patterns must run in linear time.
 _AROUND: Final[tuple[Callable[[str], str], ...]] = (
     lambda name: name.rpartition("/")[
         2
@@ -116,7 +117,7 @@ _AROUND: Final[tuple[Callable[[str], str], ...]] = (
 
 
 def spellings(model: str) -> list[str]:
-    """The name as given, in lower case, then less and less of what vendors put around it."""
+    """Yield the name in lower case, then with fewer and fewer of the vendors' additions."""
     name = model.strip().lower()
     found = [name]
     for less in _AROUND:
@@ -128,7 +129,7 @@ def spellings(model: str) -> list[str]:
 
 @cache
 def load() -> Catalogue:
-    """Read the catalogue that comes with the package, from the wheel or from the source tree."""
+    """Read the packaged catalogue, from the wheel or from the source tree."""
     package = Path(__file__).resolve().parents[1]
     packaged = package / "data" / "models.yaml"
     path = packaged if packaged.exists() else package.parent / "config" / "models.yaml"
@@ -136,7 +137,7 @@ def load() -> Catalogue:
 
 
 def parse(text: str) -> Catalogue:
-    """Read a catalogue from YAML. Raises TypeError or KeyError for one that does not follow the form: it is ours, and tested."""
+    """Parse a catalogue. An invalid one raises TypeError or KeyError: it is our own, and tested."""
     document: dict[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     models = document["models"]
     return Catalogue({name.lower(): ModelFacts(name=name, **row) for name, row in models.items()})

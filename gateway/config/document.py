@@ -1,8 +1,8 @@
 """A YAML document in which every value knows its path and its line.
 
-This file knows YAML and the environment, and nothing about what may be configured. Values from the environment are put in
-after the YAML has been read, so that a value can neither break nor change the document, and problems show the
-``${NAME}`` that was written, never what it stood for.
+This module knows YAML and the environment, and nothing about settings. Environment values are inserted after the YAML
+is parsed. So a value can neither break nor change the document, and messages show the ``${NAME}`` as written, never its
+value.
 """
 
 import re
@@ -22,27 +22,27 @@ MERGE: Final = "tag:yaml.org,2002:merge"
 SHOWN_CHARS: Final = 60
 """Characters of a wrong value that an error message shows."""
 
-# libyaml where PyYAML was built with it: it reads the same language ten times as fast.
+# libyaml if PyYAML was built with it: it reads the same language ten times as fast.
 LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Wrong(ValueError):
-    """A value is not what is expected; the text says what is, as the end of "... is not"."""
+    """A value is wrong; the text completes the sentence "... is not"."""
 
 
 @dataclass(slots=True)
 class Reading:
-    """One pass over one document: where it came from, and all that was wrong with it."""
+    """One pass over one document: its source, and all its problems."""
 
     where: str
     environ: Mapping[str, str]
     lines: dict[str, int] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
-    """How a value was written that came from the environment, for problems to show instead of it."""
+    """The written form of each value that came from the environment; messages show it instead of the value."""
     noted: list[tuple[int, str, str]] = field(default_factory=list)
 
     def note(self, path: str, text: str) -> None:
-        """Remember a problem; it is told with the line on which ``path`` (or its nearest parent) stands."""
+        """Add a problem; it is reported with the line of ``path`` or of its nearest parent."""
         parent = path
         while parent and parent not in self.lines:
             parent = parent.rpartition(".")[0]
@@ -52,33 +52,34 @@ class Reading:
         )
 
     def is_noted(self, path: str) -> bool:
-        """Say whether something is wrong with a value already."""
+        """Return whether a value already has a problem."""
         return any(noted == path for _, noted, _ in self.noted)
 
     def quoted(self, value: str) -> str:
-        """Show a value that was read as it was written."""
+        """Return a value's written form."""
         return f'"{self.written.get(value, value)}"'
 
     def problems(self) -> tuple[str, ...]:
-        """All problems in the order of the file, each once."""
+        """Return all problems in the order of the file, each once."""
         return tuple(dict.fromkeys(text for _, _, text in sorted(self.noted, key=lambda noted: noted[0])))
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value of the document and its place. Children are built when asked for, so a document that refers to itself is harmless."""
+    """A value of the document and its place. Children are built on demand, so a document that refers to itself does no
+    harm."""
 
     raw: yaml.Node
     path: str
     reading: Reading
 
     def note(self, text: str) -> None:
-        """Remember a problem with this value."""
+        """Add a problem with this value."""
         self.reading.note(self.path, text)
 
     @property
     def is_null(self) -> bool:
-        """Say whether nothing is given: ``key:``, ``key: null``, or variables that are all empty."""
+        """Return whether no value is given: ``key:``, ``key: null``, or only empty variables."""
         if not isinstance(self.raw, yaml.ScalarNode):
             return False
         text = self.text()
@@ -86,11 +87,11 @@ class Node:
 
     @property
     def is_literal(self) -> bool:
-        """Say whether the value is as it was written, with nothing from the environment."""
+        """Return whether the value is as written, with nothing from the environment."""
         return isinstance(self.raw, yaml.ScalarNode) and self.text() == self.raw.value
 
     def text(self) -> str:
-        """Read a single value with its variables put in; `Wrong` when there is none, or a variable is missing."""
+        """Return a single value with its variables inserted; raise `Wrong` when it is missing or a variable is."""
         if not isinstance(self.raw, yaml.ScalarNode):
             raise Wrong("a single value")
         text = substitute(self.raw.value, self.reading.environ)
@@ -99,7 +100,7 @@ class Node:
         return text
 
     def shown(self, *, secret: bool) -> str:
-        """Show the value in a problem, as it was written: no value of the environment, no password, no secret."""
+        """Return the value for a message, as written: no environment value, no password, no secret."""
         if not isinstance(self.raw, yaml.ScalarNode):
             return "a mapping" if isinstance(self.raw, yaml.MappingNode) else "a list"
         written = PASSWORD.sub("//***@", self.raw.value)
@@ -116,7 +117,7 @@ class Node:
         return tuple(self._child(str(index), node) for index, node in enumerate(self.raw.value))
 
     def entries(self) -> dict[str, "Node"]:
-        """Read a mapping; a key that stands twice is noted and its first value kept."""
+        """Read a mapping; a duplicate key is a problem, and its first value is kept."""
         if not isinstance(self.raw, yaml.MappingNode):
             raise Wrong("a mapping of keys to values")
         found: dict[str, Node] = {}
@@ -138,7 +139,7 @@ class Node:
         return found
 
     def _merged(self) -> Iterator[yaml.MappingNode]:
-        """Answer what ``<<: *anchor`` or ``<<: [*a, *b]`` brings in."""
+        """Return the entries that ``<<: *anchor`` or ``<<: [*a, *b]`` merges."""
         for key, value in self.raw.value:
             if key.tag == MERGE:
                 for node in value.value if isinstance(value, yaml.SequenceNode) else [value]:
@@ -154,7 +155,7 @@ class Node:
 
 
 def compose(text: str, reading: Reading) -> Node | None:
-    """Read the YAML itself; None when it has none, or when it is broken, which is noted."""
+    """Parse the YAML; None when it is empty or broken, and a broken one is a problem."""
     loader = LOADER(text)
     try:
         root = loader.get_single_node()
@@ -172,7 +173,7 @@ def compose(text: str, reading: Reading) -> Node | None:
 
 
 def substitute(text: str, environ: Mapping[str, str]) -> str:
-    """Put in ``${NAME}`` and ``${NAME:-default}``; ``$$`` stands for a dollar sign."""
+    """Insert ``${NAME}`` and ``${NAME:-default}``; ``$$`` is a dollar sign."""
     if "$" not in text:
         return text
 

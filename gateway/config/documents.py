@@ -1,4 +1,4 @@
-"""What follows from the schema: the commented YAML file, the tables of the documentation and the JSON Schema."""
+"""Files generated from the schema: the commented YAML file, the tables of the documentation and the JSON Schema."""
 
 import re
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ EXAMPLES: Final = {
   # Every key of a model, with its default:
 """,
 }
-"""What the YAML file shows where names are the operator's."""
+"""Example names in the YAML file, where the operator chooses the names."""
 
 
 def yaml_file() -> str:
@@ -108,7 +108,7 @@ TABLE: Final = re.compile(r"(<!-- settings: (?P<section>[a-z*.]+) -->\n).*?(<!--
 
 
 def with_tables(markdown: str) -> str:
-    """Fill in the tables between the marks ``<!-- settings: SECTION -->`` and ``<!-- end -->``."""
+    """Fill the tables between the marks ``<!-- settings: SECTION -->`` and ``<!-- end -->``."""
     return TABLE.sub(lambda found: f"{found[1]}{rows(found['section'])}\n{found[3]}", markdown)
 
 
@@ -156,7 +156,7 @@ def _described(setting: Setting) -> dict[str, Any]:
 
 
 def _plain_default(setting: Setting, default: Any) -> Any:
-    """Return the default as the file would say it: numbers stay numbers, durations and sizes carry units."""
+    """Return the default as in the file: numbers stay numbers, durations and sizes have units."""
     if isinstance(default, tuple):
         return list(default)
     return setting.kind.write(default) if setting.kind.measured else default

@@ -1,4 +1,4 @@
-"""What a configuration lays open: a port that strangers reach, with a key behind it, or an upstream that is the gateway itself."""
+"""Detect dangerous configurations: a public port with a key behind it, or an upstream that is the gateway itself."""
 
 import ipaddress
 from typing import Final
@@ -8,15 +8,15 @@ from gateway.config.values import Settings, Upstream
 from providers.registry import find
 
 EVERY_ADDRESS: Final = frozenset({"0.0.0.0", "::", ""})
-"""A port bound to one of these is reached at every address of the machine."""
+"""A port bound to one of these is reachable at every address of the machine."""
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 Problem = tuple[str, str]
-"""The path of a key, and what is wrong there."""
+"""The path of a key, and its problem."""
 
 
 def dangers(settings: Settings) -> list[Problem]:
-    """Return what must not be served, as ``(path, problem)``."""
+    """Return the reasons not to serve, as ``(path, problem)``."""
     return [*_open_keys(settings), *_loops(settings)]
 
 
@@ -36,7 +36,7 @@ def _open_keys(settings: Settings) -> list[Problem]:
 
 
 def has_key(upstream: Upstream) -> bool:
-    """Say whether requests to an upstream carry a configured credential."""
+    """Return whether requests to an upstream carry a configured credential."""
     credentials = {name.lower() for name in find(upstream.provider).credential_headers} if upstream.provider else set()
     return bool(upstream.api_key) or any(name.lower() in credentials for name in upstream.headers)
 
@@ -54,7 +54,7 @@ def _loops(settings: Settings) -> list[Problem]:
 
 
 def leads_to(url: str, host: str, port: int) -> bool:
-    """Say whether a URL names the address that ``host`` and ``port`` are bound to. No name is looked up."""
+    """Return whether a URL names the address that ``host`` and ``port`` are bound to. Names are not resolved."""
     try:
         parts = urlsplit(url)
         there, port_there = (parts.hostname or "").lower(), parts.port or DEFAULT_PORTS.get(parts.scheme)
@@ -69,7 +69,7 @@ def leads_to(url: str, host: str, port: int) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether only this machine can reach an address."""
+    """Return whether only this machine can reach an address."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""How the configuration file becomes `Settings`, or the list of all that is wrong with it."""
+"""Turn the configuration file into `Settings`, or into the list of all its problems."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -24,11 +24,11 @@ from gateway.config.values import (
 from gateway.context.cut.policy import Policy
 
 OPENAI: Final = Upstream("openai", "openai", "https://api.openai.com/v1")
-"""Where requests go when no upstream is configured."""
+"""The upstream when none is configured."""
 
 
 class SettingsError(Exception):
-    """The configuration is wrong; ``problems`` says where and how, all at once. The operator can mend it."""
+    """The configuration is wrong; ``problems`` lists all places and reasons. The operator can repair it."""
 
     def __init__(self, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
@@ -47,7 +47,7 @@ def load(path: str | Path, environ: Mapping[str, str]) -> Settings:
 
 
 def parse(text: str, environ: Mapping[str, str], where: str = "configuration") -> Settings:
-    """Read a configuration text; `SettingsError` with every problem when there is any. An empty text is all defaults."""
+    """Parse a configuration text; raise `SettingsError` with all problems. An empty text means all defaults."""
     reading = Reading(where, environ)
     root = compose(text, reading)
     found = read.value_of(root, read.keys(FILE)) if root is not None else {}
@@ -59,7 +59,7 @@ def parse(text: str, environ: Mapping[str, str], where: str = "configuration") -
 
 
 def _assemble(found: Mapping[str, Any], reading: Reading) -> Settings:
-    """Build the values from what was read."""
+    """Build the values from the parsed keys."""
     upstreams = {name: _upstream(name, given, reading) for name, given in found.get("upstreams", {}).items()}
     if not upstreams and "upstreams" not in reading.lines:
         upstreams = {OPENAI.name: OPENAI}
@@ -87,7 +87,7 @@ def _upstream(name: str, given: Mapping[str, Any], reading: Reading) -> Upstream
 
 
 def _model(name: str, given: Mapping[str, Any], reading: Reading) -> Model:
-    """Build one model; what stands in its own ``fold:`` and what stands directly under it are the same keys."""
+    """Build one model; keys in its own ``fold:`` and keys directly below it are the same."""
     place = f"models.{name}"
     direct = {key: value for key, value in given.items() if key in FOLD_KEYS}
     for key in direct.keys() & given.get("fold", {}).keys():
@@ -102,7 +102,7 @@ def _model(name: str, given: Mapping[str, Any], reading: Reading) -> Model:
 
 
 def _parts(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Sort the keys of a fold by the value they belong to."""
+    """Sort the keys of a fold by their values' classes."""
     policy = {key: value for key, value in given.items() if key in POLICY}
     own = {key: value for key, value in given.items() if key in OWN}
     return {"fold": own, "policy": {**policy, **given.get("recall", {})}, "summary": given.get("summary", {})}
@@ -113,7 +113,7 @@ POLICY: Final = frozenset(setting.name for setting in under("fold") if owner_of(
 
 
 def _cross_check(settings: Settings, reading: Reading) -> None:
-    """Note what is wrong between values that are right one by one."""
+    """Report conflicts between values that are valid one by one."""
     _check_ports(settings, reading)
     _check_limits(settings, reading)
     _check_upstreams(settings, reading)
@@ -175,7 +175,7 @@ def _check_model(name: str, model: Model, settings: Settings, reading: Reading) 
 
 
 def _check_models(place: str, targets: Iterable[str], settings: Settings, reading: Reading) -> None:
-    """Note what looks like a mistyped name of a configured model. Any other name goes to the default upstream as it is."""
+    """Report probable typing errors in names of configured models. Other names go to the default upstream unchanged."""
     for target in targets:
         hint = read.nearest(target, settings.models) if settings.entry(target) is None else ""
         if hint and catalogue.load().find(target) is None:
@@ -183,7 +183,7 @@ def _check_models(place: str, targets: Iterable[str], settings: Settings, readin
 
 
 def _check_alias(name: str, model: Model, settings: Settings, reading: Reading) -> None:
-    """Note an alias that leads back to itself. A pattern or a model that names itself is none."""
+    """Report an alias that leads back to itself; a pattern, or a model with its own name, is not an alias."""
     if model.name and is_pattern(model.name):
         reading.note(f"models.{name}.name", f"{reading.quoted(model.name)} is not the name of one model")
     chain, following = [name], model.name

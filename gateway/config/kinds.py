@@ -11,23 +11,23 @@ from gateway.config.readers import Reader
 Written = Callable[[Any], str]
 
 VARIABLE: Final = {"type": "string", "pattern": r"\$\{"}
-"""Any single value may come from the environment; JSON Schema sees only the text that stands for it."""
+"""A value from the environment; JSON Schema sees only this text."""
 PLAIN: Final = re.compile(r"[A-Za-z/][A-Za-z0-9_./:+-]*\Z|[0-9]+(?:\.[0-9]+){3}\Z")
-"""Texts that need no quotes in YAML, network addresses among them."""
+"""Texts that need no quotes in YAML, including network addresses."""
 YAML_WORDS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "null"})
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What values a setting takes."""
+    """The kind of a setting's values."""
 
     read: Reader
     schema: Mapping[str, Any]
     """JSON Schema of the value."""
     write: Written
-    """How a value that was read is written in YAML."""
+    """Writes a value in YAML."""
     measured: bool = False
-    """The file gives it with a unit."""
+    """Whether the file gives the value with a unit."""
 
 
 def single(reader: Reader, schema: Mapping[str, Any], write: Written, *, measured: bool = False) -> Kind:
@@ -36,7 +36,7 @@ def single(reader: Reader, schema: Mapping[str, Any], write: Written, *, measure
 
 
 def plain(value: Any) -> str:
-    """Write a text, quoted where YAML would read something else."""
+    """Write a text, with quotes if YAML would read it as another type."""
     text = str(value)
     return text if PLAIN.match(text) and text.lower() not in YAML_WORDS else f'"{text}"'
 

@@ -1,4 +1,4 @@
-"""Readers: how a single configured value is read, and what is said when it is something else."""
+"""Readers: read a single configured value, or say what is wrong with it."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,18 +15,18 @@ MEASURE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\Z")
 SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 BYTES: Final = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 STORES: Final = {"memory": False, "sqlite": True, "redis": True, "rediss": True, "unix": True}
-"""Schemes of stores, and whether something follows them."""
+"""Schemes of stores, and whether a location follows."""
 BOOLEANS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of the file: how its value is read, and what the attribute is called where the names differ."""
+    """A key of the file: its reader, and its attribute's name if that differs."""
 
     read: Reader
     attribute: str = ""
     secret: bool = False
-    """The value never appears in a problem."""
+    """The value never appears in a message."""
 
 
 Keys = Mapping[str, Key]
@@ -53,7 +53,7 @@ def boolean(node: Node) -> bool:
 
 
 def number(what: str, least: float, most: float | None = None) -> Reader:
-    """Return a reader of whole numbers within bounds."""
+    """Return a reader of integers within bounds."""
 
     def read(node: Node) -> int:
         found = node.text()
@@ -94,9 +94,9 @@ def _measure(node: Node, units: Mapping[str, float], fold: Callable[[str], str],
 
 
 def choice(*words: str, shown: Sequence[str] = ()) -> Reader:
-    """Return a reader of one of a few words; ``shown`` are those worth telling, where some are only other spellings.
+    """Return a reader of one word out of a few; ``shown`` are those that messages list, when others are only spellings.
 
-    It reads the text, since YAML takes a bare ``off`` for false.
+    It reads the text, because YAML reads a bare ``off`` as false.
     """
 
     def read(node: Node) -> str:
@@ -133,9 +133,9 @@ def url(*schemes: str) -> Reader:
 
 
 def checked_url(written: str, schemes: Sequence[str] = ("http", "https"), *, hint: bool = True) -> str:
-    """Return a URL without a slash at its end; `Wrong` where it has another scheme or no host.
+    """Return a URL without a final slash; raise `Wrong` when its scheme is another one or it has no host.
 
-    ``hint`` allows the message to repeat the value with a scheme before it; a password is never repeated.
+    ``hint`` lets the message repeat the value with a scheme before it; a password is never repeated.
     """
     found = written.strip().rstrip("/")
     if _is_url(found, schemes):
@@ -158,7 +158,7 @@ def _is_url(text: str, schemes: Sequence[str]) -> bool:
 
 
 def store_url(node: Node) -> str:
-    """Read where a store is: memory, a file or a server."""
+    """Read the location of a store: memory, a file or a server."""
     found = node.text().strip()
     scheme, _, rest = found.partition("://")
     if scheme not in STORES or bool(rest.strip("/")) is not STORES[scheme]:
@@ -176,9 +176,9 @@ def names(node: Node) -> tuple[str, ...]:
 
 
 def mapping(read: Reader, *, secret: bool = False, null: Any = None) -> Reader:
-    """Return a reader of a mapping whose keys are free and whose values are all read alike.
+    """Return a reader of a mapping with free keys and values of one kind.
 
-    A key without a value counts as ``null``, or, where that is None, as not written.
+    A key without a value counts as ``null`` or, when that is None, as absent.
     """
 
     def read_all(node: Node) -> dict[str, Any]:
@@ -195,9 +195,9 @@ def mapping(read: Reader, *, secret: bool = False, null: Any = None) -> Reader:
 
 
 def keys(table: Keys) -> Reader:
-    """Return a reader of a mapping whose keys are known: attribute -> value, of what is given and right.
+    """Return a reader of a mapping with known keys; it returns the valid values by attribute.
 
-    What is wrong is noted and left out, so that reading goes on and every mistake is told at once.
+    Invalid values are reported and left out, so that one pass reports every mistake.
     """
 
     def read(node: Node) -> dict[str, Any]:
@@ -219,7 +219,7 @@ MISSING: Final[Any] = object()
 
 
 def value_of(node: Node, read: Reader, *, secret: bool = False) -> Any:
-    """Read a value, or note what is wrong with it and return MISSING, as for null."""
+    """Read a value; report a wrong one and return MISSING, as for null."""
     try:
         return MISSING if node.is_null else read(node)
     except Wrong as wrong:
@@ -228,11 +228,11 @@ def value_of(node: Node, read: Reader, *, secret: bool = False) -> Any:
 
 
 def each(nodes: tuple[Node, ...], read: Reader) -> list[Any]:
-    """Read the members of a list, noting those that are wrong."""
+    """Read the members of a list and report the wrong ones."""
     return [value for node in nodes if (value := value_of(node, read)) is not MISSING]
 
 
 def nearest(word: str, known: Any) -> str:
-    """Return "; did you mean ...?" when something known is near."""
+    """Return "; did you mean ...?" when a known name is similar."""
     close = get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean {close[0]}?" if close else ""

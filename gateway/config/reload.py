@@ -1,4 +1,4 @@
-"""The watcher that takes up a changed configuration file, and refuses a bad one."""
+"""The watcher that reloads a changed configuration file and refuses a bad one."""
 
 import asyncio
 import inspect
@@ -14,17 +14,17 @@ from gateway.config import Settings, SettingsError, load
 log = structlog.get_logger(__name__)
 
 FIXED: Final = ("server", "admin", "store", "log")
-"""Sections that are read when the process starts; a change waits for the next start."""
+"""Sections that are read only when the process starts; a change takes effect at the next start."""
 
 Stamp = tuple[int, int, int] | None
-"""What changes when a file is written or replaced: modification time, inode and size; None while there is no file."""
+"""Identifies a state of a file: modification time, inode and size; None while there is no file."""
 
 
 class Watcher:
-    """Looks at a configuration file and hands on what it says whenever that has changed and is right.
+    """Polls a configuration file and hands on its settings when they have changed and are valid.
 
-    The file is polled: a notification would miss a mounted volume, and a ConfigMap is a symbolic link that is swapped. A change is
-    taken up once the file has stood still from one look to the next, so that a half-written one is never read.
+    The file is polled because a notification would miss a mounted volume, and a ConfigMap is a symbolic link that is
+    replaced. A change is read after two polls with the same state, so a half-written file is never read.
     """
 
     def __init__(
@@ -43,13 +43,13 @@ class Watcher:
         self._current = _quietly(path, environ)
 
     async def run(self) -> None:
-        """Look again and again; ends by being cancelled."""
+        """Poll until cancelled."""
         while True:
             await asyncio.sleep(self._interval_s)
             await self.poll()
 
     async def poll(self) -> bool:
-        """Look once; True when changed settings were taken up."""
+        """Poll once; return True when changed settings took effect."""
         before, self._seen = self._seen, stamp(self._path)
         if self._seen != before or self._seen == self._read:
             return False
@@ -60,7 +60,8 @@ class Watcher:
         return digest(self._path) != self._digest and await self.reload()
 
     async def reload(self) -> bool:
-        """Read the file now; True when its settings were taken up. A bad file is refused, and the last good one stays."""
+        """Read the file now; return True when its settings took effect. A bad file is refused, and the last good
+        settings stay."""
         self._digest = digest(self._path)
         try:
             settings = load(self._path, self._environ)
@@ -73,9 +74,9 @@ class Watcher:
             done = self._on_change(settings)
             if inspect.isawaitable(done):
                 await done
-        except SettingsError as error:  # right by itself, but not together with the command line
+        except SettingsError as error:  # valid alone, but not together with the command line
             return self._refused(error.problems)
-        except OSError as error:  # a certificate file that cannot be read
+        except OSError as error:  # an unreadable certificate file
             return self._refused((f"{error.filename or self._path}: {error.strerror or error}",))
         self._current = settings
         log.info("configuration_reloaded", path=str(self._path))
@@ -87,7 +88,7 @@ class Watcher:
 
 
 def stamp(path: Path) -> Stamp:
-    """Read what tells one state of a file from another, without reading the file."""
+    """Return the file's state without reading the file."""
     try:
         found = path.stat()
     except OSError:
@@ -96,7 +97,7 @@ def stamp(path: Path) -> Stamp:
 
 
 def digest(path: Path) -> bytes:
-    """Hash what a file says; a file that was only touched says the same."""
+    """Hash the file's content: a touched file has the same hash."""
     try:
         return sha256(path.read_bytes()).digest()
     except OSError:

@@ -1,4 +1,4 @@
-"""The report of `turnfold check`: what a configuration file means, or all that is wrong with it."""
+"""The report of `turnfold check`: the meaning of a configuration file, or all its problems."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,12 +19,12 @@ def report(path: Path | str, environ: Mapping[str, str]) -> tuple[str, tuple[str
 
 
 def counted(path: Path | str, problems: Sequence[str]) -> str:
-    """Say how many problems there are."""
+    """Return the number of problems in words."""
     return f"{path}: {len(problems)} problem{'s' * (len(problems) > 1)}"
 
 
 def describe(settings: Settings, catalogue: Catalogue, where: str) -> str:
-    """Say in tables where requests go and which window holds for each model."""
+    """Return tables of the routes and of each model's window."""
     server, admin = settings.server, settings.admin
     upstreams = [_upstream_row(upstream, settings) for upstream in settings.upstreams.values()]
     models = [_model_row(name, settings, catalogue) for name in settings.models]
@@ -80,7 +80,7 @@ def _model_row(name: str, settings: Settings, catalogue: Catalogue) -> tuple[str
 
 
 def window_of(route: Route, settings: Settings, catalogue: Catalogue) -> tuple[int | None, str]:
-    """Answer the window that holds before any upstream has said a word, and where it comes from."""
+    """Return the window before any upstream has answered, and its source."""
     if route.window is not None:
         return route.window, "this file"
     if is_pattern(route.name):
@@ -91,7 +91,7 @@ def window_of(route: Route, settings: Settings, catalogue: Catalogue) -> tuple[i
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Lay out columns, leaving out those that are empty in every row."""
+    """Format columns; columns that are empty in every row are left out."""
     rows = list(rows)
     kept = [column for column in range(len(head)) if any(row[column] for row in rows)]
     lines = [[line[column] for column in kept] for line in (head, *rows)]

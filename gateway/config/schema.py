@@ -1,8 +1,8 @@
 """Every setting of the configuration file, once: its place, kind, default and meaning.
 
-The reader, `config/turnfold.yaml`, the tables of `docs/configuration.md` and the JSON Schema of `turnfold schema` follow from
-this table. To add a setting: add a row here and an attribute with its default to `values.py`, read the attribute
-somewhere, and run `make settings`. A default stands in `values.py` alone and is looked up from there.
+The reader, `config/turnfold.yaml`, the tables of `docs/configuration.md` and the JSON Schema of `turnfold schema` are
+generated from this table. To add a setting, add a row here and an attribute with its default to `values.py`, use the
+attribute, and run `make settings`. Defaults are only in `values.py`.
 """
 
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ from gateway.context.cut.policy import Policy
 from providers.registry import PROVIDERS, ROWS
 
 ANY: Final = "*"
-"""Stands in a path for a name that the operator chooses: ``models.*.name``."""
+"""In a path, a name that the operator chooses: ``models.*.name``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,13 @@ class Setting:
     help: str
     """One line, for the table and for the comment in the YAML file."""
     more: str = ""
-    """What only the documentation has room for."""
+    """Additional text for the documentation."""
     attribute: str = ""
-    """The name in `values.py` where it is not the key's own."""
+    """The name in `values.py`, if it differs from the key."""
     default: str = ""
-    """The default in words, where it is no value."""
+    """The default in words, if it is not a value."""
     example: str = ""
-    """What `config/turnfold.yaml` says instead of the default; it must mean the same."""
+    """The text in `config/turnfold.yaml` instead of the default; it must mean the same."""
     secret: bool = False
     """The value never appears in a message."""
 
@@ -242,7 +242,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "defaults": "for a model of which nothing better is known",
     "fold": "every key may also stand under one model, directly or under fold:",
 }
-"""The top of the file in its order."""
+"""The top-level sections in the order of the file."""
 
 OWNERS: Final[Mapping[str, tuple[type, ...]]] = {
     "server": (Server,),
@@ -256,7 +256,7 @@ OWNERS: Final[Mapping[str, tuple[type, ...]]] = {
     "fold.recall": (Policy,),
     "fold.summary": (SummarySettings,),
 }
-"""The value that a section becomes, or the values that share it."""
+"""The class or classes of the values of each section."""
 
 
 def _field(setting: Setting) -> tuple[type, Field[Any]] | None:
@@ -268,19 +268,19 @@ def _field(setting: Setting) -> tuple[type, Field[Any]] | None:
 
 
 def owner_of(setting: Setting) -> type | None:
-    """Return the value that holds a setting; None where reading the file turns it into something else."""
+    """Return the class that holds a setting; None when reading converts the setting."""
     found = _field(setting)
     return found[0] if found else None
 
 
 def is_required(setting: Setting) -> bool:
-    """Say whether the file must give it."""
+    """Return whether the file must contain it."""
     found = _field(setting)
     return found is not None and found[1].default is MISSING and found[1].default_factory is MISSING
 
 
 def default_of(setting: Setting) -> Any:
-    """Return the value that holds where the file says nothing; None where there is none."""
+    """Return the default; None when there is none."""
     found = _field(setting)
     if found is None or is_required(setting):
         return None
@@ -295,7 +295,7 @@ def under(section: str) -> tuple[Setting, ...]:
 
 
 def table(section: str) -> dict[str, Key]:
-    """Return the keys of a section and how each is read, those of its sub-sections included."""
+    """Return the keys of a section with their readers, including sub-sections."""
     keys: dict[str, Key] = {}
     start = f"{section}." if section else ""
     for path in (setting.path for setting in SETTINGS if setting.path.startswith(start)):
@@ -318,5 +318,5 @@ def _key(path: str, rest: str) -> Key:
 
 
 FOLD_KEYS: Final = frozenset(table("fold"))
-"""Keys that stand under ``fold:`` and under one model alike."""
+"""Keys that are valid under ``fold:`` and under one model."""
 FILE: Final = table("")

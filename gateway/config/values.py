@@ -1,4 +1,4 @@
-"""Settings: what the operator configured, as values that never change; a request keeps the ones it started with."""
+"""Settings as immutable values; a request keeps the settings it started with."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ Mode = Literal["enforce", "observe", "off"]
 MODES: Final[tuple[Mode, ...]] = ("enforce", "observe", "off")
 
 ROUTES_KEPT: Final = 1024
-"""Model names come from clients, so the routes remembered for them are bounded."""
+"""Cached routes. Bounded because model names come from clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,26 +27,26 @@ class Server:
     max_header: int = 16 * 2**10
     """The longest request line or header field, in bytes."""
     header_timeout_s: float = 20.0
-    """How long a client may take to send the head of a request."""
+    """Time in which a client must send the head of a request."""
     request_timeout_s: float = 300.0
-    """How long a client may take to send the body of a chat completion."""
+    """Time in which a client must send the body of a chat completion."""
     min_upload_rate: int = 2**10
-    """Bytes a second below which a body of any request is given up; 0: never."""
+    """Bytes a second; a slower upload of any body is ended; 0: never."""
     max_requests: int = 2000
-    """Requests of one process at one time."""
+    """Concurrent requests of one process."""
     max_in_flight: int = 128 * 2**20
-    """Bytes of bodies that one process holds at one time."""
+    """Bytes of bodies that one process holds at the same time."""
     max_messages: int = 10_000
     max_values: int = 500_000
-    """JSON values in a body: each takes some 80 bytes, however short its text."""
+    """JSON values in a body; each takes some 80 bytes, however short its text."""
     max_depth: int = 128
-    """Lists and objects within each other."""
+    """Levels of nested lists and objects."""
     keep_alive_s: float = 75.0
     shutdown_grace_s: float = 30.0
     open: bool = False
-    """Whether anybody who reaches the port may use the configured keys of upstreams."""
+    """Whether everyone who reaches the port may use the configured upstream keys."""
     allowed_hosts: tuple[str, ...] = ()
-    """Names under which the gateway is reached, beside addresses and localhost."""
+    """Host names of the gateway, besides addresses and localhost."""
     cors_origins: tuple[str, ...] = ()
     """Origins of web pages that may use the gateway."""
 
@@ -66,7 +66,7 @@ class StoreSettings:
 
     url: str = field(default="sqlite:///turnfold.db", repr=False)
     timeout_s: float = 0.05
-    """How long a request may wait for the store before it goes on without."""
+    """How long a request waits for the store before it continues without."""
     ttl_s: float = 30 * 86400.0
     max_size: int = 256 * 2**20
     encryption_key: str = field(default="", repr=False)
@@ -77,29 +77,29 @@ class Log:
     """How events are written."""
 
     format: Literal["auto", "json", "console"] = "auto"
-    """``auto``: for eyes on a terminal, else JSON."""
+    """``auto``: readable text on a terminal, else JSON."""
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """One server that speaks to models."""
+    """One server for models."""
 
     name: str
     provider: str
     base_url: str = field(repr=False)
     """Without a slash at the end."""
     api_key: str = field(default="", repr=False)
-    """Empty: the client's own credentials travel on."""
+    """Empty: the client's own credentials are forwarded."""
     connect_timeout_s: float = 10.0
     timeout_s: float = 600.0
-    """How long the upstream may stay silent, before the answer and within it."""
+    """How long the upstream may be silent, before and during the answer."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     options: Mapping[str, str] = field(default_factory=dict)
     verify: bool = True
     ca_file: str = ""
     fallbacks: tuple[str, ...] = ()
-    """Other upstreams to ask for the same model when this one fails."""
+    """Other upstreams for the same model when this one fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class SummarySettings:
 
     model: str = ""
     upstream: str = ""
-    """Empty: where the model's own route leads."""
+    """Empty: the upstream of the model's own route."""
     at: float = 0.7
     """Share of the room in use at which the oldest turns are summarised."""
     deadline_s: float = 60.0
@@ -121,13 +121,13 @@ class Fold:
 
     mode: Mode = "enforce"
     client_modes: tuple[Mode, ...] = MODES
-    """What a request may ask for with `x-turnfold-mode`."""
+    """Modes that a request may select with `x-turnfold-mode`."""
     max_retries: int = 3
     policy: Policy = field(default_factory=Policy)
     summary: SummarySettings = SummarySettings()
 
     def overlay(self, given: Mapping[str, Mapping[str, Any]]) -> "Fold":
-        """Answer this fold with what was given for one model put over it."""
+        """Return this fold with the values given for one model."""
         return replace(
             self,
             **given.get("fold", {}),
@@ -138,7 +138,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What holds for a model of which nothing better is known."""
+    """Values for a model without better facts."""
 
     max_tokens: int = 32768
     context_window: int | None = None
@@ -148,12 +148,12 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What is configured for a model name, or for all names that a pattern matches."""
+    """The configuration of one model name, or of all names that match a pattern."""
 
     upstreams: tuple[tuple[str, int], ...] = ()
     """Upstream and weight; empty: the default upstream."""
     name: str = ""
-    """What the upstream calls it; empty: as the client does."""
+    """The upstream's name for it; empty: the client's name."""
     context_window: int | None = None
     max_output_tokens: int | None = None
     output_reserve: int | None = None
@@ -161,31 +161,31 @@ class Model:
     on_overflow: tuple[str, ...] = ()
     fallbacks: tuple[str, ...] = ()
     fold: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """What differs from ``fold:``, by part."""
+    """Differences from ``fold:``, by part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where requests for one model go, and the rules that hold for them."""
+    """The destination of requests for one model, and its rules."""
 
     model: str
     """As the client names it."""
     entry: str
-    """The configured name it falls under; its own where none does."""
+    """The configured name that matches; the model's own name when none does."""
     name: str
-    """As the upstream is told."""
+    """The name sent to the upstream."""
     upstream: str
     choices: tuple[tuple[str, int], ...]
     """All upstreams that serve it, with their weights; ``upstream`` is the first."""
     window: int | None
-    """The configured window, or None where the operator named none."""
+    """The configured window; None without one."""
     max_output_tokens: int | None
     output_reserve: int | None
     tokenizer: str
     on_overflow: tuple[str, ...]
-    """Models with larger windows that may answer instead, by configured name."""
+    """Larger models that may answer instead, by configured name."""
     fallbacks: tuple[str, ...]
-    """Models to ask when the upstream fails, by configured name."""
+    """Models to use when the upstream fails, by configured name."""
     mode: Mode
     client_modes: tuple[Mode, ...]
     policy: Policy
@@ -210,18 +210,18 @@ class Settings:
 
     @classmethod
     def simple(cls, upstream_url: str, window: int | None = None, provider: str = "openai") -> "Settings":
-        """Answer what `turnfold serve --upstream URL` needs, without a file."""
+        """Return the settings of `turnfold serve --upstream URL`, without a file."""
         upstream = Upstream("default", provider, upstream_url.strip().rstrip("/"))
         models = {"*": Model(context_window=window)} if window is not None else {}
         return cls({upstream.name: upstream}, upstream.name, models=models)
 
     @property
     def default_window(self) -> int:
-        """The window of a model of which nobody knows one."""
+        """Return the window for models without a known one."""
         return self.defaults.context_window or 4 * self.defaults.max_tokens
 
     def route(self, model: str) -> Route:
-        """Find where a model's requests go. An unknown model goes to the default upstream under its own name."""
+        """Return a model's route. An unknown model goes to the default upstream under its own name."""
         found = self._routes.get(model)
         if found is None:
             if len(self._routes) >= ROUTES_KEPT:
@@ -230,26 +230,28 @@ class Settings:
         return found
 
     def larger(self, route: Route) -> tuple[Route, ...]:
-        """The routes of `on_overflow`, in order."""
+        """Return the routes of `on_overflow`, in order."""
         return tuple(self.route(name) for name in route.on_overflow if name != route.model)
 
     def fallbacks(self, route: Route) -> tuple[Route, ...]:
-        """The routes to try when the upstream fails: the model's fallbacks, else the same model at the upstream's fallbacks."""
+        """Return the routes to try when the upstream fails: the model's fallbacks, else the same model at the
+        upstream's fallbacks."""
         if route.fallbacks:
             return tuple(self.route(name) for name in route.fallbacks if name != route.model)
         others = self.upstreams[route.upstream].fallbacks
         return tuple(replace(route, upstream=name, choices=((name, 1),)) for name in others)
 
     def entry(self, model: str) -> str | None:
-        """Find the configured name that a model falls under: its own, else the pattern with the most literal
-        characters, and of equals the first in the file."""
+        """Return the configured name for a model: its own, else the matching pattern with the most literal characters;
+        the first of equals.
+        """
         if model in self.models:
             return model
         patterns = [name for name in self.models if is_pattern(name) and matches(name, model)]
         return max(patterns, key=literal_characters, default=None)
 
     def _resolve(self, model: str) -> Route:
-        """Follow the names from entry to entry: what an entry does not say, the entry of the name it stands for says."""
+        """Merge an alias with the entries it refers to; the alias's own values take precedence."""
         entry, name = Model(), model
         seen: set[str] = set()
         while (key := self.entry(name)) is not None and key not in seen:
@@ -281,7 +283,7 @@ class Settings:
 
 
 def _complete(entry: Model, other: Model) -> Model:
-    """Fill in what an alias leaves open from the entry it stands for; where else to turn is the alias's own affair."""
+    """Fill an alias with missing values of its target, except fallbacks: those are the alias's own."""
     parts = entry.fold.keys() | other.fold.keys()
     return replace(
         entry,
@@ -295,15 +297,15 @@ def _complete(entry: Model, other: Model) -> Model:
 
 
 def is_pattern(name: str) -> bool:
-    """Say whether a configured model name stands for many."""
+    """Return whether a configured model name is a pattern."""
     return "*" in name or "?" in name
 
 
 def matches(pattern: str, model: str) -> bool:
-    """Say whether a model name falls under a pattern: ``*`` is any text, ``?`` any one character."""
-    return fnmatchcase(model, pattern.replace("[", "[[]"))  # which never goes back behind a star it has passed
+    """Return whether a model name matches a pattern: ``*`` is any text, ``?`` any one character."""
+    return fnmatchcase(model, pattern.replace("[", "[[]"))  # without going back behind a star that matched
 
 
 def literal_characters(pattern: str) -> int:
-    """Count what a pattern demands literally: the more, the more specific it is."""
+    """Count the literal characters of a pattern: more characters are more specific."""
     return len(pattern) - pattern.count("*") - pattern.count("?")

@@ -36,7 +36,7 @@ KEYS_PER_QUERY: Final = 500
 APPLICATION_ID: Final = 0x7475726E
 """"turn" in ASCII. A file with another id is foreign and stays untouched."""
 SCHEMA_VERSION: Final = 1
-"""Version of the tables; a file of another version is set aside."""
+"""Version of the tables; those of another version are dropped and made anew."""
 SCHEMA: Final = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS facts (
