@@ -1,1 +1,1 @@
-"""One client request and its attempts: the aiohttp side of the gateway."""
+"""Serve client requests: the aiohttp side of the gateway."""

@@ -1,4 +1,4 @@
-"""What is told of a request: its response headers and its record, both computed from the state it is in."""
+"""The response headers and the record of a request, both computed from its state."""
 
 import time
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from providers.record import Usage
 
 @dataclass(slots=True)
 class Times:
-    """When a request came to which point, in seconds of `time.perf_counter`; 0 where it did not come so far."""
+    """Times at which a request reached certain points, in seconds of `time.perf_counter`; 0 for a point not reached."""
 
     arrived: float
     read: float = 0.0
-    """The body was there whole."""
+    """The body was read completely."""
     decided: float = 0.0
     """The first attempt was ready."""
     first_byte: float = 0.0
@@ -27,20 +27,20 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How handing the answer on ended."""
+    """How forwarding the answer ended."""
 
     status: int
     error: str = ""
-    """The code of an error of our own, or the kind of fault of the upstream or the client; empty otherwise."""
+    """Code of our own error, or kind of the upstream's or client's fault; empty otherwise."""
     usage: Usage | None = None
     warning: str = ""
-    """What the answer gave reason to warn of."""
+    """A warning that the answer gave reason for."""
     delivered: bool = False
-    """The client has all of it, so that it may leave without being missed."""
+    """The client has the whole answer, so its leaving is not an error."""
 
 
 def headers(state: State, request_id: str, warning: str = "") -> dict[str, str]:
-    """The response headers that tell the client what was done; numbers are tokens."""
+    """Return the response headers that describe the gateway's actions; numbers are tokens."""
     visit, shown = _visit(state), _shown(state)
     found = {"x-turnfold-request-id": request_id, "x-turnfold-action": action(state)}
     if visit is not None:
@@ -58,7 +58,7 @@ def headers(state: State, request_id: str, warning: str = "") -> dict[str, str]:
 
 
 def exchange(state: State, request_id: str, times: Times, ending: Ending) -> Exchange:
-    """The frozen record for every observer. ``state`` is the last one the request came to."""
+    """Return the frozen record for all observers. ``state`` is the last state of the request."""
     life, visit, shown, usage = state.life, _visit(state), _shown(state), ending.usage
     task = visit.task if visit else None
     place = plan.place_at(visit) if visit else None
@@ -95,7 +95,7 @@ def exchange(state: State, request_id: str, times: Times, ending: Ending) -> Exc
 
 
 def action(state: State) -> Action:
-    """The action in one word, as headers, log and metrics name it."""
+    """Return the action in one word, as in headers, log and metrics."""
     life = state.life
     if isinstance(state, TooLarge | Unreachable) or _too_long_everywhere(state):
         return "error"
@@ -108,7 +108,7 @@ def action(state: State) -> Action:
 
 
 def why(state: State) -> Why:
-    """The reason for the action, in one word."""
+    """Return the reason for the action, in one word."""
     life, visit, attempt = state.life, _visit(state), _attempt(state)
     if isinstance(state, PassedOn) or visit is None or visit.failed:
         return "failed"
@@ -136,13 +136,13 @@ def _attempt(state: State) -> Attempt | None:
 
 
 def _shown(state: State) -> Attempt | None:
-    """The attempt of which headers and record tell: in mode observe the one that was not sent."""
+    """Return the attempt that headers and record describe: in mode observe, the one that was not sent."""
     visit = _visit(state)
     return (visit.planned if visit else None) or _attempt(state)
 
 
 def _bounded(state: State, visit: Visit) -> bool:
-    """Nothing was counted, and the body's size in bytes bounds its tokens."""
+    """Return whether nothing was counted, and the body's size in bytes bounds its tokens."""
     return visit.proven or (state.life.mode == "off" and self_contained(state.life.request))
 
 
@@ -152,7 +152,7 @@ def _share_kept(shown: Attempt | None) -> float | None:
 
 
 def _warnings(state: State, learned: str) -> str:
-    """All that the client should know, separated by ``, ``."""
+    """Return all warnings for the client, separated by ``, ``."""
     visit, attempt = _visit(state), _attempt(state)
     found: list[str] = []
     if attempt is not None and attempt.output is not None and visit is not None and visit.task is not None:

@@ -1,4 +1,4 @@
-"""The admin port: metrics, the last exchanges, and what would be done to a request."""
+"""The admin port: metrics, the last exchanges, and explanations of what would be done to a request."""
 
 import hmac
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def runner(gateway: Gateway) -> web.AppRunner:
-    """Make the admin port's application; the token is compared in constant time."""
+    """Build the admin port's application; the token is compared in constant time."""
     guard = Guard(gateway.settings.admin.host, gateway.settings.server.allowed_hosts)
 
     @web.middleware
@@ -78,7 +78,7 @@ FORGET_HINT: Final = (
 
 
 async def _forget(gateway: Gateway, body: bytes) -> dict[str, Any]:
-    """Forget what is asked for: in this process at once, in all others that share the store within a second."""
+    """Delete what the operator names: in this process at once, in all others that share the store within a second."""
     try:
         asked = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -96,7 +96,7 @@ async def _forget(gateway: Gateway, body: bytes) -> dict[str, Any]:
             raise errors.ClientError(400, f"The body is not an order to forget: {FORGET_HINT}.", code="invalid_body")
     try:
         values = await work
-    except Exception as error:  # a person asked, and must know that it did not work
+    except Exception as error:  # an operator requested it, and must know that it failed
         gateway.failed("forget", error)
         reason = f"Not forgotten everywhere: the store failed ({type(error).__name__})."
         raise errors.ClientError(503, reason, code="store_failed", type_="server_error") from error

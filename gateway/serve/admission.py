@@ -1,7 +1,7 @@
-"""Admission: how many requests, and how many bytes of their bodies, one process holds at one time.
+"""Admission: limit the requests, and the bytes of their bodies, that one process holds at a time.
 
-What is beyond is refused at once, with 503 and `retry-after`: a client that is told to come again does, one that hangs does not.
-Health and readiness are never refused.
+Requests beyond the limit are refused at once with 503 and `retry-after`: a refused client tries again, a hanging one
+does not. Health and readiness are never refused.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from gateway.serve.errors import ClientError
 from gateway.state.pool import INLINE, Pool
 
 RETRY_AFTER_S: Final = 1
-"""Large requests take about this long each; SDKs wait it out and lengthen it themselves."""
+"""Seconds. A large request takes about this long; SDKs wait and then lengthen the wait themselves."""
 
 
 class Overloaded(ClientError):
@@ -28,14 +28,14 @@ class Overloaded(ClientError):
 
 @dataclass(slots=True)
 class Held:
-    """What one request holds, in bytes."""
+    """The bytes that one request holds."""
 
     admission: "Admission"
     most: int
     size_bytes: int = 0
 
     def add(self, size_bytes: int) -> None:
-        """Count bytes that are kept for this request from now on until it ends. Raises Overloaded."""
+        """Count bytes that this request holds until it ends. Raises Overloaded."""
         self.admission.check_bytes(size_bytes, self.most)
         self.size_bytes += size_bytes
         self.admission.size_bytes += size_bytes
@@ -45,7 +45,7 @@ HELD: Final = web.RequestKey("held", Held)
 
 
 class Admission:
-    """What all requests of one process hold together."""
+    """The bytes that all requests of one process hold."""
 
     def __init__(self, pool: Pool) -> None:
         self.requests = 0
@@ -54,7 +54,7 @@ class Admission:
 
     @contextmanager
     def admitted(self, request: web.BaseRequest, limits: Server) -> Iterator[None]:
-        """Let a request in for as long as it lasts. Raises Overloaded where there is no room for it."""
+        """Admit a request as long as it lasts. Raises Overloaded when there is no room for it."""
         if self.requests >= limits.max_requests:
             raise Overloaded(f"server.max_requests ({limits.max_requests}) are under way.")
         if request.body_exists:
@@ -68,19 +68,19 @@ class Admission:
             self.size_bytes -= held.size_bytes
 
     def _check_body(self, announced: int | None, limits: Server) -> None:
-        """Refuse by what a request announces, so that nothing is read in vain; what it then sends is counted as it comes."""
+        """Refuse by the announced size, before anything is read; the bytes that arrive are counted later."""
         if self._pool.full and (announced is None or announced >= INLINE):
             raise Overloaded("Too many large requests wait for their turn.")
         self.check_bytes(announced or 0, limits.max_in_flight)
 
     def check_bytes(self, more: int, most: int) -> None:
-        """Raise Overloaded where so many more bytes are too many. One request alone always has room."""
+        """Raise Overloaded when so many more bytes are too many. A single request always has room."""
         if self.size_bytes and self.size_bytes + more > most:
             raise Overloaded(f"The bodies of the requests under way take server.max_in_flight ({most} bytes).")
 
 
 def hold(request: web.BaseRequest, size_bytes: int) -> None:
-    """Count bytes that are kept for a request. Raises Overloaded where the process holds too many already."""
+    """Count bytes held for a request. Raises Overloaded when the process holds too many already."""
     held: Held | None = request.get(HELD)
     if held is not None:
         held.add(size_bytes)

@@ -1,4 +1,4 @@
-"""An upstream's answer, read just far enough to know whether it is a refusal, and not a byte further."""
+"""Read an upstream's answer just far enough to know whether it is a refusal."""
 
 import asyncio
 import re
@@ -19,7 +19,7 @@ from providers.record import OutputTooLarge
 from providers.sse import Events
 
 EVENTS: Final = "text/event-stream"
-# An error body is read whole to be understood; real ones are a few KB, a page of HTML some more.
+# An error body is read completely; real ones are a few KB, an HTML page somewhat more.
 LONGEST_ERROR: Final = 2**20
 # A plain JSON answer up to this size is held until complete: it may be an error with status 200.
 LONGEST_HELD: Final = 2**16
@@ -29,24 +29,24 @@ LONGEST_HEAD: Final = 2**18
 LONGEST_HOLD_S: Final = 5.0
 
 Failed = Callable[[str, Exception], None]
-"""Counts and logs a failure of our own that was survived: the part that failed, and how."""
+"""Counts and logs a survived failure of our own: the part that failed, and how."""
 
 
 @dataclass(slots=True, eq=False)
 class Answer:
-    """What came back: the head, the bytes held so far, and what they say about size."""
+    """The start of an answer: its head, the bytes held so far, and what they say about size."""
 
     target: Target
     response: aiohttp.ClientResponse
     format: Format = CHAT
     held: bytes = b""
     text: bytes = b""
-    """What is held, decoded, where it was read; of a stream its last event that was read."""
+    """The held bytes, decoded; of a stream, the last event that was read."""
     complete: bool = False
-    """Nothing follows what is held."""
+    """No bytes follow the held ones."""
     refusal: Refusal | None = None
     empty_stream: bool = False
-    """A stream that ended without one event: how some servers refuse what is too long (case 123)."""
+    """A stream that ended without an event: some servers refuse long requests this way (case 123)."""
 
     @property
     def status(self) -> int:
@@ -57,16 +57,16 @@ class Answer:
         return self.response.headers.get("Content-Type", "").lower().startswith(EVENTS)
 
     def reply(self) -> Reply:
-        """The answer as decisions see it."""
+        """Return the part of the answer that decisions need."""
         return Reply(self.status, self.refusal, self.text, self.empty_stream, self)
 
     def retry_after_s(self) -> float | None:
-        """Seconds the upstream asks to be left alone; an HTTP date is not worth a clock here."""
+        """Return the seconds of ``retry-after``; HTTP dates are ignored."""
         value = self.response.headers.get("Retry-After", "").strip()
         return float(value) if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", value) else None
 
     def drop(self) -> None:
-        """Close the connection, unless the answer came whole and has given it back by itself."""
+        """Close the connection, unless the answer was complete and has already returned it."""
         if not self.response.closed:
             self.response.close()
 
@@ -78,10 +78,10 @@ async def peek(
     failed: Failed,
     longest_hold_s: float = LONGEST_HOLD_S,
 ) -> Answer:
-    """Read an answer as far as it takes to recognise a refusal.
+    """Read an answer as far as needed to recognise a refusal.
 
-    Errors are read whole, a plain answer is held while it is short, a stream until it carries content (comments, pings and
-    roles are not content). Raises UpstreamUnreachable when the upstream breaks off in the middle of that.
+    Errors are read completely, a plain answer is held while it is short, a stream until it carries content (comments,
+    pings and roles are not content). Raises UpstreamUnreachable when the upstream breaks off before that.
     """
     answer = Answer(target, response, format)
     try:
@@ -108,7 +108,7 @@ async def peek(
 
 
 def _refusal(answer: Answer, said: bytes, where: Literal["http", "sse"], failed: Failed) -> Refusal | None:
-    """Return what the upstream says about size, in the words of the core. A bug in the reading means: it says nothing."""
+    """Return what the upstream says about size, as the core's value. A bug in reading counts as no statement."""
     try:
         found = answer.target.provider.read_refusal(answer.status, said, where)
     except Exception as error:  # noqa: BLE001  # promise 6: the answer is handed on, whatever is in it
@@ -143,7 +143,7 @@ async def _hold(answer: Answer, longest: int) -> None:
 
 
 async def _hold_preamble(answer: Answer, failed: Failed, longest_hold_s: float) -> None:
-    """Hold a stream until an event is a refusal or carries content, or until it was held long enough."""
+    """Hold a stream until an event is a refusal or carries content, or until a limit is reached."""
     events, decode = Events(), decoder(answer.response)
     deadline: float | None = None
     anything = False
@@ -167,7 +167,7 @@ async def _hold_preamble(answer: Answer, failed: Failed, longest_hold_s: float) 
 
 
 async def _next_chunk(content: aiohttp.StreamReader, deadline: float | None) -> bytes | None:
-    """The next bytes, empty at the end; None where none came before the deadline."""
+    """Return the next bytes, empty at the end; None when none came before the deadline."""
     if deadline is None:
         return await content.readany()
     try:
@@ -188,12 +188,12 @@ def _is_preamble(answer: Answer, data: bytes, failed: Failed) -> bool:
 
 
 def readable(response: aiohttp.ClientResponse, body: bytes) -> bytes:
-    """A decoded copy of a compressed body; what cannot be decoded is returned as it is."""
+    """Return a decoded copy of a compressed body; a body that cannot be decoded is returned unchanged."""
     return decoder(response)(body) if "Content-Encoding" in response.headers else body
 
 
 def decoder(response: aiohttp.ClientResponse) -> Callable[[bytes], bytes]:
-    """Return a function that decodes a body piece by piece, for reading along; the bytes handed on stay encoded."""
+    """Return a function that decodes a body piece by piece for our own reading; forwarded bytes stay encoded."""
     inflate = inflater(response.headers)
     if inflate is None:
         return _as_is

@@ -1,4 +1,4 @@
-"""The composition root: builds everything once, wires it together, serves it and closes it."""
+"""The composition root: builds and connects everything once, serves it and closes it."""
 
 import asyncio
 import signal
@@ -37,7 +37,8 @@ log = structlog.get_logger(__name__)
 
 
 async def handle(gateway: Gateway, request: web.BaseRequest, guard: Guard) -> web.StreamResponse:
-    """Serve one request on the client port: every failure leaves as an error in OpenAI's shape, every request leaves a record."""
+    """Serve one request on the client port: every failure becomes an error in the API's shape, every request leaves a
+    record."""
     record = records.opened(request)
     try:
         response = await _admitted(gateway, request, guard, record)
@@ -48,7 +49,7 @@ async def handle(gateway: Gateway, request: web.BaseRequest, guard: Guard) -> we
         if isinstance(error, Overloaded):
             response.headers["Retry-After"] = str(RETRY_AFTER_S)
         return response
-    except SlowUpload as slow:  # the upstream was reached, but the client's body never came to its end
+    except SlowUpload as slow:  # the upstream was reached, but the client's body broke off
         return refused(gateway, request, record, slow.told(), "rejected", close=True)
     except UpstreamUnreachable as error:
         record.answered(error.status, error.code)
@@ -56,7 +57,7 @@ async def handle(gateway: Gateway, request: web.BaseRequest, guard: Guard) -> we
     except (web.RequestPayloadError, aiohttp.ClientPayloadError, http_exceptions.HttpProcessingError) as error:
         return refused(gateway, request, record, malformed(error), "malformed", close=True)
     except (ConnectionResetError, aiohttp.ClientConnectionResetError):
-        raise  # the client has gone; nobody is left to answer
+        raise  # the client has gone; there is nobody to answer
     except Exception as error:  # noqa: BLE001  # a bug of ours must still leave as an error that SDKs understand
         gateway.failed("request", error)
         return refused(gateway, request, record, errors.OUR_FAULT, "failed")
@@ -73,14 +74,14 @@ def refused(
     *,
     close: bool = False,
 ) -> web.Response:
-    """Answer a request with an error of our own, and note it."""
+    """Answer a request with our own error, and record it."""
     record.why = why
     record.answered(error.status, error.code)
     return errors.response(error, record.marks(gateway, "error"), close=close, format=_format(request))
 
 
 def _format(request: web.BaseRequest) -> Format:
-    """The format in whose shape the client of a request reads errors."""
+    """Return the API format in which the client of a request reads errors."""
     return format_at(api_path(request.rel_url.raw_path))
 
 
@@ -121,7 +122,9 @@ async def _served(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
 
 def _own(gateway: Gateway, request: web.BaseRequest, path: str) -> web.StreamResponse:
     if path in ("/healthz", "/readyz"):
-        records.of(request).done = True  # asked every few seconds by machines, about nothing but us: no line, no number
+        records.of(
+            request
+        ).done = True  # polled by machines every few seconds, and only about this process: no log line, no metric
     if path == "/healthz":
         return web.Response(body=b'{"status":"ok"}', content_type=errors.JSON)
     if path == "/readyz":
@@ -131,20 +134,20 @@ def _own(gateway: Gateway, request: web.BaseRequest, path: str) -> web.StreamRes
     if path == "/" and request.method in ("GET", "HEAD"):
         return web.Response(
             body=b'{"status":"ok"}', content_type=errors.JSON
-        )  # Claude Code asks whether anybody is there
+        )  # Claude Code checks that the server is there
     hint = "the API lives under /v1: set the client's base URL to http://HOST:PORT/v1"
     raise errors.ClientError(404, f"Nothing is served at {request.method} {path[:200]}; {hint}.", code="not_found")
 
 
 async def _continue(request: web.BaseRequest) -> None:
-    """Tell a client that waits before sending its body to go on (curl does so from 1 MB)."""
+    """Tell a client that waits before sending its body to continue (curl waits from 1 MB)."""
     if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 @dataclass(slots=True)
 class Running:
-    """A gateway that serves. ``port`` and ``admin_port`` are the ones really bound."""
+    """A running gateway. ``port`` and ``admin_port`` are the bound ones."""
 
     gateway: Gateway
     host: str
@@ -154,11 +157,11 @@ class Running:
 
     @property
     def url(self) -> str:
-        """The base URL that clients are given."""
+        """The base URL for clients."""
         return f"http://{self.host}:{self.port}/v1"
 
     async def close(self) -> None:
-        """Stop listening, let running requests end within the grace, then close everything."""
+        """Stop listening, let running requests end within the grace period, then close everything."""
         self.gateway.draining = True
         for runner in self._runners:
             await runner.cleanup()
@@ -166,7 +169,7 @@ class Running:
 
 
 async def start(settings: Settings, *, reuse_port: bool = False, admin_offset: int = 0) -> Running:
-    """Open the store, bind both ports and serve. Raises OSError where a port is taken."""
+    """Open the store, bind both ports and serve. Raises OSError when a port is taken."""
     metrics = Metrics()
     store = store_of(settings, lambda operation, reason: metrics.degraded(f"store {operation}"))
     gateway = Gateway(settings, store, metrics)
@@ -187,7 +190,7 @@ async def start(settings: Settings, *, reuse_port: bool = False, admin_offset: i
 
 
 def store_of(settings: Settings, failed: Callable[[str, str], None] = lambda operation, reason: None) -> Store:
-    """Open the configured store; ``failed`` hears of each operation that did not work, and why."""
+    """Open the configured store; ``failed`` is called with each failed operation and its reason."""
     chosen = settings.store
     return open_store(
         chosen.url,
@@ -245,7 +248,8 @@ async def _bind(runner: web.BaseRunner, host: str, port: int, *, reuse_port: boo
 
 
 def _untold(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log what nobody awaited by its type and place; asyncio's own text and traceback may quote a request."""
+    """Log an exception that no task awaited by its type and place; asyncio's own text and traceback may quote a
+    request."""
     error = context.get("exception")
     log.error("unhandled", error=type(error).__name__, where=where(error) if isinstance(error, Exception) else "")
 

@@ -1,4 +1,5 @@
-"""A bill for a request that was never counted: it fitted by its size alone, and may still have been cut by a server with a small window."""
+"""Learn from the bill of an uncounted request: it fitted by its size alone, and may still have been truncated by a
+server with a small window."""
 
 from dataclasses import replace
 from typing import Final
@@ -11,14 +12,14 @@ from gateway.serve.plan import Place, error_of
 from gateway.serve.shared import Gateway
 from gateway.wire.format import Conversation
 
-# Ordinary text has 3 to 5 bytes a token; a bill so far below that is looked at though nothing was counted.
+# Ordinary text has 3 to 5 bytes per token; a much lower bill makes us count a request that was not counted.
 SUSPICIOUS: Final = 8
-# Such a look is taken on the event loop, so only at bodies (in bytes) that are counted in a few milliseconds.
+# Counting happens on the event loop, so only for bodies (in bytes) that take a few milliseconds.
 LONGEST_LOOK: Final = 2**17
 
 
 def learn(gateway: Gateway, place: Place, request: Conversation, scope: str, bill: Bill) -> Learned:
-    """Learn from the bill; count the request only where the bill is suspiciously small."""
+    """Learn from the bill; count the request only if the bill is suspiciously small."""
     size = len(request.raw)
     if size > LONGEST_LOOK or bill.prompt * SUSPICIOUS > size:
         return Learned((lessons.PromptRead(place.target.name, place.route.name, min(bill.prompt, size)),))

@@ -1,4 +1,4 @@
-"""A request's body: read within bounds of size and time, unpacked, and understood off the event loop where it is large."""
+"""Read a request's body within limits of size and time, decompress it, and parse it off the event loop if it is large."""
 
 import asyncio
 import zlib
@@ -16,15 +16,15 @@ from gateway.state.pool import Pool
 from gateway.wire.format import Conversation, Format
 
 READS_FASTER: Final = 8
-"""A body is parsed at least so many times as fast as it is counted and folded, for which the pool's measure is made."""
+"""Factor by which parsing is faster than counting and folding, which define the pool's measure."""
 UNPACKED_AT_ONCE: Final = 2**20
 """Bytes."""
 
 
 async def read(request: web.BaseRequest, limits: Server) -> bytes:
-    """Read a body whole, counting what is held of it as it comes. aiohttp's own reading copies a body twice more.
+    """Read a whole body; bytes are counted as they arrive. aiohttp's own reading copies a body twice more.
 
-    Raises ClientError when it is too long, too slow, or more than there is room for.
+    Raises ClientError when it is too long, too slow, or larger than the free room.
     """
     announced = request.content_length
     if announced is not None and announced > limits.max_body:
@@ -48,7 +48,7 @@ async def read(request: web.BaseRequest, limits: Server) -> bytes:
 
 
 async def _pieces(request: web.BaseRequest, content: StreamReader, longest: int) -> bytes:
-    content.set_read_chunk_size(longest)  # the whole body is wanted: no pause at every quarter of a megabyte
+    content.set_read_chunk_size(longest)  # the whole body is needed: no pause at every quarter of a megabyte
     pieces: list[bytes] = []
     size = 0
     while piece := await content.readany():
@@ -61,7 +61,7 @@ async def _pieces(request: web.BaseRequest, content: StreamReader, longest: int)
 
 
 def too_large(longest: int, size: int) -> ClientError:
-    """The answer to a body that is too long."""
+    """Return the error for a body that is too long."""
     message = f"The request body ({size} bytes or more) is larger than server.max_body ({longest} bytes)."
     return ClientError(413, message, code="request_too_large")
 
@@ -69,9 +69,9 @@ def too_large(longest: int, size: int) -> ClientError:
 async def understood(
     request: web.BaseRequest, raw: bytes, format: Format, limits: Server, pool: Pool
 ) -> Conversation | None:
-    """Read a body in a format; None where it is not written in it: then the upstream judges it.
+    """Parse a body in a format; None when it is not valid there: then the upstream judges it.
 
-    Raises ClientError for one that is too large when unpacked, or too complex to be looked at.
+    Raises ClientError for a body that is too large when decompressed, or too complex to inspect.
     """
     text = raw
     if inflater(request.headers) is not None:
@@ -90,10 +90,10 @@ def _parsed(text: bytes, format: Format, limits: Server) -> Conversation | None:
 
 
 def plain(request: web.BaseRequest, raw: bytes, longest: int) -> bytes:
-    """Decode a compressed body, at most ``longest`` bytes of it: a small body may unpack to gigabytes.
+    """Decompress a body up to ``longest`` bytes: a small body may decompress to gigabytes.
 
-    Returns the bytes as they came where they cannot be read: then nothing is decided about them and the upstream judges
-    them. Raises ClientError where there are more.
+    Returns unreadable bytes unchanged: then nothing is decided and the upstream judges them. Raises ClientError above
+    the limit.
     """
     inflate = inflater(request.headers)
     if inflate is None:

@@ -1,4 +1,4 @@
-"""The whole life of a request that can be folded, on one page: match its state, do one piece of work, go on to the next state."""
+"""The whole life of a foldable request on one page: match its state, do one piece of work, go to the next state."""
 
 import asyncio
 import time
@@ -35,7 +35,7 @@ from gateway.wire.format import Conversation, Format
 
 
 async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> web.StreamResponse:
-    """Read the request; measure, fold where it must be, send, retry what is refused, hand the answer on; tell every observer."""
+    """Read the request; measure, fold if needed, send, retry refusals, forward the answer; inform every observer."""
     record = records.of(request)
     times = Times(arrived=record.started)
     limits = gateway.settings.server
@@ -71,7 +71,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
 
 
 async def _understood(gateway: Gateway, request: web.BaseRequest, raw: bytes, format: Format) -> Conversation | None:
-    """Read the body; None where it is no conversation, or where reading it fails by a fault of our own. Raises ClientError."""
+    """Parse the body; None when it is not a conversation, or when our own code fails. Raises ClientError."""
     try:
         return await understood(request, raw, format, gateway.settings.server, gateway.pool)
     except ClientError:
@@ -101,7 +101,7 @@ async def _event(caller: Caller, state: Received | Chosen | Measured | Ready | U
 
 
 async def _end(caller: Caller, state: Ended) -> tuple[web.StreamResponse, Ending]:
-    """Give the client its answer."""
+    """Send the client its answer."""
     match state:
         case Answered():
             return await finish.answered(caller, state)

@@ -1,7 +1,7 @@
-"""A client's connection: aiohttp's own, with an end for a request head that does not arrive or does not stop.
+"""A client's connection: aiohttp's own, with a time limit and a size limit for request heads.
 
-What is not valid HTTP is answered in JSON and recorded. aiohttp would quote the client's bytes in a plain text and log them with a
-traceback; a broken header may hold a key, so neither the answer nor the log repeats it.
+Invalid HTTP is answered in JSON and recorded. aiohttp would quote the client's bytes in plain text and log them with a
+traceback. A broken header may hold a key, so neither the answer nor the log repeats it.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from aiohttp import StreamReader, http_exceptions, web
 from gateway.serve.errors import OUR_FAULT, ClientError
 
 HEADS: Final = 8
-"""A head may be so many times as long as its longest line."""
+"""Factor: a whole head may be this many times longer than its longest line."""
 PHRASES: Final = {408: "Request Timeout", 431: "Request Header Fields Too Large"}
 LONG_LINE: Final = "The request line or a header is longer than server.max_header."
 BAD_BODY: Final = "The request's body is not framed as HTTP demands: a bad chunk, a bad length, or it ended too soon."
@@ -29,16 +29,16 @@ _FAULTS: Final[tuple[tuple[type[BaseException], int, str], ...]] = (
     (http_exceptions.InvalidURLError, 400, BAD_LINE),
     (http_exceptions.InvalidHeader, 400, BAD_HEADER),
 )
-"""What is said of each of aiohttp's parser errors; the first row that fits."""
+"""Messages for aiohttp's parser errors; the first matching row is used."""
 
 Answer = Callable[[ClientError], web.Response]
-"""Records a request that was never understood, and returns the answer to it."""
+"""Records a request that was never parsed, and returns the answer to it."""
 Failed = Callable[[str, Exception], None]
-"""Hears of a fault of our own: the part and the error."""
+"""Called with a fault of our own: the part and the error."""
 
 
 def malformed(error: BaseException | None) -> ClientError:
-    """Say what is wrong with a request that is not valid HTTP, without quoting it."""
+    """Describe the error in invalid HTTP, without quoting it."""
     for kind, status, message in _FAULTS:
         if isinstance(error, kind):
             return ClientError(status, message, code="malformed_request")
@@ -46,12 +46,12 @@ def malformed(error: BaseException | None) -> ClientError:
 
 
 class Connection(web.RequestHandler):
-    """One connection. Its timer runs while the head of a request is awaited: a new connection's first, or one that has begun."""
+    """One connection. Its timer runs while a request head is awaited: the first one, or one that has begun."""
 
     __slots__ = ("_answer", "_failed", "_head_bytes", "_head_timer", "_patience_s", "body")
 
     body: StreamReader | None
-    """The body of the request that is being served."""
+    """The body of the current request."""
 
     def __init__(
         self, manager: web.Server, *, patience_s: float, answer: Answer, failed: Failed, **settings: Any
@@ -92,7 +92,7 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer a request that could not be parsed, or whose handler has failed."""
+        """Answer a request that could not be parsed, or whose handler failed."""
         if isinstance(exc, ConnectionError):
             raise exc  # the client has gone
         if status < 500:
@@ -110,7 +110,7 @@ class Connection(web.RequestHandler):
         self._failed("connection", error if isinstance(error, Exception) else RuntimeError())
 
     def _end_broken_body(self) -> None:
-        """End a body that turns out to be broken while it is read: aiohttp would leave its reader waiting."""
+        """End a body that turns out broken while it is read: aiohttp would leave its reader waiting."""
         if not self._messages or self.body is None or self.body.is_eof():
             return
         if isinstance(getattr(self._messages[-1][0], "exc", None), BaseException):
@@ -133,7 +133,7 @@ class Connection(web.RequestHandler):
             self.force_close()
 
     def _end(self, status: int, message: str) -> None:
-        """Say why, and close. No request object exists yet that could be answered."""
+        """Send the reason, and close. There is no request object yet."""
         code = "request_timeout" if status == 408 else "headers_too_large"
         answer = self._answer(ClientError(status, message, code=code))
         body = answer.body if isinstance(answer.body, bytes) else b""
@@ -145,7 +145,7 @@ class Connection(web.RequestHandler):
 
 
 class Connections(web.Server):
-    """The server behind one port; ``patience_s`` bounds the arrival of a request's head."""
+    """The server of one port; ``patience_s`` is the time limit for a request's head."""
 
     def __init__(self, handler: Any, *, patience_s: float, answer: Answer, failed: Failed, **settings: Any) -> None:
         super().__init__(handler, **settings)

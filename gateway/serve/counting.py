@@ -1,6 +1,7 @@
-"""How large is this request? ``/v1/messages/count_tokens`` and ``/v1/responses/input_tokens``: the upstream's answer, else our count.
+"""Count a request for ``/v1/messages/count_tokens`` and ``/v1/responses/input_tokens``: the upstream's answer, else our
+count.
 
-The body is counted as it came: a client that asks wants to know its own size, not what a fold would make of it.
+The body is counted unchanged: the client wants to know its own size, not the size after a fold.
 """
 
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ _FRAMES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 
 
 async def count(gateway: Gateway, request: web.BaseRequest, format: Format) -> web.StreamResponse:
-    """Tell how many tokens a request has. Raises UpstreamUnreachable when the upstream does not answer."""
+    """Answer with the token count of a request. Raises UpstreamUnreachable when the upstream does not answer."""
     limits, record = gateway.settings.server, records.of(request)
     raw = await read(request, limits)
     asked = format.parse(plain(request, raw, limits.max_body))

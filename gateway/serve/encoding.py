@@ -1,4 +1,4 @@
-"""Content encodings that the gateway can read along: gzip and deflate, and nothing that needs another dependency."""
+"""Content encodings that the gateway can read: gzip and deflate, which need no further dependency."""
 
 import zlib
 from typing import Final
@@ -10,7 +10,7 @@ READ: Final = ASKED_FOR | {"x-gzip"}
 
 
 def readable_encodings(accept_encoding: str) -> str:
-    """Narrow a client's Accept-Encoding to what the gateway can read along: gzip, deflate, or nothing at all.
+    """Reduce a client's Accept-Encoding to encodings that the gateway can read: gzip, deflate, or none.
 
     A refusal must be readable for a retry, and brotli or zstd would need another dependency each.
     """
@@ -20,7 +20,7 @@ def readable_encodings(accept_encoding: str) -> str:
 
 
 def inflater(headers: Headers) -> "zlib._Decompress | None":
-    """What decodes a body with these headers; None where it is not encoded, or in a way we cannot read."""
+    """Return a decoder for a body with these headers; None when it is not encoded, or in an unknown way."""
     if headers.get("Content-Encoding", "identity").lower() not in READ:
         return None
-    return zlib.decompressobj(wbits=47)  # 47: gzip or zlib, told by the header
+    return zlib.decompressobj(wbits=47)  # 47: gzip or zlib, detected by the header

@@ -1,4 +1,4 @@
-"""Our own failures in the JSON error shape of the client's API, so that every SDK raises the class its users catch."""
+"""Our own errors in the JSON shape of the client's API, so that every SDK raises the class its users expect."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -14,7 +14,7 @@ JSON: Final = "application/json"
 
 
 class ClientError(Exception):
-    """The client asked for something that cannot be done; it can mend it. Answered, never logged as a fault."""
+    """The client's request is wrong, and the client can correct it. Answered, never logged as a fault."""
 
     def __init__(self, status: int, message: str, *, code: str, type_: str = "invalid_request_error") -> None:
         super().__init__(message)
@@ -26,11 +26,12 @@ class ClientError(Exception):
 OUR_FAULT: Final = ClientError(
     500, "The gateway failed; this is its own fault.", code="internal_error", type_="server_error"
 )
-"""The answer where a bug of ours leaves nothing better to say."""
+"""The answer to a bug of our own."""
 
 
 def body_of(message: str, *, code: str, type_: str, param: str | None = None) -> bytes:
-    """The bytes of an error in the shape OpenAI documents: https://platform.openai.com/docs/guides/error-codes."""
+    """Return the bytes of an error in the shape that OpenAI documents:
+    https://platform.openai.com/docs/guides/error-codes."""
     return orjson.dumps({"error": {"message": message, "type": type_, "param": param, "code": code}})
 
 
@@ -41,7 +42,7 @@ def response(
     close: bool = False,
     format: Format = CHAT,
 ) -> web.Response:
-    """Answer with one of our own errors, in the shape of the client's API."""
+    """Return the response for one of our own errors, in the shape of the client's API."""
     answer = web.Response(
         status=error.status,
         body=format.error(str(error), error.code, error.type, None),
@@ -54,7 +55,7 @@ def response(
 
 
 def too_long(window: int, needed: int, reserve: int, largest: str) -> bytes:
-    """The honest refusal: worded so that clients know it by the code, and those that read only the message know it too.
+    """Return the honest refusal, recognisable by its code and by its message.
 
     langchain-openai and LiteLLM look for ``context_length_exceeded`` or "maximum context length" in the message text.
     """

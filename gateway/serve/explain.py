@@ -1,4 +1,4 @@
-"""What would be done to a request, and why: the same decisions as on the way to an upstream, with nobody called."""
+"""Explain what would be done to a request and why: the same decisions as in serving, without calling an upstream."""
 
 from typing import Any
 
@@ -15,9 +15,9 @@ from gateway.wire.format import Conversation
 
 
 async def explain(gateway: Gateway, request: Conversation, scope: str = "") -> dict[str, Any]:
-    """Answer the documented explanation of one request; token counts in tokens, ``messages`` as they would be sent.
+    """Return the documented explanation of one request; sizes in tokens, ``messages`` as they would be sent.
 
-    Always counts, where serving would prove the fit by size alone.
+    It always counts, while serving may prove the fit by size alone.
     """
     place, task = await _task(gateway, request, scope)
     attempt = ladder.first_attempt(task)
@@ -46,7 +46,7 @@ async def explain(gateway: Gateway, request: Conversation, scope: str = "") -> d
 
 
 def _sent(request: Conversation, attempt: Attempt) -> list[Any]:
-    """The messages or items as they would be sent, in the format of the request."""
+    """Return the messages or items that would be sent, in the format of the request."""
     if request.format is CHAT:
         return list(attempt.draft.messages if attempt.draft else request.messages)
     found = request.format.parse(attempt.body)
@@ -56,7 +56,7 @@ def _sent(request: Conversation, attempt: Attempt) -> list[Any]:
 
 
 async def fates(gateway: Gateway, request: Conversation) -> tuple[Fate, ...]:
-    """Answer, line by line, what a fold of this request would keep, what would go, and why."""
+    """Return for every line whether a fold keeps it, and why."""
     _, task = await _task(gateway, request, "")
     budget = ladder.budget_of(task)
     return explain_lines(request.messages, budget, task.counter, task.policy)

@@ -1,6 +1,6 @@
-"""The end of a request: hand the client its answer, and learn from it what the next request should know.
+"""The end of a request: forward the answer to the client, and learn from it for the next request.
 
-Nothing after a good answer may spoil it: reading the usage, learning and asking for a summary are guarded, each by itself.
+Nothing after a good answer may spoil it: reading the usage, learning and requesting a summary are each guarded.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 
 def status_of(state: Ended) -> int:
-    """The status the client gets; 499 where that is not known before the request was passed through."""
+    """Return the client's status; 499 when it is unknown before the request was passed through."""
     match state:
         case Answered():
             return state.reply.status
@@ -39,7 +39,7 @@ def status_of(state: Ended) -> int:
 
 
 async def answered(caller: Caller, state: Answered) -> tuple[web.StreamResponse, Ending]:
-    """Hand an upstream's answer on. One that came whole is learned from first, so that its headers can carry a warning."""
+    """Forward an upstream's answer. A complete answer is learned from first, so that its headers can carry a warning."""
     answer: Answer = state.reply.handle
     usage, warning = None, ""
     if state.good and answer.complete:
@@ -60,12 +60,12 @@ async def answered(caller: Caller, state: Answered) -> tuple[web.StreamResponse,
 
 
 async def afterwards(caller: Caller, state: Answered, ending: Ending) -> Ending:
-    """Learn from an answer that the client has already, and ask for a summary. The client may leave meanwhile."""
+    """Learn from a delivered answer, and request a summary. The client may leave meanwhile."""
     if not state.good:
         return ending
     _consider_summary(caller, state)
     if state.reply.handle.complete:
-        return ending  # learned from before it went out
+        return ending  # already learned from before it was sent
     learning = caller.gateway.tasks.start(_learn(caller, state, ending.usage), "learn")
     return ending if learning is None else replace(ending, warning=await asyncio.shield(learning))
 
@@ -79,14 +79,14 @@ async def too_large(caller: Caller, state: TooLarge) -> tuple[web.StreamResponse
 
 
 def unreachable(caller: Caller, state: Unreachable) -> tuple[web.StreamResponse, Ending]:
-    """Tell the client that no upstream gave an answer."""
+    """Tell the client that no upstream answered."""
     error = _unreachable(state)
     response = errors.response(error, headers_of(caller, state), format=state.life.request.format)
     return response, Ending(error.status, error.code)
 
 
 def headers_of(caller: Caller, state: Ended, warning: str = "") -> Mapping[str, str]:
-    """What the client is told of what was done; if that fails, no more than the request's name."""
+    """Return the headers that describe the gateway's actions; if that fails, only the request's id."""
     try:
         return account.headers(state, caller.request_id, warning)
     except Exception as error:  # noqa: BLE001  # promise 6
@@ -95,7 +95,7 @@ def headers_of(caller: Caller, state: Ended, warning: str = "") -> Mapping[str, 
 
 
 def observe(caller: Caller, state: State, times: Times, ending: Ending) -> None:
-    """Make the one record of the request and tell every observer."""
+    """Make the one record of the request and inform every observer."""
     try:
         record = account.exchange(state, caller.request_id, times, ending)
     except Exception as error:  # noqa: BLE001  # promise 6
@@ -110,7 +110,7 @@ def _unreachable(state: Unreachable) -> UpstreamUnreachable:
 
 
 async def _learn(caller: Caller, state: Answered, usage: Usage | None) -> str:
-    """Learn from an answer; returns the warning that it gives reason for."""
+    """Learn from an answer; return a warning if there is reason for one."""
     gateway, size_bytes = caller.gateway, len(state.life.request.raw)
     try:
         learned = await gateway.pool.run(lambda: _learned(caller, state, usage), size_bytes=size_bytes)

@@ -1,8 +1,8 @@
-"""The checks a request passes before anything is done for it: its target, its host, the page that sent it, its way here.
+"""The checks of every request before any other work: its target, its host, the page that sent it, and loops.
 
-A web page can send requests to any address its reader's machine reaches, this one included, and by a name that resolves to
-127.0.0.1 it can read the answers too. So a browser's request is served only when its origin is this gateway under a known name,
-or is configured. Requests of programs carry neither `Origin` nor `Sec-Fetch-Site`.
+A web page can send requests to any address that its reader's machine reaches, including this one; by a name that
+resolves to 127.0.0.1 it can also read the answers. So a browser's request is served only when its origin is this
+gateway under a known name, or is configured. Requests of programs have neither `Origin` nor `Sec-Fetch-Site`.
 """
 
 import ipaddress
@@ -18,15 +18,15 @@ from gateway.upstream.hops import HOPS, is_loop
 
 Headers = CIMultiDict[str] | CIMultiDictProxy[str]
 MOST_DECODINGS: Final = 3
-"""How often a path may be percent-encoded before it is taken for an attack."""
+"""Layers of percent-encoding of a path; more layers are treated as an attack."""
 FOREIGN: Final = frozenset({"cross-site", "same-site"})
-"""Values of Sec-Fetch-Site that tell of a page of another origin: https://www.w3.org/TR/fetch-metadata/."""
+"""Values of Sec-Fetch-Site for a page of another origin: https://www.w3.org/TR/fetch-metadata/."""
 ANY: Final = "*"
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Who may speak to one port."""
+    """The checks of one port."""
 
     own: str
     """The address the port is bound to."""
@@ -34,7 +34,7 @@ class Guard:
     cors_origins: tuple[str, ...] = ()
 
     def check(self, target: str, headers: Headers) -> str:
-        """Return the origin that must be named in the answer, or "". Raises ClientError where the request is refused."""
+        """Return the origin that the answer must name, or "". Raises ClientError when the request is refused."""
         check_target(target)
         host = self._host(headers)
         origin = headers.get("Origin")
@@ -43,7 +43,7 @@ class Guard:
         if origin is not None and (origin in self.cors_origins or ANY in self.cors_origins):
             return origin
         if origin is not None and host is not None and _authority(origin) == host.lower() and self._known(host):
-            return ""  # a page of our own, under a name that no stranger controls
+            return ""  # our own page, under a name that a stranger cannot control
         raise ClientError(
             403,
             "A web page of another origin may not use this gateway. Add the page's origin to server.cors_origins to allow it.",
@@ -52,12 +52,12 @@ class Guard:
         )
 
     def _host(self, headers: Headers) -> str | None:
-        """Return the Host header, once it is clear that it may be served."""
+        """Return the Host header after checking that it may be served."""
         given = headers.getall("Host", ())
         if len(given) > 1:
             raise ClientError(400, "The request has more than one Host header.", code="invalid_host")
         if not given:
-            return None  # HTTP/1.0; every browser sends one
+            return None  # HTTP/1.0; every browser sends a host
         strict = bool(self.allowed_hosts) or is_loopback(self.own)
         if strict and not self._known(given[0]):
             raise ClientError(
@@ -70,7 +70,7 @@ class Guard:
         return given[0]
 
     def _known(self, host: str) -> bool:
-        """Whether a Host is an address, this machine, or a configured name."""
+        """Return whether a Host is an address, this machine, or a configured name."""
         name = hostname(host)
         return (
             _is_address(name)
@@ -82,9 +82,9 @@ class Guard:
 
 
 def check_target(target: str) -> None:
-    """Refuse a request target that an upstream could read as another path than the one we see.
+    """Refuse a request target that an upstream could read as another path than we do.
 
-    Dot segments, encoded slashes and absolute forms would carry a configured key to endpoints that nobody meant.
+    Dot segments, encoded slashes and absolute forms could send a configured key to unintended endpoints.
     """
     path = target.partition("?")[0].partition("#")[0]
     if path.startswith("/") and not path.startswith("//") and not any(sign in path for sign in ("%", "/.", "\\")):
@@ -105,7 +105,7 @@ def check_target(target: str) -> None:
 
 
 def check_hops(headers: Headers, own: str) -> None:
-    """Refuse a request that this gateway has sent itself, by whatever way round."""
+    """Refuse a request that this gateway has sent itself, directly or through other gateways."""
     given = headers.getall(HOPS, ())
     if given and is_loop(",".join(given), own):
         raise ClientError(
@@ -117,14 +117,14 @@ def check_hops(headers: Headers, own: str) -> None:
 
 
 def check_json(headers: Headers) -> None:
-    """Refuse a body that is not declared as JSON: a page's plain form cannot declare it without asking first."""
+    """Refuse a body that is not declared as JSON: a page's plain form cannot declare JSON without a preflight request."""
     kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise ClientError(415, "Send `Content-Type: application/json`.", code="unsupported_media_type")
 
 
 def preflight(origin: str, headers: Headers) -> dict[str, str]:
-    """Return the answer's headers to a browser that asks whether a page of this origin may send a request."""
+    """Return the headers that answer a browser's preflight request from a page of this origin."""
     return {
         **shared_with(origin),
         "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE, OPTIONS",
@@ -135,7 +135,7 @@ def preflight(origin: str, headers: Headers) -> dict[str, str]:
 
 
 def shared_with(origin: str) -> dict[str, str]:
-    """Return the headers by which a browser lets a page of this origin read the answer."""
+    """Return the headers that let a browser give the answer to a page of this origin."""
     return {"Access-Control-Allow-Origin": _clean(origin), "Access-Control-Expose-Headers": "*", "Vary": "Origin"}
 
 
@@ -160,7 +160,7 @@ def _is_address(name: str) -> bool:
 
 
 def _matches(name: str, pattern: str) -> bool:
-    """Whether a name is the configured one, or below it where that begins with ``*.``; ``*`` alone is any."""
+    """Return whether a name is the configured one, or below it when that begins with ``*.``; ``*`` alone matches all."""
     pattern = pattern.lower()
     return pattern in (ANY, name) or (pattern.startswith("*.") and name.endswith(pattern[1:]))
 

@@ -1,4 +1,4 @@
-"""HTTP headers on their way through: which travel on, which end at the gateway, which the gateway adds."""
+"""HTTP headers: which are forwarded, which end at the gateway, which the gateway adds."""
 
 from collections.abc import Collection
 from functools import lru_cache
@@ -27,13 +27,13 @@ Headers = CIMultiDict[str] | CIMultiDictProxy[str]
 
 
 def forwarded(headers: Headers) -> CIMultiDict[str]:
-    """The client's headers as the upstream gets them: all but hop-by-hop ones and our own."""
+    """Return the client's headers for the upstream: all except hop-by-hop headers and our own."""
     dropped = _named_by_connection(headers)
     return CIMultiDict([pair for pair in headers.items() if _goes_up(pair[0]) and pair[0].lower() not in dropped])
 
 
 def returned(headers: Headers) -> CIMultiDict[str]:
-    """The upstream's headers as the client gets them: all but hop-by-hop ones, and none that claims to be ours."""
+    """Return the upstream's headers for the client: all except hop-by-hop headers and any in our name."""
     dropped = _named_by_connection(headers)
     pairs = [pair for pair in headers.items() if _goes_down(pair[0]) and pair[0].lower() not in dropped]
     return CIMultiDict(
@@ -42,7 +42,8 @@ def returned(headers: Headers) -> CIMultiDict[str]:
 
 
 def clean(text: str) -> str:
-    """Return a header's value or a reason phrase without control characters, which no answer may carry (RFC 9110 section 5.5)."""
+    """Return a header's value or a reason phrase without control characters, which are forbidden (RFC 9110 section
+    5.5)."""
     return (
         text
         if text.isprintable()
@@ -50,7 +51,7 @@ def clean(text: str) -> str:
     )
 
 
-# The same few names come with every request; a thousand more, made up by a client, do no harm.
+# The same few names come with every request; a thousand more, invented by a client, do no harm.
 @lru_cache(maxsize=1024)
 def _goes_up(name: str) -> bool:
     return (lower := name.lower()) not in _NOT_FORWARDED and not lower.startswith(OURS)

@@ -1,4 +1,4 @@
-"""What a request may be: how long a model's name is, how many messages and values it has, how deep they are nested."""
+"""Limits of a request: the model's name, the number of messages and values, and the nesting."""
 
 from collections.abc import Iterator
 from itertools import accumulate
@@ -11,7 +11,7 @@ from gateway.wire.format import Conversation
 LONGEST_NAME: Final = 256
 """Bytes of a model's name. The longest real ones, ARNs of inference profiles, have 150."""
 PIECE: Final = 2**20
-"""Bytes looked at in one go, so that no other thread waits longer than some milliseconds."""
+"""Bytes inspected without a pause, so that other threads wait no longer than some milliseconds."""
 _OPENING: Final = b"[{"
 _CLOSING: Final = b"]}"
 _NOT_STRUCTURE: Final = bytes(set(range(256)) - set(b"[]{},"))
@@ -20,7 +20,7 @@ _STEP: Final = [1 if byte in _OPENING else -1 if byte in _CLOSING else 0 for byt
 
 
 def check_name(model: str) -> str:
-    """Return the name of a model. Raises ClientError for one that is too long to be one."""
+    """Return the name of a model. Raises ClientError for a name that is too long."""
     if len(model) > LONGEST_NAME or len(model.encode("utf-8", "surrogatepass")) > LONGEST_NAME:
         message = f"model: the name is longer than {LONGEST_NAME} bytes."
         raise ClientError(400, message, code="invalid_model")
@@ -28,13 +28,13 @@ def check_name(model: str) -> str:
 
 
 def check_text(text: bytes, limits: Server) -> None:
-    """Look at the structure of a body before it is parsed, where it could take far more memory than its bytes.
+    """Check the structure of a body before parsing, when it could take far more memory than its bytes.
 
-    Raises ClientError. A value takes two bytes at least, so that most bodies are too short to have too many.
+    Raises ClientError. A value takes at least two bytes, so most bodies are too short to have too many.
     """
     if len(text) < 2 * limits.max_values:
         return
-    if sum(map(text.count, (b",", b"[", b"{"))) < limits.max_values:  # those within texts included
+    if sum(map(text.count, (b",", b"[", b"{"))) < limits.max_values:  # including those inside texts
         return
     values = depth = deepest = 0
     for structure in _structures(text):
@@ -50,7 +50,7 @@ def check_text(text: bytes, limits: Server) -> None:
 
 
 def check_request(request: Conversation, limits: Server) -> None:
-    """Raises ClientError for a request that is nested too deep, or has too many messages or too long a name."""
+    """Raise ClientError for a request with too much nesting, too many messages or too long a name."""
     check_name(request.model)
     if request.message_count > limits.max_messages:
         raise _too_much("messages", "max_messages", limits.max_messages)
@@ -63,14 +63,14 @@ def check_request(request: Conversation, limits: Server) -> None:
 
 
 def _children(value: Any) -> Iterator[Any]:
-    """The lists and objects right within a value."""
+    """Return the lists and objects directly inside a value."""
     for child in value.values() if isinstance(value, dict) else value:
         if isinstance(child, (dict, list)):
             yield child
 
 
 def _structures(text: bytes) -> Iterator[bytes]:
-    """The brackets and commas of a JSON text that stand outside of its strings, piece by piece."""
+    """Yield the brackets and commas of a JSON text outside its strings, piece by piece."""
     inside = False
     start = 0
     while start < len(text):

@@ -1,4 +1,4 @@
-"""Model lists of upstreams: asked for their windows, with the credentials of the request at hand."""
+"""Request model lists of upstreams for their windows, with the credentials of the current request."""
 
 import asyncio
 from dataclasses import replace
@@ -20,9 +20,9 @@ LONGEST_LIST: Final = 2**23
 
 
 async def ask_windows(gateway: Gateway, target: Target, headers: CIMultiDict[str]) -> None:
-    """Ask an upstream for its model list where that is due, with the credentials of the request at hand.
+    """Request an upstream's model list if it is due, with the credentials of the current request.
 
-    Waits a moment at most; a list that comes later is remembered all the same. Failures are ignored.
+    Waits a moment at most; a later list is stored all the same. Failures are ignored.
     """
     own = _credentials(target, headers)
     key = identity.key_hash(own.values())
@@ -34,7 +34,7 @@ async def ask_windows(gateway: Gateway, target: Target, headers: CIMultiDict[str
 
 
 def _credentials(target: Target, headers: CIMultiDict[str]) -> CIMultiDict[str]:
-    """The credentials that are sent to an upstream: the configured key, or the client's own."""
+    """Return the credentials for an upstream: the configured key, or the client's own."""
     wanted = {"authorization", *target.provider.credential_headers}
     return target.authorised(CIMultiDict((name, value) for name, value in headers.items() if name.lower() in wanted))
 
@@ -61,7 +61,7 @@ async def _read_list(gateway: Gateway, target: Target, headers: CIMultiDict[str]
 
 
 async def _get(gateway: Gateway, target: Target, path: str, headers: CIMultiDict[str]) -> tuple[int, bytes]:
-    """Read an answer whole, in however many packets it comes; one beyond all measure is cut, and then no JSON."""
+    """Read an answer completely, in any number of packets; a huge one is truncated, and then is not JSON."""
     response = await gateway.client.send(target, Call("GET", path, "", ""), CIMultiDict(headers), None)
     async with response:
         body = bytearray()

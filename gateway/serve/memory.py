@@ -1,6 +1,6 @@
-"""The model-written summary of a conversation: looked up before a fold, asked for once an answer has gone out.
+"""The model-written summary of a conversation: read before a fold, requested after an answer.
 
-Only where the operator named a summariser. No request waits for one to be made.
+Only if the operator configured a summariser. No request waits for a summary to be made.
 """
 
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ from gateway.state.summariser import Ask, Job
 from gateway.upstream.client import Call, Target, UpstreamUnreachable
 from gateway.wire.chat import Message, dumps
 
-# A summary is a page; an answer far beyond that is no summary.
+# Bytes. A summary is a page; a far longer answer is not a summary.
 LONGEST_ANSWER: Final = 2**20
 
 
 async def recalled(gateway: Gateway, place: Place, task: Task) -> Task:
-    """Give the task the newest summary that covers what will be folded, where there is one."""
+    """Give the task the newest summary that covers the part to be folded, if there is one."""
     if not place.route.summary.model or task.fits:
         return task
     source = _source(task)
@@ -40,7 +40,7 @@ async def recalled(gateway: Gateway, place: Place, task: Task) -> Task:
 
 
 def consider(gateway: Gateway, setup: Setup, state: Answered, headers: CIMultiDict[str]) -> None:
-    """Start a summary in the background where the conversation will soon need one."""
+    """Start a summary in the background when the conversation will soon need one."""
     place, task, attempt = plan.place_at(state.visit), state.visit.task, state.attempt
     if task is None or not place.route.summary.model or attempt.rung > 1:
         return
@@ -73,7 +73,7 @@ def _summariser(gateway: Gateway, setup: Setup, chosen: SummarySettings) -> Plac
 
 
 def _ask(gateway: Gateway, summariser: Target, answered: Target, headers: CIMultiDict[str]) -> Ask:
-    """How the summariser is called: with its configured key, or the client's where it is the client's own upstream."""
+    """Return how to call the summariser: with its configured key, or the client's if it is the client's own upstream."""
     own = CIMultiDict({"Content-Type": "application/json"})
     if summariser.name == answered.name:
         own.extend((name, value) for name, value in headers.items() if name.lower() in plan.CREDENTIALS)

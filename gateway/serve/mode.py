@@ -1,4 +1,4 @@
-"""The mode of one request: what its own header asks for, as far as the operator allows it."""
+"""The mode of one request: the value of its own header, as far as the operator allows it."""
 
 from aiohttp import web
 
@@ -8,9 +8,9 @@ from gateway.serve.errors import ClientError
 
 
 def mode_of(request: web.BaseRequest, route: Route) -> Mode:
-    """Return the mode of one request: its own header, else the configured one.
+    """Return the mode of one request: its own header, else the configured mode.
 
-    Raises ClientError for a word that is no mode, and for a mode that ``fold.client_modes`` leaves out.
+    Raises ClientError for an unknown mode, and for a mode that ``fold.client_modes`` leaves out.
     """
     asked = request.headers.get("x-turnfold-mode")
     if asked is None:

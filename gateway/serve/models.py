@@ -1,8 +1,8 @@
 """GET /v1/models: the lists of all upstreams and the configured names as one list.
 
-A gateway with one upstream and no names of its own hands the upstream's list on as it is. Otherwise every upstream is asked, each
-with the key configured for it. The client's own key goes to the default upstream alone: that is where it goes for a model that
-nobody configured. An upstream that fails is left out.
+A gateway with one upstream and without configured names forwards the upstream's list unchanged. Otherwise every
+upstream is requested with its configured key. The client's own key goes only to the default upstream, which also gets
+it for unknown models. A failing upstream is left out.
 """
 
 import asyncio
@@ -25,21 +25,21 @@ from gateway.upstream.client import Call, Target, UpstreamUnreachable
 
 PATH: Final = "/v1/models"
 LIST_TIMEOUT_S: Final = 10.0
-"""As long as the official SDKs' users wait for a list before they think it hangs; a local server lists in milliseconds."""
+"""Users of official SDKs wait about this long for a list; a local server answers in milliseconds."""
 LONGEST_LIST_BYTES: Final = 2**23
-"""OpenRouter's list, the longest known, has 0.5 MB."""
+"""Bytes. OpenRouter's list, the longest known, has 0.5 MB."""
 
 Entry = dict[str, Any]
 
 
 def wanted(request: web.BaseRequest) -> bool:
-    """Say whether a request asks for the list of models, or for one of them."""
+    """Return whether a request is for the list of models, or for one of them."""
     path = request.rel_url.raw_path
     return request.method == "GET" and (path == PATH or path.startswith(f"{PATH}/"))
 
 
 async def models(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
-    """Serve the list of models, or one alias of it. Raises UpstreamUnreachable where no upstream gives a list."""
+    """Serve the list of models, or one alias of it. Raises UpstreamUnreachable when no upstream returns a list."""
     setup = gateway.setup
     alias = unquote(request.rel_url.raw_path.removeprefix(PATH).removeprefix("/"))
     if alias:
@@ -51,7 +51,7 @@ async def models(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespon
     order = sorted(setup.targets.values(), key=lambda target: target.name != setup.settings.default_upstream)
     lists = await asyncio.gather(*(_listed(gateway, target, _headers(setup, target, request)) for target in order))
     if all(found is None for found in lists):
-        return await forward(gateway, request)  # the default upstream says in its own words why there is no list
+        return await forward(gateway, request)  # the default upstream's own error explains why there is no list
     entries: dict[str, Entry] = {}
     for target, found in zip(order, lists, strict=True):
         for entry in found or ():
@@ -66,12 +66,12 @@ def _json(gateway: Gateway, value: object) -> web.Response:
 
 
 def own_entry(gateway: Gateway, setup: Setup, name: str) -> Entry:
-    """Make the entry of a configured name."""
+    """Build the entry of a configured name."""
     return _described(gateway, setup, setup.targets[setup.settings.route(name).upstream], {"id": name})
 
 
 def _described(gateway: Gateway, setup: Setup, target: Target, entry: Entry) -> Entry:
-    """Fill in the fields that OpenAI's SDKs read, and what the gateway knows of the model."""
+    """Add the fields that OpenAI's SDKs read, and our facts about the model."""
     route = setup.settings.route(entry["id"])
     place = plan.place_of(gateway, setup, route, target)
     own = {"upstream": route.upstream, "name": route.name, "context_window": place.window}
@@ -80,7 +80,7 @@ def _described(gateway: Gateway, setup: Setup, target: Target, entry: Entry) -> 
 
 
 def _headers(setup: Setup, target: Target, request: web.BaseRequest) -> CIMultiDict[str]:
-    """Return the headers for one upstream: the client's own for the default one, none of them for any other."""
+    """Return the headers for one upstream: the client's own only for the default one."""
     client_s = target.name == setup.settings.default_upstream
     headers = http.forwarded(request.headers) if client_s else CIMultiDict(Accept=errors.JSON)
     headers["Accept-Encoding"] = "identity"
@@ -88,7 +88,7 @@ def _headers(setup: Setup, target: Target, request: web.BaseRequest) -> CIMultiD
 
 
 async def _listed(gateway: Gateway, target: Target, headers: CIMultiDict[str]) -> list[Entry] | None:
-    """Ask one upstream for its list; None where it gives none."""
+    """Request one upstream's list; None when it returns none."""
     try:
         async with asyncio.timeout(LIST_TIMEOUT_S):
             response = await gateway.client.send(target, Call("GET", "/models", "", ""), headers, None)
@@ -106,7 +106,7 @@ async def _whole(response: aiohttp.ClientResponse) -> bytes:
 
 
 def entries_in(body: bytes) -> list[Entry] | None:
-    """Read the models of a list: under ``data`` (OpenAI), under ``models`` (Ollama, Gemini) or bare (Together)."""
+    """Return the models of a list: under ``data`` (OpenAI), under ``models`` (Ollama, Gemini) or bare (Together)."""
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -1,7 +1,7 @@
 """Every other path and method under /v1: streamed through with its query, headers and status.
 
-With one upstream nothing is read. With several, a body is read to see which model, and so which upstream, it is for: a body that
-names a model we cannot read is answered 400, since the default upstream and its key may be the wrong ones.
+With one upstream no body is read. With several, the body is read to find its model and so its upstream. A body whose
+model cannot be read is answered with 400, because the default upstream and its key may be the wrong ones.
 """
 
 import time
@@ -24,14 +24,15 @@ from gateway.wire.chat import splice
 from gateway.wire.model_name import NO_MODEL, model_in
 
 WITHOUT_MODEL: Final = ("/v1/files", "/v1/uploads")
-"""Endpoints whose bodies are files: they name no model and may be longer than server.max_body, so they stream to the default upstream."""
+"""Endpoints whose bodies are files: they name no model and may be longer than server.max_body, so they stream to the
+default upstream."""
 
 
 async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None = None) -> web.StreamResponse:
-    """Send a request on as it came and its answer back as it comes.
+    """Forward a request unchanged, and its answer.
 
-    Raises UpstreamUnreachable when no answer comes, ClientError where it cannot be told which upstream the request is
-    for. ``body`` is given where it was read already, and is no chat request.
+    Raises UpstreamUnreachable when no answer comes, ClientError when the upstream cannot be chosen. ``body`` is given
+    when it was already read, and is not a chat request.
     """
     setup, record = gateway.setup, records.of(request)
     headers = http.forwarded(request.headers)
@@ -51,7 +52,7 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
         response = await gateway.client.send(target, call, target.authorised(headers), payload)
     except UpstreamUnreachable:
         if (broken := request.content.exception()) is not None:
-            raise broken from None  # it was the client whose body broke off
+            raise broken from None  # the client's body broke off
         raise
     record.first_byte = time.perf_counter()
     return await _relayed(gateway, request, Answer(target, response), record)
@@ -64,7 +65,7 @@ async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, r
 
 
 async def _payload(setup: Setup, request: web.BaseRequest, headers: CIMultiDict[str], body: bytes | None) -> Payload:
-    """The body to send: whole where it decides the upstream, otherwise a stream with its length kept."""
+    """Return the body to send: whole if it decides the upstream, otherwise a stream of known length."""
     if body is not None or not request.can_read_body:
         return cast("Payload", body)
     if len(setup.targets) > 1 and not request.rel_url.raw_path.startswith(WITHOUT_MODEL):
@@ -76,7 +77,7 @@ async def _payload(setup: Setup, request: web.BaseRequest, headers: CIMultiDict[
 
 
 async def _model(gateway: Gateway, request: web.BaseRequest, body: bytes) -> str:
-    """Return the model that a body names, "" where it names none. Raises ClientError where that cannot be told."""
+    """Return the model in a body, "" when it names none. Raises ClientError when it cannot be read."""
     kind = request.headers.get("Content-Type", "")
 
     def found() -> str | None:
@@ -94,7 +95,7 @@ async def _model(gateway: Gateway, request: web.BaseRequest, body: bytes) -> str
 
 
 def _renamed(setup: Setup, model: str, body: bytes) -> bytes:
-    """Write the name that the upstream knows the model by. A body that is no whole JSON object keeps its bytes."""
+    """Insert the upstream's name of the model. A body that is not a whole JSON object keeps its bytes."""
     name = setup.settings.route(model).name
     if name == model:
         return body

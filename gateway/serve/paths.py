@@ -1,4 +1,4 @@
-"""Paths on the client port: whichever base URL a client was given, with or without ``/v1``, its calls are found."""
+"""Paths on the client port: a client's calls are recognised with or without ``/v1`` in its base URL."""
 
 from typing import Final
 
@@ -10,11 +10,11 @@ ROOTS: Final = frozenset(
         "images", "messages", "models", "moderations", "realtime", "responses", "threads", "uploads", "vector_stores",
     }
 )  # fmt: skip
-"""What stands behind ``/v1`` at OpenAI and Anthropic: such a path without it comes from a base URL without it."""
+"""Paths below ``/v1`` at OpenAI and Anthropic; without ``/v1``, the client's base URL lacks it."""
 
 
 def api_path(path: str) -> str:
-    """A path as it would be below one ``/v1``: Anthropic's libraries add it to the base URL, OpenAI's do not."""
+    """Return a path with exactly one ``/v1``: Anthropic's libraries add it to the base URL, OpenAI's do not."""
     while path.startswith("/v1/v1/"):
         path = path.removeprefix("/v1")
     first = path.split("/", 2)[1] if path.startswith("/") else ""
@@ -22,7 +22,7 @@ def api_path(path: str) -> str:
 
 
 def normal(request: web.BaseRequest) -> web.BaseRequest:
-    """The request under its path below one ``/v1``; the very request where that is its path."""
+    """Return the request with that path; the same request if it has it already."""
     url = request.rel_url
     path = api_path(url.raw_path)
     if path == url.raw_path:

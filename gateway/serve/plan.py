@@ -1,4 +1,4 @@
-"""Where a request may go and what it must fit there: settings, catalogue and what was learned, brought together."""
+"""Where a request may go and what it must fit there, from settings, catalogue and learned facts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,28 +24,28 @@ from gateway.wire.format import Conversation, Edits
 from gateway.wire.message import text_of
 from providers.registry import PROVIDERS
 
-# What decided a window when no name did: the upstream's model list, or the configured default.
+# The source of a window that no name decided: the upstream's model list, or the configured default.
 TOLD: Final = "upstream"
 DEFAULT: Final = "default"
 UNKNOWN: Final = frozenset({TOLD, DEFAULT})
-# How far a count may be off by the vocabulary of a name that an upstream may have given to anything: as far as that of an unknown model.
+# Relative error of a count when an upstream may give any model this name: the same as for an unknown model.
 GUESSED_ERROR: Final = families.family_of("unknown").error
-# A tokenizer so much denser than ours may make more tokens than bytes: nothing is proven by bytes then.
+# Ratio. Such a dense tokenizer may make more tokens than bytes: then a size in bytes proves nothing.
 DENSE: Final = 2.0
-# Every header by which some provider is told who asks.
+# Every header with which some provider receives credentials.
 CREDENTIALS: Final = frozenset(name.lower() for each in PROVIDERS.values() for name in each.credential_headers) | {
     "cookie"
 }
 
 
 def preload(gateway: Gateway, settings: Settings) -> None:
-    """Load the vocabularies of all models that are configured by name, which takes some 0.2 s and 40 MB each."""
+    """Load the vocabularies of all models that are configured by name; 0.2 s and 40 MB each."""
     routes = [settings.route(name) for name in settings.models if not is_pattern(name)]
     tokens.preload({family_of(route, gateway.catalogue.find(route.name)) for route in routes})
 
 
 def family_of(route: Route, facts: ModelFacts | None) -> str:
-    """By whose vocabulary and rules a model counts."""
+    """Return the family whose vocabulary and rules count for a model."""
     if route.tokenizer != "auto":
         return route.tokenizer
     return facts.family if facts else "unknown"
@@ -53,7 +53,7 @@ def family_of(route: Route, facts: ModelFacts | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One upstream and model that could answer a request, with the window that holds there."""
+    """One upstream and model that could answer a request, with its window."""
 
     route: Route
     target: Target
@@ -62,7 +62,7 @@ class Place:
     configured: int
     """The window without anything learned from answers."""
     entry: str
-    """What decided the window: a configured or catalogued name, or where else it comes from. Bounded, safe as a label."""
+    """The source of the window: a configured or catalogued name, or another source. Bounded, usable as a label."""
 
     @property
     def upstream(self) -> str:
@@ -76,28 +76,29 @@ class Place:
 
     @property
     def max_retries(self) -> int:
-        """How many calls beyond the first a refused request may take."""
+        """Calls after the first one that a refused request may take."""
         return self.route.max_retries
 
     @property
     def family(self) -> str:
-        """By whose vocabulary and rules the model counts."""
+        """The family whose vocabulary and rules count for the model."""
         return family_of(self.route, self.facts)
 
     @property
     def images(self) -> str:
-        """The rule by which its images are priced."""
+        """The rule for the cost of its images."""
         return self.facts.images if self.facts else ""
 
 
 def place_at(visit: Visit) -> Place:
-    """The place that is asked, with all that the shell knows of it."""
+    """Return a place with all its facts."""
     assert isinstance(visit.place, Place)
     return visit.place
 
 
 def places(gateway: Gateway, setup: Setup, route: Route, request: Conversation, caller: str = "") -> Iterator[Place]:
-    """The places that may answer, in order: the model's own upstreams, then its fallbacks, each with its own window."""
+    """Return the places that may answer, in order: the model's own upstreams, then its fallbacks, each with its own
+    window."""
     conversation = _conversation(request) if len(route.choices) > 1 else b""
     for name in gateway.balance.order(route.choices, conversation, caller):
         yield place_of(gateway, setup, route, setup.targets[name])
@@ -106,15 +107,16 @@ def places(gateway: Gateway, setup: Setup, route: Route, request: Conversation, 
 
 
 def larger(gateway: Gateway, setup: Setup, route: Route) -> Iterator[Place]:
-    """The places named in ``on_overflow``."""
+    """Return the places of ``on_overflow``."""
     for other in setup.settings.larger(route):
         yield place_of(gateway, setup, other, setup.targets[gateway.balance.order(other.choices)[0]])
 
 
 def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target) -> Place:
-    """Find the window of a model at an upstream: configured, told by the running server, catalogued, listed, or the default, in this order.
+    """Find the window of a model at an upstream: configured, stated by the running server, catalogued, listed, or the
+    default, in this order.
 
-    A smaller window stated by the upstream's own refusals wins over all of them until it expires.
+    A smaller window stated in the upstream's own refusals has precedence until it expires.
     """
     facts = gateway.catalogue.find(route.name)
     if route.window is not None:
@@ -132,12 +134,13 @@ def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target) -> Pl
 
 
 def renamed(request: Conversation, model: str) -> bytes:
-    """The body with another name for the model."""
+    """Return the body with another name for the model."""
     return request.format.encode(request, Edits(model=model))
 
 
 def _conversation(request: Conversation) -> bytes:
-    """What stays the same through a conversation's turns; empty for a first request, which may go anywhere."""
+    """Return the part of a conversation that stays the same in all turns; empty for a first request, which may go
+    anywhere."""
     if not any(message.get("role") == "assistant" for message in request.messages):
         return b""
     opening = [text_of(message)[:1000] for message in request.messages[:3]]
@@ -145,32 +148,33 @@ def _conversation(request: Conversation) -> bytes:
 
 
 def key_of(target: Target, headers: CIMultiDict[str]) -> str:
-    """The hash of the client's credentials as this upstream reads them."""
+    """Return the hash of the client's credentials as this upstream reads them."""
     return identity.key_hash(headers[name] for name in target.provider.credential_headers if name in headers)
 
 
 def scope_of(place: Place, headers: CIMultiDict[str]) -> str:
-    """Whose memory a request may use: a hash of the caller's credentials and the upstream."""
+    """Return the scope of a request's memory: a hash of the caller's credentials and the upstream."""
     credentials = [headers[name] for name in place.target.provider.credential_headers if name in headers]
     return identity.scope(credentials, place.target.name)
 
 
 def guessed(place: Place) -> bool:
-    """Whether the family rests on the model's name alone, at an upstream where a name may mean anything: ``gpt-4o`` served by llama.cpp.
+    """Return whether the family is derived from the model's name at an upstream where names prove nothing: ``gpt-4o``
+    at llama.cpp.
 
-    The services that sell a model under its own name are believed, and so is a tokenizer that the operator configured.
+    Services that sell a model under its own name are believed, and so is a tokenizer that the operator configured.
     """
     return place.route.tokenizer == "auto" and not place.target.vendor
 
 
 def error_of(place: Place) -> float:
-    """How far the truth may lie from a plain count at this place, as a share of it."""
+    """Return the relative error of a plain count at this place."""
     error = families.family_of(place.family).error
     return max(error, GUESSED_ERROR) if guessed(place) else error
 
 
 def _believed(count: Count, place: Place, calibration: Calibration) -> Count:
-    """A count by a vocabulary that is only guessed is an estimate, until bills have confirmed it."""
+    """Treat a count by a guessed vocabulary as an estimate until bills have confirmed it."""
     if count.basis == "anchor" or not guessed(place):
         return count
     error = tokens.LEARNED if calibration.confirmed else error_of(place)
@@ -178,7 +182,7 @@ def _believed(count: Count, place: Place, calibration: Calibration) -> Count:
 
 
 def proven(gateway: Gateway, place: Place, request: Conversation) -> bool:
-    """Whether the request fits by its size in bytes alone, so that nothing need be counted."""
+    """Return whether the size in bytes alone proves that the request fits, so that nothing is counted."""
     learning, upstream, model = gateway.learning, place.target.name, place.route.name
     if learning.ratio(upstream, model) > DENSE or learning.has_smaller(upstream, model):
         return False
@@ -187,14 +191,14 @@ def proven(gateway: Gateway, place: Place, request: Conversation) -> bool:
 
 
 def _window(place: Place, reserve: int) -> int:
-    """The window for a request that keeps so much free: less than the whole where a model limits the prompt itself."""
+    """Return the window for a request with this reserve: less than the whole when a model limits the prompt itself."""
     if place.route.window is not None or place.facts is None:
         return place.window
     return min(place.window, place.facts.window_for(reserve))
 
 
 def _reserve(place: Place, request: Conversation) -> tuple[int, int | None]:
-    """Tokens to keep free for the answer, and what the client itself asked for."""
+    """Return the tokens to reserve for the answer, and the client's own limit."""
     asked = next((limit for limit in request.output_limits if limit > 0), None)
     route, facts = place.route, place.facts
     counted = facts is None or facts.counts_output or request.format.name != "messages"
@@ -207,7 +211,8 @@ def _reserve(place: Place, request: Conversation) -> tuple[int, int | None]:
 
 
 async def task_for(gateway: Gateway, place: Place, request: Conversation, scope: str) -> Task:
-    """Count the request and say what it must fit. Much new text is counted and hashed in the pool, off the event loop."""
+    """Count the request and return what it must fit. Much new text is counted and hashed in the pool, off the event
+    loop."""
     family, images = place.family, place.images
     upstream, model, policy = place.target.name, place.route.name, place.route.policy
     learning = gateway.learning

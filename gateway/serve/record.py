@@ -1,6 +1,6 @@
-"""The record of a request that is no chat completion, or never became one: passed on, refused by us, or not valid HTTP.
+"""The record of a request that is not folded: passed through, refused by us, or invalid HTTP.
 
-Each request gets one when it arrives. A chat completion tells its own, longer story and marks this one as done.
+Each request gets one when it arrives. A foldable request makes its own, longer record and marks this one as done.
 """
 
 import time
@@ -19,7 +19,7 @@ CLIENT_GONE: Final = 499
 
 @dataclass(slots=True)
 class Record:
-    """What is known so far of one request."""
+    """The known facts about one request."""
 
     why: Why = "not_chat"
     upstream: str = ""
@@ -29,7 +29,7 @@ class Record:
     status: int = CLIENT_GONE
     error: str = "client_gone"
     shared: Mapping[str, str] = field(default_factory=dict)
-    """Headers of every answer to this request: those that let a permitted web page read it."""
+    """Headers that let a permitted web page read the answer."""
     done: bool = False
     """Whether the request's record was made."""
     started: float = field(default_factory=time.perf_counter)
@@ -37,7 +37,7 @@ class Record:
     request_id: str = ""
 
     def marks(self, gateway: Gateway, action: Action) -> dict[str, str]:
-        """Return the headers that name this request in its answer."""
+        """Return the headers that identify this request in its answer."""
         self.request_id = self.request_id or gateway.request_id()
         return {"x-turnfold-request-id": self.request_id, "x-turnfold-action": action, **self.shared}
 
@@ -46,7 +46,7 @@ class Record:
         self.status, self.error = status, error
 
     def left(self, response: web.StreamResponse) -> None:
-        """Note the answer of a handler that keeps no account of its own."""
+        """Note the answer of a handler that makes no record itself."""
         if self.shared and not response.prepared:
             response.headers.update(self.shared)
         if self.status == CLIENT_GONE:
@@ -54,7 +54,7 @@ class Record:
             self.answered(response.status)
 
     def close(self, gateway: Gateway) -> None:
-        """Hand the record to every observer, unless the request has left one already."""
+        """Give the record to every observer, unless the request has one already."""
         if not self.done:
             self.done = True
             gateway.observe(self._exchange(gateway))
@@ -78,11 +78,11 @@ RECORD: Final = web.RequestKey("record", Record)
 
 
 def of(request: web.BaseRequest) -> Record:
-    """Return the record that was opened when the request arrived."""
+    """Return the record of a request."""
     return request[RECORD]
 
 
 def opened(request: web.BaseRequest) -> Record:
-    """Open the record of a request that arrives now."""
+    """Open the record of an arriving request."""
     record = request[RECORD] = Record()
     return record

@@ -1,4 +1,4 @@
-"""Hand an upstream's answer on, byte for byte as it arrives, and remember its last bytes for the usage they state."""
+"""Forward an upstream's answer byte for byte as it arrives, and keep its last bytes to read the usage."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from gateway.serve.answer import Answer, Failed, readable
 from providers.record import Usage
 from providers.sse import Events
 
-# Usage stands in the last chunk of a stream, or near the end of a long JSON answer.
+# Bytes. Usage is in the last chunk of a stream, or near the end of a long JSON answer.
 TAIL: Final = 2**14
 LONGEST_READ_ALONG: Final = 2**20
 
 
 class Tail:
-    """The last ``keep`` bytes of an answer, in the pieces they came in."""
+    """The last ``keep`` bytes of an answer, in the pieces in which they arrived."""
 
     __slots__ = ("_keep", "_pieces", "_size")
 
@@ -30,7 +30,7 @@ class Tail:
         self._size = 0
 
     def add(self, piece: bytes) -> None:
-        """Take the next piece, and let go of those that are too far back."""
+        """Add the next piece, and drop pieces that are too far back."""
         self._pieces.append(piece)
         self._size += len(piece)
         while self._pieces and self._size - len(self._pieces[0]) >= self._keep:
@@ -42,7 +42,7 @@ class Tail:
 
 @dataclass(slots=True)
 class Relayed:
-    """How handing on ended. ``tail`` is what was kept for reading; ``broken`` says the upstream stopped before its end."""
+    """How forwarding ended. ``tail`` is the kept end; ``broken`` means that the upstream broke off."""
 
     response: web.StreamResponse
     tail: bytes
@@ -50,11 +50,11 @@ class Relayed:
 
 
 async def relay(request: web.BaseRequest, answer: Answer, extra: Mapping[str, str], *, keep: int = 0) -> Relayed:
-    """Send the answer to the client: status, headers, what was held, and then each chunk as it comes.
+    """Send the answer to the client: status, headers, the held bytes, and then each chunk as it arrives.
 
-    A slow client slows the reading, for writing waits until its buffer drains. When the upstream breaks off, the
-    client's connection is cut too, so that half an answer never looks whole. A client that leaves raises (CancelledError or
-    ConnectionResetError) and the upstream's connection is closed. The last ``keep`` bytes are remembered.
+    A slow client slows the reading, because writing waits until its buffer drains. When the upstream breaks off, the
+    client's connection is closed too, so that half an answer never looks complete. When the client leaves, this raises
+    CancelledError or ConnectionResetError and the upstream's connection is closed. The last ``keep`` bytes are kept.
     """
     headers = http.returned(answer.response.headers)
     headers.update(extra)
@@ -89,12 +89,12 @@ async def _pump(request: web.BaseRequest, answer: Answer, response: web.StreamRe
 
 
 def worth_keeping(answer: Answer) -> int:
-    """How many of an answer's last bytes it takes to read the usage in them."""
+    """Return how many of an answer's last bytes are needed to read its usage."""
     return TAIL if answer.is_stream else LONGEST_READ_ALONG
 
 
 def usage_in(answer: Answer, tail: bytes, failed: Failed) -> Usage | None:
-    """Read what the upstream billed from the end of its answer, or None when it does not say. A bug in the reading means the same."""
+    """Return the billed tokens stated at the end of an answer; None without them, or after a bug in our reading."""
     if answer.status != 200:
         return None
     try:
@@ -120,7 +120,7 @@ def _stream_usage(answer: Answer, tail: bytes) -> Usage | None:
 
 
 def _usages(answer: Answer, text: bytes) -> list[Usage]:
-    """Every usage that the events in a piece of a stream state, in order."""
+    """Yield every usage in the events of a piece of a stream, in order."""
     if b'"usage"' not in text:
         return []
     events = Events()

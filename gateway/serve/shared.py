@@ -1,4 +1,4 @@
-"""The gateway: everything one process shares between requests."""
+"""The gateway: everything that the requests of one process share."""
 
 import itertools
 import secrets
@@ -28,24 +28,25 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """One reading of the configuration, ready for use. A request keeps the one it started with."""
+    """One configuration, ready for use. A request keeps the one it started with."""
 
     settings: Settings
     targets: Mapping[str, Target]
 
     def target_of(self, model: str) -> Target:
-        """Where a request that is not a chat completion goes: its model's upstream, else the default one."""
+        """Return the upstream of a request that is not folded: its model's, else the default one."""
         name = self.settings.route(model).upstream if model else self.settings.default_upstream
         return self.targets[name]
 
 
 def setup(settings: Settings) -> Setup:
-    """Make the upstreams of a configuration callable. Raises OSError where a certificate file cannot be read."""
+    """Build the upstreams of a configuration. Raises OSError when a certificate file cannot be read."""
     return Setup(settings, {name: target(upstream) for name, upstream in settings.upstreams.items()})
 
 
 class Gateway:
-    """Everything one process shares between requests. ``setup`` is replaced whole when the configuration changes."""
+    """Everything that the requests of one process share. ``setup`` is replaced as a whole when the configuration
+    changes."""
 
     def __init__(self, settings: Settings, store: Store, metrics: Metrics | None = None) -> None:
         self.catalogue = catalogue.load()
@@ -69,30 +70,30 @@ class Gateway:
         self._id_prefix = secrets.token_hex(6)
 
     def adopt(self, settings: Settings) -> None:
-        """Serve new requests by these settings; requests on their way keep what they started with."""
+        """Use these settings for new requests; running requests keep theirs."""
         self.setup = setup(settings)
 
     def _forget(self, forgotten: Forgotten) -> None:
-        """Let go of what is in memory: an operator had something forgotten."""
+        """Drop the copies in memory, because an operator deleted something."""
         self.learning.forget(forgotten)
         self.summarizer.forget()
         log.info("memory_forgotten", everything=forgotten.at, models=len(forgotten.models))
 
     def request_id(self) -> str:
-        """A name for one request: unique across processes, in order within one."""
+        """Return an id for one request: unique across processes, ordered within one."""
         return f"tf-{self._id_prefix}-{next(self._ids):x}"
 
     def marks(self, action: Action) -> dict[str, str]:
-        """The headers of an answer about which nothing more is told than what was done."""
+        """Return the headers of an answer that is described by its action alone."""
         return {"x-turnfold-request-id": self.request_id(), "x-turnfold-action": action}
 
     @property
     def settings(self) -> Settings:
-        """What is configured now."""
+        """The current configuration."""
         return self.setup.settings
 
     def observe(self, exchange: Exchange) -> None:
-        """Tell every observer; one that fails is logged and does not disturb the others."""
+        """Inform every observer; a failing one is logged and does not disturb the others."""
         for observer in self.observers:
             try:
                 observer(exchange)
@@ -100,11 +101,11 @@ class Gateway:
                 self.failed("observer", error)
 
     def failed(self, part: str, error: Exception) -> None:
-        """Count and log a failure of our own that was survived. Its text may quote the request and is left out."""
+        """Count and log a survived failure of our own. Its text may quote the request and is left out."""
         self.degraded(part, type(error).__name__, where(error))
 
     def degraded(self, part: str, error: str, where: str) -> None:
-        """Count and log that a part did not do its work and a simpler way was taken."""
+        """Count and log that a part failed and a simpler way was used."""
         self.metrics.degraded(part)
         log.error("degraded", part=part, error=error, where=where)
 

@@ -1,6 +1,6 @@
-"""Uploads: bodies that are still arriving, and the end of those that arrive too slowly. One timer looks after all of them.
+"""Uploads: end bodies that arrive too slowly, with one timer for all of them.
 
-Only the client's slowness counts: while the gateway has bytes that the upstream has not taken, nobody waits for the client.
+Only the client's slowness counts: while the gateway has bytes that the upstream has not taken, the client is not late.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ from aiohttp import StreamReader, web
 from gateway.serve.errors import ClientError
 
 LOOK_S: Final = 1.0
-"""How often is looked."""
+"""Interval between two checks."""
 WINDOW_S: Final = 10.0
-"""For so long in a row a client must be too slow: a mobile network may lose its connection for some seconds."""
+"""Time for which a client must be too slow: a mobile network may lose its connection for some seconds."""
 
 
 class SlowUpload(Exception):
@@ -27,7 +27,7 @@ class SlowUpload(Exception):
         self.rate = rate
 
     def told(self) -> ClientError:
-        """What the client is told."""
+        """The message for the client."""
         message = (
             f"The request's body arrived at less than server.min_upload_rate ({self.rate} bytes a second) "
             f"for {WINDOW_S:g} seconds."
@@ -37,7 +37,7 @@ class SlowUpload(Exception):
 
 @dataclass(slots=True)
 class Upload:
-    """One body under way: since when the client is waited for, and what had arrived by then."""
+    """One arriving body: since when we wait for the client, and how much had arrived by then."""
 
     rate: int
     since: float
@@ -45,7 +45,7 @@ class Upload:
 
 
 class Uploads:
-    """All bodies under way in one process."""
+    """All arriving bodies of one process."""
 
     def __init__(self) -> None:
         self._uploads: dict[StreamReader, Upload] = {}
@@ -56,7 +56,7 @@ class Uploads:
 
     @contextmanager
     def watched(self, request: web.BaseRequest, rate: int) -> Iterator[None]:
-        """Look after a request's body; reading it raises SlowUpload from the moment it is given up."""
+        """Watch a request's body; reading it raises SlowUpload once it is too slow."""
         content = request.content
         if not rate or content.is_eof():
             yield
@@ -75,7 +75,7 @@ class Uploads:
         for content, upload in list(self._uploads.items()):
             if content.is_eof():
                 del self._uploads[content]
-            elif content._size:  # what came is not yet read: nobody waits for more
+            elif content._size:  # arrived bytes are still unread: the client is not late
                 upload.since, upload.seen = now, content.total_bytes
             elif now - upload.since >= WINDOW_S:
                 if content.total_bytes - upload.seen < upload.rate * (now - upload.since):
@@ -89,7 +89,7 @@ class Uploads:
         self._timer = loop.call_later(LOOK_S, self._tick) if self._uploads else None
 
     def close(self) -> None:
-        """Stop looking."""
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

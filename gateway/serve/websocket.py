@@ -1,4 +1,4 @@
-"""WebSocket endpoints such as ``/v1/realtime``: connected through, frame by frame, both ways."""
+"""WebSocket endpoints such as ``/v1/realtime``: frames are forwarded in both directions."""
 
 import asyncio
 from typing import Final
@@ -12,21 +12,21 @@ from gateway.serve.limits import check_name
 from gateway.serve.shared import Gateway
 from gateway.upstream.client import call_of
 
-# Realtime audio travels as base64 in JSON frames; the largest documented one is 15 MB.
+# Bytes. Realtime audio travels as base64 in JSON frames; the largest documented one is 15 MB.
 LARGEST_FRAME: Final = 2**24
-# Set anew by each of the two connections.
+# Set separately on each of the two connections.
 _HANDSHAKE: Final = ("Sec-WebSocket-Key", "Sec-WebSocket-Version", "Sec-WebSocket-Extensions", "Sec-WebSocket-Protocol")
 
 
 def wanted(request: web.BaseRequest) -> bool:
-    """Whether the client asks to upgrade to a WebSocket."""
+    """Return whether the client wants to upgrade to a WebSocket."""
     return request.headers.get("Upgrade", "").lower() == "websocket"
 
 
 async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
-    """Open the same WebSocket at the upstream and hand frames on until one side closes.
+    """Open the same WebSocket at the upstream and forward frames until one side closes.
 
-    Raises UpstreamUnreachable when the upstream does not accept it; then nothing was said to the client yet.
+    Raises UpstreamUnreachable when the upstream does not accept it; then nothing was sent to the client yet.
     """
     headers = http.forwarded(request.headers)
     for name in _HANDSHAKE:
@@ -56,7 +56,7 @@ Socket = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
 
 
 async def _hand_on(source: Socket, sink: Socket) -> None:
-    """Hand frames on as they come; when one side closes, close the other with the same code."""
+    """Forward frames as they come; when one side closes, close the other with the same code."""
     async for frame in source:
         if frame.type is aiohttp.WSMsgType.TEXT:
             await sink.send_str(frame.data)

@@ -1,6 +1,6 @@
-"""The work of each state of a request: one piece of I/O, or of thinking, and the event that comes of it.
+"""The work of each state of a request: one piece of I/O or of computing, and its event.
 
-A fault of our own in any of it is counted and logged, and becomes an event like any other: the client is served all the same.
+A fault of our own is counted and logged, and becomes an event like any other: the client is served all the same.
 """
 
 from dataclasses import dataclass, field
@@ -46,31 +46,31 @@ from gateway.upstream.client import UpstreamUnreachable, call_of
 
 log = structlog.get_logger(__name__)
 
-# Bytes. A request so short fits every server there is, so what a running server tells of its window may wait.
+# Bytes. Such a short request fits every server, so reading a running server's window may wait.
 SHORT: Final = 4096
-# Statuses that speak of one key's quota: the upstream rests for its owner alone.
+# Statuses about one key's quota: the upstream rests for this key's owner only.
 OF_ONE_KEY: Final = frozenset({429})
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The client's side of one request, and the configuration that the request started with."""
+    """The client's side of one request, and the configuration at its start."""
 
     gateway: Gateway
     setup: Setup
     request: web.BaseRequest
     raw: bytes
-    """The body as it came, in the encoding in which it came."""
+    """The body in its original content encoding."""
     route: Route
     headers: CIMultiDict[str]
-    """The client's headers as an upstream gets them."""
+    """The client's headers for an upstream."""
     request_id: str
     opened: list[Answer] = field(default_factory=list)
-    """Answers whose connections are still ours to close."""
+    """Answers whose connections we still have to close."""
 
 
 def caller(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, model: str) -> Caller:
-    """Gather what stays the same through the life of a request."""
+    """Collect everything that stays the same through the life of a request."""
     headers = http.forwarded(request.headers)
     if "Accept-Encoding" in headers:
         headers["Accept-Encoding"] = readable_encodings(headers["Accept-Encoding"])
@@ -78,7 +78,8 @@ def caller(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes,
 
 
 async def find_places(caller: Caller, state: Received) -> Event:
-    """Find where to ask, in order, resting upstreams last. What is remembered of a model is fetched when it is first used."""
+    """Return the places to try in order, resting upstreams last; stored facts about a model are fetched at its first
+    use."""
     gateway, setup, route = caller.gateway, caller.setup, caller.route
     learning = gateway.learning
     try:
@@ -97,7 +98,7 @@ async def find_places(caller: Caller, state: Received) -> Event:
 
 
 def _wants_list(caller: Caller, name: str) -> bool:
-    """Whether an upstream's model list may tell more of the window than is known, and the request could be too long for it."""
+    """Return whether an upstream's model list may tell more about the window, and the request could be too long for it."""
     if caller.route.window is not None:
         return False
     place = plan.place_of(caller.gateway, caller.setup, caller.route, caller.setup.targets[name])
@@ -105,7 +106,7 @@ def _wants_list(caller: Caller, name: str) -> bool:
 
 
 def _own_key(caller: Caller) -> str:
-    """The hash of the client's key at the model's own upstream."""
+    """Return the hash of the client's key at the model's own upstream."""
     target = caller.setup.targets[caller.route.upstream]
     if len(caller.route.choices) == 1 or target.endpoint.key:
         return ""
@@ -113,12 +114,13 @@ def _own_key(caller: Caller) -> str:
 
 
 def _key_for(caller: Caller, place: Place) -> str:
-    """The hash of the client's key where that is sent: a quota used up is its owner's alone. Empty where the key is configured."""
+    """Return the hash of the client's key if it is sent, because its quota is its owner's; empty when the key is
+    configured."""
     return "" if place.target.endpoint.key else plan.key_of(place.target, caller.headers)
 
 
 async def measure(caller: Caller, state: Chosen) -> Event:
-    """See whether the request fits by its size alone; else count it."""
+    """Check whether the request fits by its size alone; else count it."""
     try:
         if plan.proven(caller.gateway, plan.place_at(state.visit), state.life.request):
             return FitProven()
@@ -130,7 +132,7 @@ async def measure(caller: Caller, state: Chosen) -> Event:
 
 
 async def count(caller: Caller, state: Uncounted) -> Event:
-    """Count a request that was refused though its size seemed to prove that it fits."""
+    """Count a request that was refused although its size seemed to prove that it fits."""
     try:
         return Counted(await _counted(caller, state.life, state.visit))
     except Exception as error:  # noqa: BLE001  # promise 6: the upstream's own answer is still there to hand on
@@ -144,7 +146,7 @@ async def _counted(caller: Caller, life: Life, visit: Visit) -> Task:
 
 
 async def first_attempt(caller: Caller, state: Measured) -> Event:
-    """Make the first attempt: in the pool where the conversation is long."""
+    """Make the first attempt: in the pool if the conversation is long."""
     gateway = caller.gateway
     try:
         made = await gateway.pool.run(state.work, size_bytes=len(state.life.request.raw))
@@ -175,7 +177,7 @@ async def smaller_attempt(caller: Caller, state: Refused) -> Event:
 
 
 async def send(caller: Caller, state: Ready) -> Event:
-    """Send the attempt, and read the answer as far as it takes to recognise a refusal."""
+    """Send the attempt, and read the answer far enough to recognise a refusal."""
     place, balance = plan.place_at(state.visit), caller.gateway.balance
     name, key = place.target.name, _key_for(caller, place)
     try:
@@ -196,12 +198,12 @@ async def send(caller: Caller, state: Ready) -> Event:
 async def _called(caller: Caller, place: Place, attempt: Attempt, life: Life) -> Answer:
     headers = CIMultiDict(caller.headers)
     if all(place.target.name != name for name, _ in caller.route.choices):
-        # The client gave its key to the model it named, not to a model that steps in for it.
+        # The client gave its key to the model it named, not to a model that replaces it.
         for name in plan.CREDENTIALS:
             headers.popall(name, None)
     body = attempt.body
     if body is life.request.raw:
-        body = caller.raw  # as it came, in the encoding it came in
+        body = caller.raw  # unchanged, in its original encoding
     else:
         headers.popall("Content-Encoding", None)
     if attempt.unbound:
@@ -214,7 +216,7 @@ async def _called(caller: Caller, place: Place, attempt: Attempt, life: Life) ->
 
 
 def follow(caller: Caller, state: State, event: Event) -> State:
-    """Go on to the next state, and close the connections of answers that will not be handed on."""
+    """Go to the next state, and close the connections of answers that will not be forwarded."""
     try:
         following = advance(state, event)
     except Exception as error:  # noqa: BLE001  # promise 6: a bug in the table never costs the client its answer
@@ -225,7 +227,7 @@ def follow(caller: Caller, state: State, event: Event) -> State:
 
 
 def let_go(caller: Caller, state: State | None) -> None:
-    """Close the connections of all answers but those that may still be handed on in a state; of all where there is none."""
+    """Close the connections of all answers except those that a state may still forward; of all without a state."""
     kept = [reply.handle for reply in replies_in(state)] if state is not None else []
     for answer in caller.opened:
         if answer not in kept:

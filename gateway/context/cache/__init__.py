@@ -1,1 +1,1 @@
-"""Prompt caches of providers: their published rules, and what they would charge for a row of requests."""
+"""Prompt caches of providers: their published rules, and their prices for a sequence of requests."""

@@ -1,7 +1,7 @@
 """The published rules of each provider's prompt cache, as data.
 
-Prices are multiples of the price of one uncached input token. Sizes are tokens, lifetimes seconds. Each row names the page that
-documents it and the day it was read; where a page is silent, the comment says what is assumed.
+Prices are multiples of the price of one uncached input token. Sizes are tokens, lifetimes seconds. Each row names its
+documentation page and the day it was read; where a page says nothing, the comment states the assumption.
 """
 
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from typing import Final
 
 
 class Matching(StrEnum):
-    """How a cache finds what it already holds."""
+    """How a cache finds an entry."""
 
     PREFIX = "prefix"
-    """The longest common beginning with any request that was seen, in whole steps."""
+    """The longest common prefix with any earlier request, in whole steps."""
     BOUNDARY = "boundary"
-    """An entry is found only where a message ends, and only where an entry was written."""
+    """An entry is found only at the end of a message, and only where an entry was written."""
     MARKED = "marked"
     """Entries are written at marks that the client sets, and searched backwards from them."""
 
@@ -40,11 +40,11 @@ class CacheRule:
     """Price of a token written with the longer lifetime."""
     lifetime_long_s: float = 0.0
     marks: int = 0
-    """The most marks that one request may carry."""
+    """The most marks in one request."""
     lookback: int = 0
-    """How many blocks before a mark are searched for an older entry; 0: all of them."""
+    """Blocks before a mark that are searched for an older entry; 0: all of them."""
     capacity: int = 0
-    """Tokens that the cache holds; the least recently used go first. 0: never full."""
+    """Tokens that the cache holds; the least recently used are dropped first. 0: unlimited."""
     source: str = ""
     read_on: str = ""
 

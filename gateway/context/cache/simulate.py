@@ -1,7 +1,7 @@
-"""A simulated prompt cache: what one provider would read, write and process anew for a row of requests.
+"""A simulated prompt cache: what one provider would read, write and process for a sequence of requests.
 
-A prompt is a row of blocks in the order the provider renders them: tools, system, messages. The simulation is pure: a cache and a
-request in, the next cache and the bill out.
+A prompt is a list of blocks in the order in which the provider renders them: tools, system, messages. The simulation is
+pure: it takes a cache and a request and returns the next cache and the bill.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,14 +18,14 @@ class Block:
     section: str
     """``tools``, ``system``, ``user``, ``assistant`` or ``tool``."""
     tokens: tuple[int, ...]
-    """Token ids, or any numbers that are equal where the tokens are."""
+    """Token ids, or any numbers that are equal exactly when the tokens are."""
     mark_s: float = 0.0
-    """Lifetime of the entry that the client asks for at the end of this block; 0: none."""
+    """Lifetime of the entry that the client requests at the end of this block; 0: none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """The tokens of one request, by what they cost."""
+    """The tokens of one request, by price."""
 
     read: int = 0
     written: int = 0
@@ -44,7 +44,7 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One beginning of a prompt that the cache holds."""
+    """One prompt prefix in the cache."""
 
     tokens: tuple[int, ...]
     used_s: float
@@ -75,7 +75,7 @@ def ask(cache: Cache, blocks: Sequence[Block], now_s: float) -> tuple[Cache, Bil
 
 
 def common_prefix(one: tuple[int, ...], other: tuple[int, ...]) -> int:
-    """Return how many tokens two prompts share from their beginning."""
+    """Return the number of tokens in the common prefix of two prompts."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -92,9 +92,9 @@ def _ask_prefix(cache: Cache, prompt: tuple[int, ...], now_s: float) -> tuple[Ca
     best = max(shared, default=0)
     read = best // rule.step * rule.step
     read = read if read >= rule.smallest else 0
-    # The last token is always processed, or there would be nothing to predict from.
+    # The last token is always processed: prediction starts from it.
     read = min(read, len(prompt) - 1)
-    # An entry that the new prompt continues is replaced by it.
+    # The new prompt replaces an entry that it continues.
     others = tuple(e for e, n in zip(cache.entries, shared, strict=True) if n < len(e.tokens))
     entries = (Entry(prompt, now_s, rule.lifetime_s), *others)
     return replace(cache, entries=_within(entries, rule.capacity)), Bill(read=read, fresh=len(prompt) - read)
@@ -139,7 +139,7 @@ def _ask_entries(cache: Cache, blocks: Sequence[Block], prompt: tuple[int, ...],
 
 
 def _writes(rule: CacheRule, blocks: Sequence[Block], ends: Sequence[int]) -> Iterator[tuple[int, float]]:
-    """Where entries are written, and how long they live."""
+    """Return where entries are written, and their lifetimes."""
     marked = [(end, block.mark_s) for block, end in zip(blocks, ends, strict=True) if block.mark_s]
     if rule.matching is Matching.MARKED:
         yield from marked[: rule.marks]
@@ -151,7 +151,7 @@ def _writes(rule: CacheRule, blocks: Sequence[Block], ends: Sequence[int]) -> It
 
 
 def _searched(rule: CacheRule, blocks: Sequence[Block], ends: Sequence[int], writes: dict[int, float]) -> Iterator[int]:
-    """Where older entries may end, the longest first."""
+    """Return where older entries may end, the longest first."""
     if rule.matching is Matching.BOUNDARY:
         kinds = ("user", "tool")
         able = [end for block, end in zip(blocks, ends, strict=True) if block.section in kinds or block.mark_s]
