@@ -172,6 +172,7 @@ SETTINGS: Final = (
     Setting("upstreams.*.options", mapping(TEXT), "what some providers need: api_version, deployment"),
     Setting("upstreams.*.verify", BOOLEAN, "false: accept any TLS certificate"),
     Setting("upstreams.*.ca_file", NAME, "certificates to trust instead of the system's"),
+    Setting("upstreams.*.compact", choice("upstream", "ours"), "who compacts a Responses conversation; ours: our digest, without asking"),
     Setting(
         "upstreams.*.fallbacks", NAMES,
         "upstreams to ask for the same model when this one cannot be reached, times out, or sends 429 or 5xx",

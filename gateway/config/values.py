@@ -98,6 +98,8 @@ class Upstream:
     options: Mapping[str, str] = field(default_factory=dict)
     verify: bool = True
     ca_file: str = ""
+    compact: str = "upstream"
+    """Who compacts a Responses conversation: the upstream, or where it cannot we; ``ours``: we alone."""
     fallbacks: tuple[str, ...] = ()
     """Other upstreams for the same model when this one fails."""
 

@@ -75,7 +75,7 @@ def _without_parts(message: Message, content: list[Any]) -> tuple[Message | None
     rows: list[str] = []
     taken = 0
     for part in content:
-        text = part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
+        text = part.get("text") if isinstance(part, dict) and part.get("type") in ("text", "input_text") else None
         found, end = _frames(text) if isinstance(text, str) else ([], 0)
         if not found or end < len(str(text)):
             break

@@ -5,7 +5,8 @@ import signal
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import aiohttp
 import structlog
@@ -14,7 +15,7 @@ from aiohttp import http_exceptions, web
 from gateway.config import Settings
 from gateway.observe.exchange import Why
 from gateway.observe.metrics import Metrics
-from gateway.serve import admin, counting, errors, plan, websocket
+from gateway.serve import admin, compact, counting, errors, plan, websocket
 from gateway.serve import models as listing
 from gateway.serve import record as records
 from gateway.serve.admission import RETRY_AFTER_S, Overloaded
@@ -34,6 +35,10 @@ from gateway.wire.format import Format
 from gateway.wire.formats import format_at, format_of
 
 log = structlog.get_logger(__name__)
+
+
+BESIDE: Final = MappingProxyType({**dict.fromkeys(counting.PATHS, counting.count), compact.PATH: compact.compact})
+"""Endpoints beside a conversation that we answer where the upstream does not have them."""
 
 
 async def handle(gateway: Gateway, request: web.BaseRequest, guard: Guard) -> web.StreamResponse:
@@ -113,8 +118,8 @@ async def _served(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
         await _continue(request)
         if format is not None:
             return await chat(gateway, request, format)
-        if request.method == "POST" and (counted := counting.PATHS.get(path)) is not None:
-            return await counting.count(gateway, request, counted)
+        if request.method == "POST" and (beside := BESIDE.get(path)) is not None:
+            return await beside(gateway, request)
         if listing.wanted(request):
             return await listing.models(gateway, request)
         return await forward(gateway, request)

@@ -22,7 +22,7 @@ from gateway.context.life.states import (
     Uncounted,
     Unreachable,
 )
-from gateway.serve import finish, work
+from gateway.serve import compact, finish, work
 from gateway.serve import record as records
 from gateway.serve.account import Ending, Times
 from gateway.serve.body import read, understood
@@ -44,6 +44,8 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     asked = await _understood(gateway, request, raw, format)
     if asked is None:
         return await forward(gateway, request, raw)
+    if compact.wanted(asked):
+        return await compact.by_upstream_or_us(gateway, request, raw, asked)
     caller = work.caller(gateway, gateway.setup, request, raw, asked.model)
     state: State = Received(Life(asked, mode_of(request, caller.route)))
     ending = Ending(499)

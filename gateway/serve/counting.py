@@ -33,11 +33,11 @@ _FRAMES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 )
 
 
-async def count(gateway: Gateway, request: web.BaseRequest, format: Format) -> web.StreamResponse:
+async def count(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
     """Answer with the token count of a request. Raises UpstreamUnreachable when the upstream does not answer."""
     limits, record = gateway.settings.server, records.of(request)
     raw = await read(request, limits)
-    asked = format.parse(plain(request, raw, limits.max_body))
+    asked = PATHS[request.rel_url.raw_path].parse(plain(request, raw, limits.max_body))
     if asked is None:
         return await forward(gateway, request, raw)
     setup, headers = gateway.setup, http.forwarded(request.headers)

@@ -1,6 +1,8 @@
 """WebSocket endpoints such as ``/v1/realtime``: frames are forwarded in both directions."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 import aiohttp
@@ -8,6 +10,7 @@ from aiohttp import web
 
 from gateway.serve import headers as http
 from gateway.serve import record as records
+from gateway.serve import socket_fold
 from gateway.serve.limits import check_name
 from gateway.serve.shared import Gateway
 from gateway.upstream.client import call_of
@@ -45,8 +48,9 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
         await client.prepare(request)
         record.answered(101)
         async with asyncio.TaskGroup() as both:
-            both.create_task(_hand_on(client, upstream))
-            both.create_task(_hand_on(upstream, client))
+            edit = partial(socket_fold.folded, gateway, request, target) if socket_fold.folds(request) else _unchanged
+            both.create_task(_hand_on(client, upstream, edit))
+            both.create_task(_hand_on(upstream, client, _unchanged))
         return client
     finally:
         await upstream.close()
@@ -55,11 +59,18 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
 Socket = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
 
 
-async def _hand_on(source: Socket, sink: Socket) -> None:
-    """Forward frames as they come; when one side closes, close the other with the same code."""
+Edit = Callable[[str], Awaitable[str]]
+
+
+async def _unchanged(text: str) -> str:
+    return text
+
+
+async def _hand_on(source: Socket, sink: Socket, edit: Edit) -> None:
+    """Forward frames, texts as ``edit`` returns them; when one side closes, close the other with the same code."""
     async for frame in source:
         if frame.type is aiohttp.WSMsgType.TEXT:
-            await sink.send_str(frame.data)
+            await sink.send_str(await edit(frame.data))
         elif frame.type is aiohttp.WSMsgType.BINARY:
             await sink.send_bytes(frame.data)
         elif frame.type is aiohttp.WSMsgType.PING:

@@ -202,7 +202,7 @@ async def _called(caller: Caller, place: Place, attempt: Attempt, life: Life) ->
         for name in plan.CREDENTIALS:
             headers.popall(name, None)
     body = attempt.body
-    if body is life.request.raw:
+    if body is life.request.raw and not life.request.rewritten:
         body = caller.raw  # unchanged, in its original encoding
     else:
         headers.popall("Content-Encoding", None)

@@ -114,6 +114,10 @@ class ChatRequest:
         return self._read().outline
 
     @property
+    def rewritten(self) -> bool:
+        return False
+
+    @property
     def stream(self) -> bool:
         return self.head.get("stream") is True
 

@@ -43,6 +43,10 @@ class Conversation(Protocol):
         """How many messages the body has; cheap."""
 
     @property
+    def rewritten(self) -> bool:
+        """Whether ``raw`` is not what the client sent, because that held something only we can read."""
+
+    @property
     def stream(self) -> bool:
         """Whether the client wants the answer as a stream."""
 

@@ -89,6 +89,10 @@ class MessagesRequest:
         return len(self.given)
 
     @property
+    def rewritten(self) -> bool:
+        return False
+
+    @property
     def stream(self) -> bool:
         return self.head.get("stream") is True
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import orjson
 
+from gateway.wire.compaction import TRIGGER, opened
 from gateway.wire.format import Edits, Format
 from gateway.wire.message import Message, dumps
 from gateway.wire.splice import splice
@@ -59,6 +60,8 @@ class ResponsesRequest:
     sources: tuple[Source, ...]
     shaped: Mapping[str, Any] = field(repr=False)
     """The members as chat completions names them."""
+    rewritten: bool = False
+    """Whether the body came otherwise: with compactions of ours, which no upstream knows."""
 
     @property
     def format(self) -> Format:
@@ -103,6 +106,7 @@ class ResponsesRequest:
 
 def parse(raw: bytes) -> ResponsesRequest | None:
     """Read a body, or return None when it is not one we could decide about."""
+    given, raw = raw, opened(raw)
     found = members(raw)
     if not found or "input" not in found:
         return None
@@ -116,7 +120,9 @@ def parse(raw: bytes) -> ResponsesRequest | None:
         return None
     views, sources = _views(head.get("instructions"), text, items)
     shaped = {**{name: value for name, value in head.items() if name != "instructions"}, **_shaped(head)}
-    return ResponsesRequest(raw, tuple(items), head, views, sources, {**shaped, "messages": list(views)})
+    return ResponsesRequest(
+        raw, tuple(items), head, views, sources, {**shaped, "messages": list(views)}, rewritten=raw is not given
+    )
 
 
 def _kind(item: Mapping[str, Any]) -> Any:
@@ -162,7 +168,7 @@ def _part_of(kind: str, item: Mapping[str, Any]) -> str:
     if kind == "message":
         role = item.get("role")
         return role if isinstance(role, str) else "user"
-    if kind in ("compaction", "compaction_summary", "item_reference", "mcp_list_tools", "additional_tools"):
+    if kind in ("compaction", "compaction_summary", "item_reference", "mcp_list_tools", "additional_tools", TRIGGER):
         return "system"
     answers = kind.endswith(("_output", "_response")) and _call_id(item) != ""
     return "tool" if answers else "assistant"

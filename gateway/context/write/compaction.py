@@ -1,0 +1,30 @@
+"""A conversation compacted on request: the digest of all of it, and the last question in full where it is not too long."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from gateway.context import marks
+from gateway.context.choose import digest
+from gateway.context.count.counter import Counter
+from gateway.context.cut.budget import Budget
+from gateway.context.cut.policy import Policy
+from gateway.context.write.compress import source_of
+from gateway.context.write.quotes import pool_of
+from gateway.context.write.shrink import shrink_text
+from gateway.wire.message import Message, text_of
+
+QUESTION: Final = 0.25
+"""Share of a compaction that the last question may take."""
+
+
+def compacted(messages: Sequence[Message], tokens: int, counter: Counter) -> tuple[str, str]:
+    """The digest, framed as data, and the last question. The same conversation gives the same texts."""
+    source = source_of(messages, Budget(tokens, 0, 0, 0), counter, Policy())
+    pinned = set(source.conversation.pinned)
+    folded = [index for index in range(len(source.messages)) if index not in pinned]
+    asked = [text_of(source.messages[index]) for index in folded if source.messages[index].get("role") == "user"]
+    question = shrink_text(asked[-1], int(tokens * QUESTION), counter.text) if asked else ""
+    pool = pool_of(source, folded)
+    room = tokens - counter.text(question) - counter.text(marks.HEAD) - counter.text(marks.END) - 2
+    rows = digest.render(pool, digest.choose(pool, room, counter.text)) if pool.lines and room > 0 else ""
+    return marks.framed(marks.HEAD, rows) if rows else marks.CUT, question

@@ -1,0 +1,136 @@
+"""Compaction on any backend: ``POST /v1/responses/compact`` and the item ``compaction_trigger``, by the upstream or by our own digest.
+
+The upstream is asked first, unless ``upstreams.NAME.compact`` is ``ours``. Our digest is a compaction item like any other to the client; when
+it comes back, it is opened (`gateway.wire.compaction`).
+"""
+
+import time
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+
+from gateway.context.write.compaction import compacted
+from gateway.serve import errors, plan
+from gateway.serve import headers as http
+from gateway.serve import record as records
+from gateway.serve.answer import EVENTS, Answer
+from gateway.serve.body import plain, read
+from gateway.serve.missing import ABSENT
+from gateway.serve.passthrough import forward
+from gateway.serve.relay import relay
+from gateway.serve.shared import Gateway
+from gateway.upstream.client import call_of
+from gateway.wire.compaction import TRIGGER, item
+from gateway.wire.format import Conversation
+from gateway.wire.responses import RESPONSES, ResponsesRequest
+
+PATH: Final = "/v1/responses/compact"
+SHARE: Final = 8
+"""Of the window, the part that a compaction may take."""
+LARGEST: Final = 12_000
+"""Tokens. More is a conversation and no memory of one."""
+REFUSALS: Final = ABSENT | {400, 422}
+"""Statuses with which servers refuse an item they do not know."""
+LONGEST_REFUSAL: Final = 2**16
+
+
+def wanted(asked: Conversation) -> bool:
+    """Whether a request asks for a compaction instead of an answer."""
+    return isinstance(asked, ResponsesRequest) and bool(asked.items) and asked.items[-1].type == TRIGGER
+
+
+async def compact(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
+    """Answer ``POST /v1/responses/compact``. Raises UpstreamUnreachable when the upstream does not answer."""
+    limits = gateway.settings.server
+    raw = await read(request, limits)
+    asked = RESPONSES.parse(plain(request, raw, limits.max_body))
+    if asked is None:
+        return await forward(gateway, request, raw)
+    return await by_upstream_or_us(gateway, request, raw, asked)
+
+
+async def by_upstream_or_us(
+    gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Conversation
+) -> web.StreamResponse:
+    """Ask the upstream for the compaction, and make it where the upstream cannot."""
+    setup, headers, record = gateway.setup, http.forwarded(request.headers), records.of(request)
+    route = setup.settings.route(asked.model)
+    target = setup.targets[route.upstream]
+    record.upstream, record.model, record.body_bytes = target.name, asked.model, len(raw)
+    if setup.settings.upstreams[route.upstream].compact == "ours":
+        return await _ours(gateway, request, asked)
+    record.attempts = 1
+    body = raw
+    if route.name != asked.model:
+        headers.popall("Content-Encoding", None)
+        body = plan.renamed(asked, route.name)
+    call = call_of("POST", request.rel_url, route.name)
+    answer = Answer(target, await gateway.client.send(target, call, target.authorised(headers), body), RESPONSES)
+    if answer.status in ABSENT or (wanted(asked) and answer.status in REFUSALS and await _unknown(answer)):
+        answer.drop()
+        return await _ours(gateway, request, asked)
+    relayed = await relay(request, answer, record.marks(gateway, "none"))
+    record.answered(answer.status, "upstream_broke_off" if relayed.broken else "")
+    return relayed.response
+
+
+async def _unknown(answer: Answer) -> bool:
+    """Whether a refusal speaks of the item that asks for a compaction."""
+    answer.held = await answer.response.content.read(LONGEST_REFUSAL)
+    return TRIGGER.encode() in answer.held
+
+
+async def _ours(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> web.Response:
+    """One compaction item with our digest, as a body or as events."""
+    place_of, route = plan.place_of, gateway.setup.settings.route(asked.model)
+    place = place_of(gateway, gateway.setup, route, gateway.setup.targets[route.upstream])
+    task = await plan.task_for(gateway, place, asked, plan.scope_of(place, http.forwarded(request.headers)))
+    tokens = min(task.window // SHARE, LARGEST)
+
+    def made() -> tuple[str, str]:
+        return compacted(asked.messages, tokens, task.counter)
+
+    texts = await gateway.pool.run(made, size_bytes=len(asked.raw))
+    identity = blake2b(orjson.dumps(texts), digest_size=12).hexdigest()
+    written = sum(map(task.counter.text, texts))
+    usage = {"input_tokens": task.prompt, "output_tokens": written, "total_tokens": task.prompt + written}
+    response = {
+        "id": f"resp_{identity}",
+        "object": "response" if wanted(asked) else "response.compaction",
+        "created_at": int(time.time()),
+        "model": asked.model,
+        "status": "completed",
+        "output": [item(texts, identity)],
+        "usage": {
+            **usage,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": 0},
+        },
+    }
+    record = records.of(request)
+    record.answered(200)
+    marks = record.marks(gateway, "fold")
+    if not asked.stream:
+        return web.Response(body=orjson.dumps(response), headers=marks, content_type=errors.JSON)
+    body = b"".join(_event(number, event) for number, event in enumerate(_events(response)))
+    return web.Response(body=body, headers=marks, content_type=EVENTS)
+
+
+def _events(response: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The events of a response with one item: created, added, done, completed."""
+    made = response["output"][0]
+    begun = {**response, "status": "in_progress", "output": [], "usage": None}
+    return [
+        {"type": "response.created", "response": begun},
+        {"type": "response.output_item.added", "output_index": 0, "item": made},
+        {"type": "response.output_item.done", "output_index": 0, "item": made},
+        {"type": "response.completed", "response": response},
+    ]
+
+
+def _event(number: int, event: Mapping[str, Any]) -> bytes:
+    data = orjson.dumps({**event, "sequence_number": number})
+    return b"event: %b\ndata: %b\n\n" % (str(event["type"]).encode(), data)

@@ -1,0 +1,51 @@
+"""Compaction items that the gateway made: a digest in the place where a provider seals its own, and how it is opened again.
+
+Nothing is hidden in one: the client could read it. It is sent on as a message of the user's, for no upstream knows our seal.
+"""
+
+import base64
+import binascii
+from typing import Any, Final
+
+import orjson
+
+from gateway.wire.message import dumps
+from gateway.wire.splice import splice
+from gateway.wire.views import array, members, pieces
+
+SEAL: Final = "turnfold1:"
+"""How the ``encrypted_content`` of an item of ours begins."""
+TRIGGER: Final = "compaction_trigger"
+"""The item with which Codex asks for a compaction instead of an answer."""
+
+
+def item(texts: tuple[str, ...], identity: str) -> dict[str, Any]:
+    """One compaction item that holds texts."""
+    sealed = base64.b64encode(orjson.dumps(texts)).decode()
+    return {"id": f"cmp_{identity}", "type": "compaction", "encrypted_content": SEAL + sealed}
+
+
+def opened(raw: bytes) -> bytes:
+    """A body with our own compaction items as messages; the very bytes where there is none."""
+    if SEAL.encode() not in raw:
+        return raw
+    found = members(raw)
+    items = pieces(found["input"]) if found and "input" in found else None
+    if not items:
+        return raw
+    rows = [_opened(each.value) or each.raw for each in items]
+    return splice(raw, {"input": array(rows)}) if any(a is not b.raw for a, b in zip(rows, items, strict=True)) else raw
+
+
+def _opened(value: dict[str, Any]) -> bytes | None:
+    sealed = value.get("encrypted_content")
+    if value.get("type") != "compaction" or not isinstance(sealed, str) or not sealed.startswith(SEAL):
+        return None
+    try:
+        texts = orjson.loads(base64.b64decode(sealed.removeprefix(SEAL), validate=True))
+    except (binascii.Error, ValueError):
+        return None
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        return None
+    parts = [{"type": "input_text", "text": text} for text in texts if text]
+    return dumps({"type": "message", "role": "user", "content": parts}) if parts else None

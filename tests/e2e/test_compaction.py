@@ -1,0 +1,95 @@
+"""Compaction on any backend: the upstream's own where there is one, else our digest, which comes back opened."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from gateway.standin import StandIn, responses
+from gateway.standin.completion import error
+from gateway.wire.compaction import SEAL
+from providers.sse import Events
+from tests.e2e.native import MODEL, RESPONSES
+
+WINDOW = 4000
+CONFIG = {"models": {MODEL: {"context_window": WINDOW, "tokenizer": "o200k"}}}
+JSON = {"content-type": "application/json"}
+
+
+def without(*missing: str) -> StandIn:
+    return StandIn(window=WINDOW, apis={"chat", "messages", "responses", "counts", "compact"} - set(missing))
+
+
+async def compact(running: Any, body: dict[str, Any]) -> Any:
+    return await running.ask("POST", "/responses/compact", orjson.dumps(body), JSON)
+
+
+async def test_an_upstream_that_compacts_is_asked(gateway):
+    async with without() as standin:
+        running = await gateway(standin, CONFIG)
+        answer = await compact(running, RESPONSES.body(10))
+
+    assert answer.json["output"] == [{"type": "compaction", "id": "cmp_standin", "encrypted_content": "c2VhbGVk"}]
+    assert standin.requests[0].path == "/v1/responses/compact"
+
+
+async def test_our_digest_comes_back_opened(gateway):
+    async with without("compact") as standin:
+        running = await gateway(standin, CONFIG)
+        body = RESPONSES.body(60)
+        body["input"][0]["content"] += " Remember: the invoice is number 88-1234."
+        first, second = await compact(running, body), await compact(running, body)
+        (item,) = first.json["output"]
+        answer = await running.ask(
+            "POST", "/responses", orjson.dumps({**body, "input": [item, *body["input"][-1:]]}), JSON
+        )
+
+    assert first.status == answer.status == 200
+    assert first.json["object"] == "response.compaction"
+    assert item["type"] == "compaction"
+    assert item["encrypted_content"].startswith(SEAL)
+    assert second.json["output"] == [item]
+    sent = standin.requests[-1]
+    assert responses.violations(sent.json) == []
+    assert SEAL.encode() not in sent.body
+    assert b"88-1234" in sent.body
+    assert "Question 59." in sent.json["input"][0]["content"][1]["text"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_trigger_is_answered_with_one_compaction_item(stream, gateway):
+    async with without("compact") as standin:
+        running = await gateway(
+            standin,
+            {
+                **CONFIG,
+                "upstreams": {"standin": {"provider": "openai", "base_url": standin.base_url, "compact": "ours"}},
+            },
+        )
+        body = RESPONSES.body(20, stream=stream)
+        body["input"].append({"type": "compaction_trigger"})
+        answer = await running.ask("POST", "/responses", orjson.dumps(body), JSON)
+
+    assert standin.requests == []
+    if stream:
+        events = [orjson.loads(event.data) for event in Events().feed(answer.body)]
+        assert [event["type"] for event in events] == [
+            "response.created", "response.output_item.added", "response.output_item.done", "response.completed",
+        ]  # fmt: skip
+        items = [event["item"] for event in events if event["type"] == "response.output_item.done"]
+    else:
+        items = answer.json["output"]
+    assert [item["type"] for item in items] == ["compaction"]
+
+
+async def test_a_trigger_that_the_upstream_does_not_know_is_answered_by_us(gateway):
+    async with without("compact") as standin:
+        running = await gateway(standin, CONFIG)
+        wording = "Invalid value: 'compaction_trigger'. Supported values are: 'message', 'reasoning'."
+        standin.script.append(error(400, wording))
+        body = RESPONSES.body(20)
+        body["input"].append({"type": "compaction_trigger"})
+        answer = await running.ask("POST", "/responses", orjson.dumps(body), JSON)
+
+    assert answer.status == 200
+    assert [item["type"] for item in answer.json["output"]] == ["compaction"]

@@ -1,0 +1,74 @@
+"""The websocket mode of Responses: stateless messages are folded, all others pass as they came."""
+
+from contextlib import AsyncExitStack
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+from aiohttp import web
+
+from gateway.standin import responses
+from tests import running
+from tests.e2e.native import MODEL, RESPONSES
+
+CONFIG = {"models": {MODEL: {"context_window": 4000, "tokenizer": "o200k"}}}
+
+
+async def echo(request: web.Request) -> web.WebSocketResponse:
+    """Say every frame back."""
+    socket = web.WebSocketResponse(max_msg_size=0)
+    await socket.prepare(request)
+    async for frame in socket:
+        await socket.send_str(frame.data)
+    return socket
+
+
+@pytest.fixture
+async def said(aiohttp_server: Any) -> Any:
+    """Send one message through a gateway; return what the upstream got."""
+    app = web.Application()
+    app.router.add_get("/v1/responses", echo)
+    server = await aiohttp_server(app)
+
+    async def send(message: str) -> str:
+        config = running.configured(f"http://127.0.0.1:{server.port}/v1", CONFIG)
+        async with AsyncExitStack() as stack:
+            gateway = await stack.enter_async_context(running.in_process(config))
+            session = await stack.enter_async_context(aiohttp.ClientSession())
+            socket = await stack.enter_async_context(
+                session.ws_connect(f"{gateway.base_url}/responses", max_msg_size=0)
+            )
+            await socket.send_str(message)
+            return await socket.receive_str()
+
+    return send
+
+
+def create(turns: int, **more: Any) -> dict[str, Any]:
+    return {"type": "response.create", **RESPONSES.body(turns, **more)}
+
+
+async def test_a_stateless_message_above_the_window_is_folded(said) -> None:
+    body = create(60)
+
+    sent = orjson.loads(await said(orjson.dumps(body).decode()))
+
+    assert sent["type"] == "response.create"
+    assert responses.added(body, sent) == []
+    assert len(orjson.dumps(sent)) < len(orjson.dumps(body)) / 3
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        orjson.dumps(create(3)).decode(),
+        orjson.dumps(create(60, previous_response_id="resp_1")).decode(),
+        '{"type":"response.cancel"}',
+        "no json",
+        '{"type":"response.create"}',
+    ],
+    ids=["it fits", "it continues a response", "another type", "no JSON", "no input"],
+)
+async def test_any_other_message_passes_as_it_came(said, message: str) -> None:
+    assert await said(message) == message
