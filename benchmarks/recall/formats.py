@@ -6,7 +6,7 @@ compared with the chat form. Formats are equals when the difference is within tw
 
 import argparse
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -16,6 +16,7 @@ from rich.table import Table
 from benchmarks.recall.__main__ import load
 from benchmarks.recall.needed import Point, found, points, probes
 from benchmarks.recall.ours import COUNTER, MARGIN, RESERVE, TOOLS
+from gateway.command.recast import recast
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.write.compress import compress
@@ -26,61 +27,9 @@ BUDGETS = (0.1, 0.25, 0.5)
 Messages = Sequence[Mapping[str, Any]]
 
 
-def to_messages(messages: Messages) -> dict[str, Any]:
-    """A conversation as a Messages body: results that follow each other join in one user message."""
-    rows: list[dict[str, Any]] = []
-    system = [message["content"] for message in messages if message["role"] == "system"]
-    for message in messages:
-        if message["role"] == "tool":
-            result = {"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": message["content"]}
-            if not (rows and rows[-1]["role"] == "user" and rows[-1]["content"][-1]["type"] == "tool_result"):
-                rows.append({"role": "user", "content": []})
-            rows[-1]["content"].append(result)
-        elif message["role"] != "system":
-            text = [{"type": "text", "text": message["content"]}] if message.get("content") else []
-            uses = [
-                {"type": "tool_use", "id": call["id"], "name": call["function"]["name"], "input": _arguments(call)}
-                for call in message.get("tool_calls") or ()
-            ]
-            rows.append({"role": message["role"], "content": [*text, *uses]})
-    return {"system": "\n\n".join(system), "messages": rows} if system else {"messages": rows}
-
-
-def to_responses(messages: Messages) -> dict[str, Any]:
-    """A conversation as a Responses body."""
-    items: list[dict[str, Any]] = []
-    for message in messages:
-        role = message["role"]
-        if role == "tool":
-            items.append(
-                {"type": "function_call_output", "call_id": message["tool_call_id"], "output": message["content"]}
-            )
-            continue
-        if message.get("content"):
-            kind = "output_text" if role == "assistant" else "input_text"
-            items.append({"type": "message", "role": role, "content": [{"type": kind, "text": message["content"]}]})
-        items += [
-            {"type": "function_call", "call_id": call["id"], **call["function"]}
-            for call in message.get("tool_calls") or ()
-        ]
-    return {"input": items}
-
-
-def _arguments(call: Mapping[str, Any]) -> Any:
-    given = orjson.loads(call["function"]["arguments"] or "{}")
-    return given if isinstance(given, dict) else {"value": given}
-
-
-RECAST: Mapping[str, Callable[[Messages], dict[str, Any]]] = {
-    "chat": lambda messages: {"messages": list(messages)},
-    "messages": to_messages,
-    "responses": to_responses,
-}
-
-
 def folded(format: Format, messages: Messages, window: int) -> Messages:
     """A conversation recast, folded, written and read again."""
-    request = format.parse(orjson.dumps(RECAST[format.name](messages)))
+    request = format.parse(orjson.dumps(recast({"messages": list(messages)}, format.name)))
     assert request is not None
     draft = compress(request.messages, Budget(window, RESERVE, TOOLS, int(window * MARGIN)), COUNTER, Policy())
     again = format.parse(format.encode(request, Edits(messages=draft.messages)))

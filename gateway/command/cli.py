@@ -121,8 +121,15 @@ def forget(config: Path, *, key_hash: str | None, learned: bool, model: str, ups
 
 
 @main.command()
-def demo() -> None:
+@click.option(
+    "--format",
+    type=click.Choice(["chat", "responses", "messages"]),
+    default="chat",
+    show_default=True,
+    help="The wire format.",
+)
+def demo(format: str) -> None:
     """Show a gateway, a stand-in upstream and a real conversation on one screen. Needs no key."""
     from gateway.command.demo import run  # noqa: PLC0415
 
-    sys.exit(run())
+    sys.exit(run(format))

@@ -15,12 +15,15 @@ from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 
+from gateway.command.recast import recast
 from gateway.config import Admin, Server, Settings, StoreSettings
 from gateway.observe import log
 from gateway.serve import app
 from gateway.standin import StandIn
 from gateway.standin.weight import prompt_tokens
 from gateway.wire.chat import call_arguments, call_name, text_of, tool_calls
+from gateway.wire.format import Format
+from gateway.wire.formats import FORMATS
 
 MODEL: Final = "gpt-4o"
 WINDOW: Final = 4000
@@ -59,16 +62,17 @@ class Sent:
     untouched: bool
 
 
-def run() -> int:
+def run(format: str = "chat") -> int:
     """Show the demo on standard output; return the exit status of the process."""
     log.configure(level="error")
     with suppress(KeyboardInterrupt):
-        asyncio.run(demo(Console()))
+        asyncio.run(demo(Console(), format=format))
     return 0
 
 
-async def demo(console: Console, pause_s: float = PAUSE_S) -> None:
-    """Play the packaged conversation and print the outcome of each request."""
+async def demo(console: Console, pause_s: float = PAUSE_S, format: str = "chat") -> None:
+    """Play the packaged conversation in a wire format and print the outcome of each request."""
+    spoken = next(each for each in FORMATS.values() if each.name == format)
     conversation = orjson.loads(resources.files("gateway").joinpath("data/demo.json").read_bytes())
     console.print(_opening(conversation))
     sent: list[Sent] = []
@@ -78,7 +82,7 @@ async def demo(console: Console, pause_s: float = PAUSE_S) -> None:
             async with ClientSession() as client:
                 with Live(_table(sent), console=console, auto_refresh=False, vertical_overflow="visible") as screen:
                     for body in requests(conversation):
-                        sent.append(await _send(client, model, running.url, body))
+                        sent.append(await _send(client, model, running.url, body, spoken))
                         screen.update(_table(sent), refresh=True)
                         await asyncio.sleep(pause_s)
         finally:
@@ -102,20 +106,22 @@ def _settings(base_url: str) -> Settings:
     return replace(simple, server=Server(port=0), admin=Admin(port=0), store=StoreSettings("memory://"))
 
 
-async def _send(client: ClientSession, model: StandIn, gateway_url: str, body: dict[str, Any]) -> Sent:
+async def _send(client: ClientSession, model: StandIn, gateway_url: str, body: dict[str, Any], format: Format) -> Sent:
     statuses = []
+    raw = orjson.dumps(recast(body, format.name))
     for base_url in (model.base_url, gateway_url):
-        async with client.post(f"{base_url}/chat/completions", data=orjson.dumps(body)) as response:
+        async with client.post(f"{base_url}{format.path.removeprefix('/v1')}", data=raw) as response:
             await response.read()
             statuses.append(response.status)
-    seen = model.chats[-1]
+    seen = model.requests[-1]
+    got = format.parse(seen.body)
     asked = body["messages"][-1]
     label = (
         text_of(asked) if asked["role"] == "user" else f"   ↳ {call_name(tool_calls(body['messages'][-2])[0])} answers"
     )
-    untouched = seen.body == orjson.dumps(body)
-    tokens = prompt_tokens(body)
-    return Sent(label, tokens, statuses[0], statuses[1], response.headers, seen.messages, seen.prompt_tokens, untouched)
+    messages = got.messages if got is not None else ()
+    tokens, arrived, untouched = prompt_tokens(body), seen.prompt_tokens, seen.body == raw
+    return Sent(label, tokens, statuses[0], statuses[1], response.headers, messages, arrived, untouched)
 
 
 def _opening(conversation: Mapping[str, Any]) -> str:

@@ -29,5 +29,16 @@ async def test_what_the_last_question_needs_is_still_there(shown):
     assert "✗" not in shown
 
 
+@pytest.mark.parametrize("format", ["messages", "responses"])
+async def test_the_other_formats_show_the_same(format):
+    screen = io.StringIO()
+    async with asyncio.timeout(30):
+        await demo(Console(file=screen, width=WIDTH), pause_s=0, format=format)
+
+    assert ", 0 with it." in screen.getvalue()
+    assert "0 refused without" not in screen.getvalue()
+    assert screen.getvalue().count("✓") == 4
+
+
 async def test_no_line_is_wider_than_the_screen(shown):
     assert max(map(len, shown.splitlines())) <= WIDTH
