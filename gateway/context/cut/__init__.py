@@ -1,1 +1,1 @@
-"""Where a conversation is cut."""
+"""Decide where a conversation is cut."""

@@ -1,4 +1,4 @@
-"""What a message carries beside its words, media and reasoning, and the message without it."""
+"""Media and reasoning of a message, and the message without them."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -9,14 +9,14 @@ REASONING: Final = frozenset({"reasoning_content", "reasoning", "reasoning_detai
 
 
 def carries_more(message: Message) -> bool:
-    """Whether a message has media or reasoning, which go first when it is old."""
+    """Return whether a message has media or reasoning, which are dropped first when it is old."""
     if not REASONING.isdisjoint(message) and any(map(message.get, REASONING)):
         return True
     return isinstance(message.get("content"), list) and any(True for _ in media_parts(message))
 
 
 def without_media(message: Message) -> Message:
-    """Replace media by a text that says what stood there, and drop reasoning."""
+    """Replace media by a text that names them, and drop reasoning."""
     plain = {key: value for key, value in message.items() if key not in REASONING}
     content = message.get("content")
     if isinstance(content, list):

@@ -1,7 +1,7 @@
-"""Foresight: which messages the next cut will take, so that their summary can be written before it is needed.
+"""Foresight: find the messages that the next cut will fold, so that their summary can be written in advance.
 
-Where a cut stands is a function of the conversation's growth (`gateway.context.cut.replay`), so the next one is found by letting the
-conversation grow in thought, in small steps, until its cut moves. What really comes is coarser and moves the cut at least as far.
+A cut is a function of the conversation's growth (`gateway.context.cut.replay`). Simulate growth in small steps until
+the cut moves. Real growth is coarser and moves the cut at least as far.
 """
 
 from collections.abc import Sequence
@@ -13,36 +13,37 @@ from gateway.context.cut.layout import Layout, Source, lay_out
 from gateway.context.cut.replay import Unit
 
 STEP: Final = 1 / 48
-"""Share of the free room by which the conversation grows in thought."""
+"""Share of the free room by which one step of the simulation grows."""
 FINER: Final = 32
 STEPS: Final = 96
-"""Twice the room: wherever it stands, a conversation that grew so far has been cut."""
+"""Most steps of the simulation. Growth by twice the room certainly moves a cut."""
 UNCOVERED: Final = 0.25
-"""When messages worth this share of the room are folded without a summary, they come first: a session attached late."""
+"""Share of the room: if messages this large are folded without a summary, they come first. A session attached late has
+them."""
 
 WORTH: Final = 0.1
-"""Less than this share of the room is not worth a call: the digest has it."""
+"""Share of the room. A smaller part is not worth a call: it is in the digest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A summary that should be made: of the first ``covers`` messages, which cost ``replaced`` tokens without the pinned ones."""
+    """A summary to make: of the first ``covers`` messages, which cost ``replaced`` tokens without pinned ones."""
 
     covers: int
     replaced: int
 
 
 def cut_of(source: Source) -> int:
-    """How many messages stand before the cut; only summaries that cover no more may be used. 0: nothing is folded."""
+    """Return the number of messages before the cut; usable summaries cover no more. 0: nothing is folded."""
     made = lay_out(source)
     return _end(made, made.cut.first)
 
 
 def foresee(source: Source, covered: int) -> Wish | None:
-    """Say what should be summarised next; ``covered`` messages are already, by the newest summary there is.
+    """Return the next summary to make; ``covered`` messages are already in the newest summary.
 
-    None when the next cut is provided for, or when there is no boundary to end at. The same conversation, grown a little,
-    gets the same answer: one summary a cut is enough.
+    None when the next cut is covered, or when there is no boundary to end at. The result stays the same while the
+    conversation grows a little: one summary per cut is enough.
     """
     made = lay_out(source)
     cut = _end(made, made.cut.first)
@@ -55,36 +56,38 @@ def foresee(source: Source, covered: int) -> Wish | None:
 
 
 def _next_cut(made: Layout) -> int:
-    """The first unit that will surely stand after the next cut; 0 where that cannot be said.
+    """Return the first unit that will certainly stand after the next cut; 0 when unknown.
 
-    The cut comes when the room is used up or, where turns are limited, when there are too many: the nearer of both is certain.
+    The cut comes when the room is used up or, with a limit of turns, when there are too many: the earlier of both is
+    certain.
     """
     if not made.units:
         return 0
     step = max(int(made.room.free * STEP), 1)
     first, steps = _moved(made, _longer(made, [step] * STEPS))
     if first:
-        # The last step overshot, and so did the cut: go on in small ones from the step before.
+        # The last step moved the cut too far: repeat it in small steps.
         first, _ = _moved(made, _longer(made, [step] * (steps - 1) + [max(step // FINER, 1)] * 3 * FINER))
     if made.room.max_turns is not None:
         limited, _ = _moved(made, [_turn(made, number, 1) for number in range(1, made.room.max_turns + 2)])
         first = min((move for move in (first, limited) if move), default=0)
-    # What is asked now will still be asked then: never beyond the current turn's start, or its newest step.
+    # The current question stays current until then: never go beyond the current turn's start, or its newest step.
     tip = made.units[-1].turn
     start = next(position for position, unit in enumerate(made.units) if unit.turn == tip)
     return min(first, start if start > made.cut.first else len(made.units) - 1)
 
 
 def _moved(made: Layout, growth: Sequence[Unit]) -> tuple[int, int]:
-    """Where the cut stands when it first moves while the conversation grows so, and how many units that took before; or zeros."""
+    """Return the cut after its first move under this growth, and the number of units before it; zeros when it does not
+    move."""
     cuts = prefix.replay([*made.units, *growth], made.room)[len(made.units) :]
     return next(((cut.first, steps) for steps, cut in enumerate(cuts) if cut.first > made.cut.first), (0, 0))
 
 
 def _longer(made: Layout, costs: Sequence[int]) -> list[Unit]:
-    """Steps that follow: of the current turn where it stands in a chain of calls, else of a new one.
+    """Return steps that follow: of the current turn in a chain of calls, else of a new one.
 
-    Steps of the current turn can be trimmed as far as those before them, for that puts a cut off.
+    Steps of the current turn can be trimmed as far as those before them, because that delays a cut.
     """
     tip = made.units[-1]
     if tip.step < 0 or not tip.asks:
@@ -107,12 +110,12 @@ def _turn(made: Layout, number: int, cost: int) -> Unit:
 
 
 def _cost(made: Layout, first: int, end: int) -> int:
-    """What the units between two messages cost."""
+    """Return the cost of the units between two messages."""
     return sum(unit.cost for unit in made.units if first <= unit.indices[0] < end)
 
 
 def _end(made: Layout, first: int) -> int:
-    """The message a unit begins with; the number of all messages behind the last unit."""
+    """Return the first message of a unit; the number of all messages after the last unit."""
     if first < len(made.units):
         return made.units[first].indices[0] if first else 0
     return max((index for unit in made.units for index in unit.indices), default=-1) + 1

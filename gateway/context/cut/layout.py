@@ -1,4 +1,4 @@
-"""The layout of a fold: what stands, what goes and what the rest may cost, before a word is written."""
+"""The layout of a fold: which messages stand, which are folded, and what the rest may cost, before any text is written."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,19 +19,20 @@ from gateway.wire.chat import RESULT_ROLES, Message, once, text_of, texts
 STUB: Final = 48
 """Tokens of a tool result that is reduced to its most telling rows."""
 CUT: Final = 1 / 16
-"""Share of the free room that an old tool result may keep when it is cut for the first time."""
+"""Share of the free room that an old tool result keeps when it is first cut."""
 RECALL_OF_FREE: Final = 1.6
-"""Where pinned messages fill most of the room, excerpts may take this many times their share of what is left."""
+"""When pinned messages fill most of the room, excerpts may take this multiple of their share of the rest."""
 
 SEARCHED: Final = 4_000_000
-"""Characters of a conversation up to which its long texts are searched row by row, some 2 s of work; beyond, their heads and tails stand."""
+"""Characters of a conversation up to which long texts are searched row by row, about 2 s of work; beyond that, heads
+and tails stand."""
 
 _WITH_IDS: Final = RESULT_ROLES | {"assistant"}
 
 
 @dataclass(frozen=True)  # no slots: what is asked of it many times is found out once
 class Source:
-    """What a fold is made from."""
+    """The input of a fold."""
 
     messages: Sequence[Message]
     conversation: Conversation
@@ -41,27 +42,29 @@ class Source:
     summary: Summary | None = None
     rung: Rung = FOLD
     earlier: str = ""
-    """What stood in notes of an earlier fold that the client sent back."""
+    """Rows from notes of an earlier fold that the client sent back."""
 
     _measured: dict[int, tuple[Message, int, int]] = field(default_factory=dict, repr=False, compare=False)
-    """By a message's ``id``: the message, so that it stays that one's, and its cost without and with ids."""
+    """By a message's ``id``: the message itself, so that the id stays its own, and its cost without and with call ids.
+    """
 
     @cached_property
     def costs(self) -> list[int]:
-        """What each message costs as it came."""
+        """The cost of each original message."""
         return [self.cost(message) for message in self.messages]
 
     @cached_property
     def thorough(self) -> bool:
-        """Whether texts are searched for what to keep. Told by the conversation's length alone, so that each replica does the same."""
+        """Whether texts are searched for rows to keep. It depends only on the conversation's length, so all replicas
+        agree."""
         return sum(sum(map(len, texts(message.get("content")))) for message in self.messages) <= SEARCHED
 
     def bare(self, message: Message) -> int:
-        """What a message costs by the counter alone."""
+        """Return the cost of a message by the counter alone."""
         return self._measure(message)[1]
 
     def cost(self, message: Message) -> int:
-        """What a message costs, with the ids of its calls: some servers write them into the prompt, others do not."""
+        """Return the cost of a message including the ids of its calls: some servers write them into the prompt."""
         return self._measure(message)[2]
 
     def _measure(self, message: Message) -> tuple[Message, int, int]:
@@ -92,13 +95,13 @@ class Layout:
     room: Room
     cut: Cut
     quoted: Cut
-    """The cut as it was when the current turn began: what was folded then is searched for quotes."""
+    """The cut at the beginning of the current turn: only what was folded then is searched for quotes."""
     folded: tuple[int, ...]
-    """Indices of the messages that no longer stand."""
+    """Indices of the folded messages."""
     asked: tuple[tuple[int, ...], ...]
-    """Indices of the user messages of the turns that began while the cut stood so, the current turn's last."""
+    """Indices of the user messages of all turns that began under this cut, the current turn's last."""
     spare: int
-    """Tokens that the current question's quotes may take: what was free when it was asked, less what the turn may still need."""
+    """Tokens for the current question's quotes: the free room when it was sent, minus what the turn may still need."""
 
     @property
     def current(self) -> tuple[int, ...]:
@@ -107,12 +110,12 @@ class Layout:
 
     @property
     def large(self) -> int:
-        """Tokens that an old tool result may keep when it is cut for the first time."""
+        """Tokens that an old tool result keeps when it is first cut."""
         return large_of(self.room)
 
     @property
     def turns_folded(self) -> int:
-        """How many whole turns no longer stand."""
+        """Return the number of whole folded turns."""
         return self.units[self.cut.first].turn if self.cut.first else 0
 
 
@@ -138,7 +141,7 @@ def lay_out(source: Source) -> Layout:
     folded = tuple(
         index
         for unit in units[: cut.first]
-        # The user messages of a turn that is cut inside stand.
+        # If the cut is inside a turn, the turn's user messages stand.
         if unit.step >= 0 or unit.turn != units[cut.first].turn
         for index in unit.indices
     )
@@ -146,12 +149,12 @@ def lay_out(source: Source) -> Layout:
 
 
 def large_of(room: Room) -> int:
-    """Tokens that an old tool result may keep in such a room when it is cut for the first time."""
+    """Return the tokens that an old tool result keeps when it is first cut in such a room."""
     return max(int(room.free * CUT), STUB)
 
 
 def tokens_of(source: Source, message: Message, longest: int) -> int | None:
-    """About how many tokens a message has with so many characters of its text; None where it has no more than these."""
+    """Return the approximate tokens of a message with so many characters of text; None when it has no more than these."""
     content = message.get("content")
     characters = len(content) if isinstance(content, str) else len(text_of(message))
     return None if characters <= longest else max(int(source.bare(message) * longest / characters), 1)

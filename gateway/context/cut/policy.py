@@ -1,4 +1,4 @@
-"""How the operator wants a model's requests folded."""
+"""The operator's rules for folding a model's requests."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,16 +9,16 @@ class Policy:
     """The part of ``fold:`` in the configuration that the core needs; shares are of the room, 0 to 1."""
 
     low_water: float = 0.6
-    """A fold goes down to this share of the room, not to the brim, so that it can stand for several turns."""
+    """Share of the room to which a fold goes down, so that it can stand for several turns."""
     margin: float = 0.02
-    """Share of the window kept free because a count may be short. An exact count may use less."""
+    """Share of the window kept free because a count may be too low. An exact count may use less."""
     max_turns: int | None = None
-    """At most so many turns stay verbatim, even where more would fit."""
+    """Limit of turns that stay verbatim, even if more fit."""
     tool_result_chars: int = 20_000
-    """At most so many characters an old tool result keeps when it is cut for the first time."""
+    """Characters that an old tool result keeps when it is first cut."""
     question: Literal["cut", "refuse"] = "cut"
-    """What becomes of a current question that cannot fit: it is cut, or the refusal is handed on."""
+    """Whether a current question that cannot fit is cut, or the refusal is passed on."""
     recall_share: float = 0.15
-    """Share of the room that excerpts of folded content may take; 0 switches recall off."""
+    """Share of the room for excerpts of folded content; 0 switches recall off."""
     min_output: int = 1024
     """``max_tokens`` is never lowered below this many tokens."""

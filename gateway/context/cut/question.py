@@ -1,4 +1,4 @@
-"""The current question: which messages it is, and whether they can be sent whole."""
+"""The current question: its messages, and whether they can be sent whole."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,11 +6,12 @@ from typing import Final
 from gateway.context.cut.layout import Source
 
 DOUBT: Final = 1.35
-"""An estimated count may be too high by a third; until an upstream has refused, a question so much too large is sent whole."""
+"""Factor. An estimated count may be a third too high; until an upstream has refused, a question this much too large is
+sent whole."""
 
 
 def question_of(source: Source) -> tuple[int, ...]:
-    """The user messages of the current turn, by index; empty where no user has spoken."""
+    """Return the user messages of the current turn, by index; empty without one."""
     turn = source.conversation.current
     if turn is not None and turn.user:
         return turn.user
@@ -19,13 +20,14 @@ def question_of(source: Source) -> tuple[int, ...]:
 
 
 def prefill_of(source: Source) -> tuple[int, ...]:
-    """The assistant message that a request ends with, for the model to go on from: it is never altered."""
+    """Return the assistant message at the end of a request, which the model continues: it is never changed."""
     last = len(source.messages) - 1
     return (last,) if last >= 0 and _role(source, last) == "assistant" else ()
 
 
 def kept_whole(source: Source) -> frozenset[int]:
-    """The messages that no rung may alter: pinned ones, a prefill, and the question, or at least its last message, where it fits."""
+    """Return the messages that no rung may change: pinned ones, a prefill, and the question or at least its last
+    message, if it fits."""
     question = question_of(source)
     whole = next(
         (part for part in (question, question[-1:]) if source.policy.question == "refuse" or fits(source, part)), ()
@@ -34,7 +36,7 @@ def kept_whole(source: Source) -> frozenset[int]:
 
 
 def fits(source: Source, question: Sequence[int]) -> bool:
-    """Whether pinned messages and the question fit the window once all else has gone and the answer is as short as it may be."""
+    """Return whether pinned messages and the question fit the window alone, with the shortest answer."""
     needed = sum(source.bare(source.messages[index]) for index in (*source.conversation.pinned, *question))
     doubt = 1.0 if source.counter.exact or source.budget.refused else DOUBT
     return needed <= source.budget.most * doubt

@@ -1,8 +1,8 @@
-"""Where the cut stands: a replay of the conversation's growth that moves it only when the window is full.
+"""Find the cut: replay the conversation's growth, and move the cut only when the window is full.
 
-The answer is a function of the messages and of rounded sizes alone. Whoever folds the same conversation again, on any
-replica and after any restart, gets the same cut; whoever folds a longer one gets the same cut until the room is
-used up again. This file sees units and their costs, never a text.
+The result is a function of the messages and of rounded sizes alone. Folding the same conversation again, on any replica
+and after any restart, gives the same cut; a longer one gets the same cut until the room is used up again. This module
+sees units and their costs, never a text.
 """
 
 from bisect import bisect_left, bisect_right
@@ -13,80 +13,84 @@ from typing import Final, NamedTuple
 
 from gateway.context.cut.budget import Budget
 
-# Shares of the free room: what is left of the room when the pinned messages stand in it.
+# Shares of the free room, which is the room without the pinned messages.
 STANDS: Final = 0.25
-"""Units that stand verbatim right after a cut take at most so much, so that the rest can grow for some turns."""
+"""Share for the verbatim units right after a cut, so that the rest can grow for some turns."""
 TURN_STANDS: Final = 0.5
-"""The current turn is not cut into as long as it takes at most so much."""
+"""Share up to which the current turn is not cut into."""
 DIGEST: Final = 0.27
-"""A digest takes so much, where the conversation can grow for several turns beside it."""
+"""Share of a digest, if the conversation can grow for several turns besides it."""
 DIGEST_OF_CHAT: Final = 0.2
-"""The same where no tool has been called: what people say is found by a question, what a tool returned is needed unasked."""
+"""The same without tool calls: a question finds what people said, while tool results are needed without a question."""
 OLD_UNIT: Final = 0.5
-"""One old unit that is larger is shrunk to this."""
+"""Share of one old unit; a larger one is shrunk to this."""
 LIVE: Final = 0.85
-"""The current user messages and the newest step together may be this large before they are shrunk."""
+"""Share of the current user messages and the newest step together; larger ones are shrunk."""
 FEW_QUOTES: Final = 0.2
-"""What is left of the share for quotes where the conversation cannot grow beside its digest."""
+"""Part of the quotes' share that is left when the conversation cannot grow besides its digest."""
 LEAST_QUOTES: Final = 40
-"""Tokens; fewer are not worth the frame around them."""
+"""Tokens; fewer quotes are not worth their frame."""
 GROWTH_TURNS: Final = 2
-"""Room for fewer typical turns than these is not worth keeping free: the digest takes it."""
+"""Typical turns. Room for fewer than these is not kept free: the digest takes it."""
 STEPS_A_TURN: Final = 2
-"""Of a longer turn so many steps count as a turn: what has grown by them is worth keeping free."""
+"""Steps of a longer turn that count as one turn of growth."""
 
 
 class Unit(NamedTuple):
-    """What stands or goes as one: the user messages of a turn (``step`` is -1) or one step. Costs are tokens."""
+    """The smallest part that stands or is folded: the user messages of a turn (``step`` is -1) or one step. Costs are
+    tokens."""
 
     turn: int
     step: int
     indices: tuple[int, ...]
     cost: int
     cut: int
-    """With reasoning and media gone and large results cut."""
+    """Cost without reasoning and media, with large results cut."""
     stub: int
-    """With every result reduced to a line."""
+    """Cost with every result reduced to a line."""
     asks: bool = True
     """Whether a request can end with it: user messages and results can, a plain answer cannot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Where a conversation is cut. Units before ``first`` are folded, but for the user messages of a turn cut inside.
+    """Where a conversation is cut. Units before ``first`` are folded, except the user messages of a turn that is cut
+    inside.
 
-    Of those that stand, units before ``stubbed`` have their results as one line, units before ``trimmed`` have theirs cut.
+    Of the standing units, those before ``stubbed`` have their results as one line, those before ``trimmed`` have them
+    cut.
     """
 
     first: int = 0
     stubbed: int = 0
     trimmed: int = 0
     digest: int = 0
-    """What the digest of the folded part may cost, in tokens."""
+    """Tokens for the digest of the folded part."""
     quotes: int = 0
-    """What is kept for quotes in the turns that begin while the cut stands, in tokens."""
+    """Tokens for quotes in turns that begin under this cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The room a cut is measured against, in tokens: what is left beside the pinned messages, and how it is shared."""
+    """The room a cut is measured against, in tokens, without the pinned messages, and its shares."""
 
     free: int
     recall: int
-    """Kept for excerpts from the moment on when something is folded."""
+    """Tokens for excerpts, from the first fold on."""
     low_water: float
     max_turns: int | None
 
 
 def rounded_room(budget: Budget) -> int:
-    """The room with reserve and tools rounded up in coarse steps, so that a slightly different request does not move a cut."""
+    """Return the room with reserve and tools rounded up in coarse steps, so that a slightly different request does not
+    move a cut."""
     step = max(budget.window // 128, 1)
     taken = budget.reserve + budget.tools
     return budget.window - budget.margin - -(-taken // step) * step
 
 
 def replay(units: Sequence[Unit], room: Room) -> list[Cut]:
-    """Answer the cut after each unit, as the conversation grew."""
+    """Return the cut after each unit, as the conversation grew."""
     growth = _Growth(units, room)
     cuts: list[Cut] = []
     cut = Cut()
@@ -95,11 +99,11 @@ def replay(units: Sequence[Unit], room: Room) -> list[Cut]:
     for newest, unit in enumerate(units):
         if unit.step < 0:
             quotes = cut.quotes
-        # A plain answer is no request: what follows it decides.
+        # A plain answer does not end a request: the unit after it decides.
         if unit.asks or newest == len(units) - 1:
             full = before + growth.grown[newest] + cut.digest > room.free - quotes
             if full or growth.too_many_turns(cut, newest):
-                # A turn that began before anything was folded has no quotes, and none come into it later.
+                # A turn that began before the first fold has no quotes, and gets none later.
                 cut = _move(growth, cut, newest, None if unit.step < 0 else quotes)
                 quotes = cut.quotes if unit.step < 0 else quotes
                 before = growth.before(cut, newest)
@@ -108,9 +112,10 @@ def replay(units: Sequence[Unit], room: Room) -> list[Cut]:
 
 
 def spare(units: Sequence[Unit], room: Room, cut: Cut, question: int) -> int:
-    """What was free when the unit ``question`` was the newest, less what the longest turn before it took to be answered.
+    """Return the room that was free when unit ``question`` was the newest, minus the needs of the longest earlier turn.
 
-    In a chat a question is the last request of its turn: quotes may have all that is free, for they go with the next question.
+    In a chat a question is the last request of its turn: quotes may use all free room, because they are dropped with
+    the next question.
     """
     if question < 0 or cut.first == 0:
         return 0
@@ -130,7 +135,7 @@ def spare(units: Sequence[Unit], room: Room, cut: Cut, question: int) -> int:
 
 
 def allowances(units: Sequence[Unit], room: Room) -> list[int]:
-    """What each unit may cost where it stands, when the last one is the newest."""
+    """Return the limit of each standing unit when the last one is the newest."""
     allowed = [_cap(room)] * len(units)
     if units:
         start = next(place for place, unit in enumerate(units) if unit.turn == units[-1].turn)
@@ -143,27 +148,27 @@ def allowances(units: Sequence[Unit], room: Room) -> list[int]:
 
 
 def _cap(room: Room) -> int:
-    """What one old unit may take."""
+    """Return the limit of one old unit."""
     return max(int(room.free * OLD_UNIT), 1)
 
 
 def _asked(unit: Unit, room: Room) -> int:
-    """What the current user messages take: nearly all that there is, if they must."""
+    """Return the limit of the current user messages: nearly everything, if needed."""
     return min(unit.cost, int(room.free * LIVE))
 
 
 def _step(room: Room, asked: int) -> int:
-    """What the newest step may take beside what was asked."""
+    """Return the limit of the newest step, besides the user messages."""
     return max(int(room.free * LIVE) - asked, _cap(room) // 2)
 
 
 def _sums(costs: Sequence[int], cap: int) -> list[int]:
-    """What the first so many cost, each at most ``cap``."""
+    """Return the running sums of costs, each at most ``cap``."""
     return [0, *accumulate([cost if cost < cap else cap for cost in costs])]
 
 
 class _Growth:
-    """Running sums of what units cost in each form, and the questions a replay asks of them."""
+    """Running sums of the units' costs in each form, for a replay."""
 
     def __init__(self, units: Sequence[Unit], room: Room) -> None:
         self.units = units
@@ -178,11 +183,13 @@ class _Growth:
         self.user: list[int] = []
         """For each unit the user messages of its turn, or -1."""
         self.asks = list(accumulate([unit.asks for unit in units]))
-        """For each unit how many requests there have been."""
+        """For each unit the number of requests so far."""
         self.calls = list(accumulate([unit.step >= 0 and unit.asks and bool(unit.indices) for unit in units]))
-        """For each unit how many steps with results there have been; simulated growth has no messages and counts as none."""
+        """For each unit the number of steps with results so far; simulated growth has no messages and counts as none.
+        """
         self.grown: list[int] = []
-        """For each unit what all up to it cost in full, the newest and its user messages as large as they may be while they are."""
+        """For each unit the full cost of all units up to it, with the newest unit and its user messages at their
+        limits."""
         asked = start = 0
         more_asked = 0
         user = turn = -1
@@ -202,11 +209,11 @@ class _Growth:
             self.grown.append(full + more_asked if position == user else before + min(cost, step) + more_asked)
 
     def standing(self, cut: Cut, newest: int) -> int:
-        """What stands after a cut when ``newest`` is the last unit."""
+        """Return the cost of what stands after a cut when ``newest`` is the last unit."""
         return self.before(cut, newest) + self.grown[newest]
 
     def before(self, cut: Cut, newest: int) -> int:
-        """What a cut makes of the units before it, as a difference: the same for whatever grows behind it."""
+        """Return the effect of a cut on the units before it, as a difference: it does not depend on later growth."""
         stubbed = min(max(cut.stubbed, cut.first), newest)
         trimmed = max(min(max(cut.trimmed, cut.first), newest), stubbed)
         total = self.stub[stubbed] - self.stub[cut.first] + self.trim[trimmed] - self.trim[stubbed] - self.full[trimmed]
@@ -221,9 +228,9 @@ class _Growth:
 
 
 def _move(growth: _Growth, cut: Cut, newest: int, quotes: int | None) -> Cut:
-    """Trim old results where that is enough, else cut at the first boundary that leaves room to grow.
+    """Trim old results if that is enough, else cut at the first boundary that leaves room to grow.
 
-    ``quotes`` is what the running turn's quotes take; None where its quotes are still to come.
+    ``quotes`` is the size of the current turn's quotes; None when they are still to come.
     """
     limit = growth.room.free - (growth.room.recall if quotes is None else quotes)
     if not growth.too_many_turns(cut, newest):
@@ -236,7 +243,7 @@ def _move(growth: _Growth, cut: Cut, newest: int, quotes: int | None) -> Cut:
 
 
 def _trims(growth: _Growth, cut: Cut, newest: int) -> list[Cut]:
-    """The ways to trim what stands without folding more of it: first cut results, then stubs."""
+    """Yield the ways to trim standing units without folding more: first cut results, then stubs."""
     keep = growth.room.free * STANDS
     frontier = newest
     while frontier > cut.first and growth.full[newest + 1] - growth.full[frontier - 1] <= keep:
@@ -246,7 +253,7 @@ def _trims(growth: _Growth, cut: Cut, newest: int) -> list[Cut]:
 
 
 def _boundary(growth: _Growth, cut: Cut, newest: int) -> int:
-    """The first turn boundary that leaves room, else the current turn, else a step in it."""
+    """Return the first turn boundary that leaves room, else the current turn, else a step in it."""
     keep = growth.room.free * STANDS
     current = growth.start[newest]
     most = growth.room.max_turns
@@ -271,9 +278,10 @@ def _boundary(growth: _Growth, cut: Cut, newest: int) -> int:
 
 
 def _share_out(growth: _Growth, cut: Cut, newest: int, limit: int, quotes: int | None) -> Cut:
-    """Give the digest its share where several more turns will fit beside it, else all that is left, and most of the quotes' place.
+    """Give the digest its share if several more turns fit besides it, else all the remaining room and most of the
+    quotes' share.
 
-    Where each turn moves the cut anyway, a digest of it all serves better than quotes.
+    If each turn moves the cut anyway, a digest of everything serves better than quotes.
     """
     room = growth.room
     if cut.first == 0:

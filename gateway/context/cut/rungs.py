@@ -1,4 +1,4 @@
-"""The rungs of the ladder, from a request as it came to its smallest form, and what each one lets stand."""
+"""The rungs of the ladder, from the original request to its smallest form, and the limits of each."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,15 +6,15 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """How hard a fold is. None means: no limit but the room."""
+    """The limits of a fold. None means: no limit except the room."""
 
     name: str
     turns: int | None = None
-    """At most so many turns stand."""
+    """The most turns that stand."""
     characters: int | None = None
-    """At most so many characters of any text stand, the current question's aside."""
+    """Characters that stand of any text, except the current question."""
     newest_only: bool = False
-    """Only the current question stands, with the newest step where the request ends inside a tool loop."""
+    """Only the current question stands, with the newest step if the request ends inside a tool loop."""
 
 
 AS_IT_CAME: Final = Rung("as it came")
@@ -23,4 +23,4 @@ HARD: Final = Rung("hard", turns=5, characters=10_000)
 QUESTION: Final = Rung("question", turns=5, characters=10_000, newest_only=True)
 
 RUNGS: Final = (AS_IT_CAME, FOLD, HARD, QUESTION)
-"""By the number that an attempt carries."""
+"""The rungs, by the number in an attempt."""

@@ -1,11 +1,11 @@
-"""A summary: text by a model that stands for the oldest messages of a conversation."""
+"""A summary: a model's text that replaces the oldest messages of a conversation."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """``text`` says in short what the first ``covers`` messages said."""
+    """``text`` summarises the first ``covers`` messages."""
 
     text: str
     covers: int

@@ -1,7 +1,7 @@
-"""A conversation taken apart: pinned messages, turns, steps, and where it may be cut.
+"""The structure of a conversation: pinned messages, turns, steps, and where it may be cut.
 
-Everything is told in indices into the message list, so that nothing here copies or changes a message. This file knows
-roles and call ids and nothing about sizes.
+Everything is in indices of the message list, so nothing here copies or changes a message. This module knows roles and
+call ids, not sizes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,8 @@ from gateway.wire.chat import PINNED_ROLES, RESULT_ROLES, Message
 
 
 class Turn(NamedTuple):
-    """A run of user messages and everything up to the next user message; ``user`` is empty where nobody had asked yet."""
+    """A run of user messages and everything up to the next user message; ``user`` is empty before the first user
+    message."""
 
     user: tuple[int, ...]
     steps: tuple[tuple[int, ...], ...]
@@ -25,24 +26,24 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Pinned messages wherever they stand, and the turns of all others, oldest first."""
+    """Pinned messages at any place, and the turns of all others, oldest first."""
 
     pinned: tuple[int, ...]
     turns: tuple[Turn, ...]
     callers: Mapping[int, int]
-    """As `pairs` tells them."""
+    """The result of `pairs`."""
 
     @property
     def current(self) -> Turn | None:
-        """The last turn, which is always protected; None when nothing but pinned messages came."""
+        """The last turn, which is always protected; None when there are only pinned messages."""
         return self.turns[-1] if self.turns else None
 
 
 def split(messages: Sequence[Message]) -> Conversation:
-    """Take a conversation apart. Every index stands exactly once in the result.
+    """Split a conversation. Every index is exactly once in the result.
 
-    A user message that stands between a call and its result does not begin a turn: a cut in front of it would part the
-    two (case 7). Results that answer nothing stay with the step in front of them.
+    A user message between a call and its result does not begin a turn: a cut before it would separate the two (case 7).
+    Results without a call stay with the step before them.
     """
     callers = pairs(messages)
     spanned = _between_call_and_result(messages, callers)
@@ -74,7 +75,7 @@ def split(messages: Sequence[Message]) -> Conversation:
 
 
 def call_ids(message: Message) -> list[str]:
-    """The ids of the calls an assistant message makes, the legacy ``function_call`` under its function's name."""
+    """Return the ids of an assistant message's calls, the legacy ``function_call`` under its function's name."""
     calls = message.get("tool_calls")
     ids = [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     legacy = message.get("function_call")
@@ -84,15 +85,15 @@ def call_ids(message: Message) -> list[str]:
 
 
 def result_id(message: Message) -> str:
-    """The id of the call that a result answers; empty when it does not say."""
+    """Return the id of the call that a result belongs to; empty without one."""
     name = message.get("tool_call_id") if message.get("role") == "tool" else message.get("name")
     return name if isinstance(name, str) else ""
 
 
 def pairs(messages: Sequence[Message]) -> dict[int, int]:
-    """For each result that answers a call: its index -> the index of the message that made the call.
+    """Map the index of each result to the index of the message that made its call.
 
-    The newest call of that id is meant, once; ids may be used again in a later turn (case 11).
+    It is the newest call with that id, once; ids may be used again in a later turn (case 11).
     """
     waiting: dict[str, int] = {}
     answered: dict[int, int] = {}
@@ -110,7 +111,7 @@ def pairs(messages: Sequence[Message]) -> dict[int, int]:
 
 
 def _between_call_and_result(messages: Sequence[Message], callers: Mapping[int, int]) -> set[int]:
-    """The indices behind which a call's result is still to come; results that follow their call at once are no matter."""
+    """Return the indices after which a call's result is still to come; results directly after their call are left out."""
     last_other = -1
     reach: dict[int, int] = {}
     for index, message in enumerate(messages):

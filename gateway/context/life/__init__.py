@@ -1,1 +1,1 @@
-"""What becomes of one request: states, transitions and the retry ladder."""
+"""The life of one request: states, transitions and the retry ladder."""

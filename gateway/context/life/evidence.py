@@ -1,7 +1,8 @@
-"""Evidence: how far a refusal's numbers, or a bill, may be believed.
+"""Evidence: how reliable a refusal's numbers, or a bill, are.
 
-A refusal may quote the client, and a bill may leave out what a template drops or what a cache held. So a number is believed only where no
-innocent explanation, and no echo of the request, can have made it. This file knows no clock and remembers nothing.
+A refusal may quote the client, and a bill may leave out text that a template drops or a cache held. So a number is
+believed only when no innocent explanation, and no echo of the request, can have produced it. This module has no clock
+and no memory.
 """
 
 import re
@@ -17,27 +18,28 @@ from gateway.wire.format import Conversation
 from gateway.wire.message import Message, text_of
 
 SMALLEST_WINDOW: Final = 1024
-"""Tokens. Nothing smaller is believed to be a context window, whoever says so: the smallest default of a real server is 2048."""
+"""Tokens. A smaller number is never a context window: the smallest default of a real server is 2048."""
 SMALLEST_CUT: Final = 256
-"""Tokens. A smaller bill is no sign of a cut: nobody serves so little; a cache or a mock bills it."""
+"""Tokens. A smaller bill is no sign of truncation: no server has so small a window; a cache or a mock bills it."""
 WITHIN: Final = 3.0
-"""A stated prompt further than this from our count proves no window: it may not be about this request."""
+"""Factor. A stated prompt further than this from our count proves no window: it may be about another request."""
 LEAST_DENSE: Final = 0.2
 MOST_DENSE: Final = 8.0
-"""A stated prompt further than these from our count is none: it counts characters or bytes."""
+"""Factor. A stated prompt further than this from our count is not a token count: it counts characters or bytes."""
 JUMP: Final = 2.0
-"""A bill further than this from the best count is no anchor: it may be for another text."""
+"""Factor. A bill further than this from the best count is not used as an anchor: it may be for another text."""
 
 RUN: Final = 16
 STRIDE: Final = 4
-"""Characters (letters and digits only) of a refusal that are looked for in the request, and the step between two looks: a common
-run of 19 is always found. Shorter ones are everyday phrases."""
+"""Characters (letters and digits only) of a refusal that are searched in the request, and the distance between two
+searches: a common run of 19 is always found. Shorter runs are everyday phrases.
+"""
 BESIDE: Final = 6
-"""Characters beside a number that are looked for with it."""
+"""Characters next to a number that are searched together with it."""
 LONGEST_SAID: Final = 4000
-"""Characters of a refusal that are held against the request: its two halves from the beginning and the end, as they are read."""
+"""Characters of a refusal that are compared with the request: half from its beginning, half from its end."""
 SHORT: Final = 64
-"""Characters. In a string so short (a role, an id, a stop word, a name) the number alone is an echo."""
+"""Characters. In such a short string (a role, an id, a stop word, a name) the number alone is an echo."""
 
 ORDINARY_FIELDS: Final = frozenset(
     {
@@ -48,34 +50,35 @@ ORDINARY_FIELDS: Final = frozenset(
         "tools", "top_k", "top_logprobs", "top_p", "user", "verbosity",
     }
 )  # fmt: skip
-"""Fields of which it is known that they do not shorten a prompt. Any other (``truncate_prompt_tokens``, ``transforms``) may ask for a cut."""
+"""Fields that are known not to shorten a prompt. Any other (``truncate_prompt_tokens``, ``transforms``) may cause
+truncation."""
 
 Verdict = Literal["whole", "suspect", "unclear"]
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What is remembered of a conversation from its last request. Sizes are tokens."""
+    """Facts about a conversation from its last request. Sizes are tokens."""
 
     covered: int
-    """So many messages the last request had."""
+    """The number of messages in the last request."""
     anchored: int = 0
-    """So many messages had the last request whose bill was believed; 0 where there was none."""
+    """The number of messages in the last request with a believed bill; 0 without one."""
     billed: int = 0
     """That bill."""
     full: bool = False
-    """That bill agreed with our count of everything, tool results included."""
+    """That bill agreed with our count of everything, including tool results."""
     suspicions: int = 0
     """Suspect bills since then."""
 
 
 def plausible_prompt(counted: int, prompt: int | None) -> bool:
-    """Whether a stated size can be that of this prompt in some vocabulary."""
+    """Return whether a stated size can be this prompt's in some vocabulary."""
     return prompt is not None and LEAST_DENSE * counted <= prompt <= MOST_DENSE * counted
 
 
 def plausible_window(counted: int, error: float, limit: int | None, prompt: int | None, output: int | None) -> bool:
-    """Whether a stated limit can be the window that this request was too long for."""
+    """Return whether a stated limit can be the window that was too small for this request."""
     if limit is None or (prompt is not None and not counted / WITHIN <= prompt <= counted * WITHIN):
         return False
     longest = prompt if prompt is not None else counted * (1.1 if error < 0.1 else WITHIN)
@@ -83,10 +86,10 @@ def plausible_window(counted: int, error: float, limit: int | None, prompt: int 
 
 
 def echoed(said: bytes, request: Conversation, *numbers: int | None) -> bool:
-    """Whether a refusal repeats the request: its wording, or its numbers with what stands beside them.
+    """Return whether a refusal repeats the request: its wording, or its numbers with their neighbouring text.
 
-    A server may quote a role, an id, a name, a stop word or a URL, escaped or cut short. What such a text says about sizes
-    comes from the client. Costs one pass through the request: meant for refusals only.
+    A server may quote a role, an id, a name, a stop word or a URL, escaped or truncated. Sizes in such a text come from
+    the client. Costs one pass through the request, so it is used for refusals only.
     """
     text = said.decode("utf-8", "replace")
     if len(text) > LONGEST_SAID:
@@ -108,7 +111,8 @@ def echoed(said: bytes, request: Conversation, *numbers: int | None) -> bool:
 
 
 def judge(sent: "Measured", billed: int, cached: int | None, before: Before | None) -> Verdict:
-    """Whether a bill is for all that was sent, or so much smaller that the server must have cut it; ``unclear`` teaches nothing."""
+    """Return whether a bill covers everything sent, or is so small that the server must have truncated; ``unclear``
+    teaches nothing."""
     low = billed < 0.8 * (1 - max(2 * sent.error, 0.1)) * sent.least
     if not low and not stagnates(sent, billed, before):
         return "whole" if sent.prompt / JUMP <= billed <= sent.prompt * JUMP else "unclear"
@@ -123,7 +127,7 @@ def judge(sent: "Measured", billed: int, cached: int | None, before: Before | No
 
 
 def stagnates(sent: "Measured", billed: int, before: Before | None) -> bool:
-    """Whether a conversation has grown since its last believed bill, and its bill has not."""
+    """Return whether a conversation has grown since its last believed bill while its bill has not."""
     if before is None or not before.anchored or sent.folded:
         return False
     grown = sent.least_from(before.anchored, results=before.full)
@@ -134,34 +138,34 @@ def stagnates(sent: "Measured", billed: int, before: Before | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was sent, by our counts."""
+    """The sent request, by our counts."""
 
     request: Conversation
     messages: Sequence[Message]
     counter: Counter
-    """By the vocabulary alone."""
+    """Uses the vocabulary alone."""
     counted: int
-    """Everything that was sent by the vocabulary alone: no learned ratio, no earlier bill."""
+    """The whole request by the vocabulary alone: no learned ratio, no earlier bill."""
     prompt: int
-    """The same by the best count there is."""
+    """The whole request by the best available count."""
     error: float
-    """How far the truth may lie from ``counted``, as a share of it."""
+    """Relative error of ``counted``."""
     folded: bool
     bounded: bool
-    """Something in it is counted by an upper bound only, or stands elsewhere."""
+    """Some part is only counted by an upper bound, or is outside the body."""
 
     @property
     def least(self) -> int:
-        """What no template leaves out: the texts of people, assistant and instructions, without frames."""
+        """A lower bound that holds for every template: the texts of users, assistant and instructions, without frames."""
         return min(self.least_from(0, results=False), self.prompt)
 
     def least_from(self, start: int, *, results: bool) -> int:
-        """The same from some message on; ``results`` of tools may be counted where they are known to be read."""
+        """The same from some message on; tool ``results`` may be counted when they are known to be read."""
         roles = _SPOKEN | _RESULTS if results else _SPOKEN
         return sum(self.counter.text(text_of(m)) for m in self.messages[start:] if m.get("role") in roles)
 
     def cost_from(self, start: int) -> int:
-        """All that was counted from some message on: what a server bills whose cache held the rest."""
+        """Our full count from some message on: the bill of a server whose cache held the rest."""
         return sum(map(self.counter.message, self.messages[start:]))
 
 
@@ -170,7 +174,7 @@ _RESULTS: Final = frozenset({"tool"})
 
 
 def window_like(tokens: int) -> int:
-    """The smallest usual context size that holds so many tokens: powers of two and the steps between them."""
+    """Return the smallest usual context size that holds so many tokens: powers of two and the steps between them."""
     size = SMALLEST_WINDOW
     while size < tokens:
         if size * 3 // 2 >= tokens:
@@ -184,7 +188,7 @@ def _near(billed: int, counted: int, share: float) -> bool:
 
 
 def _beside(spoken: str, number: int) -> list[str]:
-    """Each place of a number in what was said, with the characters before it and with those after it."""
+    """Return each place of a number in a text: the characters before it and those after it."""
     digits = str(number)
     if digits not in spoken and number % 1000 == 0:
         digits = f"{number // 1000}k"
@@ -199,7 +203,7 @@ def _beside(spoken: str, number: int) -> list[str]:
 
 
 def _bare(text: str) -> str:
-    """A text as letters and digits, escapes undone: what is left of it however it is quoted."""
+    """Return a text as letters and digits, escapes undone: this part survives any quoting."""
     if "\\" in text:
         text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
         text = _CONTROL.sub(" ", text)
@@ -218,7 +222,7 @@ _MARKS: Final = re.compile(r"[\W_]+")
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Every text in a JSON value, names of members included; without recursion."""
+    """Yield every text in a JSON value, including member names; without recursion."""
     waiting = [value]
     while waiting:
         item = waiting.pop()
@@ -232,7 +236,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _names(body: Any) -> Iterator[str]:
-    """Every string of a request that a server may quote whole, beside the texts of messages and the model's own name."""
+    """Yield every string of a request that a server may quote as a whole, besides message texts and the model's name."""
     for key, value in body.items():
         if key == "messages" and isinstance(value, list):
             for message in value:

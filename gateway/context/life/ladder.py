@@ -1,7 +1,7 @@
-"""The retry ladder: what is sent first, and what is tried next when the upstream says "too long".
+"""The retry ladder: the first attempt, and the next one when the upstream says "too long".
 
-Decisions only: a refusal comes in as numbers, an attempt goes out as bytes. Every attempt is strictly smaller than the one
-that was refused, in messages or in the output it asks for; when nothing smaller is left the answer is None.
+It only decides: a refusal comes in as numbers, an attempt goes out as bytes. Every attempt is strictly smaller than the
+refused one, in messages or in requested output; when nothing smaller is left the result is None.
 """
 
 from dataclasses import dataclass, replace
@@ -22,19 +22,19 @@ from gateway.wire.message import Message
 
 HIGHEST_RUNG: Final = len(RUNGS) - 1
 
-# Where a refusal states no numbers, the next attempt must be small enough to pass though neither the window nor the
-# tokenizer is known: half where our count is exact (then only the window is wrong), and where it is an estimate
-# a window half the configured one and a tokenizer 2.5 times denser together: 1/5, with a little air.
+# When a refusal states no numbers, the next attempt must be small enough although window and tokenizer are unknown.
+# An exact count means that only the window is wrong: one half. An estimate may combine a window of half the
+# configured size with a tokenizer 2.5 times denser: one fifth, with a small reserve.
 BLIND_STEP_EXACT: Final = 0.5
 BLIND_STEP_ESTIMATE: Final = 0.18
-# The limit is stated but not the prompt: only the tokenizer is unknown.
+# The refusal states the limit but not the prompt: only the tokenizer is unknown.
 LIMIT_STEP_EXACT: Final = 0.9
 LIMIT_STEP_ESTIMATE: Final = 0.37
-# A count of the upstream further than this from ours is not believed: some servers count characters or bytes.
+# Factor. An upstream's count further than this from ours is not believed: some servers count characters or bytes.
 MOST_DENSE: Final = 8.0
 LEAST_DENSE: Final = 0.1
 
-# Tokens, and the part of the prompt, that a lowered output leaves free beside the margin: it costs no history.
+# Tokens, and share of the prompt, that a lowered output leaves free besides the margin: this costs no history.
 SPARED: Final = 16
 SPARED_SHARE: Final = 25
 
@@ -48,74 +48,75 @@ class Task:
     """The model's name at the target; spliced in where the client used another."""
     window: int
     prompt: int
-    """The request as it came by the best count there is, tools and overhead included."""
+    """The original request by the best available count, including tools and overhead."""
     fixed: int
     """Tools, schemas and the overhead of a request, by the stable count."""
     margin: int
-    """Kept free where the request is said to fit as it came: as much as the count may be short."""
+    """Kept free when the unchanged request is said to fit: the error of the count."""
     kept: int
-    """Kept free where it is folded. It must not depend on what the last answer taught, or the cut would move; and where a
-    count is in doubt the upstream decides, for a refusal costs one call and teaches, and an unused window costs context."""
+    """Kept free when the request is folded. It must not depend on the last answer, or the cut would move. When a count
+    is doubtful the upstream decides: a refusal costs one call and teaches, while an unused window costs context.
+    """
     reserve: int
-    """Kept free for the answer: what the client asked for, or the configured default."""
+    """Kept free for the answer: the client's limit, or the configured default."""
     asked: int | None
     """The client's own output limit; only this is ever lowered."""
     floor: int
     """The output is never lowered below this, nor below an eighth of a window too small for it."""
     counter: Counter
-    """The stable counter: where a cut stands depends on it alone."""
+    """The stable counter: the only one that decides where a cut stands."""
     policy: Policy
     plain: Counter
-    """The counter by the vocabulary alone: nothing learned is in it."""
+    """The counter by the vocabulary alone, without anything learned."""
     plain_fixed: int
     """``fixed`` by the vocabulary alone."""
     configured: int
     """The window without anything learned."""
     basis: str = "estimate"
-    """What ``prompt`` rests on: ``exact``, ``anchor`` or ``estimate``."""
+    """The source of ``prompt``: ``exact``, ``anchor`` or ``estimate``."""
     slack: float = 0.0
-    """How far the truth may lie below the count, as a share of it: 0 where the count is exact."""
+    """How far the truth may lie below the count, as a share of it: 0 for an exact count."""
     scope: str = ""
-    """Whose memory may be used: a hash of the caller's credentials and the upstream."""
+    """The scope of the request's memory: a hash of the caller's credentials and the upstream."""
     summary: Summary | None = None
     error: float = 0.3
-    """How far the truth may lie from a plain count, as a share of it."""
+    """Relative error of a plain count."""
     bounded: bool = False
-    """Media are counted by an upper bound, or text enters by reference: a bill teaches nothing about our count."""
+    """Media are counted by an upper bound, or text is included by reference: a bill teaches nothing about our count."""
     before: Before | None = None
-    """What is remembered of this conversation's last request."""
+    """Facts about this conversation's last request."""
     binds_thinking: bool = False
-    """The model accepts signed thinking only behind the conversation it was made in."""
+    """The model accepts signed thinking only after the conversation in which it was made."""
     erratic: bool = False
     """Bills of this model were absurd lately."""
 
     @property
     def messages(self) -> int:
-        """The messages' part of ``prompt``."""
+        """The part of ``prompt`` for messages."""
         return max(self.prompt - self.fixed, 0)
 
     def least_output(self, window: int) -> int:
-        """What an answer must be left at least; never more than the client asked for."""
+        """The smallest output that an answer needs; never more than the client's limit."""
         least = min(self.floor, max(window // 8, 16))
         return min(least, self.asked) if self.asked is not None else least
 
     def sent_by(self, attempt: "Attempt") -> tuple[Message, ...]:
-        """The messages an attempt sends: its own, or those that came."""
+        """Return the messages of an attempt: its own, or the original ones."""
         return attempt.draft.messages if attempt.draft else self.request.messages
 
     def output_of(self, attempt: "Attempt") -> int | None:
-        """The output limit an attempt sends: the lowered one, or the client's; None where it set none."""
+        """Return the output limit of an attempt: the lowered one, or the client's; None without one."""
         return attempt.output if attempt.output is not None else self.asked
 
     @property
     def fits(self) -> bool:
-        """Whether the request may go as it came. Equality fits."""
+        """Return whether the request may be sent unchanged. Equality fits."""
         return self.prompt + self.reserve + self.margin <= self.window
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What is sent, or would be: the bytes and how they came about. ``prompt`` is our count of it, in tokens."""
+    """A request to send: its bytes and how they were made. ``prompt`` is our count of it, in tokens."""
 
     body: bytes
     prompt: int
@@ -123,15 +124,16 @@ class Attempt:
     rung: int = 0
     """Its place in `RUNGS`."""
     ratio: float = 1.0
-    """What the stable count was multiplied by because a refusal proved it short."""
+    """The factor of the stable count, after a refusal proved it too low."""
     draft: Draft | None = None
     output: int | None = None
-    """The lowered output limit; None where the client's own stands."""
+    """The lowered output limit; None when the client's own holds."""
     steps: tuple[Step, ...] = ()
     thinks: bool = True
-    """False where all signed thinking was taken out, because the upstream did not accept it."""
+    """False when all signed thinking was removed, because the upstream did not accept it."""
     unbound: bool = False
-    """Whether signed thinking stands behind another conversation than it was made in, and the body asks that it be dropped."""
+    """Whether signed thinking follows another conversation than the one it was made in, and the body allows dropping
+    it."""
 
     @property
     def turns_folded(self) -> int:
@@ -140,7 +142,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A refusal's numbers in tokens, None where it states none; the shape of ``providers.record.Overflow``."""
+    """A refusal's numbers in tokens, None when not stated; the shape of ``providers.record.Overflow``."""
 
     limit: int | None = None
     prompt: int | None = None
@@ -148,17 +150,17 @@ class Reading:
     total: int | None = None
     exact: bool = True
     excess: int | None = None
-    """By how much the prompt is too long, where only that is stated."""
+    """Tokens above the limit, when only the difference is stated."""
 
 
 def as_it_came(request: Conversation, model: str, window: int, prompt: int) -> Attempt:
-    """Send the client's own bytes; only an alias is spliced."""
+    """Return the client's own bytes; only an alias is replaced."""
     body = request.raw if model == request.model else request.format.encode(request, Edits(model))
     return Attempt(body, prompt, window)
 
 
 def first_attempt(task: Task) -> Attempt:
-    """Apply the cheapest remedy that is enough: none, a lower output limit, a fold."""
+    """Apply the cheapest sufficient remedy: none, a lower output limit, a fold."""
     if task.fits:
         return as_it_came(task.request, task.model, task.window, task.prompt)
     left = task.window - task.margin - task.prompt
@@ -168,9 +170,9 @@ def first_attempt(task: Task) -> Attempt:
 
 
 def hopeless(task: Task, attempt: Attempt) -> bool:
-    """Whether even the smallest form is too long beyond any doubt, so that no upstream need be asked.
+    """Return whether even the smallest form is certainly too long, so that no upstream needs to be called.
 
-    Nothing learned decides it: what fits the configured window by the vocabulary alone is sent.
+    Learned facts do not decide this: a request that fits the configured window by the vocabulary alone is sent.
     """
     least = task.least_output(task.configured) if task.asked is not None else 1
     plain = sum(map(task.plain.message, task.sent_by(attempt))) + task.plain_fixed
@@ -178,7 +180,7 @@ def hopeless(task: Task, attempt: Attempt) -> bool:
 
 
 def lower_output(task: Task, attempt: Attempt, limit: int | None) -> Attempt | None:
-    """Answer a refusal that concerns the output alone: the largest output stated, or what our count leaves."""
+    """Lower the output after a refusal about the output alone: to the largest one stated, or to the rest by our count."""
     if task.asked is None:
         return None
     current = attempt.output if attempt.output is not None else task.asked
@@ -191,7 +193,7 @@ def lower_output(task: Task, attempt: Attempt, limit: int | None) -> Attempt | N
 
 
 def without_thinking(task: Task, attempt: Attempt) -> Attempt | None:
-    """The same messages without the signed thinking that was not accepted; None where it has gone already, or there is none."""
+    """Return the same messages without the signed thinking that was rejected; None when there is none left."""
     if not attempt.thinks:
         return None
     changed = _encode(
@@ -201,10 +203,10 @@ def without_thinking(task: Task, attempt: Attempt) -> Attempt | None:
 
 
 def next_attempt(task: Task, attempt: Attempt, refusal: Reading) -> Attempt | None:
-    """Climb until something smaller than what was refused comes out, or the ladder ends.
+    """Climb until an attempt is smaller than the refused one, or the ladder ends.
 
-    The upstream's own numbers beat ours: its limit replaces the configured window where it is smaller, and its count of
-    the prompt tells by how much our count was short.
+    The upstream's numbers take precedence over ours: its limit replaces the configured window if it is smaller, and its
+    count of the prompt shows how far our count was too low.
     """
     asked = task.output_of(attempt)
     counted = sum(map(task.counter.message, task.sent_by(attempt))) + task.fixed
@@ -214,7 +216,7 @@ def next_attempt(task: Task, attempt: Attempt, refusal: Reading) -> Attempt | No
         stated = None
     ratio, cap, reserve = attempt.ratio, None, task.reserve
     if stated is not None:
-        # Where the upstream counted fewer tokens than we did, its limit is what was wrong, and our count stays the safe one.
+        # If the upstream counted fewer tokens than we did, only the window was wrong, and our count stays the safe one.
         ratio = max(stated / max(counted, 1), min(1.0, attempt.ratio))
     if stated is not None and refusal.limit:
         output = asked or refusal.completion or 0
@@ -234,7 +236,7 @@ def next_attempt(task: Task, attempt: Attempt, refusal: Reading) -> Attempt | No
 
 
 def stated_prompt(refusal: Reading, attempt: Attempt, asked: int | None) -> int | None:
-    """The prompt's size as the upstream counted it, or None where it states none that may size a cut."""
+    """Return the prompt's size by the upstream's count; None when it states none that may size a cut."""
     if not refusal.exact:
         return None
     if refusal.prompt is not None:
@@ -245,42 +247,42 @@ def stated_prompt(refusal: Reading, attempt: Attempt, asked: int | None) -> int 
         return None
     if refusal.completion is not None:
         return max(refusal.total - refusal.completion, 1)
-    # Many sums include the output that was asked for and do not say so: believe the reading nearer to our own count.
+    # Many sums include the requested output without saying so: believe the interpretation nearer to our own count.
     candidates = [refusal.total, refusal.total - asked] if asked and asked < refusal.total else [refusal.total]
     return min(candidates, key=lambda tokens: abs(log(max(tokens, 1) / max(attempt.prompt, 1))))
 
 
 def _blind_cap(task: Task, ours: int, limit: int | None) -> int:
-    """How large the next prompt may be by our own count, when the upstream does not say by how much this one was too long."""
+    """Return the limit of the next prompt by our own count, when the upstream does not state the excess."""
     sure = task.counter.exact
     if limit is not None and ours > limit:
         return int(limit * (LIMIT_STEP_EXACT if sure else LIMIT_STEP_ESTIMATE))
     if limit is not None:
-        # We counted it as fitting that limit, so our count is short by an unknown factor.
+        # Our count said that it fits this limit, so it is too low by an unknown factor.
         return int(ours * (BLIND_STEP_EXACT if sure else LIMIT_STEP_ESTIMATE))
     return int(ours * (BLIND_STEP_EXACT if sure else BLIND_STEP_ESTIMATE))
 
 
 def budget_of(task: Task) -> Budget:
-    """The budget of a first fold: what decides where its cut stands."""
+    """Return the budget of a first fold, which decides where its cut stands."""
     return Budget(task.window, _reserve(task, task.window), task.fixed, task.kept, task.least_output(task.window))
 
 
 def _reserve(task: Task, window: int) -> int:
-    """What is kept free for the answer: never so much that the messages are left less than half of the window."""
+    """Return the tokens kept free for the answer; the messages always get at least half of the window."""
     return min(task.reserve, max(window // 2, 1))
 
 
 def _fold(
     task: Task, window: int, *, ratio: float, rung: int, cap: int | None = None, refused: bool = False
 ) -> Attempt:
-    """Fold to a window, with the output's reserve lowered where it would leave the messages less than half of it."""
+    """Fold to a window, with a lower output reserve when the messages would get less than half of it."""
     counter = scaled(task.counter, ratio)
     fixed = ceil(task.fixed * ratio)
     margin = ceil(task.kept * window / max(task.window, 1))
     reserve = _reserve(task, window)
     if cap is not None:
-        # A cap is the whole prompt; what it takes away from the window is kept free like a reserve.
+        # A cap limits the whole prompt; the rest of the window is kept free like a reserve.
         reserve = max(reserve, window - margin - max(cap, 1))
     draft = compress(
         task.request.messages,
@@ -299,12 +301,13 @@ def _fold(
 
 
 def _spared(task: Task, left: int) -> int:
-    """What is asked for when so much is left: a little less, for the prompt is our count and an output one token too long is refused."""
+    """Return a slightly smaller limit than the remaining room: our count is not exact, and one token too many is
+    refused."""
     return max(left - max(SPARED, task.prompt // SPARED_SHARE), min(left, task.least_output(task.window)))
 
 
 def _with_output(task: Task, attempt: Attempt, output: int) -> Attempt:
-    """The same messages with a lower output limit."""
+    """Return the same messages with a lower output limit."""
     before = task.output_of(attempt) or 0
     step = Step("max_tokens", max(before - output, 0), f"{before} -> {output}")
     return _encode(task, replace(attempt, output=output, steps=(step, *attempt.steps)))
@@ -318,7 +321,8 @@ def _encode(task: Task, attempt: Attempt) -> Attempt:
 
 
 def _smaller(task: Task, candidate: Attempt, before: int, asked: int | None) -> bool:
-    """Whether a candidate is strictly smaller than what was refused: than its messages' cost, or in the output it asks for."""
+    """Return whether a candidate is strictly smaller than the refused request, in messages' cost or in requested
+    output."""
     assert candidate.draft is not None
     after = sum(map(task.counter.message, candidate.draft.messages))
     return after < before or (after == before and asked is not None and (candidate.output or asked) < asked)

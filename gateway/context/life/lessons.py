@@ -1,9 +1,9 @@
-"""Lessons: what one refusal, or one good answer, teaches, and of which kind that knowledge is.
+"""Lessons: the knowledge in one refusal or one good answer, and the kind of this knowledge.
 
-Three kinds, never mixed. *Stated*: numbers of an upstream's own refusal, plausible and not an echo of the request. *Observed*: what was
-billed. *Guessed*: everything else (a size that passed after a refusal without numbers, bills that stopped growing). A guess holds for
-the conversation that it comes from, makes its folds smaller and warns; nothing else. Nothing here reads a clock or remembers
-anything: `gateway.state.learning` applies the lessons.
+There are three kinds, never mixed. *Stated*: numbers in an upstream's own refusal, plausible and not an echo of the
+request. *Observed*: billed tokens. *Guessed*: everything else (a size that passed after a refusal without numbers,
+bills that stopped growing). A guess affects only its own conversation: it makes the folds smaller and warns. This
+module has no clock and no memory: `gateway.state.learning` applies the lessons.
 """
 
 from dataclasses import dataclass, replace
@@ -19,42 +19,43 @@ Kind = Literal["stated", "observed", "guessed"]
 TRUNCATED: Final = "truncated"
 ACCEPTED: Final = "accepted"
 ALARM: Final = 2
-"""Suspect bills of one conversation before anybody is warned: one may have an innocent reason that is not known here."""
+"""Suspect bills of one conversation before a warning: a single one may have an unknown innocent reason."""
 ANCHORED: Final = 0.4
-"""Share of the window from which on the last bill of a conversation is looked up and remembered: finding it costs a hash of every message."""
+"""Share of the window from which the last bill of a conversation is read and stored: finding it costs a hash of every
+message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One attempt as it went out. All sizes are tokens."""
+    """One attempt as it was sent. All sizes are tokens."""
 
     upstream: str
     model: str
     scope: str
-    """Whose memory may be used."""
+    """The scope of the memory that may be used."""
     measured: Measured
     window: int
-    """What the attempt was made to fit."""
+    """The size to which the attempt was made to fit."""
     kept: int = 0
-    """What was kept free beside the prompt: for the answer, and as a margin."""
+    """Tokens kept free besides the prompt: for the answer, and as a margin."""
     output: int | None = None
     """The output limit that was sent."""
     fixed: int = 0
-    """Tools, schema and the frame of the request, as an anchor counts them."""
+    """Tools, schema and the request's frame, as an anchor counts them."""
     before: Before | None = None
     erratic: bool = False
-    """Bills of this model were absurd lately: nothing is concluded from a small one."""
+    """Bills of this model were absurd lately: a small bill proves nothing."""
 
     @property
     def conversation(self) -> str:
-        """The name of the conversation up to this request. Hashes all of it: ask only where a lesson needs it."""
+        """The name of the conversation up to this request. Hashes everything: call only when a lesson needs it."""
         chain = identity.conversation(self.scope, self.model, self.measured.request.messages)
         return chain[-1] if chain else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What an upstream says it has read: ``providers.record.Usage`` without the output."""
+    """The prompt tokens that an upstream bills: ``providers.record.Usage`` without the output."""
 
     prompt: int
     cached: int | None = None
@@ -70,7 +71,7 @@ class StatedWindow:
     conversation: str
     tokens: int
     prompt: int | None
-    """The refused prompt's size as the upstream stated it."""
+    """The size of the refused prompt as stated by the upstream."""
     counted: int
     """The same by our count."""
     sign: str
@@ -79,7 +80,7 @@ class StatedWindow:
 
 @dataclass(frozen=True, slots=True)
 class SmallerFold:
-    """One conversation had better be folded to so much."""
+    """One conversation should be folded to this size."""
 
     upstream: str
     model: str
@@ -89,13 +90,14 @@ class SmallerFold:
     billed: int | None
     counted: int
     sign: str
-    """``accepted``: so much passed after a refusal without numbers; ``truncated``: bills say that the server cuts."""
+    """``accepted``: this size passed after a refusal without numbers; ``truncated``: bills show that the server
+    truncates."""
     kind: Kind = "guessed"
 
 
 @dataclass(frozen=True, slots=True)
 class PromptRead:
-    """A prompt of this size was read whole: every smaller window of this model is disproved, guessed or stated."""
+    """A prompt of this size was read completely, which disproves every smaller window of this model, guessed or stated."""
 
     upstream: str
     model: str
@@ -105,7 +107,7 @@ class PromptRead:
 
 @dataclass(frozen=True, slots=True)
 class CountCompared:
-    """What the upstream makes of a prompt that we counted; ``stated`` where it stands in a refusal that is believed."""
+    """The upstream's count of a prompt that we counted; ``stated`` if it comes from a believed refusal."""
 
     upstream: str
     model: str
@@ -117,7 +119,7 @@ class CountCompared:
 
 @dataclass(frozen=True, slots=True)
 class ConversationBilled:
-    """What a conversation was billed, for the count of its next request."""
+    """The bill of a conversation, for the count of its next request."""
 
     scope: str
     conversation: str
@@ -127,7 +129,7 @@ class ConversationBilled:
 
 @dataclass(frozen=True, slots=True)
 class ConversationSeen:
-    """Where a conversation stands, for the judgement of its next bill."""
+    """The state of a conversation, to judge its next bill."""
 
     upstream: str
     model: str
@@ -141,7 +143,8 @@ Lesson = StatedWindow | SmallerFold | PromptRead | CountCompared | ConversationB
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What an answer teaches, and the warning for client and operator (``x-turnfold-warning``); empty where all is well."""
+    """The lessons of an answer, and the warning for client and operator (``x-turnfold-warning``); empty without a
+    problem."""
 
     lessons: tuple[Lesson, ...] = ()
     warning: str = ""
@@ -172,13 +175,14 @@ def sent_by(task: Task, attempt: Attempt, upstream: str, scope: str) -> Sent:
 
 
 def from_refusal(sent: Sent, attempt: Attempt, refusal: Reading, sign: str, said: bytes) -> tuple[Lesson, ...]:
-    """Learn from "too long". ``said`` is the refusal's body, decoded: a wording that stands in the request proves nothing."""
+    """Learn from "too long". ``said`` is the decoded body of the refusal: a wording that is in the request proves
+    nothing."""
     measured, limit = sent.measured, refusal.limit
     prompt = ladder.stated_prompt(refusal, attempt, sent.output)
     window = evidence.plausible_window(measured.counted, measured.error, limit, prompt, sent.output)
     size = prompt if evidence.plausible_prompt(measured.counted, prompt) and not measured.bounded else None
     if measured.request.refers_elsewhere or (not window and size is None):
-        return ()  # what was refused stands elsewhere as well: it tells nothing of the window
+        return ()  # part of the refused prompt is outside the body: nothing follows for the window
     if evidence.echoed(said, measured.request, limit, refusal.prompt or refusal.total or refusal.excess):
         return ()
     found: list[Lesson] = []
@@ -206,7 +210,7 @@ def from_answer(sent: Sent, bill: Bill | None, *, unsized: bool = False) -> Lear
 
 
 def _whole(sent: Sent, bill: Bill, *, unsized: bool) -> tuple[Lesson, ...]:
-    """The bill is for all that was sent."""
+    """The bill covers everything that was sent."""
     measured = sent.measured
     found: list[Lesson] = [PromptRead(sent.upstream, sent.model, bill.prompt)]
     if unsized:
@@ -224,7 +228,7 @@ def _whole(sent: Sent, bill: Bill, *, unsized: bool) -> tuple[Lesson, ...]:
 
 
 def _suspect(sent: Sent, bill: Bill) -> Learned:
-    """The server seems to have cut the prompt: remember it; at the second time warn, and fold this conversation smaller."""
+    """The server probably truncated the prompt: note it; at the second time warn, and fold this conversation smaller."""
     before = sent.before or Before(0)
     before = replace(before, covered=len(sent.measured.request.messages), suspicions=before.suspicions + 1)
     name = sent.conversation
@@ -240,7 +244,7 @@ def _suspect(sent: Sent, bill: Bill) -> Learned:
 
 
 def _accepted(sent: Sent, billed: int | None) -> SmallerFold:
-    """So much passed after a refusal without numbers: send no more of this conversation next time."""
+    """This size passed after a refusal without numbers: send no more of this conversation next time."""
     size = (sent.measured.prompt if billed is None else billed) + sent.kept
     return SmallerFold(
         sent.upstream, sent.model, sent.scope, sent.conversation, size, billed, sent.measured.counted, ACCEPTED

@@ -107,7 +107,7 @@ def try_next_place(state: Ready, event: ReplyCame | NoReply) -> State:
 
 
 def try_larger(state: Measured | Uncounted | Refused, event: Event) -> State:
-    """What the client gets if no larger model does better is the end that was reached without one."""
+    """If no larger model does better, the client gets the end that was reached without one."""
     if isinstance(state, Measured):
         assert isinstance(event, AttemptMade) and event.attempt is not None
         end: Answered | TooLarge = TooLarge(state.life, state.visit, event.attempt)
@@ -146,7 +146,7 @@ def _one_more_refusal(life: Life, refusal: Refusal) -> Life:
 
 
 def _unsized(state: Refused, event: AttemptMade) -> bool:
-    """Whether the refusal left open how much would be accepted: it states no limit, or none that was believed."""
+    """Return whether the refusal left open how much would be accepted: it states no limit, or no believable one."""
     numbers = state.refusal.numbers
     if not isinstance(numbers, ladder.Reading):
         return state.visit.unsized
@@ -155,5 +155,5 @@ def _unsized(state: Refused, event: AttemptMade) -> bool:
 
 
 def _outgrown(end: Answered | TooLarge) -> Answered | TooLarge:
-    """This end, or, where only a larger model was still tried, the one before it."""
+    """Return this end or, if only a larger model remained to be tried, the one before it."""
     return replace(end.life.best, life=end.life) if end.life.outgrown and end.life.best else end

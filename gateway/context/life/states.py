@@ -25,13 +25,14 @@ from gateway.wire.format import Conversation
 Mode = Literal["enforce", "observe", "off"]
 
 NEAR: Final = 0.8
-"""An empty stream means "too long" where the request was folded, or has at least this share of its window (case 123)."""
+"""Share of its window from which a request's empty stream means "too long"; after a fold it always does (case 123).
+Chosen: counts are less exact."""
 FAULTS: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
-"""Statuses that speak of the server's health or patience, not of the request: another place may do better."""
+"""Statuses about the server's health or patience, not about the request: another place may do better."""
 
 
 class Place(Protocol):
-    """One upstream and model that may answer a request, as far as decisions need it."""
+    """One upstream and model that may answer a request: the part of its facts that decisions need."""
 
     @property
     def upstream(self) -> str:
@@ -43,89 +44,89 @@ class Place(Protocol):
 
     @property
     def window(self) -> int:
-        """The context window that holds there, in tokens."""
+        """Its context window, in tokens."""
 
     @property
     def max_retries(self) -> int:
-        """How many calls beyond the first a refused request may take."""
+        """The number of calls after the first one for a refused request."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputLimit:
-    """The upstream accepts the prompt but not the output that was asked for; the largest output it states, in tokens."""
+    """The upstream accepts the prompt but not the requested output; the largest output it states, in tokens."""
 
     limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ThinkingRejected:
-    """The upstream does not accept signed thinking of earlier answers: where it stands, or at all."""
+    """The upstream rejects signed thinking of earlier answers: at its place, or everywhere."""
 
     limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An upstream's "too long": the sign by which it was recognised, and its numbers."""
+    """An upstream's "too long": the sign that matched, and its numbers."""
 
     sign: str
     numbers: Reading | OutputLimit | ThinkingRejected
 
     @property
     def too_long(self) -> bool:
-        """Whether the prompt is too long, and not only the output that was asked for."""
+        """Return whether the prompt is too long, and not only the requested output."""
         return isinstance(self.numbers, Reading)
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An upstream's answer, read as far as it takes to recognise a refusal."""
+    """An upstream's answer, read far enough to recognise a refusal."""
 
     status: int
     refusal: Refusal | None = None
     said: bytes = b""
-    """The text in which the refusal was found, decoded."""
+    """The decoded text that contains the refusal."""
     empty_stream: bool = False
-    """A stream that ended without one event: how some servers refuse a prompt that is too long (case 123)."""
+    """A stream that ended without an event: some servers refuse long prompts this way (case 123)."""
     handle: Any = None
     """The answer itself, for the driver."""
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """What holds for a request in every state: what was asked, what may still be tried, what was tried."""
+    """The facts about a request that hold in every state: its body, the remaining places, the calls so far."""
 
     request: Conversation
     mode: Mode
     places: tuple[Place, ...] = ()
-    """Not asked yet: the model's own upstreams, then its fallbacks."""
+    """Places still to try: the model's own upstreams, then its fallbacks."""
     larger: tuple[Place, ...] = ()
-    """Not asked yet: models with a larger window, for a request that is too long everywhere else."""
+    """Models with a larger window, still to try for a request that is too long everywhere else."""
     calls: int = 0
-    """Calls to upstreams, the one under way included."""
+    """Calls to upstreams, including the running one."""
     refusals: tuple[str, ...] = ()
     """The signs of all refusals, in order."""
     best: "Answered | TooLarge | None" = None
-    """How the request ends if no later place does better."""
+    """The end of the request if no later place does better."""
     outgrown: bool = False
-    """Too long for every place but the larger ones, which are tried now."""
+    """Too long for every place except the larger ones, which are tried now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """What is known of the request at the place that is asked."""
+    """The facts about the request at the current place."""
 
     place: Place
     task: Task | None = None
-    """The request counted for this place; None where nothing was counted."""
+    """The request counted for this place; None without a count."""
     proven: bool = False
     """The body's size proves that it fits."""
     planned: Attempt | None = None
-    """What would have been sent, in mode observe."""
+    """The attempt that would have been sent, in mode observe."""
     failed: bool = False
-    """A fault of our own: the request is forwarded as it came."""
+    """Our own code failed: the request is forwarded unchanged."""
     unsized: bool = False
-    """The last refusal here stated no limit that could be believed."""
+    """The last refusal here stated no believable limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ class Measured:
     task: Task
 
     def work(self) -> "AttemptMade":
-        """Make the first attempt, and see whether it can fit at all. Takes long for a long conversation."""
+        """Make the first attempt, and check whether it can fit at all. Slow for a long conversation."""
         attempt = ladder.first_attempt(self.task)
         return AttemptMade(attempt, cannot_fit=not self.task.fits and ladder.hopeless(self.task, attempt))
 
@@ -168,7 +169,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Uncounted:
-    """Refused, and never counted."""
+    """Refused without a count."""
 
     life: Life
     visit: Visit
@@ -179,7 +180,7 @@ class Uncounted:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Refused as too long, or for the output it asks for."""
+    """Refused as too long, or for its requested output."""
 
     life: Life
     visit: Visit
@@ -189,7 +190,7 @@ class Refused:
     refusal: Refusal
 
     def lessons(self) -> tuple[Lesson, ...]:
-        """What the refusal teaches. Takes long for a long conversation."""
+        """Return the lessons of the refusal. Slow for a long conversation."""
         numbers = self.refusal.numbers
         if not isinstance(numbers, Reading):
             return ()
@@ -197,7 +198,8 @@ class Refused:
         return lessons.from_refusal(sent, self.attempt, numbers, self.refusal.sign, self.reply.said)
 
     def work(self) -> Attempt | None:
-        """Make a smaller attempt; None when nothing smaller is left, or no more may be tried. Takes long for a long conversation."""
+        """Return a smaller attempt; None when there is none, or no more calls are allowed. Slow for a long
+        conversation."""
         if self.life.mode != "enforce" or self.life.calls > self.visit.place.max_retries:
             return None
         numbers = self.refusal.numbers
@@ -221,11 +223,11 @@ class Answered:
 
     @property
     def good(self) -> bool:
-        """Whether something can be learned from what was billed."""
+        """Whether the bill can teach something."""
         return self.reply.status == 200 and not self.too_long
 
     def lessons(self, bill: Bill | None) -> Learned:
-        """What a good answer to a counted request teaches."""
+        """Return the lessons of a good answer to a counted request."""
         task = self.visit.task
         if task is None or self.life.mode == "off":
             return NOTHING
@@ -235,14 +237,14 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class TooLarge:
-    """Final: even the smallest form cannot fit, so no upstream was asked; the client gets our own refusal."""
+    """Final: even the smallest form cannot fit, so no upstream was called; the client gets our own refusal."""
 
     life: Life
     visit: Visit
     attempt: Attempt
 
     def refusal(self) -> bytes:
-        """Our refusal in the client's dialect, with the sizes and the largest parts by place: no text of them."""
+        """Return our refusal in the client's format, with sizes and the largest parts by place, without their text."""
         assert self.visit.task is not None
         task = self.visit.task
         return task.request.format.refusal(self.attempt.window, self.attempt.prompt, task.reserve, largest_parts(task))
@@ -250,7 +252,7 @@ class TooLarge:
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """Final: no place gave an answer; the client gets our own error."""
+    """Final: no place answered; the client gets our own error."""
 
     life: Life
     visit: Visit
@@ -259,7 +261,7 @@ class Unreachable:
 
 @dataclass(frozen=True, slots=True)
 class PassedOn:
-    """Final: a fault of our own before any place was found; the request is passed through as it came."""
+    """Final: our own code failed before any place was found; the request is passed through unchanged."""
 
     life: Life
 
@@ -290,13 +292,13 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class AttemptMade:
-    """An attempt; None where there is nothing smaller left."""
+    """An attempt; None when there is nothing smaller."""
 
     attempt: Attempt | None
     cannot_fit: bool = False
-    """Even this smallest form is too long beyond any doubt, so that no upstream need be asked."""
+    """Even this smallest form is certainly too long, so that no upstream needs to be called."""
     lessons: tuple[Lesson, ...] = ()
-    """What the refusal before it taught."""
+    """The lessons of the preceding refusal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,28 +317,29 @@ class NoReply:
 
 @dataclass(frozen=True, slots=True)
 class PartFailed:
-    """A bug of our own in the part that was at work."""
+    """A bug of our own in the part that was running."""
 
 
 Event = PlacesFound | FitProven | Counted | AttemptMade | ReplyCame | NoReply | PartFailed
 
 
 def refusal_in(state: Ready, event: ReplyCame) -> Refusal | None:
-    """Return what an answer says about size. An empty stream counts as a refusal where the request was folded or is near its window."""
+    """Return what an answer says about size. An empty stream counts as a refusal if the request was folded or is near
+    its window."""
     reply, visit, attempt = event.reply, state.visit, state.attempt
     refusal = reply.refusal
     if reply.empty_stream:
         near = visit.task is not None and attempt.prompt >= NEAR * attempt.window
         return Refusal("empty_stream", Reading()) if near or attempt.draft is not None else None
     if refusal is not None and refusal.numbers == OutputLimit(0):
-        # "max_tokens must be at least 1, got 0": the prompt fills the window, unless the client itself asked for nothing.
+        # "max_tokens must be at least 1, got 0": the prompt fills the window, unless the client itself requested 0.
         nothing = any(limit < 1 for limit in state.life.request.output_limits)
         return None if nothing else Refusal(refusal.sign, Reading())
     return refusal
 
 
 def largest_parts(task: Task, limit: int = 3) -> str:
-    """Name the largest parts of a request by place and size: no text of them."""
+    """Return the largest parts of a request by place and size, without their text."""
     parts = [
         (task.counter.message(message), f"messages[{index}] ({message.get('role')})")
         for index, message in enumerate(task.request.messages)
@@ -346,12 +349,12 @@ def largest_parts(task: Task, limit: int = 3) -> str:
 
 
 def fault_of(attempt: Attempt) -> str:
-    """The kind of a fault of our own that folding survived by doing nothing; empty where there was none."""
+    """Return the kind of our own failure that folding survived by doing nothing; empty without one."""
     return next((step.detail for step in attempt.steps if step.stage == "failed"), "")
 
 
 def replies_in(state: State) -> list[Reply]:
-    """The upstream answers that may still be handed on."""
+    """Return the upstream answers that may still be forwarded."""
     found = [state.reply] if isinstance(state, Uncounted | Refused | Answered) else []
     if isinstance(state.life.best, Answered):
         found.append(state.life.best.reply)

@@ -44,12 +44,12 @@ Then = Callable[[Any, Any], State]
 
 
 class Impossible(Exception):
-    """An event came in a state in which it cannot come: a bug of ours."""
+    """An event came in a state in which it cannot come: a bug of our own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One transition: in this state, at this event, if the condition holds, comes the next state."""
+    """One transition: in this state, at this event, if the condition holds, the next state follows."""
 
     state: type[Any]
     event: type[Any]
@@ -58,7 +58,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """How tests and messages name the row."""
+        """The row's name in tests and messages."""
         return f"{self.state.__name__} + {self.event.__name__}, {self.when.__name__}: {self.then.__name__}"
 
 
@@ -109,7 +109,7 @@ _ROWS: Final = _by_pair(TABLE)
 
 
 def advance(state: State, event: Event) -> State:
-    """Return the state that follows. Raises Impossible where the table has no row."""
+    """Return the state that follows. Raises Impossible when the table has no row."""
     for row in _ROWS.get((type(state), type(event)), ()):
         if row.when(state, event):
             return row.then(state, event)
@@ -117,7 +117,8 @@ def advance(state: State, event: Event) -> State:
 
 
 def astray(state: State, event: Event) -> State:
-    """Return what follows where the table itself failed: the client gets an answer that is there, else the request is passed through."""
+    """Return the state after a failure of the table itself: the client gets an existing answer, else the request is
+    passed through."""
     if isinstance(event, ReplyCame) and isinstance(state, Ready):
         return Answered(state.life, state.visit, state.attempt, event.reply)
     if isinstance(state, Uncounted | Refused):

@@ -1,1 +1,1 @@
-"""The text that stands in for the folded part, and the messages as they are sent."""
+"""Write the text that replaces the folded part, and the messages to send."""

@@ -1,4 +1,4 @@
-"""Compression: one conversation made to fit one budget, by the gentlest rung that is asked for."""
+"""Compression: make one conversation fit one budget, by the gentlest sufficient rung."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,9 +25,10 @@ def compress(
     rung: int = 1,
     summary: Summary | None = None,
 ) -> Draft:
-    """Fold a conversation into its room; what fits comes back as it is.
+    """Fold a conversation into its room; a conversation that fits is returned unchanged.
 
-    ``rung`` is a place in `RUNGS`; the first fold does as much as is needed, stage by stage. Never raises. Where nothing fits, the smallest draft there is comes back: compare its cost with the room.
+    ``rung`` is a place in `RUNGS`; the first fold does as much as is needed, stage by stage. Never raises. When nothing
+    fits, the smallest draft is returned: compare its cost with the room.
     """
     whole = Draft(tuple(messages), tuple(map(counter.message, messages)))
     if rung <= 1 and whole.cost <= budget.room and policy.max_turns is None:
@@ -53,7 +54,7 @@ def source_of(
     summary: Summary | None = None,
     rung: Rung = FOLD,
 ) -> Source:
-    """Gather what a fold is made from: the messages without notes of an earlier fold, and what stood in those."""
+    """Return the input of a fold: the messages without notes of an earlier fold, and the rows of those notes."""
     plain: list[Message] = []
     found: list[str] = []
     for index, message in enumerate(messages):
@@ -70,7 +71,8 @@ def source_of(
 
 
 def _carrier(messages: Sequence[Message], index: int) -> bool:
-    """Whether a message stands where a fold puts one that only carries its note: in front of the first, which is not the user's."""
+    """Return whether a message is at the place of a note's own message: before the first message, which is not the
+    user's."""
     follows = messages[index + 1].get("role") if index + 1 < len(messages) else "user"
     return follows not in {"user", *PINNED_ROLES} and all(
         message.get("role") in PINNED_ROLES for message in messages[:index]

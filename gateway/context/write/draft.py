@@ -1,4 +1,4 @@
-"""A draft: the messages as they would be sent, what they cost, and what was done to get there."""
+"""A draft: the messages to send, their cost, and the steps that made them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from gateway.wire.chat import Message
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that was done to fit a request: which stage, how many tokens it saved, in words without message text."""
+    """One step to make a request fit: its stage, the tokens it saved, in words without message text."""
 
     stage: str
     saved: int
@@ -28,36 +28,36 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Messages on their way to an upstream. ``costs`` runs parallel to ``messages``, in tokens."""
+    """Messages for an upstream. ``costs`` runs parallel to ``messages``, in tokens."""
 
     messages: tuple[Message, ...]
     costs: tuple[int, ...]
     steps: tuple[Step, ...] = ()
     turns_folded: int = 0
-    """How many whole turns no longer stand verbatim."""
+    """The number of whole turns that no longer stand verbatim."""
     question_kept: Kept | None = None
-    """Set where the current question had to be cut."""
+    """Set when the current question was cut."""
 
     @property
     def cost(self) -> int:
-        """What all messages cost, in tokens."""
+        """Return the cost of all messages, in tokens."""
         return sum(self.costs)
 
 
-@dataclass(frozen=True)  # no slots: the messages are put together once
+@dataclass(frozen=True)  # no slots: the messages are put together only once
 class Sketch:
-    """A draft in the making: what a stage of folding takes and returns."""
+    """An unfinished draft: the input and output of each stage of folding."""
 
     layout: Layout
     standing: Mapping[int, Message]
-    """The messages that stand, by index, each in the form it stands in."""
+    """The standing messages by index, each in its present form."""
     note: str = ""
     quotes: Mapping[int, str] = field(default_factory=dict)
-    """By the index of the message they stand in front of."""
+    """By the index of the message that follows them."""
     steps: tuple[Step, ...] = ()
     question_kept: Kept | None = None
 
     @cached_property
     def messages(self) -> tuple[Message, ...]:
-        """The messages as they would be sent."""
+        """Return the messages to send."""
         return note.place(self.standing, self.note, self.quotes)

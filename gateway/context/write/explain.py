@@ -1,4 +1,4 @@
-"""The fate of every line of a request: whether it stands, is quoted, or goes, and why."""
+"""The fate of every line of a request: whether it stands, is quoted, or is dropped, and why."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ SUMMARISED: Final = "in the summary"
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What becomes of one line. ``index`` is its message's; a message that stands is one line."""
+    """The fate of one line. ``index`` is its message's index; a standing message is one line."""
 
     index: int
     role: str
@@ -46,7 +46,7 @@ def explain_lines(
     *,
     summary: Summary | None = None,
 ) -> tuple[Fate, ...]:
-    """Tell line by line what a fold would keep, in the order of the conversation."""
+    """Return for each line whether a fold keeps it, in the order of the conversation."""
     if sum(map(counter.message, messages)) <= budget.room and policy.max_turns is None:
         return tuple(
             _standing(index, message, PINNED if message.get("role") in PINNED_ROLES else STANDS)

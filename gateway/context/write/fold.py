@@ -15,13 +15,13 @@ from gateway.context.write.standing import standing_of, words_asked_for
 from gateway.wire.chat import RESULT_ROLES, Message, media_parts, text_of
 
 LEAST: Final = 12
-"""Tokens that a message which is cut to make room keeps, where its form allows."""
+"""Tokens that remain of a message that is cut to make room, if its form allows."""
 
 Stage = Callable[[Sketch, Source], Sketch]
 
 
 def fold(source: Source) -> Draft:
-    """Fold a conversation so that it fits its budget, as far as it can be."""
+    """Fold a conversation to fit its budget, as far as possible."""
     sketch = begin(source, lay_out(source))
     for stage in STAGES:
         if _over(sketch, source) <= 0:
@@ -32,7 +32,7 @@ def fold(source: Source) -> Draft:
 
 
 def begin(source: Source, layout: Layout) -> Sketch:
-    """Write a layout out: what stands, and a note and quotes of what does not."""
+    """Apply a layout: the standing messages, and a note and quotes for the others."""
     standing = standing_of(source, layout)
     steps = list(_yields(source, standing, layout))
     changed = (
@@ -50,7 +50,7 @@ def begin(source: Source, layout: Layout) -> Sketch:
 
 
 def shrink_others(sketch: Sketch, source: Source) -> Sketch:
-    """Cut the largest messages that stand, results first; never the question or what must stay whole."""
+    """Cut the largest standing messages, results first; never the question or messages that must stay whole."""
     untouched = kept_whole(source) | set(question_of(source))
     able = [index for index in sketch.standing if index not in untouched]
     results = [index for index in able if sketch.standing[index].get("role") in RESULT_ROLES]
@@ -59,7 +59,7 @@ def shrink_others(sketch: Sketch, source: Source) -> Sketch:
 
 
 def keep_question_only(sketch: Sketch, source: Source) -> Sketch:
-    """Fold all but the question and the newest step."""
+    """Fold everything except the question and the newest step."""
     if sketch.layout.cut.first >= len(sketch.layout.units) - 1:
         return sketch
     source = replace(source, rung=QUESTION)
@@ -67,7 +67,7 @@ def keep_question_only(sketch: Sketch, source: Source) -> Sketch:
 
 
 def drop_note(sketch: Sketch, source: Source) -> Sketch:
-    """Drop note and quotes: nobody need be told of the fold where that would cost words of the question."""
+    """Drop note and quotes: the question's own words are worth more than a report of the fold."""
     if not sketch.note and not sketch.quotes:
         return sketch
     stages = {"digest", "summary", "note", "recall"}
@@ -75,7 +75,7 @@ def drop_note(sketch: Sketch, source: Source) -> Sketch:
 
 
 def cut_question(sketch: Sketch, source: Source) -> Sketch:
-    """Cut a question that does not fit the window: its earlier messages first, its last to what all else leaves."""
+    """Cut a question that does not fit the window: earlier messages first, the last one to the remaining room."""
     untouched = kept_whole(source)
     question = [index for index in question_of(source) if index not in untouched and index in sketch.standing]
     if not question:
@@ -94,11 +94,11 @@ def cut_question(sketch: Sketch, source: Source) -> Sketch:
 
 
 STAGES: Final[tuple[Stage, ...]] = (shrink_others, keep_question_only, drop_note, shrink_others, cut_question)
-"""In this order, each only while what stands is still too large."""
+"""The stages in order; each runs only while the draft is still too large."""
 
 
 def _over(sketch: Sketch, source: Source) -> int:
-    """By how many tokens a sketch is too large."""
+    """Return the excess of a sketch in tokens."""
     return sum(map(source.cost, sketch.messages)) - source.budget.room
 
 
@@ -109,7 +109,8 @@ def _with(sketch: Sketch, standing: Mapping[int, Message], step: Step) -> Sketch
 def _cut_largest(
     sketch: Sketch, source: Source, groups: tuple[list[int], ...], over: int
 ) -> tuple[Mapping[int, Message], int]:
-    """Cut so many tokens out of the messages of each group, the largest first; returns what stands then, and what was saved."""
+    """Cut so many tokens from the messages of each group, the largest first; return the standing messages and the
+    saving."""
     standing = dict(sketch.standing)
     asked = words_asked_for(source)
     saved = 0
@@ -126,7 +127,7 @@ def _cut_largest(
 
 
 def _yields(source: Source, standing: Mapping[int, Message], layout: Layout) -> Iterator[Step]:
-    """What each stage took away, in the order of the stages."""
+    """Return the saving of each stage, in order."""
     saved = {"media": 0, "reasoning": 0, "tool_results": 0, "turns": 0, "steps": 0, "giant": 0}
     numbers = dict.fromkeys(saved, 0)
     current = layout.units[-1].turn if layout.units else 0

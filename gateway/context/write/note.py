@@ -1,7 +1,7 @@
-"""Where the note and the quotes stand: the one place that decides it.
+"""Place the note and the quotes into the messages.
 
-They hold words of tools, documents and the assistant, so they stand in user messages only, each frame in front of what the user said:
-the note in front of the first message that stands, quotes in front of the question they belong to.
+They contain words of tools, documents and the assistant, so they are placed only in user messages, each frame before
+the user's words: the note before the first standing message, quotes before their question.
 """
 
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ from gateway.wire.chat import PINNED_ROLES, Message, texts
 
 
 def place(standing: Mapping[int, Message], note: str, quotes: Mapping[int, str]) -> tuple[Message, ...]:
-    """Put the note and the quotes into the messages that stand, given by index; empty texts are left out.
+    """Place the note and the quotes into the standing messages, given by index; empty texts are left out.
 
-    Where the first unpinned message is not the user's, a user message of its own in front of it carries the note. Content that is
-    a string stays one, for some servers take no other; content in parts gets a part more.
+    If the first unpinned message is not the user's, an additional user message before it carries the note. String
+    content stays a string, because some servers accept nothing else; content in parts gets one more part.
     """
     first = next((index for index in sorted(standing) if standing[index].get("role") not in PINNED_ROLES), None)
     placed: list[Message] = []
@@ -32,7 +32,7 @@ def place(standing: Mapping[int, Message], note: str, quotes: Mapping[int, str])
 
 
 def _with_blocks(message: Message, blocks: list[str]) -> Message:
-    """A message with texts in front of its content."""
+    """Return a message with texts before its content."""
     content: Any = message.get("content")
     if isinstance(content, list):
         return {**message, "content": [*({"type": "text", "text": block} for block in blocks), *content]}
@@ -41,5 +41,5 @@ def _with_blocks(message: Message, blocks: list[str]) -> Message:
 
 
 def _has_cut(message: Message, note: str) -> bool:
-    """Whether the bare note stands in front of the message already."""
+    """Return whether the bare note is already before the message."""
     return note == CUT and message.get("role") == "user" and next(texts(message.get("content")), "").startswith(CUT)

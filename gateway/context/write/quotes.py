@@ -1,4 +1,4 @@
-"""The note and the quotes: the text that stands in for the folded part."""
+"""The note and the quotes: the text that replaces the folded part."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,41 +16,41 @@ from gateway.context.cut.layout import Layout, Source
 from gateway.wire.chat import RESULT_ROLES, Message, call_name, text_of, tool_calls
 
 LEAST: Final = 24
-"""A digest or quotes of fewer tokens say less than they cost."""
+"""Tokens. A smaller digest or quote says less than it costs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What stands in for the folded part: the note, the quotes, and which lines went into them."""
+    """The replacement of the folded part: the note, the quotes, and the lines in them."""
 
     note: str
     quotes: Mapping[int, str]
-    """By the message they stand in front of: the current question, and earlier ones since the cut."""
+    """By the message that follows them: the current question, and earlier questions since the cut."""
     pool: Pool
     taken: frozenset[int]
-    """Positions in the pool of the lines in the note."""
+    """Positions in the pool of the note's lines."""
     quoted: frozenset[int]
-    """Those of the lines in the quotes."""
+    """Positions in the pool of the quotes' lines."""
     stage: str
-    """What the note is: ``digest``, ``summary``, or a bare ``note``."""
+    """The kind of the note: ``digest``, ``summary``, or a bare ``note``."""
 
 
 def write(source: Source, layout: Layout, standing: Mapping[int, Message]) -> Written:
-    """Write the note and the quotes for a layout, within what the messages that stand leave of the room."""
+    """Write the note and the quotes for a layout, within the room left by the standing messages."""
     left = source.budget.room - sum(map(source.cost, standing.values())) - 4
     pool = pool_of(source, layout.folded)
     size = min(layout.cut.digest, left)
     text, taken, stage = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
     left -= source.counter.text(text) + 2
     quoted = _quotes(source, layout, pool, taken, left)
-    # A cut that moved inside a turn has taken earlier questions with it.
+    # A cut that moved inside a turn has folded earlier questions too.
     quoted = {index: places for index, places in quoted.items() if index in standing}
     quotes = {index: recall.render(pool, sorted(places)) for index, places in quoted.items()}
     return Written(text, quotes, pool, taken, frozenset().union(*quoted.values()), stage)
 
 
 def _digest(source: Source, pool: Pool, skipped: int, size: int) -> tuple[str, frozenset[int], str]:
-    """The digest of a pool, its positions counted from ``skipped``, or a bare note where there is no place for one."""
+    """Return the digest of a pool, with positions counted from ``skipped``, or a bare note when there is no room."""
     count = source.counter.text
     size -= count(marks.HEAD) + count(marks.END) + 2
     if not pool.lines or size < LEAST:
@@ -70,7 +70,7 @@ def _digest(source: Source, pool: Pool, skipped: int, size: int) -> tuple[str, f
 def _with_summary(
     source: Source, layout: Layout, pool: Pool, size: int, left: int
 ) -> tuple[str, frozenset[int], str] | None:
-    """The summary and a digest of what it does not cover; None where there is none, or where it does not fit."""
+    """Return the summary and a digest of the part it does not cover; None without one, or when it does not fit."""
     summary = source.summary
     if summary is None or not summary.text.strip() or source.rung.newest_only:
         return None
@@ -91,24 +91,26 @@ def _with_summary(
 
 
 def _asker(layout: Layout) -> tuple[int, ...]:
-    """The user messages of the turn that is cut inside, which stand although the cut is behind them."""
+    """Return the user messages of a turn that is cut inside: they stand although they precede the cut."""
     turn = layout.units[layout.cut.first].turn if layout.units else -1
     return next((unit.indices for unit in layout.units if unit.turn == turn and unit.step < 0), ())
 
 
 LOOKED_AT: Final = 8
-"""Questions since the cut, from the first on, whose quotes may stay: a replica that sees them for the first time searches for each."""
+"""Questions since the cut, from the first on, whose quotes may stay: a new replica searches once for each of them."""
 AROUND: Final = 4
-"""Tokens that may come in where quotes and a message meet."""
+"""Tokens that joining quotes and a message may add."""
 
 Quoted = Mapping[int, frozenset[int]]
-"""Positions of quoted lines, by the message they stand in front of."""
+"""Positions of quoted lines, by the message that follows them."""
 
 
 def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], left: int) -> Quoted:
-    """Lines that bear on a question, from what was folded when it was asked; earlier questions since the cut keep theirs.
+    """Choose lines that bear on a question from the part folded when it was sent; earlier questions since the cut keep
+    theirs.
 
-    So a request begins as the one before it did, as far as there is place: what a question has quoted beyond `STAYS` goes with the next.
+    So a request begins like the one before it, as far as there is room: quotes beyond `STAYS` are dropped with the next
+    question.
     """
     tokens = layout.quoted.quotes
     if not layout.asked or layout.quoted.first == 0 or tokens < LEAST or source.rung.newest_only:
@@ -142,25 +144,25 @@ def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], l
 def _excerpts(  # noqa: PLR0917  # as a search has
     pool: Pool, query: str, most: int, count: Count, skipped: Sequence[frozenset[int]], known: frozenset[str]
 ) -> tuple[frozenset[int], int]:
-    """Lines that bear on a question, and what they take."""
+    """Return lines that bear on a question, and their cost."""
     found = frozenset(recall.excerpts(pool, query, most, count, frozenset().union(*skipped), known))
     return found, count(recall.render(pool, sorted(found))) + AROUND if found else 0
 
 
 def _hidden(layout: Layout, pool: Pool, taken: frozenset[int]) -> frozenset[int]:
-    """The lines that are not quoted: those in the digest, and those that still stood when the question was asked."""
+    """Return the lines that are not quoted: those in the digest, and those that still stood when the question was sent."""
     early = {index for unit in layout.units[: layout.quoted.first] for index in unit.indices}
     late = [place for index, places in pool.places.items() if index >= 0 and index not in early for place in places]
-    # A short message is quoted whole or not at all, even where a sentence of it stands in the digest.
+    # A short message is quoted as a whole or not at all, even if the digest contains a sentence of it.
     taken_of = {pool.message_of[place] for place in taken} & pool.brief
     parts = {index for index in taken_of if not taken.issuperset(pool.places[index])}
     return frozenset(place for place in taken if pool.message_of[place] not in parts).union(late)
 
 
 READ: Final = 120_000
-"""Characters of a folded part, from its end, that are read in full."""
+"""Characters at the end of a folded part that are read in full."""
 QUERY: Final = 4000
-"""Characters of a question, from its end, that are searched for."""
+"""Characters at the end of a question that are used for the search."""
 
 _POOLS: Final[dict[object, tuple[object, Pool]]] = {}
 _MOST_LINES: Final = 20_000
@@ -168,7 +170,7 @@ _MOST_LINES: Final = 20_000
 
 
 def pool_of(source: Source, folded: Sequence[int]) -> Pool:
-    """The lines of the folded messages, each result's with the name of the tool that gave it."""
+    """Return the lines of the folded messages, each result with the name of its tool."""
     messages = source.messages
     first = next((index for index, message in enumerate(messages) if message.get("role") == "user"), -1)
     callers = source.conversation.callers
@@ -189,7 +191,7 @@ def pool_of(source: Source, folded: Sequence[int]) -> Pool:
 
 
 def _forget(most: int) -> None:
-    """Forget the pools not asked for the longest until no more lines than these are kept."""
+    """Drop the least recently used pools until no more lines than these are kept."""
     pools = list(_POOLS.items())
     kept = sum(len(pool.lines) for _, (_, pool) in pools)
     for key, (_, pool) in pools:
@@ -200,7 +202,7 @@ def _forget(most: int) -> None:
 
 
 def _read(messages: Sequence[Message], folded: Sequence[int]) -> list[tuple[Line, ...]]:
-    """The lines of each folded message, the oldest of very many only skimmed, so that the time it takes stays bounded."""
+    """Read the lines of each folded message; of very many, the oldest are only skimmed, to bound the time."""
     left = READ
     readings: list[tuple[Line, ...]] = []
     for index in reversed(folded):
@@ -213,7 +215,7 @@ def _read(messages: Sequence[Message], folded: Sequence[int]) -> list[tuple[Line
 
 
 def _tool(messages: Sequence[Message], index: int, callers: Mapping[int, int]) -> str:
-    """The call that a message is the result of, or its tool's name; empty for any other message."""
+    """Return the call of a result, or its tool's name; empty for any other message."""
     message = messages[index]
     if message.get("role") not in RESULT_ROLES:
         return ""
@@ -226,11 +228,11 @@ def _tool(messages: Sequence[Message], index: int, callers: Mapping[int, int]) -
 
 
 SHOWN: Final = 72
-"""Characters up to which a call stands in full in front of what came of it."""
+"""Characters up to which a call is shown in full before its result."""
 
 
 def _earlier(text: str) -> Iterator[Reading]:
-    """The lines of notes that the client sent back, each with the speaker it was quoted from."""
+    """Return the lines of notes that the client sent back, each with its original speaker."""
     rows = [row for row in text.split("\n") if row.strip()]
     for number, row in enumerate(rows):
         speaker, _, said = row.partition(": ")

@@ -1,7 +1,7 @@
-"""One message made smaller: what is cut out of a text that is too long for its place, and how the gap is marked.
+"""Make one message smaller: cut texts that are too long, and mark the gaps.
 
-What a reader needs stays: the head, the tail, and in between the rows that report errors or bear on the question. JSON
-stays JSON. A text that fits its place comes back as it is, so that cutting twice gives the same bytes.
+The head and the tail stay, and in between the rows that report errors or bear on the question. JSON stays JSON. A text
+that fits is returned unchanged, so cutting twice gives the same bytes.
 """
 
 import re
@@ -22,13 +22,13 @@ Count = Callable[[str], int]
 
 HEAD: Final = 0.35
 TAIL: Final = 0.4
-"""The end of a question and the end of a log matter more than their beginnings."""
+"""Share of the tail. Chosen above one half: the ends of questions and logs matter more than their beginnings."""
 GAP: Final = 10
-"""Tokens that a marker takes."""
+"""Tokens of a marker."""
 MOST_FACTS: Final = 32
-"""Forms of one message that are remembered: those of old results are always the same, those of a current one seldom."""
+"""Cached forms of one message: those of old results never change, those of a current one seldom do."""
 LONGEST_CLUSTER: Final = 64
-"""Characters that one visible character is made of at most; the longest emoji sequences have some 15. More in a row are no text."""
+"""Most characters in one visible character; the longest emoji sequences have some 15. A longer sequence is not text."""
 _MARKER: Final = re.compile(r"\[\.\.\. (\d{1,12}) characters cut \.\.\.\]")
 
 
@@ -37,8 +37,8 @@ def shrink_text(
 ) -> str:
     """Cut a text to at most so many tokens; ``asked`` are the keys of the words it is searched for.
 
-    With ``asked``, for what belongs to the current question, the place is filled: what no row in the middle needs goes to the tail.
-    Where the work must be bounded (``thorough`` is false) head and tail stand and nothing is searched.
+    With ``asked``, used for the current question, the room is filled: tokens not needed for middle rows go to the tail.
+    When the work must be bounded (``thorough`` is false), head and tail stand and nothing is searched.
     """
     whole = count(text)
     if whole <= tokens:
@@ -68,7 +68,7 @@ class _Row:
 
 
 def _rows(text: str) -> list[_Row]:
-    """The rows of a text; one too long to be kept or dropped as a whole counts as several."""
+    """Return the rows of a text; a row that is too long to be kept or dropped as a whole is split."""
     rows: list[_Row] = []
     start = 0
     for line in text.splitlines(keepends=True):
@@ -86,7 +86,7 @@ _LONGEST_ROW: Final = 400
 
 
 def _keep(text: str, rows: Sequence[_Row], characters: int, asked: frozenset[str]) -> str:
-    """Choose rows from the head, the tail and the middle, and write them with marked gaps."""
+    """Choose rows from the head, the tail and the middle, and join them with marked gaps."""
     head = _upto(text, rows, int(characters * HEAD))
     tail = _upto(text, rows, int(characters * TAIL), backwards=True)
     spans = [(0, head), (tail, len(text))]
@@ -103,7 +103,7 @@ def _keep(text: str, rows: Sequence[_Row], characters: int, asked: frozenset[str
 
 
 def _upto(text: str, rows: Sequence[_Row], characters: int, *, backwards: bool = False) -> int:
-    """Where the head ends (or the tail begins) that has at most so many characters, at the end of a row where possible."""
+    """Return the end of the head (or the start of the tail) for so many characters, at the end of a row if possible."""
     size = len(text)
     if backwards:
         edge = size - characters
@@ -118,7 +118,7 @@ def _upto(text: str, rows: Sequence[_Row], characters: int, *, backwards: bool =
 
 
 def _whole(text: str, position: int) -> int:
-    """Move a cut back so that it parts no character from what is combined with it, as far as such a thing can be long."""
+    """Move a cut back so that it splits no combined character."""
     position = min(max(position, 0), len(text))
     for whole in range(position, max(position - LONGEST_CLUSTER, 0), -1):
         if whole == len(text) or not (_joins(text[whole]) or text[whole - 1] == "\u200d"):
@@ -127,7 +127,7 @@ def _whole(text: str, position: int) -> int:
 
 
 def _joins(char: str) -> bool:
-    """Whether a character belongs to the one in front of it."""
+    """Return whether a character combines with the one before it."""
     return (
         unicodedata.combining(char) != 0
         or unicodedata.category(char) in ("Mn", "Mc", "Me")
@@ -139,7 +139,7 @@ def _joins(char: str) -> bool:
 
 
 def _telling(text: str, rows: Sequence[_Row], asked: frozenset[str]) -> list[_Row]:
-    """The rows in the middle that report errors or bear on the question, the best first, the newest of equals first."""
+    """Return the middle rows that report errors or bear on the question, the best first, the newest of equals first."""
     scored: list[tuple[float, int, _Row]] = []
     errors = errors_in(text)
     if not asked and not reports_error(text, errors):
@@ -147,7 +147,7 @@ def _telling(text: str, rows: Sequence[_Row], asked: frozenset[str]) -> list[_Ro
     found = (
         [asked.intersection([word.key for word in words(text[row.start : row.end])]) for row in rows] if asked else []
     )
-    # A word that many rows have tells none apart.
+    # A word in many rows distinguishes none of them.
     common = Counted(key for keys in found for key in keys)
     for row, keys in zip(rows, found or [frozenset[str]()] * len(rows), strict=True):
         score = sum([1 / common[key] for key in keys])
@@ -172,7 +172,7 @@ def _join(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def _size(cut: str) -> int:
-    """How many characters a gap stands for: those of an earlier gap inside it count, its marker does not."""
+    """Return the characters that a gap replaces: characters of an earlier gap inside it count, its marker does not."""
     size = len(cut)
     for found in _MARKER.finditer(cut):
         size += int(found[1]) - len(found[0])
@@ -180,7 +180,7 @@ def _size(cut: str) -> int:
 
 
 def kept_characters(text: str) -> int:
-    """How many characters of a text are not the marks of its gaps."""
+    """Return the number of characters of a text without its gap markers."""
     return len(text) - sum(len(found[0]) for found in _MARKER.finditer(text))
 
 
@@ -188,12 +188,12 @@ def _marker(characters: int) -> str:
     return f"[... {characters} characters cut ...]"
 
 
-# From gentle to hard: how many members of a list and how many characters of a string are kept.
+# From gentle to hard: list members and string characters that are kept.
 _PRUNINGS: Final = ((40, 2000), (20, 1000), (12, 500), (8, 240), (5, 120), (3, 80), (2, 60), (1, 40))
 
 
 def _prune_json(text: str, tokens: int, whole: int, count: Count) -> str | None:
-    """Cut JSON so that it stays JSON with the same keys, or None where that is not possible."""
+    """Cut JSON to valid JSON with the same keys; None when impossible."""
     if text[:1] not in "{[" or len(text) > _LARGEST_JSON:
         return None
     try:
@@ -232,7 +232,7 @@ def _pruned(value: Any, members: int, characters: int) -> Any:
 def shrink_message(
     message: Message, tokens: int, counter: Counter, asked: frozenset[str] = frozenset(), *, thorough: bool = True
 ) -> Message:
-    """Shrink the texts of a message, the largest first, until it costs at most so many tokens, as far as they allow."""
+    """Shrink the texts of a message, the largest first, until it costs at most so many tokens, as far as possible."""
     memo = memo_of(message)
     key = shrink_message, tokens, counter.name, asked, thorough
     found: Message | None = memo.get(key)
@@ -265,7 +265,7 @@ _Path = tuple[str | int, ...]
 
 
 def _places(message: Message) -> list[tuple[_Path, str]]:
-    """Where a message has texts that may be cut: its content, and the arguments of its calls."""
+    """Return the places of texts that may be cut: the content, and the arguments of calls."""
     places: list[tuple[_Path, str]] = []
     content = message.get("content")
     if isinstance(content, str):
@@ -286,7 +286,7 @@ def _places(message: Message) -> list[tuple[_Path, str]]:
 
 
 def _shorter(path: _Path, text: str, tokens: int, count: Count, asked: frozenset[str], *, thorough: bool) -> str:
-    """Cut a text; arguments only as JSON, for a call that is no JSON is refused by upstreams (case 43)."""
+    """Cut a text; arguments only as JSON, because upstreams refuse calls that are not JSON (case 43)."""
     if path[-1] == "arguments":
         return _prune_json(text, tokens, max(count(text), 1), count) or _prune_hard(text)
     return shrink_text(text, tokens, count, asked, thorough=thorough)
@@ -302,7 +302,7 @@ def _prune_hard(text: str) -> str:
 
 
 def _replaced(value: Any, path: _Path, text: str) -> Any:
-    """The same value with another text at a path; what lies beside the path is shared, nothing is changed in place."""
+    """Return the same value with another text at a path; everything else is shared, nothing is changed in place."""
     if not path:
         return text
     step, rest = path[0], path[1:]
@@ -312,7 +312,7 @@ def _replaced(value: Any, path: _Path, text: str) -> Any:
 
 
 def levels(costs: Sequence[int], total: int) -> list[int]:
-    """Share a total among several, the small ones in full and the large ones up to one level."""
+    """Divide a total among several, small ones in full and large ones up to one level."""
     if sum(costs) <= total:
         return list(costs)
     left, number = total, len(costs)

@@ -1,4 +1,4 @@
-"""The messages that stand in a fold, each in the form it stands in."""
+"""The standing messages of a fold, each in its form."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -12,11 +12,11 @@ from gateway.context.write import shrink
 from gateway.wire.chat import RESULT_ROLES, Message, text_of
 
 ASKED: Final = 2000
-"""Characters of a question, from its end, that say what it asks for."""
+"""Characters at the end of a question that state its request."""
 
 
 def standing_of(source: Source, layout: Layout) -> dict[int, Message]:
-    """The messages that stand, by index. The question is not cut here, nor is anything that must stay whole."""
+    """Return the standing messages by index. The question, and messages that must stay whole, are not cut here."""
     allowed = prefix.allowances(layout.units, layout.room)
     gone = set(layout.folded)
     untouched = kept_whole(source) | set(question_of(source))
@@ -40,13 +40,13 @@ def standing_of(source: Source, layout: Layout) -> dict[int, Message]:
 
 
 def words_asked_for(source: Source) -> frozenset[str]:
-    """The keys of the words that the current question asks with."""
+    """Return the keys of the words in the current question."""
     texts = [text_of(source.messages[index])[-ASKED:] for index in question_of(source)]
     return frozenset(word.key for text in texts for word in words(text))
 
 
 def _forms(source: Source, layout: Layout, position: int, untouched: frozenset[int]) -> Iterator[tuple[int, Message]]:
-    """The messages of a unit as they stand: in full, with results cut, or with results as a line."""
+    """Return the messages of a unit in its form: full, with results cut, or with results as a line."""
     unit = layout.units[position]
     old = position < len(layout.units) - 1 and unit.indices != layout.current
     trimmed = old and position < max(layout.cut.trimmed, layout.cut.stubbed)
@@ -61,7 +61,7 @@ def _forms(source: Source, layout: Layout, position: int, untouched: frozenset[i
 
 
 def _trimmed(source: Source, layout: Layout, message: Message, *, stub: bool) -> Message:
-    """An old message without media and reasoning, its result cut or reduced to a line."""
+    """Return an old message without media and reasoning, its result cut or reduced to a line."""
     if carries_more(message):
         message = without_media(message)
     if message.get("role") not in RESULT_ROLES:
@@ -73,6 +73,6 @@ def _trimmed(source: Source, layout: Layout, message: Message, *, stub: bool) ->
 
 
 def _at_most(source: Source, message: Message, longest: int) -> Message:
-    """A message with about so many characters of text at most."""
+    """Return a message with at most about so many characters of text."""
     most = tokens_of(source, message, longest)
     return message if most is None else shrink.shrink_message(message, most, source.counter, thorough=source.thorough)

@@ -1,4 +1,4 @@
-"""What a summariser's answer is worth: read, judged, and completed where it lost what must not be lost."""
+"""Judge a summariser's answer: read it, accept or reject it, and add required facts that it lost."""
 
 import re
 from collections import Counter
@@ -14,20 +14,20 @@ from gateway.context.choose.words import Kind, words
 from gateway.wire.chat import Message, call_arguments, text_of, texts, tool_calls
 
 SHORTEST: Final = 24
-"""Characters. A summary of turns that were worth summarising has more."""
+"""Characters. A summary that was worth making is longer."""
 SHORTER: Final = 0.8
-"""A summary must be at most so long as this share of what it stands for."""
+"""Share of the replaced messages that a summary may be long."""
 COVERED: Final = 0.6
-"""Share of a rule's words that a text must have to count as saying it."""
+"""Share of a rule's words that a text must contain to count as stating it."""
 RULE: Final = 1.1
 """How binding a user's sentence must sound (`signals.binding`): one word of the closed classes, and no question."""
 RULES: Final = 12
 IDENTIFIERS: Final = 40
-"""At most so many of each are added, the most binding and the most frequent ones."""
+"""The most sentences, or identifiers, that are added: the most binding, or the most frequent."""
 LOST: Final = 0.1
-"""With a smaller share of the identifiers in use, an answer is about something else."""
+"""With a smaller share of the identifiers in use, an answer is about another subject."""
 
-# What models say instead of a summary: nothing, a greeting, or that they will not.
+# Texts that models write instead of a summary: nothing, a greeting, or a refusal.
 _NOTHING: Final = re.compile(
     r"[\W_]*(?:none|null|nil|n/?a|nothing|empty|no summary|undefined|todo|ok(?:ay)?|sure|无|無|没有|空|なし|없음|нет|rien|nada|keine?)?[\W_]*",
     re.I,
@@ -42,7 +42,7 @@ _REFUSAL: Final = re.compile(
     re.I,
 )
 _CHATTY: Final = 400
-"""Greetings and refusals are shorter than this; a longer text that begins so says more than that."""
+"""Characters. Greetings and refusals are shorter; a longer text with such a beginning says more."""
 _THOUGHT: Final = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>\s*", re.S | re.I)
 _FENCE: Final = re.compile(r"```[a-z]*\n(.*)\n```", re.S)
 _SENTENCES: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
@@ -52,16 +52,16 @@ _EDGES: Final = ".:-#$%&+~^*!?。，、"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``text`` is what may stand for the messages; where it is empty, ``reason`` says why, without quoting."""
+    """``text`` may replace the messages; if it is empty, ``reason`` says why, without quoting."""
 
     text: str
     reason: str = ""
 
 
 def read(body: bytes) -> str:
-    """Find the text in a summariser's answer, a string or parts; where there is only reasoning, that (case 61).
+    """Return the text in a summariser's answer, a string or parts; reasoning when there is nothing else (case 61).
 
-    Empty for an error, an answer that was cut off, or anything that is no answer.
+    Empty for an error, a truncated answer, or anything that is not an answer.
     """
     try:
         answer = orjson.loads(body)
@@ -95,10 +95,12 @@ def judge(
     size: int,
     count: Callable[[str], int],
 ) -> Verdict:
-    """Accept an answer, completed with the user's rules and the identifiers in use that it left out, or say what is wrong.
+    """Accept an answer, completed with the user's rules and the identifiers in use that it lost, or reject it with a
+    reason.
 
-    ``messages`` are all it stands for, from the first one on, so that what was said in the beginning is still looked for after
-    the tenth summary; ``earlier`` is the one it was to carry on. ``replaced`` are the tokens it stands for, ``size`` those that were asked for.
+    ``messages`` are all the replaced ones, from the first on, so that early facts are still required after the tenth
+    summary; ``earlier`` is the summary it continues. ``replaced`` is the messages' token count, ``size`` the requested
+    length.
     """
     if reason := _emptiness(text):
         return Verdict("", reason)
@@ -128,7 +130,7 @@ def _emptiness(text: str) -> str:
 def _completed(
     text: str, rules: Sequence[str], identifiers: Sequence[str], size: int, count: Callable[[str], int]
 ) -> str:
-    """Add what is missing at the end, rules first, within half the size that was asked for."""
+    """Add missing facts at the end, rules first, within half the requested size."""
     left = size // 2
     lines = [text]
     for head, values, between in (("Said by the user:", rules, "\n- "), ("Also in use:", identifiers, ", ")):
@@ -149,7 +151,7 @@ def _says(said: set[str], sentence: str) -> bool:
 
 
 def _rules(messages: Sequence[Message]) -> list[str]:
-    """The most binding sentences of the user, in the order they were said."""
+    """Return the most binding sentences of the user, in their original order."""
     found = list(_binding(messages))
     best = sorted(range(len(found)), key=lambda position: -found[position][0])[:RULES]
     return list(dict.fromkeys(found[position][1] for position in sorted(best)))
@@ -165,9 +167,9 @@ def _binding(messages: Sequence[Message]) -> Iterator[tuple[float, str]]:
 
 
 def _identifiers(messages: Sequence[Message], earlier: str) -> list[tuple[str, str]]:
-    """What looks like an identifier and is in use: (normal form, spelling), most frequent first.
+    """Return identifiers in use as (normal form, spelling), most frequent first.
 
-    In use means: said by the user, in the earlier summary, or mentioned in two messages at least.
+    In use means: said by the user, in the earlier summary, or in at least two messages.
     """
     spelled: dict[str, str] = {}
     seen: Counter[str] = Counter()
