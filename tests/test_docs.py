@@ -116,11 +116,22 @@ async def test_every_command_runs(folder, command):
     if words[:2] == ["turnfold", "serve"]:
         await serves(folder, words[2:])
     elif words[0] == "turnfold":
+        if words[1] == "keys":
+            with_keys(folder)
         run(folder, [sys.executable, "-m", "gateway", *words[1:]])
     elif Path(words[0]).name.startswith("python") and "venv" not in words:
         run(ROOT, [sys.executable, *words[1:]])
     else:
         check_words(words)  # a target of make, or an installation: see the test below
+
+
+def with_keys(folder: Path) -> None:
+    """Let the configuration name a file of keys with one in it."""
+    file = folder / "turnfold.yaml"
+    text = file.read_text("utf-8")
+    assert "  keys_file: null" in text
+    file.write_text(text.replace("  keys_file: null", "  keys_file: turnfold.keys.yaml"))
+    (folder / "turnfold.keys.yaml").write_text(f"keys: {{old-team: {{hash: 'sha256:{'0' * 64}'}}}}")
 
 
 def run(folder: Path, command: list[str]) -> None:
@@ -174,9 +185,10 @@ def check_words(words: list[str]) -> None:
 def check_turnfold(words: list[str]) -> None:
     named = [word for word in words if not word.startswith("-")]
     command: click.Command = main
-    if named:
-        assert named[0] in main.commands, named
-        command = main.commands[named[0]]
+    while named and isinstance(command, click.Group):
+        name = named.pop(0)
+        assert name in command.commands, name
+        command = command.commands[name]
     known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
     given = {word for word in words if word.startswith("--")}
     assert given <= known | {"--help"}, given - known

@@ -1,4 +1,4 @@
-"""The command line: serve, check, schema, explain, models, forget, demo.
+"""The command line: serve, check, schema, explain, models, forget, keys, demo.
 
 Commands import what they need when they run: `turnfold check` should not pay for a web server.
 """
@@ -118,6 +118,60 @@ def forget(config: Path, *, key_hash: str | None, learned: bool, model: str, ups
     if sum((key_hash is not None, learned, bool(model), everything)) != 1:
         raise click.UsageError("Say one of --key-hash HASH, --learned, --model NAME or --all.")
     sys.exit(forget_memories(config, key_hash, learned, model, upstream))
+
+
+@main.group()
+def keys() -> None:
+    """Hand out client keys, list them, take them back. Running gateways follow within seconds."""
+
+
+_any_file = click.option(
+    "--config", "config", type=click.Path(path_type=Path, dir_okay=False), default="turnfold.yaml",
+    show_default=True, help="The YAML configuration; its server.keys_file is written.",
+)  # fmt: skip
+
+
+@keys.command("add")
+@click.argument("name")
+@_any_file
+@click.option(
+    "--models",
+    multiple=True,
+    metavar="PATTERN",
+    help="A model it is for, such as gpt-4o*; may be repeated. Default: all.",
+)
+@click.option("--mode", "modes", multiple=True, type=click.Choice(["enforce", "observe", "off"]),
+              help="What x-turnfold-mode may ask for; may be repeated. Default: all.")  # fmt: skip
+@click.option("--rpm", type=click.IntRange(min=1), help="Requests a minute.")
+@click.option("--tpm", type=click.IntRange(min=1), help="Tokens a minute.")
+@click.option("--expires", help="A date (2027-01-31), or a time from now (90d, 12h).")
+@click.option(
+    "--print", "only_print", is_flag=True, help="Write no file: print the entry for the section keys: instead."
+)
+def keys_add(name: str, config: Path, *, only_print: bool, **options: Any) -> None:
+    """Make a key for NAME and show it, this once. Only its hash is kept."""
+    from gateway.command.keys import add  # noqa: PLC0415
+
+    sys.exit(add(config, name, {key: value for key, value in options.items() if value}, only_print=only_print))
+
+
+@keys.command("list")
+@_any_file
+def keys_list(config: Path) -> None:
+    """List the keys: what each is for, and until when."""
+    from gateway.command.keys import show  # noqa: PLC0415
+
+    sys.exit(show(config))
+
+
+@keys.command("remove")
+@click.argument("name")
+@_any_file
+def keys_remove(name: str, config: Path) -> None:
+    """Take the key of NAME back."""
+    from gateway.command.keys import remove  # noqa: PLC0415
+
+    sys.exit(remove(config, name))
 
 
 @main.command()

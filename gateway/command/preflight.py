@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gateway.config import Settings, Upstream, load
+from gateway.config.exposure import has_key
 from gateway.config.report import counted, report
 from gateway.state.store import open_store
 
@@ -25,7 +26,7 @@ def check(file: Path, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]
     if found:
         return "\n".join((*found, counted(file, found))), found
     # A gateway that runs with this file has its ports: this is not a mistake.
-    return "\n".join((text, *(f"Note: {busy}" for busy in busy_ports(settings)))), ()
+    return "\n".join((text, *(f"Note: {each}" for each in (*keyless(settings), *busy_ports(settings))))), ()
 
 
 def problems(settings: Settings) -> tuple[str, ...]:
@@ -41,6 +42,16 @@ def warnings(settings: Settings) -> tuple[str, ...]:
     if not reason:
         return ()
     return (f"store.url: {rest} cannot be written ({reason}); nothing will be remembered from one start to the next",)
+
+
+def keyless(settings: Settings) -> Iterator[str]:
+    """Name the upstreams that get no key at all, one line each: the client's key ends at the gateway."""
+    for name, upstream in settings.upstreams.items():
+        if settings.asks_for_keys and not has_key(upstream):
+            yield (
+                f"upstreams.{name}.api_key: requests go there without any key, since client keys are for the gateway alone. "
+                "Right for a server that asks for none"
+            )
 
 
 def busy_ports(settings: Settings) -> Iterator[str]:

@@ -46,6 +46,8 @@ def run(config: Path | None, given: Mapping[str, Any]) -> int:
     if not workers.is_worker():
         for warning in preflight.warnings(settings):
             log.warning("store_unwritable", reason=warning)
+        for note in preflight.keyless(settings):
+            log.warning("upstream_without_key", reason=note)
     if settings.server.workers > 1 and not workers.is_worker():
         if busy := tuple(preflight.busy_ports(settings)):
             return _failed(busy)

@@ -2,10 +2,11 @@
 
 from gateway.config.document import Wrong
 from gateway.config.exposure import dangers, is_loopback
-from gateway.config.keys import SettingsError, load, parse
+from gateway.config.keys import SettingsError, key_file, load, parse
 from gateway.config.readers import checked_url
 from gateway.config.values import (
     Admin,
+    ClientKey,
     Defaults,
     Fold,
     Log,
@@ -22,6 +23,7 @@ from gateway.config.values import (
 
 __all__ = [
     "Admin",
+    "ClientKey",
     "Defaults",
     "Fold",
     "Log",
@@ -39,6 +41,7 @@ __all__ = [
     "dangers",
     "is_loopback",
     "is_pattern",
+    "key_file",
     "load",
     "parse",
 ]

@@ -28,6 +28,13 @@ EXAMPLES: Final = {
   #   fallbacks: [openai]               # asked for the same model when this one fails
   # Every key of an upstream, with its default:
 """,
+    "keys": """\
+  # team-a:                             # `turnfold keys add team-a --print` writes such an entry
+  #   hash: sha256:1111111111111111111111111111111111111111111111111111111111111111
+  #   models: ["gpt-4o*"]
+  #   rpm: 60
+  # Every key of an entry, with its default:
+""",
     "default_upstream": "default_upstream: openai                # where a model goes that is not mentioned below\n",
     "models": """\
   # gpt-4o:    {context_window: 128000, max_output_tokens: 16384}

@@ -23,14 +23,15 @@ def dangers(settings: Settings) -> list[Problem]:
 def _open_keys(settings: Settings) -> list[Problem]:
     server = settings.server
     keyed = sorted(name for name, upstream in settings.upstreams.items() if has_key(upstream))
-    if not keyed or server.open or is_loopback(server.host):
+    if not keyed or server.open or settings.asks_for_keys or is_loopback(server.host):
         return []
     return [
         (
             "server.open",
             f"must be true to serve on {server.host}: that is not a loopback address, and whoever reaches port {server.port} would "
-            f"spend the configured key of upstreams {', '.join(keyed)}. Bind 127.0.0.1, leave api_key out so that clients bring their "
-            "own, or set open: true where a firewall or a proxy keeps strangers away",
+            f"spend the configured key of upstreams {', '.join(keyed)}. Hand out client keys (server.keys_file, "
+            "`turnfold keys add NAME`), bind 127.0.0.1, leave api_key out so that clients bring their own, or set open: true where a "
+            "firewall or a proxy keeps strangers away",
         )
     ]
 

@@ -1,6 +1,7 @@
 """Turn the configuration file into `Settings`, or into the list of all its problems."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from gateway.config.exposure import dangers, is_loopback
 from gateway.config.schema import FILE, FOLD_KEYS, owner_of, under
 from gateway.config.values import (
     Admin,
+    ClientKey,
     Defaults,
     Fold,
     Log,
@@ -43,7 +45,37 @@ def load(path: str | Path, environ: Mapping[str, str]) -> Settings:
         raise SettingsError([f"{path}: {error.strerror or error}"]) from error
     except UnicodeDecodeError as error:
         raise SettingsError([f"{path}: not UTF-8 text (byte {error.start})"]) from None
-    return parse(text, environ, str(path))
+    settings = parse(text, environ, str(path))
+    if not settings.server.keys_file:
+        return settings
+    return with_key_file(settings, key_file(path, settings))
+
+
+def key_file(path: str | Path, settings: Settings) -> Path:
+    """Return where ``server.keys_file`` is: beside the configuration file at ``path``, unless it says a whole path."""
+    return Path(path).absolute().parent / settings.server.keys_file
+
+
+def with_key_file(settings: Settings, file: Path) -> Settings:
+    """Return the settings with the client keys of a file beside those they have. Raises SettingsError."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise SettingsError([f"{file}: server.keys_file does not exist; `turnfold keys add NAME` makes it"]) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError([f"{file}: server.keys_file cannot be read ({type(error).__name__})"]) from error
+    reading = Reading(str(file), {})
+    root = compose(text, reading)
+    found = read.value_of(root, read.keys({"keys": FILE["keys"]})) if root is not None else {}
+    given = found.get("keys", {}) if found is not read.MISSING else {}
+    keys = {name: _client_key(name, each, reading) for name, each in given.items()}
+    for name in keys.keys() & settings.keys.keys():
+        reading.note(f"keys.{name}", "is the name of a key in the configuration too")
+    together = {**settings.keys, **keys}
+    _check_keys(together, reading)
+    if problems := reading.problems():
+        raise SettingsError(problems)
+    return replace(settings, keys=together)
 
 
 def parse(text: str, environ: Mapping[str, str], where: str = "configuration") -> Settings:
@@ -76,7 +108,14 @@ def _assemble(found: Mapping[str, Any], reading: Reading) -> Settings:
         models={name: _model(name, given, reading) for name, given in found.get("models", {}).items()},
         defaults=Defaults(**found.get("defaults", {})),
         fold=Fold().overlay(_parts(found.get("fold", {}))),
+        keys={name: _client_key(name, given, reading) for name, given in found.get("keys", {}).items()},
     )
+
+
+def _client_key(name: str, given: Mapping[str, Any], reading: Reading) -> ClientKey:
+    if f"keys.{name}.hash" not in reading.lines:
+        reading.note(f"keys.{name}.hash", "is missing")
+    return ClientKey(**{"hash": "", **given, "name": name})
 
 
 def _upstream(name: str, given: Mapping[str, Any], reading: Reading) -> Upstream:
@@ -117,6 +156,7 @@ def _cross_check(settings: Settings, reading: Reading) -> None:
     _check_ports(settings, reading)
     _check_limits(settings, reading)
     _check_upstreams(settings, reading)
+    _check_keys(settings.keys, reading)
     for place, problem in dangers(settings):
         reading.note(place, problem)
     for name, model in settings.models.items():
@@ -142,6 +182,13 @@ def _check_limits(settings: Settings, reading: Reading) -> None:
             f"server.{place}",
             f"max_in_flight ({server.max_in_flight} bytes) is less than max_body ({server.max_body} bytes), one largest body",
         )
+
+
+def _check_keys(keys: Mapping[str, ClientKey], reading: Reading) -> None:
+    seen: dict[str, str] = {}
+    for name, key in keys.items():
+        if key.hash and (other := seen.setdefault(key.hash, name)) != name:
+            reading.note(f"keys.{name}.hash", f"is also that of {other}; one key has one name")
 
 
 def _check_upstreams(settings: Settings, reading: Reading) -> None:

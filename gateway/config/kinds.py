@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from gateway.config import readers as read
@@ -91,6 +92,11 @@ def write_duration(value: Any) -> str:
     return f"{hours:g}h" if hours >= 1 and hours.is_integer() else f"{value:g}s"
 
 
+def write_moment(value: Any) -> str:
+    """Write a moment, in UTC."""
+    return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def write_size(value: Any) -> str:
     """Write bytes with the largest unit that divides them."""
     for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
@@ -119,6 +125,12 @@ SIZE: Final = single(
 )
 PORT: Final = whole("a port number from 0 to 65535 (0: any free one)", 0, 65535)
 TOKENS: Final = whole("a number of tokens, such as 128000", 1)
+MOMENT: Final = single(
+    read.moment,
+    {"type": "string", "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+(Z|[+-][0-9:]+)?)?$"},
+    write_moment,
+)
+KEY_HASH: Final = single(read.key_hash, {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"}, plain)
 COUNT: Final = whole("a whole number, 0 or more", 0)
 POSITIVE: Final = whole("a whole number, 1 or more", 1)
 NAMES: Final = Kind(

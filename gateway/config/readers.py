@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ Reader = Callable[[Node], Any]
 MEASURE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\Z")
 SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 BYTES: Final = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+KEY_HASH: Final = re.compile(r"sha256:[0-9a-f]{64}\Z")
 STORES: Final = {"memory": False, "sqlite": True, "redis": True, "rediss": True, "unix": True}
 """Schemes of stores, and whether a location follows."""
 BOOLEANS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -91,6 +93,23 @@ def _measure(node: Node, units: Mapping[str, float], fold: Callable[[str], str],
     if match is None or unit is None:
         raise Wrong(expected)
     return float(match[1]) * unit
+
+
+def moment(node: Node) -> float:
+    """Read a date or a date with a time, in seconds since 1970. Without a time zone it is UTC."""
+    try:
+        found = datetime.fromisoformat(node.text().strip())
+    except ValueError:
+        raise Wrong("a date such as 2027-01-31 or 2027-01-31T12:00:00Z") from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def key_hash(node: Node) -> str:
+    """Read the hash of a client key."""
+    found = node.text().strip().lower()
+    if not KEY_HASH.match(found):
+        raise Wrong("sha256: and 64 hexadecimal digits, as `turnfold keys add NAME --print` writes them")
+    return found
 
 
 def choice(*words: str, shown: Sequence[str] = ()) -> Reader:

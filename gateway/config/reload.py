@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from gateway.config import Settings, SettingsError, load
+from gateway.config import Settings, SettingsError, key_file, load, parse
 
 log = structlog.get_logger(__name__)
 
@@ -38,8 +38,9 @@ class Watcher:
         self._environ = environ
         self._on_change = on_change
         self._interval_s = interval_s
-        self._seen = self._read = stamp(path)
-        self._digest = digest(path)
+        self._files = files_of(path, environ)
+        self._seen = self._read = self._stamps()
+        self._digest = self._hashed()
         self._current = _quietly(path, environ)
 
     async def run(self) -> None:
@@ -50,19 +51,21 @@ class Watcher:
 
     async def poll(self) -> bool:
         """Poll once; return True when changed settings took effect."""
-        before, self._seen = self._seen, stamp(self._path)
+        before, self._seen = self._seen, self._stamps()
         if self._seen != before or self._seen == self._read:
             return False
         self._read = self._seen
-        if self._seen is None:
+        if self._seen[0] is None:
             log.warning("configuration_missing", path=str(self._path))
             return False
-        return digest(self._path) != self._digest and await self.reload()
+        return self._hashed() != self._digest and await self.reload()
 
     async def reload(self) -> bool:
         """Read the file now; return True when its settings took effect. A bad file is refused, and the last good
         settings stay."""
-        self._digest = digest(self._path)
+        self._files = files_of(self._path, self._environ)
+        self._seen = self._read = self._stamps()
+        self._digest = self._hashed()
         try:
             settings = load(self._path, self._environ)
         except SettingsError as error:
@@ -82,9 +85,24 @@ class Watcher:
         log.info("configuration_reloaded", path=str(self._path))
         return True
 
+    def _stamps(self) -> tuple[Stamp, ...]:
+        return tuple(map(stamp, self._files))
+
+    def _hashed(self) -> tuple[bytes, ...]:
+        return tuple(map(digest, self._files))
+
     def _refused(self, problems: Sequence[str]) -> bool:
         log.error("configuration_refused", path=str(self._path), problems=list(problems))
         return False
+
+
+def files_of(path: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the configuration file and the files it names whose change is a change of the settings."""
+    try:
+        settings = parse(path.read_text(encoding="utf-8"), environ)
+    except (OSError, UnicodeDecodeError, SettingsError):
+        return (path,)
+    return (path, key_file(path, settings)) if settings.server.keys_file else (path,)
 
 
 def stamp(path: Path) -> Stamp:

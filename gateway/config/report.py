@@ -5,6 +5,7 @@ from pathlib import Path
 
 from gateway.config.catalogue import Catalogue
 from gateway.config.catalogue import load as load_catalogue
+from gateway.config.exposure import has_key
 from gateway.config.keys import SettingsError, load
 from gateway.config.values import Route, Settings, Upstream, is_pattern
 
@@ -37,7 +38,7 @@ def describe(settings: Settings, catalogue: Catalogue, where: str) -> str:
         (
             f"{where}: all right",
             "",
-            f"clients   http://{server.host}:{server.port}/v1   ({server.workers} worker{'s' * (server.workers > 1)})",
+            f"clients   http://{server.host}:{server.port}/v1   ({server.workers} worker{'s' * (server.workers > 1)}, {_asked(settings)})",
             f"admin     http://{admin.host}:{admin.port}   ({token})",
             f"store     {settings.store.url.partition('://')[0]}",
             f"fold      {_fold_line(settings)}",
@@ -55,6 +56,11 @@ def describe(settings: Settings, catalogue: Catalogue, where: str) -> str:
     )
 
 
+def _asked(settings: Settings) -> str:
+    count = len(settings.keys)
+    return f"{count} client key{'s' * (count != 1)}" if settings.asks_for_keys else "no client keys"
+
+
 def _fold_line(settings: Settings) -> str:
     fold = settings.fold
     summaries = f"summaries by {fold.summary.model}" if fold.summary.model else "no summaries"
@@ -66,7 +72,7 @@ def _fold_line(settings: Settings) -> str:
 
 def _upstream_row(upstream: Upstream, settings: Settings) -> tuple[str, ...]:
     name = f"{upstream.name} (default)" if upstream.name == settings.default_upstream else upstream.name
-    key = "configured" if upstream.api_key else "the client's"
+    key = "configured" if has_key(upstream) else "none" if settings.asks_for_keys else "the client's"
     return name, upstream.provider, _without_password(upstream.base_url), key, ", ".join(upstream.fallbacks)
 
 

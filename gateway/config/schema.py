@@ -14,6 +14,8 @@ from gateway.config.kinds import (
     BOOLEAN,
     COUNT,
     DURATION,
+    KEY_HASH,
+    MOMENT,
     NAME,
     NAMES,
     PORT,
@@ -34,6 +36,7 @@ from gateway.config.readers import Key
 from gateway.config.values import (
     MODES,
     Admin,
+    ClientKey,
     Defaults,
     Fold,
     Log,
@@ -104,6 +107,10 @@ SETTINGS: Final = (
     Setting(
         "server.cors_origins", NAMES, "origins of web pages that may use the client port; others get 403",
         "`https://chat.example.com`; `*` is any.", default="none",
+    ),
+    Setting(
+        "server.keys_file", NAME, "file of client keys that `turnfold keys` writes, beside this file; once named, clients need a key",
+        "Read again when it changes. A keys file without keys lets nobody in. See [client keys](operations.md#client-keys).",
     ),
     Setting(
         "server.preload", BOOLEAN, "load the vocabularies of configured models at the start, not at their first use",
@@ -196,6 +203,18 @@ SETTINGS: Final = (
     Setting("models.*.on_overflow", NAMES, "models with larger windows, asked when even the smallest form is too long"),
     Setting("models.*.fallbacks", NAMES, "models asked when the upstream fails"),
 
+    Setting(
+        "keys.*.hash", KEY_HASH, "SHA-256 of the key, as `turnfold keys add NAME --print` writes it",
+        example=f"sha256:{'0' * 64}",
+    ),
+    Setting("keys.*.models", NAMES, "names and patterns of models it is for, as clients name them", default="all"),
+    Setting(
+        "keys.*.modes", choices(*MODES), "what x-turnfold-mode may ask for with it; `fold.client_modes` holds too"
+    ),
+    Setting("keys.*.rpm", POSITIVE, "requests a minute; more get 429 with retry-after"),
+    Setting("keys.*.tpm", TOKENS, "tokens a minute as upstreams bill them; once they are used up, requests get 429 with retry-after"),
+    Setting("keys.*.expires", MOMENT, "the moment from which it is refused: 2027-01-31 or 2027-01-31T12:00:00Z", default="never"),
+
     Setting("defaults.max_tokens", TOKENS, "the window of an unknown model is taken to be four times this"),
     Setting("defaults.context_window", TOKENS, "the window of an unknown model, instead of four times max_tokens"),
     Setting("defaults.output_reserve", COUNT, "tokens kept free for the answer, for models that set none"),
@@ -240,6 +259,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "upstreams": "servers by a name of yours",
     "default_upstream": "",
     "models": "well-known models need no entry: their windows come with Turnfold",
+    "keys": "what clients must show to be served; none: everybody is",
     "defaults": "for a model of which nothing better is known",
     "fold": "every key may also stand under one model, directly or under fold:",
 }
@@ -252,6 +272,7 @@ OWNERS: Final[Mapping[str, tuple[type, ...]]] = {
     "log": (Log,),
     "upstreams.*": (Upstream,),
     "models.*": (Model,),
+    "keys.*": (ClientKey,),
     "defaults": (Defaults,),
     "fold": (Fold, Policy),
     "fold.recall": (Policy,),

@@ -49,6 +49,36 @@ class Server:
     """Host names of the gateway, besides addresses and localhost."""
     cors_origins: tuple[str, ...] = ()
     """Origins of web pages that may use the gateway."""
+    keys_file: str = ""
+    """Where `turnfold keys` writes; relative to the configuration file. Once named, a client key is compulsory."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientKey:
+    """A key that the operator hands to a client, and what it may be used for. Only its hash is known here."""
+
+    name: str
+    hash: str
+    """``sha256:`` and the digest in hexadecimal digits."""
+    models: tuple[str, ...] = ()
+    """Names and patterns of models as clients name them; empty: all."""
+    modes: tuple[Mode, ...] = MODES
+    """What requests may ask for with `x-turnfold-mode`."""
+    rpm: int | None = None
+    """Requests a minute."""
+    tpm: int | None = None
+    """Tokens a minute, as upstreams bill them."""
+    expires: float | None = None
+    """Seconds since 1970; from then on the key is refused."""
+
+    @property
+    def id(self) -> str:
+        """What its use is counted under: another key of the same name starts anew."""
+        return self.hash.removeprefix("sha256:")[:32]
+
+    def may_use(self, model: str) -> bool:
+        """Say whether the key is for a model."""
+        return not self.models or any(matches(pattern, model) for pattern in self.models)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +238,8 @@ class Settings:
     models: Mapping[str, Model] = field(default_factory=dict)
     defaults: Defaults = Defaults()
     fold: Fold = Fold()
+    keys: Mapping[str, ClientKey] = field(default_factory=dict)
+    """Client keys by name, those of ``server.keys_file`` included."""
     _routes: dict[str, Route] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
@@ -216,6 +248,11 @@ class Settings:
         upstream = Upstream("default", provider, upstream_url.strip().rstrip("/"))
         models = {"*": Model(context_window=window)} if window is not None else {}
         return cls({upstream.name: upstream}, upstream.name, models=models)
+
+    @property
+    def asks_for_keys(self) -> bool:
+        """Whether a client needs a key. A keys file without keys lets nobody in, so that removing the last key opens nothing."""
+        return bool(self.keys or self.server.keys_file)
 
     @property
     def default_window(self) -> int:

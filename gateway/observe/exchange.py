@@ -71,6 +71,9 @@ class Exchange(NamedTuple):
     question_kept: float | None = None
     """The share of the current question that was sent, if it was cut; None if it was sent whole."""
 
+    key: str = ""
+    """The name of the client key, never the key; empty where the gateway asks for none."""
+
     @classmethod
     def passed(cls, request_id: str, why: Why, status: int, *, error: str = "", **known: Any) -> "Exchange":
         """Return the record of a request without a decision: passed through, or refused before anything was sent."""

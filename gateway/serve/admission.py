@@ -23,7 +23,13 @@ class Overloaded(ClientError):
     """There is no room for a request now; there will be soon."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(503, f"{message} Try again.", code="overloaded", type_="server_error")
+        super().__init__(
+            503,
+            f"{message} Try again.",
+            code="overloaded",
+            type_="server_error",
+            headers={"Retry-After": str(RETRY_AFTER_S)},
+        )
 
 
 @dataclass(slots=True)

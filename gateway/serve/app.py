@@ -15,10 +15,9 @@ from aiohttp import http_exceptions, web
 from gateway.config import Settings
 from gateway.observe.exchange import Why
 from gateway.observe.metrics import Metrics
-from gateway.serve import admin, compact, counting, errors, plan, websocket
+from gateway.serve import admin, compact, counting, errors, keys, plan, websocket
 from gateway.serve import models as listing
 from gateway.serve import record as records
-from gateway.serve.admission import RETRY_AFTER_S, Overloaded
 from gateway.serve.body import too_large
 from gateway.serve.chat import chat
 from gateway.serve.connection import Connection, Connections, malformed
@@ -31,8 +30,10 @@ from gateway.serve.uploads import SlowUpload
 from gateway.state.store import Store, open_store
 from gateway.state.tasks import where
 from gateway.upstream.client import UpstreamUnreachable
+from gateway.wire.chat import CHAT
 from gateway.wire.format import Format
 from gateway.wire.formats import format_at, format_of
+from gateway.wire.messages import MESSAGES
 
 log = structlog.get_logger(__name__)
 
@@ -50,10 +51,7 @@ async def handle(gateway: Gateway, request: web.BaseRequest, guard: Guard) -> we
         record.left(response)
         return response
     except errors.ClientError as error:
-        response = refused(gateway, request, record, error, "rejected", close=not request.content.is_eof())
-        if isinstance(error, Overloaded):
-            response.headers["Retry-After"] = str(RETRY_AFTER_S)
-        return response
+        return refused(gateway, request, record, error, "rejected", close=not request.content.is_eof())
     except SlowUpload as slow:  # the upstream was reached, but the client's body broke off
         return refused(gateway, request, record, slow.told(), "rejected", close=True)
     except UpstreamUnreachable as error:
@@ -86,8 +84,9 @@ def refused(
 
 
 def _format(request: web.BaseRequest) -> Format:
-    """Return the API format in which the client of a request reads errors."""
-    return format_at(api_path(request.rel_url.raw_path))
+    """Return the API format in which the client of a request reads errors; Anthropic's libraries send a header of theirs."""
+    found = format_at(api_path(request.rel_url.raw_path))
+    return MESSAGES if found is CHAT and "anthropic-version" in request.headers else found
 
 
 async def _admitted(gateway: Gateway, request: web.BaseRequest, guard: Guard, record: Record) -> web.StreamResponse:
@@ -108,6 +107,7 @@ async def _served(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     path = request.rel_url.raw_path
     if not path.startswith("/v1/"):
         return _own(gateway, request, path)
+    await keys.admit(gateway, request, records.of(request))
     limits = gateway.settings.server
     with gateway.admission.admitted(request, limits), gateway.uploads.watched(request, limits.min_upload_rate):
         if websocket.wanted(request):

@@ -27,6 +27,7 @@ from gateway.serve import record as records
 from gateway.serve.account import Ending, Times
 from gateway.serve.body import read, understood
 from gateway.serve.errors import OUR_FAULT, ClientError
+from gateway.serve.keys import check_model
 from gateway.serve.mode import mode_of
 from gateway.serve.passthrough import forward
 from gateway.serve.shared import Gateway
@@ -44,6 +45,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     asked = await _understood(gateway, request, raw, format)
     if asked is None:
         return await forward(gateway, request, raw)
+    check_model(request, asked.model)
     if compact.wanted(asked):
         return await compact.by_upstream_or_us(gateway, request, raw, asked)
     caller = work.caller(gateway, gateway.setup, request, raw, asked.model)

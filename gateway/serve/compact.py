@@ -13,8 +13,7 @@ import orjson
 from aiohttp import web
 
 from gateway.context.write.compaction import compacted
-from gateway.serve import errors, plan
-from gateway.serve import headers as http
+from gateway.serve import errors, keys, plan
 from gateway.serve import record as records
 from gateway.serve.answer import EVENTS, Answer
 from gateway.serve.body import plain, read
@@ -56,7 +55,8 @@ async def by_upstream_or_us(
     gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Conversation
 ) -> web.StreamResponse:
     """Ask the upstream for the compaction, and make it where the upstream cannot."""
-    setup, headers, record = gateway.setup, http.forwarded(request.headers), records.of(request)
+    keys.check_model(request, asked.model)
+    setup, headers, record = gateway.setup, keys.forwarded(request), records.of(request)
     route = setup.settings.route(asked.model)
     target = setup.targets[route.upstream]
     record.upstream, record.model, record.body_bytes = target.name, asked.model, len(raw)
@@ -87,7 +87,7 @@ async def _ours(gateway: Gateway, request: web.BaseRequest, asked: Conversation)
     """One compaction item with our digest, as a body or as events."""
     place_of, route = plan.place_of, gateway.setup.settings.route(asked.model)
     place = place_of(gateway, gateway.setup, route, gateway.setup.targets[route.upstream])
-    task = await plan.task_for(gateway, place, asked, plan.scope_of(place, http.forwarded(request.headers)))
+    task = await plan.task_for(gateway, place, asked, plan.scope_of(place, keys.forwarded(request)))
     tokens = min(task.window // SHARE, LARGEST)
 
     def made() -> tuple[str, str]:

@@ -11,8 +11,7 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from gateway.serve import errors, plan
-from gateway.serve import headers as http
+from gateway.serve import errors, keys, plan
 from gateway.serve import record as records
 from gateway.serve.answer import Answer
 from gateway.serve.body import plain, read
@@ -40,7 +39,8 @@ async def count(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespons
     asked = PATHS[request.rel_url.raw_path].parse(plain(request, raw, limits.max_body))
     if asked is None:
         return await forward(gateway, request, raw)
-    setup, headers = gateway.setup, http.forwarded(request.headers)
+    keys.check_model(request, asked.model)
+    setup, headers = gateway.setup, keys.forwarded(request)
     route = setup.settings.route(asked.model)
     target = setup.targets[route.upstream]
     record.upstream, record.model, record.attempts, record.body_bytes = target.name, asked.model, 1, len(raw)
@@ -61,7 +61,7 @@ async def count(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespons
 async def _own_count(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> web.Response:
     route = gateway.setup.settings.route(asked.model)
     place = plan.place_of(gateway, gateway.setup, route, gateway.setup.targets[route.upstream])
-    scope = plan.scope_of(place, http.forwarded(request.headers))
+    scope = plan.scope_of(place, keys.forwarded(request))
     task = await plan.task_for(gateway, place, asked, scope)
     body = orjson.dumps({**_FRAMES[asked.format.name], "input_tokens": task.prompt})
     record = records.of(request)

@@ -16,9 +16,18 @@ JSON: Final = "application/json"
 class ClientError(Exception):
     """The client's request is wrong, and the client can correct it. Answered, never logged as a fault."""
 
-    def __init__(self, status: int, message: str, *, code: str, type_: str = "invalid_request_error") -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        code: str,
+        type_: str = "invalid_request_error",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
+        self.headers = headers or {}
         self.code = code
         self.type = type_
 
@@ -49,6 +58,8 @@ def response(
         headers=headers,
         content_type=JSON,
     )
+    if isinstance(error, ClientError):
+        answer.headers.update(error.headers)
     if close:
         answer.force_close()
     return answer

@@ -14,6 +14,7 @@ from gateway.context.life.lessons import Bill, Learned
 from gateway.context.life.states import Answered, Ended, PassedOn, State, TooLarge, Unreachable
 from gateway.observe.exchange import Exchange
 from gateway.serve import account, billed, errors, memory, plan
+from gateway.serve import record as records
 from gateway.serve.account import Ending, Times
 from gateway.serve.answer import Answer
 from gateway.serve.missing import lacks, told
@@ -101,7 +102,8 @@ def observe(caller: Caller, state: State, times: Times, ending: Ending) -> None:
     except Exception as error:  # noqa: BLE001  # promise 6
         caller.gateway.failed("record", error)
         record = Exchange.passed(caller.request_id, "failed", ending.status, error=ending.error)
-    caller.gateway.observe(record)
+    key = records.of(caller.request).key
+    caller.gateway.observe(record if key is None else record._replace(key=key.name))
 
 
 def _unreachable(state: Unreachable) -> UpstreamUnreachable:

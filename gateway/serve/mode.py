@@ -4,6 +4,7 @@ from aiohttp import web
 
 from gateway.config import Mode, Route
 from gateway.config.values import MODES
+from gateway.serve import record as records
 from gateway.serve.errors import ClientError
 
 
@@ -18,11 +19,14 @@ def mode_of(request: web.BaseRequest, route: Route) -> Mode:
     word = asked.strip().lower()
     if word not in MODES:
         raise ClientError(400, f"x-turnfold-mode: {asked[:40]!r} is not one of {', '.join(MODES)}", code="invalid_mode")
-    if word not in route.client_modes and word != route.mode:
-        allowed = f"allowed: {', '.join(route.client_modes)}" if route.client_modes else "the header is not allowed"
+    key = records.of(request).key
+    modes = tuple(mode for mode in route.client_modes if key is None or mode in key.modes)
+    if word not in modes and word != route.mode:
+        allowed = f"allowed: {', '.join(modes)}" if modes else "the header is not allowed"
+        reason = "for this model (fold.client_modes)" if word not in route.client_modes else "with this key"
         raise ClientError(
             403,
-            f"x-turnfold-mode: {word} is not allowed for this model (fold.client_modes); {allowed}",
+            f"x-turnfold-mode: {word} is not allowed {reason}; {allowed}",
             code="mode_not_allowed",
             type_="permission_error",
         )

@@ -16,8 +16,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from gateway.config import is_pattern
-from gateway.serve import errors, plan
-from gateway.serve import headers as http
+from gateway.serve import errors, keys, plan
 from gateway.serve.answer import readable
 from gateway.serve.passthrough import forward
 from gateway.serve.shared import Gateway, Setup
@@ -43,10 +42,11 @@ async def models(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespon
     setup = gateway.setup
     alias = unquote(request.rel_url.raw_path.removeprefix(PATH).removeprefix("/"))
     if alias:
+        keys.check_model(request, alias)
         known = alias in setup.settings.models and setup.settings.route(alias).name != alias
         return _json(gateway, own_entry(gateway, setup, alias)) if known else await forward(gateway, request)
     names = [name for name in setup.settings.models if not is_pattern(name)]
-    if len(setup.targets) == 1 and not names:
+    if len(setup.targets) == 1 and not names and not keys.is_restricted(request):
         return await forward(gateway, request)
     order = sorted(setup.targets.values(), key=lambda target: target.name != setup.settings.default_upstream)
     lists = await asyncio.gather(*(_listed(gateway, target, _headers(setup, target, request)) for target in order))
@@ -58,7 +58,9 @@ async def models(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespon
             entries.setdefault(entry["id"], _described(gateway, setup, target, entry))
     for name in names:
         entries.setdefault(name, own_entry(gateway, setup, name))
-    return _json(gateway, {"object": "list", "data": list(entries.values())})
+    return _json(
+        gateway, {"object": "list", "data": [each for name, each in entries.items() if keys.may_see(request, name)]}
+    )
 
 
 def _json(gateway: Gateway, value: object) -> web.Response:
@@ -82,7 +84,7 @@ def _described(gateway: Gateway, setup: Setup, target: Target, entry: Entry) -> 
 def _headers(setup: Setup, target: Target, request: web.BaseRequest) -> CIMultiDict[str]:
     """Return the headers for one upstream: the client's own only for the default one."""
     client_s = target.name == setup.settings.default_upstream
-    headers = http.forwarded(request.headers) if client_s else CIMultiDict(Accept=errors.JSON)
+    headers = keys.forwarded(request) if client_s else CIMultiDict(Accept=errors.JSON)
     headers["Accept-Encoding"] = "identity"
     return target.authorised(headers)
 

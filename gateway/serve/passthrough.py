@@ -10,14 +10,14 @@ from typing import Final, cast
 from aiohttp import web
 from multidict import CIMultiDict
 
-from gateway.serve import headers as http
+from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.answer import Answer
 from gateway.serve.body import READS_FASTER, plain, read
 from gateway.serve.errors import ClientError
 from gateway.serve.limits import check_name
 from gateway.serve.record import Record
-from gateway.serve.relay import relay
+from gateway.serve.relay import relay, usage_in, worth_keeping
 from gateway.serve.shared import Gateway, Setup
 from gateway.upstream.client import Payload, UpstreamUnreachable, call_of
 from gateway.wire.chat import splice
@@ -35,15 +35,17 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     when it was already read, and is not a chat request.
     """
     setup, record = gateway.setup, records.of(request)
-    headers = http.forwarded(request.headers)
+    headers = keys.forwarded(request)
     if body is not None:
         record.why = "not_understood"
     record.body_bytes = request.content_length or 0
-    payload = await _payload(setup, request, headers, body)
+    reads_model = len(setup.targets) > 1 or keys.is_restricted(request)
+    payload = await _payload(setup, request, headers, body, reads_model=reads_model)
     model = NO_MODEL
     if isinstance(payload, bytes):
         record.body_bytes = len(payload)
-        model = await _model(gateway, request, payload) if len(setup.targets) > 1 else NO_MODEL
+        model = await _model(gateway, request, payload) if reads_model else NO_MODEL
+        keys.check_model(request, model)
         payload = _renamed(setup, model, payload) if model else payload
     target = setup.target_of(model)
     record.upstream, record.model, record.attempts = target.name, model, 1
@@ -59,16 +61,20 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
 
 
 async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, record: Record) -> web.StreamResponse:
-    relayed = await relay(request, answer, record.marks(gateway, "none"))
+    limited = record.key is not None and record.key.tpm is not None
+    relayed = await relay(request, answer, record.marks(gateway, "none"), keep=worth_keeping(answer) if limited else 0)
+    record.usage = usage_in(answer, relayed.tail, gateway.failed) if limited else None
     record.answered(answer.status, "upstream_broke_off" if relayed.broken else "")
     return relayed.response
 
 
-async def _payload(setup: Setup, request: web.BaseRequest, headers: CIMultiDict[str], body: bytes | None) -> Payload:
+async def _payload(
+    setup: Setup, request: web.BaseRequest, headers: CIMultiDict[str], body: bytes | None, *, reads_model: bool
+) -> Payload:
     """Return the body to send: whole if it decides the upstream, otherwise a stream of known length."""
     if body is not None or not request.can_read_body:
         return cast("Payload", body)
-    if len(setup.targets) > 1 and not request.rel_url.raw_path.startswith(WITHOUT_MODEL):
+    if reads_model and not request.rel_url.raw_path.startswith(WITHOUT_MODEL):
         limits = setup.settings.server
         return await read(request, limits)
     if request.content_length is not None:

@@ -19,7 +19,7 @@ from gateway.context.life.lessons import ANCHORED
 from gateway.context.life.states import Visit
 from gateway.serve.shared import Gateway, Setup
 from gateway.state.pool import INLINE
-from gateway.upstream.client import Target
+from gateway.upstream.client import CALLER, Target
 from gateway.wire.format import Conversation, Edits
 from gateway.wire.message import text_of
 from providers.registry import PROVIDERS
@@ -149,13 +149,19 @@ def _conversation(request: Conversation) -> bytes:
 
 def key_of(target: Target, headers: CIMultiDict[str]) -> str:
     """Return the hash of the client's credentials as this upstream reads them."""
-    return identity.key_hash(headers[name] for name in target.provider.credential_headers if name in headers)
+    return identity.key_hash(_credentials(target, headers))
 
 
 def scope_of(place: Place, headers: CIMultiDict[str]) -> str:
     """Return the scope of a request's memory: a hash of the caller's credentials and the upstream."""
-    credentials = [headers[name] for name in place.target.provider.credential_headers if name in headers]
-    return identity.scope(credentials, place.target.name)
+    return identity.scope(_credentials(place.target, headers), place.target.name)
+
+
+def _credentials(target: Target, headers: CIMultiDict[str]) -> list[str]:
+    """Return the client key of the caller, where the gateway asks for one; else its credentials as this upstream reads them."""
+    if CALLER in headers:
+        return [headers[CALLER]]
+    return [headers[name] for name in target.provider.credential_headers if name in headers]
 
 
 def guessed(place: Place) -> bool:

@@ -10,8 +10,10 @@ from typing import Final
 
 from aiohttp import web
 
+from gateway.config import ClientKey
 from gateway.observe.exchange import Action, Exchange, Why
 from gateway.serve.shared import Gateway
+from providers.record import Usage
 
 CLIENT_GONE: Final = 499
 """The status of a request whose client left before its answer; nginx's number."""
@@ -29,7 +31,13 @@ class Record:
     status: int = CLIENT_GONE
     error: str = "client_gone"
     shared: Mapping[str, str] = field(default_factory=dict)
-    """Headers that let a permitted web page read the answer."""
+    """Headers of every answer: those that let a permitted web page read it, and those that tell of limits."""
+    key: ClientKey | None = None
+    """The client key that the request brought, where the gateway asks for one."""
+    credential: str = field(default="", repr=False)
+    """The key itself, for whose memory a request may use."""
+    usage: Usage | None = None
+    """What the upstream billed, where that is read."""
     done: bool = False
     """Whether the request's record was made."""
     started: float = field(default_factory=time.perf_counter)
@@ -69,6 +77,9 @@ class Record:
             model=self.model[:200],
             attempts=self.attempts,
             body_bytes=self.body_bytes,
+            prompt_tokens=self.usage.prompt if self.usage else None,
+            completion_tokens=self.usage.completion if self.usage else None,
+            key=self.key.name if self.key else "",
             first_byte_s=max(self.first_byte - self.started, 0.0),
             total_s=time.perf_counter() - self.started,
         )

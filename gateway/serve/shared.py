@@ -17,6 +17,7 @@ from gateway.serve.uploads import Uploads
 from gateway.state.forgetting import Forgotten, Watch
 from gateway.state.learning import Learning
 from gateway.state.pool import Pool
+from gateway.state.rates import Rates, tokens_of
 from gateway.state.store.base import Store
 from gateway.state.summariser import Summarizer
 from gateway.state.tasks import Tasks, where
@@ -62,8 +63,14 @@ class Gateway:
         self.summarizer = Summarizer(store, self.tasks, ttl_s=settings.store.ttl_s, observed=self.metrics.summarised)
         self.watch = Watch(store, self.tasks, self._forget)
         self.recent = Recent()
+        self.rates = Rates(store)
         self._log = ExchangeLog()
-        self.observers: tuple[Observer, ...] = (self._log.observe, self.metrics.observe, self.recent.observe)
+        self.observers: tuple[Observer, ...] = (
+            self._log.observe,
+            self.metrics.observe,
+            self.recent.observe,
+            self._charge,
+        )
         self.draining = False
         self.setup = setup(settings)
         self._ids = itertools.count()
@@ -78,6 +85,12 @@ class Gateway:
         self.learning.forget(forgotten)
         self.summarizer.forget()
         log.info("memory_forgotten", everything=forgotten.at, models=len(forgotten.models))
+
+    def _charge(self, exchange: Exchange) -> None:
+        """Count the tokens of a request that has ended against its client key, in the background."""
+        key = self.settings.keys.get(exchange.key) if exchange.key else None
+        if key is not None and key.tpm is not None and exchange.status < 400 and (tokens := tokens_of(exchange)) > 0:
+            self.tasks.start(self.rates.use(key.id, "tokens", tokens, key.tpm), "rates")
 
     def request_id(self) -> str:
         """Return an id for one request: unique across processes, ordered within one."""

@@ -11,8 +11,7 @@ from aiohttp import web
 
 from gateway.context.life import ladder
 from gateway.context.life.ladder import Attempt
-from gateway.serve import headers as http
-from gateway.serve import plan
+from gateway.serve import keys, plan
 from gateway.serve.mode import mode_of
 from gateway.serve.shared import Gateway
 from gateway.upstream.client import Target
@@ -49,7 +48,7 @@ async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, me
     place = plan.place_of(gateway, gateway.setup, route, target)
     if mode_of(request, route) != "enforce" or (plan.proven(gateway, place, asked) and route.name == asked.model):
         return message
-    task = await plan.task_for(gateway, place, asked, plan.scope_of(place, http.forwarded(request.headers)))
+    task = await plan.task_for(gateway, place, asked, plan.scope_of(place, keys.forwarded(request)))
 
     def made() -> Attempt:
         return ladder.first_attempt(task)

@@ -8,9 +8,8 @@ from typing import Final
 import aiohttp
 from aiohttp import web
 
-from gateway.serve import headers as http
+from gateway.serve import keys, socket_fold
 from gateway.serve import record as records
-from gateway.serve import socket_fold
 from gateway.serve.limits import check_name
 from gateway.serve.shared import Gateway
 from gateway.upstream.client import call_of
@@ -31,15 +30,17 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
 
     Raises UpstreamUnreachable when the upstream does not accept it; then nothing was sent to the client yet.
     """
-    headers = http.forwarded(request.headers)
+    headers = keys.forwarded(request)
     for name in _HANDSHAKE:
         headers.popall(name, None)
     model = check_name(request.rel_url.query.get("model", ""))
+    if model or not socket_fold.folds(request):  # a Responses socket names the model in each message
+        keys.check_model(request, model)
     target = gateway.setup.target_of(model)
     record = records.of(request)
     record.why, record.upstream, record.model, record.attempts = "websocket", target.name, model, 1
     call = call_of("GET", request.rel_url, model)
-    offered = [name.strip() for name in request.headers.get("Sec-WebSocket-Protocol", "").split(",") if name.strip()]
+    offered = keys.protocols(request)
     upstream = await gateway.client.connect(target, call, target.authorised(headers), offered, LARGEST_FRAME)
     try:
         chosen = (upstream.protocol,) if upstream.protocol else ()
@@ -49,6 +50,8 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
         record.answered(101)
         async with asyncio.TaskGroup() as both:
             edit = partial(socket_fold.folded, gateway, request, target) if socket_fold.folds(request) else _unchanged
+            if keys.is_restricted(request):
+                edit = partial(_allowed, request, edit)
             both.create_task(_hand_on(client, upstream, edit))
             both.create_task(_hand_on(upstream, client, _unchanged))
         return client
@@ -66,11 +69,25 @@ async def _unchanged(text: str) -> str:
     return text
 
 
+class NotAllowed(Exception):
+    """A message asks for what the client's key is not for."""
+
+
+async def _allowed(request: web.BaseRequest, edit: Edit, text: str) -> str:
+    if not keys.allows_message(request, text):
+        raise NotAllowed
+    return await edit(text)
+
+
 async def _hand_on(source: Socket, sink: Socket, edit: Edit) -> None:
     """Forward frames, texts as ``edit`` returns them; when one side closes, close the other with the same code."""
     async for frame in source:
         if frame.type is aiohttp.WSMsgType.TEXT:
-            await sink.send_str(await edit(frame.data))
+            try:
+                await sink.send_str(await edit(frame.data))
+            except NotAllowed:
+                await source.close(code=aiohttp.WSCloseCode.POLICY_VIOLATION, message=b"model_not_allowed")
+                break
         elif frame.type is aiohttp.WSMsgType.BINARY:
             await sink.send_bytes(frame.data)
         elif frame.type is aiohttp.WSMsgType.PING:

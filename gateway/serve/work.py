@@ -36,8 +36,7 @@ from gateway.context.life.states import (
     replies_in,
 )
 from gateway.context.life.transitions import advance, astray
-from gateway.serve import headers as http
-from gateway.serve import lists, memory, plan
+from gateway.serve import keys, lists, memory, plan
 from gateway.serve.answer import Answer, peek
 from gateway.serve.encoding import readable_encodings
 from gateway.serve.plan import Place
@@ -71,7 +70,7 @@ class Caller:
 
 def caller(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, model: str) -> Caller:
     """Collect everything that stays the same through the life of a request."""
-    headers = http.forwarded(request.headers)
+    headers = keys.forwarded(request)
     if "Accept-Encoding" in headers:
         headers["Accept-Encoding"] = readable_encodings(headers["Accept-Encoding"])
     return Caller(gateway, setup, request, raw, setup.settings.route(model), headers, gateway.request_id())

@@ -26,6 +26,8 @@ VENDORS: Final = frozenset(
      "bedrock", "vertex", "openrouter"}
 )  # fmt: skip
 """Providers that are services. Operators of vLLM, llama.cpp or a relay choose model names freely."""
+CALLER: Final = "x-turnfold-caller"
+"""Inside the gateway alone: the client key whose memory a request may use. It is taken off before anything is sent."""
 Payload = bytes | aiohttp.StreamReader | None
 
 
@@ -91,6 +93,7 @@ class Target:
 
     def authorised(self, headers: CIMultiDict[str]) -> CIMultiDict[str]:
         """Replace the client's credentials by the configured key, if there is one; add configured headers."""
+        headers.popall(CALLER, None)
         if self.endpoint.key:
             for name in self.credentials:
                 headers.popall(name, None)

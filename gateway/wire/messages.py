@@ -534,6 +534,10 @@ ERROR_TYPES: Final = {
     "request_too_large": "request_too_large",
     "overloaded": "overloaded_error",
     "invalid_api_key": "authentication_error",
+    "expired_api_key": "authentication_error",
+    "model_not_allowed": "permission_error",
+    "mode_not_allowed": "permission_error",
+    "rate_limit_exceeded": "rate_limit_error",
     "unauthorized": "authentication_error",
     "upstream_timeout": "timeout_error",
 }

@@ -70,6 +70,7 @@ def test_a_default_written_into_the_file_means_the_same(setting):
         return
     *section, key = setting.path.replace("*", "u").split(".")
     document = value = {"upstreams": {"u": {"provider": "vllm", "base_url": "http://h/v1"}}, "models": {"u": {}}}
+    document["keys"] = {"u": {"hash": f"sha256:{'0' * 64}"}}
     bare = parse(yaml.safe_dump(document), {})
     for part in section:
         value = value.setdefault(part, {})
@@ -82,6 +83,7 @@ def test_every_line_of_the_file_that_is_commented_out_is_right():
         yaml_file()
         .replace("  # Every key of an upstream", "  every:\n#")
         .replace("  # Every key of a model", "  any:\n#")
+        .replace("  # Every key of an entry", "  any:\n#")
     )
     uncommented = "\n".join(
         line.replace("  # ", "  ", 1) if line.startswith("  # ") else line for line in text.splitlines()

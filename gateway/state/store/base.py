@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-KINDS: Final = ("summary", "window", "guess", "ratio", "usage", "forgotten", "job")
+KINDS: Final = ("summary", "window", "guess", "ratio", "usage", "forgotten", "job", "count")
 """Every kind of stored value. ``job`` is a claim on background work for one replica; ``forgotten`` is the time since
-which facts are valid."""
+which facts are valid; ``count`` is a number that all processes add to."""
 
 
 class Store(Protocol):
@@ -34,6 +34,13 @@ class Store(Protocol):
         ...
 
     async def release(self, key: str) -> None: ...
+
+    async def add(self, key: str, amount: int, *, ttl_s: float) -> int | None:
+        """Add to a number that begins at 0 and is gone ``ttl_s`` after it began, in one step; return the sum.
+
+        None where the store does not work: then nothing is known of the others.
+        """
+        ...
 
     async def forget(self, scope: str | None) -> int:
         """Delete everything of one scope or key hash, or everything (None); return how many values were deleted.

@@ -54,6 +54,7 @@ class Guard:
         self._failed = failed
         self._reads = Breaker(clock=clock)
         self._writes = Breaker(clock=clock)
+        self._counts = Breaker(clock=clock)
         self._read_timeout_s = timeout_s
         self._write_timeout_s = WRITE_PATIENCE * timeout_s
         self._waiting: Counter[str] = Counter()
@@ -99,6 +100,12 @@ class Guard:
 
     async def release(self, key: str) -> None:
         await self._try("release", self._writes, CLAIM_TIMEOUT_S, lambda: self._store.release(key), None)
+
+    async def add(self, key: str, amount: int, *, ttl_s: float) -> int | None:
+        """A request waits for it, so it may take no longer than a read."""
+        return await self._try(
+            "add", self._counts, self._read_timeout_s, lambda: self._store.add(key, amount, ttl_s=ttl_s), None
+        )
 
     async def forget(self, scope: str | None) -> int:
         """Delete values; this method raises, because an operator must know whether it worked."""

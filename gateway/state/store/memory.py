@@ -26,6 +26,7 @@ class MemoryStore:
     def __init__(self, *, max_bytes: int = DEFAULT_MAX_BYTES, clock: Callable[[], float] = time.monotonic) -> None:
         self._entries: OrderedDict[tuple[str, str], Entry] = OrderedDict()
         self._claims: dict[str, float] = {}
+        self._counts: dict[str, tuple[int, float]] = {}
         self._bytes = 0
         self._max_bytes = max_bytes
         self._clock = clock
@@ -70,6 +71,15 @@ class MemoryStore:
     async def release(self, key: str) -> None:
         self._claims.pop(key, None)
 
+    async def add(self, key: str, amount: int, *, ttl_s: float) -> int:
+        now = self._clock()
+        count, until = self._counts.get(key, (0, 0.0))
+        if until <= now:
+            self._counts = {other: held for other, held in self._counts.items() if held[1] > now}
+            count, until = 0, now + ttl_s
+        self._counts[key] = count + amount, until
+        return count + amount
+
     async def forget(self, scope: str | None) -> int:
         going = [place for place, entry in self._entries.items() if scope is None or within(entry.scope, scope)]
         for place in going:
@@ -79,6 +89,7 @@ class MemoryStore:
     async def close(self) -> None:
         self._entries.clear()
         self._claims.clear()
+        self._counts.clear()
         self._bytes = 0
 
     def _drop(self, place: tuple[str, str]) -> None:

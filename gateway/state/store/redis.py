@@ -30,6 +30,13 @@ return 0
 """
 
 
+ADD: Final = """
+local sum = redis.call('incrby', KEYS[1], ARGV[1])
+if redis.call('pttl', KEYS[1]) < 0 then redis.call('pexpire', KEYS[1], ARGV[2]) end
+return sum
+"""
+
+
 class RedisStore:
     """Values under ``turnfold:1:`` with a time to live; each scope has a sorted set of its keys, for `forget`."""
 
@@ -85,6 +92,9 @@ class RedisStore:
         # Only our own claim: after it expired another process may have taken the job.
         await self._redis.eval(RELEASE, 1, _name("job", key), self._owner)
 
+    async def add(self, key: str, amount: int, *, ttl_s: float) -> int:
+        return int(await self._redis.eval(ADD, 1, _name("count", key), amount, max(1, int(ttl_s * 1000))))
+
     async def forget(self, scope: str | None) -> int:
         if scope is None:
             return await self._forget_all()
@@ -115,11 +125,11 @@ class RedisStore:
         return gone + await self._unlink(batch)
 
     async def _unlink(self, names: Sequence[bytes]) -> int:
-        """Delete keys; return how many of them were values (not indexes, not claims)."""
+        """Delete keys; return how many of them were values (not indexes, not claims, not counts)."""
         if not names:
             return 0
         await self._redis.unlink(*names)
-        others = tuple(f"{PREFIX}{kind}:".encode() for kind in ("scope", "job"))
+        others = tuple(f"{PREFIX}{kind}:".encode() for kind in ("scope", "job", "count"))
         return sum(not name.startswith(others) for name in names)
 
 

@@ -51,6 +51,14 @@ PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
 
+ADD: Final = """
+INSERT INTO facts VALUES ('count', :key, '', CAST(:amount AS TEXT), :until) ON CONFLICT (kind, key) DO UPDATE SET
+  value = CAST(:amount + CASE WHEN facts.expires > :now THEN CAST(facts.value AS INTEGER) ELSE 0 END AS TEXT),
+  expires = CASE WHEN facts.expires > :now THEN facts.expires ELSE excluded.expires END
+RETURNING value
+"""
+"""A count is text, so that it is never read as a value."""
+
 Answer = TypeVar("Answer")
 Use = Callable[[sqlite3.Connection], Answer]
 
@@ -132,6 +140,15 @@ class SqliteStore:
         await self._writer.use(
             lambda connection: connection.execute("DELETE FROM jobs WHERE key = ? AND owner = ?", (key, self._owner))
         )
+
+    async def add(self, key: str, amount: int, *, ttl_s: float) -> int:
+        now = self._clock()
+
+        def count(connection: sqlite3.Connection) -> int:
+            [(total,)] = connection.execute(ADD, {"key": key, "amount": amount, "until": now + ttl_s, "now": now})
+            return int(total)
+
+        return await self._writer.use(count)
 
     async def forget(self, scope: str | None) -> int:
         def erase(connection: sqlite3.Connection) -> int:

@@ -70,6 +70,23 @@ async def test_a_job_that_nobody_finished_can_be_claimed_after_its_time(store: S
     await until(lambda: store.claim("cut", ttl_s=HOUR_S))
 
 
+async def test_a_count_is_added_to_by_many_and_starts_at_nothing(store: Store) -> None:
+    assert await store.add("requests.a", 0, ttl_s=HOUR_S) == 0
+    sums = await asyncio.gather(*(store.add("requests.a", 2, ttl_s=HOUR_S) for _ in range(20)))
+    assert sorted(sums) == list(range(2, 42, 2))
+    assert await store.add("requests.b", 5, ttl_s=HOUR_S) == 5
+    assert await store.get("count", "requests.a") is None or "redis" in type(store).__name__.lower()
+
+
+async def test_a_count_ends_with_its_time_however_often_it_is_added_to(store: Store) -> None:
+    await store.add("requests.a", 5, ttl_s=0.05)
+
+    async def anew() -> bool:
+        return await store.add("requests.a", 1, ttl_s=HOUR_S) == 1
+
+    await until(anew)
+
+
 async def test_forgetting_a_scope_leaves_the_others(store: Store) -> None:
     for scope in ("alice.openai", "alice.local", "alicia.openai", "bob.openai", ""):
         await store.put("summary", f"of {scope}", b"words", ttl_s=HOUR_S, scope=scope)

@@ -1,0 +1,175 @@
+"""Client keys: which one a request brings, what it may be used for, and how much of its limits is used.
+
+A client's key is for the gateway alone: it goes to no upstream, into no log and into no error.
+"""
+
+import hmac
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from typing import Final
+
+import orjson
+from aiohttp import web
+from multidict import CIMultiDict
+
+from gateway.config import ClientKey, Settings
+from gateway.serve import headers as http
+from gateway.serve import plan
+from gateway.serve import record as records
+from gateway.serve.errors import ClientError
+from gateway.serve.record import Record
+from gateway.serve.shared import Gateway
+from gateway.state.rates import Used
+from gateway.upstream.client import CALLER
+
+HEADERS: Final = ("Authorization", "x-api-key", "api-key")
+"""Where clients put a key: OpenAI's libraries, Anthropic's, Azure's."""
+PROTOCOL: Final = "openai-insecure-api-key."
+"""How a browser, which cannot set headers, gives the key of a WebSocket: https://platform.openai.com/docs/guides/realtime-websocket."""
+HOW: Final = "Send the key that the operator gave you as `Authorization: Bearer KEY` or `x-api-key: KEY`."
+
+
+class RateLimited(ClientError):
+    """The key has used up one of its limits; it has it again in the next minute."""
+
+    def __init__(self, used: Used, headers: Mapping[str, str]) -> None:
+        super().__init__(
+            429,
+            f"This key may use {used.limit} {used.what} a minute, and they are used up. Try again in {used.reset_s} s.",
+            code="rate_limit_exceeded",
+            type_="rate_limit_error",
+            headers={**headers, "Retry-After": str(used.reset_s)},
+        )
+
+
+async def admit(gateway: Gateway, request: web.BaseRequest, record: Record) -> None:
+    """Find the client key of a request and count the request. Raises ClientError where it may not be served."""
+    settings = gateway.settings
+    if not settings.asks_for_keys:
+        return
+    key, presented = _found(settings, request)
+    record.key, record.credential = key, presented
+    if key.expires is not None and key.expires <= time.time():
+        raise _unknown("This key has expired.", "expired_api_key")
+    await _count(gateway, key, record)
+
+
+def _found(settings: Settings, request: web.BaseRequest) -> tuple[ClientKey, str]:
+    """Return the first key of a request that is known, as configured and as presented. Raises ClientError."""
+    presented = tuple(_presented(request))
+    if not presented:
+        raise _unknown(f"This gateway asks for a key. {HOW}", "invalid_api_key")
+    for given in presented:
+        if (key := match(settings.keys.values(), given)) is not None:
+            return key, given
+    raise _unknown(f"The key is not known here. {HOW}", "invalid_api_key")
+
+
+def match(keys: Iterable[ClientKey], given: str) -> ClientKey | None:
+    """Return the key that was given. All hashes are compared whole, so that the time tells nothing."""
+    digest = "sha256:" + sha256(given.encode("utf-8", "surrogatepass")).hexdigest()
+    found = None
+    for key in keys:
+        if hmac.compare_digest(key.hash, digest):
+            found = key
+    return found
+
+
+def _presented(request: web.BaseRequest) -> Iterator[str]:
+    for name in HEADERS:
+        for value in request.headers.getall(name, ()):
+            scheme, _, rest = value.strip().partition(" ")
+            if given := rest.strip() if scheme.lower() == "bearer" else value.strip():
+                yield given
+    for offered in _offered(request):
+        if offered.startswith(PROTOCOL):
+            yield offered.removeprefix(PROTOCOL)
+
+
+def _offered(request: web.BaseRequest) -> list[str]:
+    return [name.strip() for name in request.headers.get("Sec-WebSocket-Protocol", "").split(",") if name.strip()]
+
+
+def protocols(request: web.BaseRequest) -> list[str]:
+    """Return the WebSocket protocols to offer upstream: the client's, without its key."""
+    mine = records.of(request).key is not None
+    return [name for name in _offered(request) if not (mine and name.startswith(PROTOCOL))]
+
+
+async def _count(gateway: Gateway, key: ClientKey, record: Record) -> None:
+    """Count one request against the key's limits, and note what is left for the answer. Raises RateLimited."""
+    used = []
+    if key.rpm is not None:
+        used.append(await gateway.rates.use(key.id, "requests", 1, key.rpm))
+    if key.tpm is not None:
+        used.append(await gateway.rates.use(key.id, "tokens", 0, key.tpm))
+    headers = {name: value for each in used for name, value in _told(each)}
+    for each in used:
+        full = each.count > each.limit if each.what == "requests" else each.count >= each.limit
+        if full:
+            raise RateLimited(each, headers)
+    record.shared = {**record.shared, **headers}
+
+
+def _told(used: Used) -> Iterator[tuple[str, str]]:
+    """The headers by which OpenAI tells of a limit: https://platform.openai.com/docs/guides/rate-limits."""
+    yield f"x-ratelimit-limit-{used.what}", str(used.limit)
+    yield f"x-ratelimit-remaining-{used.what}", str(used.left)
+    yield f"x-ratelimit-reset-{used.what}", f"{used.reset_s}s"
+
+
+def forwarded(request: web.BaseRequest) -> CIMultiDict[str]:
+    """Return the client's headers as an upstream gets them. With a client key, no credential of the client's goes on."""
+    headers, record = http.forwarded(request.headers), records.of(request)
+    if record.key is not None:
+        for name in (*plan.CREDENTIALS, *HEADERS):
+            headers.popall(name, None)
+        headers[CALLER] = record.credential
+    return headers
+
+
+def check_model(request: web.BaseRequest, model: str) -> None:
+    """Refuse a model that the request's key is not for. Raises ClientError."""
+    key = records.of(request).key
+    if key is None or key.may_use(model):
+        return
+    named = "names no model" if not model else "names a model that this key is not for"
+    raise ClientError(
+        403,
+        f"The request {named}; it is for: {', '.join(key.models)}.",
+        code="model_not_allowed",
+        type_="permission_error",
+    )
+
+
+def allows_message(request: web.BaseRequest, text: str) -> bool:
+    """Whether a message on a WebSocket names no model but those that the key is for; one that begins an answer must name one,
+    on a socket that was opened for none."""
+    try:
+        message = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    if not isinstance(message, dict):
+        return False
+    parts = [message, *(message[name] for name in ("response", "session") if isinstance(message.get(name), dict))]
+    named = [part["model"] for part in parts if "model" in part]
+    if not named:
+        return bool(request.rel_url.query.get("model")) or message.get("type") != "response.create"
+    return all(isinstance(model, str) and may_see(request, model) for model in named)
+
+
+def may_see(request: web.BaseRequest, model: str) -> bool:
+    """Whether a model is shown to a request."""
+    key = records.of(request).key
+    return key is None or key.may_use(model)
+
+
+def is_restricted(request: web.BaseRequest) -> bool:
+    """Whether a request's key is for some models only."""
+    key = records.of(request).key
+    return key is not None and bool(key.models)
+
+
+def _unknown(message: str, code: str) -> ClientError:
+    return ClientError(401, message, code=code, type_="authentication_error", headers={"WWW-Authenticate": "Bearer"})

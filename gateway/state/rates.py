@@ -1,0 +1,69 @@
+"""Rates: how many requests and tokens each client key has used in the running minute.
+
+A minute is one of the clock's, so that replicas mean the same one. Counts are shared through the store; while it does not work,
+each process counts for itself. Nothing here refuses: it returns numbers.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from typing import Final, Literal
+
+from gateway.observe.exchange import Exchange
+from gateway.state.store.base import Store
+from gateway.state.store.memory import MemoryStore
+
+MINUTE_S: Final = 60
+KEPT_S: Final = 120.0
+"""How long the count of a minute is kept: longer than the minute, for clocks that differ."""
+
+BYTES_PER_TOKEN: Final = 4
+"""What is charged where an upstream does not say what it billed: ordinary English text."""
+
+What = Literal["requests", "tokens"]
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What a key has used of one of its limits in the running minute."""
+
+    what: What
+    limit: int
+    count: int
+    reset_s: int
+    """Seconds until the next minute begins, 1 to 60."""
+
+    @property
+    def left(self) -> int:
+        """How much is still free."""
+        return max(self.limit - self.count, 0)
+
+
+def tokens_of(exchange: Exchange) -> int:
+    """Return what a request used: as billed, else as counted, else by its size. What is passed through counts as billed alone."""
+    if exchange.prompt_tokens is not None:
+        return exchange.prompt_tokens + (exchange.completion_tokens or 0)
+    if not exchange.format:
+        return 0
+    return exchange.tokens_after or exchange.body_bytes // BYTES_PER_TOKEN
+
+
+class Rates:
+    """The counts of all client keys, by a name that stands for the key."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._own = MemoryStore()
+        self._clock = clock
+
+    async def use(self, key: str, what: What, amount: int, limit: int) -> Used:
+        """Add to what a key has used; an amount of 0 asks."""
+        now = self._clock()
+        count = await self._add(f"{what}.{key}.{int(now // MINUTE_S)}", amount)
+        return Used(what, limit, count, max(ceil(MINUTE_S - now % MINUTE_S), 1))
+
+    async def _add(self, name: str, amount: int) -> int:
+        own = await self._own.add(name, amount, ttl_s=KEPT_S)
+        shared = await self._store.add(name, amount, ttl_s=KEPT_S)
+        return own if shared is None else max(own, shared)

@@ -1,0 +1,428 @@
+"""Client keys: nobody is served without one, each is held to its models, modes and limits, and none leaves the gateway."""
+
+import asyncio
+from hashlib import sha256
+
+import aiohttp
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from anthropic import AsyncAnthropic
+from anthropic import AuthenticationError as AnthropicAuthenticationError
+from anthropic import PermissionDeniedError as AnthropicPermissionDeniedError
+from anthropic import RateLimitError as AnthropicRateLimitError
+from openai import AsyncOpenAI, AuthenticationError, PermissionDeniedError, RateLimitError
+from structlog.testing import capture_logs
+
+from gateway.serve.shared import Gateway
+from gateway.standin import StandIn
+from tests import fakes, running
+from tests.redis_server import BINARY, REASON, RedisServer
+
+KEY, OTHER = "tfk_the-key-of-alice", "tfk_the-key-of-bob"
+UPSTREAM_KEY = "sk-of-the-operator"
+ASK = {"model": "gpt-4o", "messages": [fakes.user("hi")]}
+BEARER = {"authorization": f"Bearer {KEY}"}
+
+
+def hashed(key):
+    return f"sha256:{sha256(key.encode()).hexdigest()}"
+
+
+def keyed(**limits):
+    """One key with limits, one without, and an upstream whose own key is configured."""
+    return {
+        "keys": {"alice": {"hash": hashed(KEY), **limits}, "bob": {"hash": hashed(OTHER)}},
+        "upstreams": {"standin": {"api_key": UPSTREAM_KEY}},
+    }
+
+
+@pytest.fixture
+def guarded(standin, gateway):
+    """Start a gateway that asks for keys."""
+
+    async def start(**limits):
+        config = keyed(**limits)
+        config["upstreams"]["standin"] |= {"provider": "openai", "base_url": standin.base_url}
+        return await gateway(standin, config)
+
+    return start
+
+
+def sent_anywhere(standin, text):
+    """Whether a text is in anything that the upstream was sent."""
+    return any(text in f"{asked.headers} {asked.body!r} {asked.path}" for asked in standin.requests)
+
+
+ACCEPTED = [
+    ({"authorization": f"Bearer {KEY}"}, "a bearer"),
+    ({"authorization": f"bearer  {KEY} "}, "a scheme in any case"),
+    ({"x-api-key": KEY}, "Anthropic's header"),
+    ({"api-key": KEY}, "Azure's header"),
+    ({"authorization": "Bearer sk-placeholder", "x-api-key": KEY}, "a placeholder beside it"),
+]
+REFUSED = [
+    ({}, "no key"),
+    ({"authorization": ""}, "an empty header"),
+    ({"authorization": "Bearer "}, "a scheme alone"),
+    ({"authorization": f"Bearer {KEY}x"}, "a longer key"),
+    ({"authorization": f"Bearer {KEY[:-1]}"}, "a shorter key"),
+    ({"authorization": f"Basic {KEY}"}, "another scheme"),
+    ({"authorization": f"Bearer {hashed(KEY)}"}, "the hash"),
+    ({"authorization": f"Bearer {UPSTREAM_KEY}"}, "the upstream's key"),
+    ({"cookie": f"key={KEY}"}, "a cookie"),
+    ({"x-turnfold-caller": KEY}, "a header that is used inside"),
+]
+PATHS = [
+    ("POST", "/chat/completions", b'{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}]}'),
+    ("POST", "/responses", b'{"model":"gpt-4o","input":"hi"}'),
+    ("POST", "/messages", b'{"model":"gpt-4o","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}'),
+    ("POST", "/messages/count_tokens", b'{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}]}'),
+    ("POST", "/embeddings", b'{"model":"gpt-4o","input":"hi"}'),
+    ("POST", "/files", b"anything"),
+    ("GET", "/models", b""),
+    ("GET", "/models/gpt-4o", b""),
+    ("DELETE", "/files/f", b""),
+]
+
+
+@pytest.mark.parametrize(("headers", "_"), ACCEPTED, ids=[each[1] for each in ACCEPTED])
+async def test_a_known_key_is_served_and_ends_at_the_gateway(guarded, standin, headers, _):
+    answer = await (await guarded()).chat(ASK, headers)
+    assert answer.status == 200
+    (chat,) = standin.chats
+    assert chat.headers["authorization"] == f"Bearer {UPSTREAM_KEY}"
+    assert not sent_anywhere(standin, KEY)
+    assert not sent_anywhere(standin, "sk-placeholder")
+
+
+@pytest.mark.parametrize(("headers", "_"), REFUSED, ids=[each[1] for each in REFUSED])
+async def test_anybody_else_is_refused(guarded, standin, headers, _):
+    answer = await (await guarded()).chat(ASK, headers)
+    assert answer.status == 401
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert answer.json["error"]["code"] == "invalid_api_key"
+    assert KEY.encode() not in answer.body
+    assert not standin.requests
+
+
+@pytest.mark.parametrize(("method", "path", "body"), PATHS, ids=[f"{each[0]} {each[1]}" for each in PATHS])
+@pytest.mark.parametrize("prefix", ["", "/v1", "/v1/v1"])
+async def test_every_endpoint_asks_for_the_key(guarded, standin, method, path, body, prefix):
+    running = await guarded()
+    async with running.session.request(
+        method,
+        running.base_url.removesuffix("/v1") + prefix + path,
+        data=body or None,
+        headers={"content-type": "application/json"},
+    ) as answer:
+        assert answer.status == 401
+    assert not standin.requests
+
+
+@pytest.mark.parametrize(("method", "path", "body"), PATHS, ids=[f"{each[0]} {each[1]}" for each in PATHS])
+async def test_on_no_endpoint_does_the_key_travel_on(guarded, standin, method, path, body):
+    running = await guarded()
+    await running.ask(method, path, body, {"content-type": "application/json", "cookie": f"k={KEY}", **BEARER})
+    assert standin.requests
+    assert not sent_anywhere(standin, KEY)
+
+
+async def test_health_needs_no_key(guarded):
+    running = await guarded()
+    async with running.session.get(f"http://127.0.0.1:{running.port}/healthz") as answer:
+        assert answer.status == 200
+
+
+async def test_an_upstream_without_a_key_gets_none(gateway, standin):
+    running = await gateway(standin, {"keys": {"alice": {"hash": hashed(KEY)}}})
+    assert (await running.chat(ASK, BEARER)).status == 200
+    assert "authorization" not in standin.chats[0].headers
+    assert not sent_anywhere(standin, KEY)
+
+
+async def test_the_sdks_raise_what_their_users_catch(guarded):
+    running = await guarded(models=["gpt-4o"], rpm=1)
+    root = running.base_url.removesuffix("/v1")
+    ask = {"model": "gpt-4o", "max_tokens": 5, "messages": [fakes.user("hi")]}
+    async with AsyncOpenAI(base_url=running.base_url, api_key="wrong", max_retries=0) as stranger:
+        with pytest.raises(AuthenticationError):
+            await stranger.chat.completions.create(**ASK)
+    async with AsyncAnthropic(base_url=root, api_key="wrong", max_retries=0) as stranger:
+        with pytest.raises(AnthropicAuthenticationError) as refused:
+            await stranger.messages.create(**ask)
+        assert refused.value.body["error"]["type"] == "authentication_error"
+        with pytest.raises(AnthropicAuthenticationError) as refused:
+            await stranger.models.list()
+        assert refused.value.body["type"] == "error"
+    async with AsyncOpenAI(base_url=running.base_url, api_key=KEY, max_retries=0) as alice:
+        await alice.chat.completions.create(**ASK)
+        with pytest.raises(RateLimitError, match="1 requests a minute"):
+            await alice.chat.completions.create(**ASK)
+    async with AsyncAnthropic(base_url=root, api_key=KEY, max_retries=0) as alice:
+        with pytest.raises(AnthropicRateLimitError):
+            await alice.messages.create(**ask)
+
+
+async def test_the_sdks_are_told_of_a_model_that_is_not_allowed(guarded, standin):
+    running = await guarded(models=["gpt-4o-*"])
+    async with AsyncOpenAI(base_url=running.base_url, api_key=KEY, max_retries=0) as alice:
+        with pytest.raises(PermissionDeniedError, match=r"gpt-4o-\*"):
+            await alice.chat.completions.create(**ASK)
+    async with AsyncAnthropic(base_url=running.base_url.removesuffix("/v1"), api_key=KEY, max_retries=0) as alice:
+        with pytest.raises(AnthropicPermissionDeniedError):
+            await alice.messages.create(model="gpt-4o", max_tokens=5, messages=[fakes.user("hi")])
+    assert not standin.requests
+
+
+MODELS = [
+    # patterns, model, served
+    (["gpt-4o"], "gpt-4o", True),
+    (["gpt-4o"], "gpt-4o-mini", False),
+    (["gpt-4o*"], "gpt-4o-mini", True),
+    (["a", "g?t-4o"], "gpt-4o", True),
+    (["gpt-[4]o"], "gpt-4o", False),
+    (["*"], "anything", True),
+    ([], "anything", True),
+    (["a*" * 40 + "b"], "a" * 200, False),
+]
+
+
+@pytest.mark.parametrize(("patterns", "model", "served"), MODELS)
+async def test_a_key_is_held_to_its_models(guarded, patterns, model, served):
+    running = await guarded(models=patterns)
+    assert (await running.chat({**ASK, "model": model}, BEARER)).status == (200 if served else 403)
+
+
+BODIES = [
+    ("/embeddings", b'{"model":"dear","input":"hi"}', "application/json"),
+    ("/embeddings", b'{"input":"hi"}', "application/json"),
+    ("/embeddings", b'{"model":"gpt-4o","model":"dear","input":"hi"}', "application/json"),
+    ("/batches", b'{"input_file_id":"f"}', "application/json"),
+    ("/chat/completions", b'{"messages":[{"role":"user","content":"hi"}]}', "application/json"),
+    ("/chat/completions", b'{"model":"dear","messages":"no conversation"}', "application/json"),
+    ("/chat/completions", b'{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}],"model":"dear"}', "application/json"),
+    ("/audio/transcriptions", b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\ndear\r\n--b--\r\n', "multipart/form-data; boundary=b"),
+    ("/images/generations", b"not JSON at all", "application/json"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "body", "kind"), BODIES)
+async def test_no_form_of_a_body_reaches_another_model(guarded, standin, path, body, kind):
+    running = await guarded(models=["gpt-4o"])
+    answer = await running.ask("POST", path, body, {"content-type": kind, **BEARER})
+    assert answer.status in (400, 403)
+    assert not standin.requests
+
+
+async def test_the_list_of_models_shows_what_the_key_is_for(guarded):
+    running = await guarded(models=["nothing-there", "alias*"])
+    listed = (await running.ask("GET", "/models", headers=BEARER)).json["data"]
+    assert listed == []
+    assert (await running.ask("GET", "/models/gpt-4o", headers=BEARER)).status == 403
+    others = await running.ask("GET", "/models", headers={"authorization": f"Bearer {OTHER}"})
+    assert others.json["data"]
+
+
+async def test_a_key_is_held_to_its_modes(guarded):
+    running = await guarded(modes=["enforce", "observe"])
+    refused = await running.chat(ASK, {**BEARER, "x-turnfold-mode": "off"})
+    assert refused.status == 403
+    assert refused.json["error"]["code"] == "mode_not_allowed"
+    assert (await running.chat(ASK, {**BEARER, "x-turnfold-mode": "observe"})).status == 200
+    assert (await running.chat(ASK, {"x-api-key": OTHER, "x-turnfold-mode": "off"})).status == 200
+
+
+@pytest.mark.parametrize(
+    ("expires", "status"), [("2020-01-31", 401), ("2020-01-31T10:00:00+02:00", 401), ("2999-01-31", 200)]
+)
+async def test_a_key_ends_with_its_time(guarded, expires, status):
+    answer = await (await guarded(expires=expires)).chat(ASK, BEARER)
+    assert answer.status == status
+    if status == 401:
+        assert answer.json["error"]["code"] == "expired_api_key"
+
+
+@pytest.fixture
+def at_noon(monkeypatch):
+    """The clock that counts use stands still 15 s into a minute."""
+    build = Gateway.__init__
+
+    def with_clock(self, *given):
+        build(self, *given)
+        self.rates = type(self.rates)(self.store, clock=lambda: 1_799_999_940.0 + 15)
+
+    monkeypatch.setattr(Gateway, "__init__", with_clock)
+    return 45
+
+
+async def test_requests_a_minute_are_counted_and_told(guarded, standin, at_noon):
+    running = await guarded(rpm=2)
+    first, second, third = [await running.chat(ASK, BEARER) for _ in range(3)]
+    assert [first.status, second.status, third.status] == [200, 200, 429]
+    assert [each.headers["x-ratelimit-remaining-requests"] for each in (first, second, third)] == ["1", "0", "0"]
+    assert first.headers["x-ratelimit-limit-requests"] == "2"
+    assert first.headers["x-ratelimit-reset-requests"] == f"{at_noon}s"
+    assert third.headers["retry-after"] == str(at_noon)
+    assert third.json["error"]["code"] == "rate_limit_exceeded"
+    assert len(standin.chats) == 2
+    assert (await running.chat(ASK, {"x-api-key": OTHER})).status == 200, "another key has its own limits"
+
+
+async def test_billed_tokens_are_counted_and_told(guarded, at_noon):
+    running = await guarded(tpm=50)
+    first = await running.chat(ASK, BEARER)
+    await running.settled()
+    billed = first.json["usage"]["prompt_tokens"] + first.json["usage"]["completion_tokens"]
+    second = await running.chat(ASK, BEARER)
+    assert second.headers["x-ratelimit-remaining-tokens"] == str(50 - billed)
+    statuses = []
+    for _ in range(50 // billed + 1):
+        statuses.append((await running.chat(ASK, BEARER)).status)
+        await running.settled()
+    assert statuses[-1] == 429
+    refused = await running.chat(ASK, BEARER)
+    assert refused.headers["retry-after"] == str(at_noon)
+    assert refused.headers["x-ratelimit-remaining-tokens"] == "0"
+
+
+async def test_streams_and_embeddings_are_billed_too(guarded, standin, at_noon):
+    running = await guarded(tpm=100_000)
+    await running.chat({**ASK, "stream": True, "stream_options": {"include_usage": True}}, BEARER)
+    await running.settled()
+    after_stream = int((await running.ask("GET", "/models", headers=BEARER)).headers["x-ratelimit-remaining-tokens"])
+    assert after_stream < 100_000
+    embedded = await running.ask(
+        "POST", "/embeddings", b'{"model":"e","input":"hi"}', {"content-type": "application/json", **BEARER}
+    )
+    await running.settled()
+    left = int((await running.ask("GET", "/models", headers=BEARER)).headers["x-ratelimit-remaining-tokens"])
+    assert left == after_stream - embedded.json["usage"]["prompt_tokens"] < after_stream
+
+
+async def test_many_at_once_get_no_more_than_the_limit(guarded, standin, at_noon):
+    running = await guarded(rpm=5)
+    answers = await asyncio.gather(*(running.chat(ASK, BEARER) for _ in range(20)))
+    assert sorted(each.status for each in answers) == [200] * 5 + [429] * 15
+    assert len(standin.chats) == 5
+
+
+async def test_two_keys_share_no_memory(guarded):
+    running = await guarded()
+    scopes = set()
+    build = running.inside.gateway.learning.before
+    names = []
+    running.inside.gateway.learning.before = lambda hashes: (names.append(tuple(hashes)), build(hashes))[1]
+    history = {"model": "gpt-4o", "messages": fakes.chat(40, 4000)}
+    for headers in ({"x-api-key": KEY}, {"x-api-key": OTHER}, BEARER):
+        names.clear()
+        assert (await running.chat(history, headers)).status == 200
+        scopes.add(names[0])
+    assert len(scopes) == 2, "one key is one caller, whichever header carries it"
+
+
+async def test_the_record_names_the_key_and_holds_nothing_of_it(guarded):
+    with capture_logs() as lines:
+        running = await guarded(models=["gpt-4o"])
+        await running.chat(ASK, BEARER)
+        await running.chat({**ASK, "model": "other"}, BEARER)
+        await running.ask("GET", "/models", headers=BEARER)
+        await running.chat(ASK, {"authorization": f"Bearer {KEY}y"})
+    exchanges = running.inside.gateway.recent.newest()
+    assert [each.key for each in reversed(exchanges)] == ["alice", "alice", "alice", ""]
+    assert KEY not in f"{exchanges} {lines}"
+
+
+async def test_a_websocket_asks_for_the_key_and_does_not_hand_it_on(guarded, standin):
+    running = await guarded(models=["gpt-4o"])
+    url = running.base_url.replace("http", "ws") + "/realtime?model="
+    for headers, model, status in (({}, "gpt-4o", 401), (BEARER, "other", 403), (BEARER, "", 403)):
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            await running.session.ws_connect(url + model, headers=headers)
+        assert refused.value.status == status
+    assert not standin.requests
+    protocols = ["realtime", f"openai-insecure-api-key.{KEY}"]
+    with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+        await running.session.ws_connect(url + "gpt-4o", protocols=protocols)
+    assert refused.value.status == 502, "the stand-in has no WebSocket; the key was accepted"
+    assert standin.requests
+    assert not sent_anywhere(standin, KEY)
+
+
+async def test_two_gateways_share_limits_through_redis(standin, gateway, at_noon, redis_url):
+    config = {**keyed(rpm=4), "store": {"url": redis_url, "timeout": "5s"}}
+    config["upstreams"]["standin"] |= {"provider": "openai", "base_url": standin.base_url}
+    first, second = [await gateway(standin, config) for _ in range(2)]
+    answers = [await each.chat(ASK, BEARER) for _ in range(3) for each in (first, second)]
+    assert [each.status for each in answers] == [200] * 4 + [429] * 2
+
+
+async def test_limits_hold_in_each_process_while_redis_is_away(standin, gateway, at_noon):
+    config = {**keyed(rpm=2), "store": {"url": "redis://127.0.0.1:1/0"}}
+    config["upstreams"]["standin"] |= {"provider": "openai", "base_url": standin.base_url}
+    running = await gateway(standin, config)
+    assert [(await running.chat(ASK, BEARER)).status for _ in range(3)] == [200, 200, 429]
+
+
+@pytest.fixture
+def redis_url(tmp_path):
+    if BINARY is None:
+        pytest.skip(REASON)
+    server = RedisServer(tmp_path)
+    server.start()
+    yield server.url
+    server.stop()
+
+
+async def test_an_added_key_is_taken_up_and_a_removed_one_refused(tmp_path):
+    async with StandIn() as standin:
+        text = running.configured(standin, {"server": {"keys_file": "keys.yaml"}})
+        folder_keys = tmp_path / "keys.yaml"
+        folder_keys.write_text("keys: {}\n")
+        async with running.as_command(text, tmp_path) as (gateway, _):
+            assert (await gateway.chat(ASK, BEARER)).status == 401
+            for content, status in ((f"keys: {{alice: {{hash: '{hashed(KEY)}'}}}}", 200), ("keys: {}", 401)):
+                folder_keys.write_text(content)
+                async with asyncio.timeout(running.PATIENCE_S):
+                    while (await gateway.chat(ASK, BEARER)).status != status:  # noqa: ASYNC110
+                        await asyncio.sleep(0.05)  # the file is polled; nothing tells when
+
+
+FRAMES = [
+    ({"type": "response.create", "model": "gpt-4o", "input": "hi"}, True),
+    ({"type": "response.create", "model": "dear", "input": "hi"}, False),
+    ({"type": "response.create", "response": {"model": "dear"}}, False),
+    ({"type": "session.update", "session": {"model": "dear"}}, False),
+    ({"type": "response.create", "input": "hi"}, False),
+    ({"type": "response.cancel"}, True),
+    (["response.create"], False),
+]
+
+
+@pytest.fixture
+async def echo():
+    """A server with a WebSocket that sends back what it gets."""
+
+    async def handler(request):
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        async for frame in socket:
+            await socket.send_str(frame.data)
+        return socket
+
+    application = web.Application()
+    application.router.add_get("/v1/responses", handler)
+    async with TestServer(application) as server:
+        yield str(server.make_url("/v1"))
+
+
+@pytest.mark.parametrize(("frame", "passes"), FRAMES)
+async def test_each_message_of_a_socket_is_held_to_the_keys_models(gateway, echo, frame, passes):
+    config = {"keys": {"alice": {"hash": hashed(KEY), "models": ["gpt-4o"]}}}
+    running = await gateway(echo, config)
+    async with running.session.ws_connect(f"{running.base_url}/responses", headers=BEARER) as socket:
+        await socket.send_json(frame)
+        answer = await socket.receive()
+        assert (answer.type is aiohttp.WSMsgType.TEXT) == passes
+        if not passes:
+            assert socket.close_code == 1008

@@ -1,0 +1,64 @@
+"""Rates: what a key has used in the running minute, together with all others that serve it."""
+
+import pytest
+
+from gateway.observe.exchange import Exchange
+from gateway.state.rates import Rates, tokens_of
+from gateway.state.store.memory import MemoryStore
+
+MINUTE = 1_799_999_940.0
+
+
+class Away(MemoryStore):
+    """A store that does not work."""
+
+    async def add(self, key, amount, *, ttl_s):
+        return None
+
+
+async def test_two_processes_with_one_store_count_together():
+    store = MemoryStore()
+    first, second = Rates(store, lambda: MINUTE), Rates(store, lambda: MINUTE + 59)
+    await first.use("k", "requests", 1, 10)
+    used = await second.use("k", "requests", 2, 10)
+    assert (used.count, used.left) == (3, 7)
+
+
+async def test_the_next_minute_starts_at_nothing():
+    now = [MINUTE + 59.5]
+    rates = Rates(MemoryStore(), lambda: now[0])
+    assert (await rates.use("k", "tokens", 70, 60)).left == 0
+    now[0] += 1
+    assert (await rates.use("k", "tokens", 1, 60)).count == 1
+
+
+async def test_without_the_store_each_process_counts_for_itself():
+    first, second = (Rates(Away(), lambda: MINUTE) for _ in range(2))
+    await first.use("k", "requests", 1, 10)
+    assert (await first.use("k", "requests", 1, 10)).count == 2
+    assert (await second.use("k", "requests", 1, 10)).count == 1
+
+
+@pytest.mark.parametrize(("past", "reset"), [(0.0, 60), (0.4, 60), (15.0, 45), (59.9, 1)])
+async def test_a_limit_is_whole_again_when_the_minute_ends(past, reset):
+    rates = Rates(MemoryStore(), lambda: MINUTE + past)
+    assert (await rates.use("k", "requests", 0, 1)).reset_s == reset
+
+
+def exchange(**facts):
+    return Exchange.passed("id", "fits", 200, **{"format": "chat", "body_bytes": 400, **facts})
+
+
+@pytest.mark.parametrize(
+    ("facts", "tokens"),
+    [
+        ({"prompt_tokens": 70, "completion_tokens": 7, "tokens_after": 60}, 77),
+        ({"prompt_tokens": 70}, 70),
+        ({"tokens_after": 60}, 60),
+        ({}, 100),
+        ({"format": ""}, 0),
+        ({"format": "", "prompt_tokens": 5}, 5),
+    ],
+)
+def test_tokens_are_billed_else_counted_else_guessed_by_size(facts, tokens):
+    assert tokens_of(exchange(**facts)) == tokens
