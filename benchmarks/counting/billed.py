@@ -10,12 +10,13 @@ from benchmarks.counting.rows import Row
 from gateway.config import catalogue
 from gateway.context.count.tokens import Count, count_request
 from gateway.wire.chat import ChatRequest
+from gateway.wire.memory import Memory
 
 
 def count(row: Row) -> Count:
     """Count a recorded request as the gateway would before it has learned anything."""
     facts = catalogue.load().find(row.model)
-    request = ChatRequest(orjson.dumps(row.body), row.body, row.model, tuple(row.body["messages"]))
+    request = ChatRequest(orjson.dumps(row.body), row.body, row.model, tuple(row.body["messages"]), memory=Memory())
     return count_request(request, facts.family if facts else "unknown", facts.images if facts else "")
 
 

@@ -12,7 +12,6 @@ from typing import Any
 from benchmarks.recall.__main__ import at_budget, load
 from benchmarks.recall.needed import found, probes, stands
 from gateway.context.choose import recall, weights, wishes
-from gateway.context.write import quotes
 
 BUDGETS = (0.25, 0.10)
 QUOTES = ("ADJACENT", "NEXT_BUT_ONE", "ALIKE", "PINNED_WORD", "OWN_WORDS", "UNNAMED", "LEAST_OF_BEST")
@@ -45,7 +44,6 @@ def use(name: str, value: float) -> None:
         if hasattr(module, name):
             setattr(module, name, value)
     # What was chosen with another value is forgotten.
-    quotes._POOLS.clear()
     wishes.strength.cache_clear()
 
 

@@ -19,6 +19,7 @@ from gateway.serve.shared import Gateway
 from gateway.state.store import open_store
 from gateway.wire.format import Conversation
 from gateway.wire.formats import recognise
+from gateway.wire.memory import Memory
 
 SHOWN: Final = 400
 """Characters of a message that are shown. Chosen: about five lines on a terminal."""
@@ -36,7 +37,7 @@ def run(path: Path, config: Path | None, window: int | None, *, as_json: bool) -
     except SettingsError as error:
         click.echo("\n".join(error.problems), err=True)
         return 2
-    request = recognise(raw)
+    request = recognise(raw, Memory(settings.server.memory))
     if request is None:
         click.echo(
             f"{path}: no request for chat completions, responses or messages: expected JSON with messages or input",

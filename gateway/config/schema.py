@@ -139,6 +139,11 @@ SETTINGS: Final = (
         "server.max_in_flight", SIZE, "bytes of bodies that one process holds at one time; more get 503 with retry-after",
         "Unfinished uploads count from their first byte. Folding takes a multiple in memory; with the defaults a process stays below 512 MB.",
     ),
+    Setting(
+        "server.memory", SIZE, "what one process remembers of conversations, in bytes: messages, their lines and counts. More is quicker",
+        "A conversation of 85,000 tokens takes some 4 MB. One that is remembered is folded some eight times as quickly; one that was "
+        "forgotten is read again. Every worker has as much. 0B: nothing is remembered.",
+    ),
     Setting("server.max_messages", POSITIVE, "messages in one request; more get 400"),
     Setting(
         "server.max_values", POSITIVE, "JSON values in one body, counted by commas and brackets; more get 400",

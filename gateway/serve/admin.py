@@ -50,7 +50,7 @@ def runner(gateway: Gateway) -> web.AppRunner:
         return _json([exchange._asdict() for exchange in gateway.recent.newest(int(limit))])
 
     async def explained(request: web.Request) -> web.Response:
-        asked = recognise(await request.read())
+        asked = recognise(await request.read(), gateway.memory)
         if asked is None:
             message = "The body is no request for chat completions, responses or messages: expected JSON with `messages` or `input`."
             raise errors.ClientError(400, message, code="invalid_body")

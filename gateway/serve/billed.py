@@ -27,8 +27,10 @@ def learn(gateway: Gateway, place: Place, request: Conversation, scope: str, bil
 
 
 def _counted(gateway: Gateway, place: Place, request: Conversation, scope: str) -> Sent:
-    counter = tokens.counter(place.family, place.images)
-    counted = sum(map(counter.message, request.messages)) + tokens.fixed_cost(request.body, place.family)
+    counter = tokens.counter(place.family, place.images, request.memory)
+    counted = sum(map(counter.message, request.messages)) + tokens.fixed_cost(
+        request.body, place.family, request.memory
+    )
     bounded = tokens.has_bounds(request.messages)
     measured = Measured(request, request.messages, counter, counted, counted, error_of(place), False, bounded)
     upstream, model = place.target.name, place.route.name

@@ -14,6 +14,7 @@ from gateway.serve.limits import check_request, check_text
 from gateway.serve.uploads import SlowUpload
 from gateway.state.pool import Pool
 from gateway.wire.format import Conversation, Format
+from gateway.wire.memory import Memory
 
 READS_FASTER: Final = 8
 """Factor by which parsing is faster than counting and folding, which define the pool's measure."""
@@ -67,7 +68,7 @@ def too_large(longest: int, size: int) -> ClientError:
 
 
 async def understood(
-    request: web.BaseRequest, raw: bytes, format: Format, limits: Server, pool: Pool
+    request: web.BaseRequest, raw: bytes, format: Format, limits: Server, pool: Pool, *, memory: Memory
 ) -> Conversation | None:
     """Parse a body in a format; None when it is not valid there: then the upstream judges it.
 
@@ -78,12 +79,12 @@ async def understood(
         text = await pool.run(lambda: plain(request, raw, limits.max_body), size_bytes=len(raw))
         if text is not raw:
             hold(request, len(text))
-    return await pool.run(lambda: _parsed(text, format, limits), size_bytes=len(text) // READS_FASTER)
+    return await pool.run(lambda: _parsed(text, format, limits, memory), size_bytes=len(text) // READS_FASTER)
 
 
-def _parsed(text: bytes, format: Format, limits: Server) -> Conversation | None:
+def _parsed(text: bytes, format: Format, limits: Server, memory: Memory) -> Conversation | None:
     check_text(text, limits)
-    asked = format.read(text)
+    asked = format.read(text, memory)
     if asked is not None:
         check_request(asked, limits)
     return asked

@@ -77,7 +77,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
 async def _understood(gateway: Gateway, request: web.BaseRequest, raw: bytes, format: Format) -> Conversation | None:
     """Parse the body; None when it is not a conversation, or when our own code fails. Raises ClientError."""
     try:
-        return await understood(request, raw, format, gateway.settings.server, gateway.pool)
+        return await understood(request, raw, format, gateway.settings.server, gateway.pool, memory=gateway.memory)
     except ClientError:
         raise
     except Exception as error:  # noqa: BLE001  # promise 6: it is passed through

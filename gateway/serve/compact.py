@@ -45,7 +45,7 @@ async def compact(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     """Answer ``POST /v1/responses/compact``. Raises UpstreamUnreachable when the upstream does not answer."""
     limits = gateway.settings.server
     raw = await read(request, limits)
-    asked = RESPONSES.parse(plain(request, raw, limits.max_body))
+    asked = RESPONSES.parse(plain(request, raw, limits.max_body), gateway.memory)
     if asked is None:
         return await forward(gateway, request, raw)
     return await by_upstream_or_us(gateway, request, raw, asked)
@@ -91,7 +91,7 @@ async def _ours(gateway: Gateway, request: web.BaseRequest, asked: Conversation)
     tokens = min(task.window // SHARE, LARGEST)
 
     def made() -> tuple[str, str]:
-        return compacted(asked.messages, tokens, task.counter)
+        return compacted(asked.messages, tokens, task.counter, asked.memory)
 
     texts = await gateway.pool.run(made, size_bytes=len(asked.raw))
     identity = blake2b(orjson.dumps(texts), digest_size=12).hexdigest()

@@ -36,7 +36,7 @@ async def count(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespons
     """Answer with the token count of a request. Raises UpstreamUnreachable when the upstream does not answer."""
     limits, record = gateway.settings.server, records.of(request)
     raw = await read(request, limits)
-    asked = PATHS[request.rel_url.raw_path].parse(plain(request, raw, limits.max_body))
+    asked = PATHS[request.rel_url.raw_path].parse(plain(request, raw, limits.max_body), gateway.memory)
     if asked is None:
         return await forward(gateway, request, raw)
     keys.check_model(request, asked.model)

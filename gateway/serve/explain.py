@@ -59,7 +59,7 @@ async def fates(gateway: Gateway, request: Conversation) -> tuple[Fate, ...]:
     """Return for every line whether a fold keeps it, and why."""
     _, task = await _task(gateway, request, "")
     budget = ladder.budget_of(task)
-    return explain_lines(request.messages, budget, task.counter, task.policy)
+    return explain_lines(request.messages, budget, task.counter, task.policy, memory=request.memory)
 
 
 async def _task(gateway: Gateway, request: Conversation, scope: str) -> tuple[Place, Task]:

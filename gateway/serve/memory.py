@@ -55,7 +55,7 @@ def consider(gateway: Gateway, setup: Setup, state: Answered, headers: CIMultiDi
         at=chosen.at,
         model=summariser.route.name,
         window=summariser.window,
-        count=tokens.counter(summariser.family).text,
+        count=tokens.counter(summariser.family, memory=gateway.memory).text,
         deadline_s=chosen.deadline_s,
         tokens_per_hour=chosen.tokens_per_hour,
         payer="" if summariser.target.endpoint.key else plan.key_of(summariser.target, headers),
@@ -64,7 +64,9 @@ def consider(gateway: Gateway, setup: Setup, state: Answered, headers: CIMultiDi
 
 
 def _source(task: Task) -> Source:
-    return source_of(task.request.messages, ladder.budget_of(task), task.counter, task.policy)
+    return source_of(
+        task.request.messages, ladder.budget_of(task), task.counter, task.policy, memory=task.request.memory
+    )
 
 
 def _summariser(gateway: Gateway, setup: Setup, chosen: SummarySettings) -> Place:

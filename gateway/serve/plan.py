@@ -242,6 +242,7 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
         anchor = await learning.anchor(chain)
         best = tokens.count_request(request, family, images, ratio, anchor) if anchor else stable
     sure = stable.basis == "exact"
+    plain = tokens.counter(family, images, request.memory)
     return Task(
         request=request,
         model=model,
@@ -253,10 +254,10 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
         reserve=reserve,
         asked=asked,
         floor=policy.min_output,
-        counter=tokens.scaled(tokens.counter(family, images), ratio),
+        counter=tokens.scaled(plain, ratio, request.memory),
         policy=policy,
-        plain=tokens.counter(family, images),
-        plain_fixed=tokens.fixed_cost(request.body, family),
+        plain=plain,
+        plain_fixed=tokens.fixed_cost(request.body, family, request.memory),
         configured=place.configured,
         basis=best.basis,
         slack=best.error if sure or anchor else min(0.6, 1.5 * best.error),

@@ -23,6 +23,7 @@ from gateway.state.summariser import Summarizer
 from gateway.state.tasks import Tasks, where
 from gateway.upstream.balance import Balance
 from gateway.upstream.client import Client, Target, target
+from gateway.wire.memory import Memory
 
 log = structlog.get_logger(__name__)
 
@@ -54,6 +55,7 @@ class Gateway:
         self.store = store
         self.tasks = Tasks()
         self.pool = Pool()
+        self.memory = Memory(settings.server.memory)
         self.admission = Admission(self.pool)
         self.uploads = Uploads()
         self.client = Client()
@@ -79,6 +81,7 @@ class Gateway:
     def adopt(self, settings: Settings) -> None:
         """Use these settings for new requests; running requests keep theirs."""
         self.setup = setup(settings)
+        self.memory.budget = settings.server.memory
 
     def _forget(self, forgotten: Forgotten) -> None:
         """Drop the copies in memory, because an operator deleted something."""

@@ -41,7 +41,7 @@ async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, me
     raw = message.encode()
     if event_type(raw) != CREATE:
         return message
-    asked = RESPONSES.parse(raw)
+    asked = RESPONSES.parse(raw, gateway.memory)
     if asked is None or asked.refers_elsewhere:
         return message
     route = gateway.setup.settings.route(asked.model)

@@ -13,6 +13,7 @@ import orjson
 
 from gateway.wire import interned, surrogates
 from gateway.wire.format import Edits, Format
+from gateway.wire.memory import Memory
 from gateway.wire.message import (
     MEDIA_TYPES,
     PINNED_ROLES,
@@ -22,11 +23,8 @@ from gateway.wire.message import (
     call_name,
     canonical,
     dumps,
-    is_interned,
     media_kinds,
     media_parts,
-    memo_of,
-    once,
     text_of,
     texts,
     tool_calls,
@@ -45,11 +43,8 @@ __all__ = [
     "call_name",
     "canonical",
     "dumps",
-    "is_interned",
     "media_kinds",
     "media_parts",
-    "memo_of",
-    "once",
     "parse",
     "skim",
     "splice",
@@ -81,7 +76,7 @@ class ChatRequest:
     and ``messages`` are parsed when they are first used.
     """
 
-    __slots__ = ("_skimmed", "_whole", "head", "message_count", "model", "outline", "raw")
+    __slots__ = ("_skimmed", "_whole", "head", "memory", "message_count", "model", "outline", "raw")
 
     def __init__(
         self,
@@ -90,10 +85,12 @@ class ChatRequest:
         model: str,
         messages: tuple[Message, ...],
         *,
+        memory: Memory,
         skimmed: bool = False,
         message_count: int | None = None,
     ) -> None:
         self.raw = raw
+        self.memory = memory
         self.message_count = len(messages) if message_count is None else message_count
         self.head = body
         self.model = model
@@ -134,17 +131,20 @@ class ChatRequest:
         if not self._skimmed:
             return self
         if self._whole is None:
-            self._whole = parse(self.raw) or ChatRequest(self.raw, self.head, self.model, ())
+            self._whole = parse(self.raw, self.memory) or ChatRequest(
+                self.raw, self.head, self.model, (), memory=self.memory
+            )
         return self._whole
 
 
-def parse(raw: bytes) -> ChatRequest | None:
+def parse(raw: bytes, memory: Memory | None = None) -> ChatRequest | None:
     """Read a body, or return None when it is not one we could decide about.
 
     None means: not JSON, not an object, or ``messages`` that is not a list of objects with a role. Such a body is
     forwarded as it came; the upstream's own error is the better answer (cases 1, 118).
     """
-    body = interned.read(raw) if len(raw) > interned.WORTHWHILE else None
+    memory = memory or Memory()
+    body = interned.read(raw, memory) if len(raw) > interned.WORTHWHILE else None
     if body is None:
         try:
             body = surrogates.loads(raw)
@@ -158,7 +158,7 @@ def parse(raw: bytes) -> ChatRequest | None:
     ):
         return None
     model = body.get("model")
-    return ChatRequest(raw, body, model if isinstance(model, str) else "", tuple(messages))
+    return ChatRequest(raw, body, model if isinstance(model, str) else "", tuple(messages), memory=memory)
 
 
 _ABSENT: Final = msgspec.Raw(b"null")
@@ -182,7 +182,7 @@ _skim: Final = msgspec.json.Decoder(_Body).decode
 _value: Final = msgspec.json.Decoder().decode
 
 
-def skim(raw: bytes) -> ChatRequest | None:
+def skim(raw: bytes, memory: Memory | None = None) -> ChatRequest | None:
     """Read a body as far as it takes; None where it is not one we could decide about.
 
     ``head`` holds the members in `_HEAD`, ``outline`` the messages whose content is more than one text.
@@ -196,7 +196,9 @@ def skim(raw: bytes) -> ChatRequest | None:
     head: Mapping[str, Any] = {name: value for name in _HEAD if (value := getattr(body, name)) is not msgspec.UNSET}
     model = head.get("model")
     name = model if isinstance(model, str) else ""
-    return ChatRequest(raw, head, name, outline, skimmed=True, message_count=len(body.messages))
+    return ChatRequest(
+        raw, head, name, outline, memory=memory or Memory(), skimmed=True, message_count=len(body.messages)
+    )
 
 
 def _outline(message: _Message) -> Message:

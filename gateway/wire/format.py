@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from gateway.wire.memory import Memory
 from gateway.wire.message import Message
 
 FormatName = Literal["chat", "responses", "messages"]
@@ -29,6 +30,10 @@ class Conversation(Protocol):
     @property
     def raw(self) -> bytes:
         """The body's bytes, decoded from any content encoding."""
+
+    @property
+    def memory(self) -> Memory:
+        """Where what is found out about the messages is remembered."""
 
     @property
     def format(self) -> "Format":
@@ -90,6 +95,12 @@ class Edits:
     """Ask the upstream to drop signed thinking that it finds behind another conversation than it was made in, where the format can."""
 
 
+class Parse(Protocol):
+    """Reads a body with what is remembered of its messages. Without a memory the body gets one of its own."""
+
+    def __call__(self, raw: bytes, memory: Memory | None = None, /) -> Conversation | None: ...
+
+
 def _never(_: bytes) -> bool:
     return False
 
@@ -101,9 +112,9 @@ class Format:
     name: FormatName
     path: str
     """The path on the client port, ``/v1/chat/completions`` for example."""
-    parse: Callable[[bytes], Conversation | None]
+    parse: "Parse"
     """Reads a body; None where it is not one that we could decide about. Such a body is forwarded as it came."""
-    skim: Callable[[bytes], Conversation | None]
+    skim: "Parse"
     """Reads as much of a long body as proves that it fits; None where it must be parsed. May be ``parse`` itself."""
     encode: Callable[[Any, Edits], bytes]
     """(conversation, edits) -> the body's bytes with the edits; ``conversation.raw`` itself where nothing changes."""
@@ -127,6 +138,6 @@ class Format:
     skim_from_bytes: int = 2**14
     """A body shorter than this is parsed as quickly as it is skimmed."""
 
-    def read(self, raw: bytes) -> Conversation | None:
+    def read(self, raw: bytes, memory: Memory | None = None) -> Conversation | None:
         """Read a body by the cheaper way: skim a long one, parse any other."""
-        return (self.skim(raw) if len(raw) > self.skim_from_bytes else None) or self.parse(raw)
+        return (self.skim(raw, memory) if len(raw) > self.skim_from_bytes else None) or self.parse(raw, memory)

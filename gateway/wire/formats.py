@@ -5,6 +5,7 @@ from typing import Final
 
 from gateway.wire.chat import CHAT
 from gateway.wire.format import Conversation, Format
+from gateway.wire.memory import Memory
 from gateway.wire.message import Message
 from gateway.wire.messages import MESSAGES
 from gateway.wire.responses import RESPONSES
@@ -29,9 +30,9 @@ BLOCKS: Final = frozenset({"tool_use", "tool_result", "thinking", "redacted_thin
 """Content blocks that only Messages bodies have."""
 
 
-def recognise(raw: bytes) -> Conversation | None:
+def recognise(raw: bytes, memory: Memory | None = None) -> Conversation | None:
     """Read a body of any format, for want of the path it would be sent to; None where it is none."""
-    request = RESPONSES.parse(raw) or CHAT.parse(raw)
+    request = RESPONSES.parse(raw, memory) or CHAT.parse(raw, memory)
     if request is None or request.format is RESPONSES:
         return request
     body = request.body
@@ -39,7 +40,7 @@ def recognise(raw: bytes) -> Conversation | None:
     native = not NATIVE.isdisjoint(body) or any(
         isinstance(tool, dict) and "input_schema" in tool for tool in (tools if isinstance(tools, list) else ())
     )
-    return (MESSAGES.parse(raw) if native or any(map(_has_blocks, request.messages)) else None) or request
+    return (MESSAGES.parse(raw, memory) if native or any(map(_has_blocks, request.messages)) else None) or request
 
 
 def _has_blocks(message: Message) -> bool:

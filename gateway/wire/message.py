@@ -4,14 +4,10 @@
 views in this shape (`gateway.wire.format`), so that counting, cutting and quoting know one shape only.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 import orjson
-
-from gateway.wire.interned import Interned
-
-T = TypeVar("T")
 
 Message = Mapping[str, Any]
 """One message as it stands in the request. Never mutated: whoever improves one builds a new one."""
@@ -33,25 +29,6 @@ MEDIA_TYPES: Final = {
     "document_url": "file",
 }
 """Content-part types that carry media, and what a reader would call them."""
-
-
-def memo_of(message: Message) -> dict[Any, Any]:
-    """Where to write down what follows from a message alone; a fresh place for one that is not interned."""
-    return message.memo if type(message) is Interned else {}
-
-
-def once(message: Message, key: object, find: Callable[[Message], T]) -> T:
-    """Find out what follows from a message alone, or remember it of one that is interned. What is found is never None."""
-    memo = memo_of(message)
-    found: T | None = memo.get(key)
-    if found is None:
-        found = memo[key] = find(message)
-    return found
-
-
-def is_interned(message: Message) -> bool:
-    """Whether the message is kept with its memo, so that nothing about it need be kept elsewhere."""
-    return type(message) is Interned
 
 
 def text_of(message: Message) -> str:

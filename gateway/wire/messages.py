@@ -13,6 +13,7 @@ import orjson
 
 from gateway.wire import cache_marks
 from gateway.wire.format import Edits, Format
+from gateway.wire.memory import Memory
 from gateway.wire.message import Message, dumps
 from gateway.wire.splice import splice
 from gateway.wire.views import (
@@ -74,6 +75,7 @@ class MessagesRequest:
     sources: tuple[Source, ...]
     shaped: Mapping[str, Any] = field(repr=False)
     """The members as chat completions names them."""
+    memory: Memory = field(repr=False, compare=False)
 
     @property
     def format(self) -> Format:
@@ -118,7 +120,7 @@ class MessagesRequest:
         return self.shaped
 
 
-def parse(raw: bytes) -> MessagesRequest | None:
+def parse(raw: bytes, memory: Memory | None = None) -> MessagesRequest | None:
     """Read a body, or return None when it is not one we could decide about."""
     found = members(raw)
     rows = pieces(found["messages"]) if found and "messages" in found else None
@@ -134,7 +136,7 @@ def parse(raw: bytes) -> MessagesRequest | None:
     whole = tuple(each for each in given if each is not None)
     views, sources = _views(head.get("system"), whole)
     shaped = {**{name: value for name, value in head.items() if name != "system"}, **_shaped(head)}
-    return MessagesRequest(raw, whole, head, views, sources, {**shaped, "messages": list(views)})
+    return MessagesRequest(raw, whole, head, views, sources, {**shaped, "messages": list(views)}, memory or Memory())
 
 
 def _given(row: Piece) -> Given | None:

@@ -12,6 +12,7 @@ import orjson
 
 from gateway.wire.compaction import TRIGGER, opened
 from gateway.wire.format import Edits, Format
+from gateway.wire.memory import Memory
 from gateway.wire.message import Message, dumps
 from gateway.wire.splice import splice
 from gateway.wire.views import (
@@ -60,6 +61,7 @@ class ResponsesRequest:
     sources: tuple[Source, ...]
     shaped: Mapping[str, Any] = field(repr=False)
     """The members as chat completions names them."""
+    memory: Memory = field(repr=False, compare=False)
     rewritten: bool = False
     """Whether the body came otherwise: with compactions of ours, which no upstream knows."""
 
@@ -104,7 +106,7 @@ class ResponsesRequest:
         return self.shaped
 
 
-def parse(raw: bytes) -> ResponsesRequest | None:
+def parse(raw: bytes, memory: Memory | None = None) -> ResponsesRequest | None:
     """Read a body, or return None when it is not one we could decide about."""
     given, raw = raw, opened(raw)
     found = members(raw)
@@ -121,7 +123,14 @@ def parse(raw: bytes) -> ResponsesRequest | None:
     views, sources = _views(head.get("instructions"), text, items)
     shaped = {**{name: value for name, value in head.items() if name != "instructions"}, **_shaped(head)}
     return ResponsesRequest(
-        raw, tuple(items), head, views, sources, {**shaped, "messages": list(views)}, rewritten=raw is not given
+        raw,
+        tuple(items),
+        head,
+        views,
+        sources,
+        {**shaped, "messages": list(views)},
+        memory or Memory(),
+        raw is not given,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from gateway.wire.interned import Interned
+from gateway.wire.facts import Interned
 from gateway.wire.message import Message
 
 ORIGIN: Final = "turnfold.view"

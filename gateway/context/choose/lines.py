@@ -6,6 +6,7 @@ Reading is a pure function of one message and is remembered, so that a grown con
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from sys import getsizeof
 from typing import Final
 
 import orjson
@@ -20,11 +21,11 @@ from gateway.wire.chat import (
     call_arguments,
     call_name,
     canonical,
-    is_interned,
-    once,
     text_of,
     tool_calls,
 )
+from gateway.wire.facts import Interned, facts_of
+from gateway.wire.memory import Memory
 
 UNIT: Final = 220
 """Characters up to which short sentences stay together; longer ones stand alone."""
@@ -34,37 +35,45 @@ BINDS: Final = 1.1
 LONGEST: Final = 360
 """A longer sentence or row is quoted in pieces."""
 
-_KNOWN: dict[object, tuple[Line, ...]] = {}
-_KEPT_CHARACTERS: Final = 6_000_000
-_kept = 0
+LINE_BYTES: Final = 300
+"""Bytes of a line beside its text and its words: a tuple of ten members, its size, its words as a tuple, headers
+(``sys.getsizeof``, CPython 3.11)."""
+WORD_BYTES: Final = 8
+"""Bytes of one more word in a line; the words themselves are shared."""
 
 
-def read(message: Message) -> tuple[Line, ...]:
-    """Read a message as lines, or remember how it read."""
-    global _kept  # noqa: PLW0603  # the size of the cache beside it; both are safe to lose
-    if is_interned(message):
-        return once(message, read, _read_whole)
+def read(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
+    """Read a message as lines, or recall its lines: with the message where it is interned, else by its content."""
+    if type(message) is Interned:
+        facts = message.facts
+        if facts.lines is None:
+            facts.lines = _read_whole(message)
+            facts.grow(bytes_of(facts.lines))
+        return facts.lines
+    if memory is None:
+        return _read_whole(message)
     content = message.get("content")
     plain = isinstance(content, str) and "tool_calls" not in message and "function_call" not in message
-    key: object = (message.get("role"), content) if plain else canonical(message)
-    found = _KNOWN.get(key)
+    key = ("lines", message.get("role"), content) if plain else ("lines", canonical(message))
+    found: tuple[Line, ...] | None = memory.recall(key)
     if found is None:
         found = _read_whole(message)
-        _kept += len(content) if isinstance(content, str) else len(str(content)) + 200
-        if _kept > _KEPT_CHARACTERS:
-            _KNOWN.clear()
-            _kept = 0
-        _KNOWN[key] = found
+        memory.keep(key, found, getsizeof(key[-1]) + bytes_of(found))
     return found
 
 
-def facts(message: Message) -> frozenset[str]:
+def bytes_of(lines: Sequence[Line]) -> int:
+    """Return about how many bytes lines take."""
+    return sum([LINE_BYTES + getsizeof(line.text) + WORD_BYTES * len(line.words) for line in lines])
+
+
+def facts(message: Message, memory: Memory | None = None) -> frozenset[str]:
     """All that a message tells, as `Word.key`."""
-    return once(message, facts, _facts)
-
-
-def _facts(message: Message) -> frozenset[str]:
-    return frozenset([word.key for line in read(message) for word in line.words])
+    known = facts_of(message)
+    if known.keys is None:
+        known.keys = frozenset([word.key for line in read(message, memory) for word in line.words])
+        known.grow(getsizeof(known.keys))
+    return known.keys
 
 
 def _read_whole(message: Message) -> tuple[Line, ...]:
@@ -261,15 +270,19 @@ SKIMMED: Final = 180
 """Characters of a long old message that are read where a folded part is too large to be read in full."""
 
 
-def skim(message: Message) -> tuple[Line, ...]:
+def skim(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
     """Read the head and the tail of a long answer or result; anything else in full."""
-    return once(message, skim, _skim)
-
-
-def _skim(message: Message) -> tuple[Line, ...]:
     text = text_of(message)
     if len(text) <= SKIMMED or message.get("role") == "user":
-        return read(message)
+        return read(message, memory)
+    known = facts_of(message)
+    if known.ends is None:
+        known.ends = _skim(message, text)
+        known.grow(bytes_of(known.ends))
+    return known.ends
+
+
+def _skim(message: Message, text: str) -> tuple[Line, ...]:
     head, tail = text[: SKIMMED * 2 // 3], text[-SKIMMED // 3 :]
     return _read_whole({**message, "content": f"{head}\n{tail}"})
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import chain
 from math import fsum, log
+from sys import getsizeof
 from typing import Any, Final, TypeVar
 
 from gateway.context.choose import weights, wishes
@@ -41,6 +42,15 @@ MOST_OF_PASSAGE: Final = 70
 """Tokens; a message up to a third longer is one passage whole."""
 
 
+def _uncounted(_: int) -> None:
+    pass
+
+
+def _bytes_of(value: object) -> int:
+    """Return about how many bytes a choice takes."""
+    return getsizeof(value) + (sum(map(_bytes_of, value)) if isinstance(value, tuple) else 0)
+
+
 class Pool:
     """The lines of a folded part, oldest first, and what follows from them alone. A line's position is its place in ``lines``."""
 
@@ -58,7 +68,10 @@ class Pool:
             start = len(self.message_of)
             self.message_of += [index] * len(reading.lines)
             self.places[index] = range(start, len(self.message_of))
+        self.grown: Callable[[int], None] = _uncounted
+        """Told how many bytes are taken by what is chosen from these lines."""
         self._chosen: dict[object, Any] = {}
+        self._chosen_bytes = 0
         self._passages: dict[int, list[Passage]] = {}
 
     def once(self, key: object, choose: Callable[[], T]) -> T:
@@ -67,7 +80,12 @@ class Pool:
         if found is None:
             if len(self._chosen) >= MOST_CHOICES:
                 self._chosen.clear()
+                self.grown(-self._chosen_bytes)
+                self._chosen_bytes = 0
             found = self._chosen[key] = choose()
+            more = _bytes_of(key) + _bytes_of(found)
+            self._chosen_bytes += more
+            self.grown(more)
         return found
 
     @cached_property

@@ -7,16 +7,18 @@ reasoning that a template drops) are in `cross_message_tokens`, so a message cos
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import partial
 from math import ceil
 from typing import Any, Final, Literal
 
 from gateway.context.count import media, tools
 from gateway.context.count.counter import Counter
 from gateway.context.count.families import Family, Tools, family_of
-from gateway.context.count.vocabularies import count, counting, loaded
+from gateway.context.count.vocabularies import Counts, count, loaded
 from gateway.context.count.vocabularies import preload as load_vocabulary
+from gateway.wire.facts import Interned, facts_of
 from gateway.wire.format import Conversation
+from gateway.wire.memory import Memory, Recent
 from gateway.wire.message import (
     MEDIA_TYPES,
     RESULT_ROLES,
@@ -25,8 +27,6 @@ from gateway.wire.message import (
     call_name,
     dumps,
     media_parts,
-    memo_of,
-    once,
     texts,
     tool_calls,
 )
@@ -77,17 +77,39 @@ class Anchor:
     """Our count of tools, schema and frame in that request; later changes are added."""
 
 
-@lru_cache(maxsize=256)
-def counter(family: str, images: str = "") -> Counter:
-    """Return the counter of a family of models; ``images`` is the rule for the cost of its images."""
+COUNTER_BYTES: Final = 2000
+"""Bytes of a counter, approximately: some functions with the values that they hold."""
+
+
+def counter(family: str, images: str = "", memory: Memory | None = None) -> Counter:
+    """Return the counter of a family of models; ``images`` is the rule for the cost of its images.
+
+    With one memory the same arguments return the same counter.
+    """
+    memory = memory or Memory()
+    return memory.once(("counter", family, images), partial(_counter, family, images, memory), COUNTER_BYTES)
+
+
+def counting(vocabulary: str, memory: Memory) -> Counts:
+    """Return the cached counts of a vocabulary, which all its families share."""
+    return memory.part(("counts", vocabulary), partial(Counts, vocabulary, memory))
+
+
+def _counter(family: str, images: str, memory: Memory) -> Counter:
     row = family_of(family)
-    text = _text(row)
+    text = _text(row, memory)
     answer = _without_thoughts(text) if row.tags else text
     frames, frame = dict(row.roles), row.message
     name = f"{family}\n{images}"
 
     def message(value: Message) -> int:
-        return once(value, name, counted)
+        if type(value) is not Interned:
+            return counted(value)
+        costs = value.facts.costs
+        found = costs.get(name)
+        if found is None:
+            found = costs[name] = counted(value)
+        return found
 
     def counted(value: Message) -> int:
         role = value.get("role")
@@ -105,9 +127,9 @@ def _without_thoughts(text: Callable[[str], int]) -> Callable[[str], int]:
     return lambda value: text(value.rpartition("</think>")[2] if "</think>" in value else value)
 
 
-def _text(row: Family) -> Callable[[str], int]:
+def _text(row: Family, memory: Memory) -> Callable[[str], int]:
     """Count a bare text as the family does."""
-    plain = counting(row.vocabulary)
+    plain = counting(row.vocabulary, memory)
     if row.ratio == 1.0:
         return plain
     ratio = row.ratio
@@ -228,8 +250,9 @@ def _leaves(value: Any, depth: int) -> Iterator[str]:
         yield str(value)
 
 
-def fixed_cost(body: Mapping[str, Any], family: str) -> int:
+def fixed_cost(body: Mapping[str, Any], family: str, memory: Memory | None = None) -> int:
     """Count everything billed besides messages: tools, functions, schema, and the request's frame with its preambles."""
+    memory = memory or Memory()
     row = family_of(family)
     messages = body.get("messages")
     first = (
@@ -239,7 +262,7 @@ def fixed_cost(body: Mapping[str, Any], family: str) -> int:
     total = row.request + row.preamble + (0 if leading else row.default_system)
     system = body.get("system")
     if system:
-        total += row.message + sum(_text(row)(leaf) for leaf in _leaves(system, 0))
+        total += row.message + sum(map(_text(row, memory), _leaves(system, 0)))
     if _thinks(body):
         total += row.effort.get("on", 0)
     elif _thinks(body) is False:
@@ -247,7 +270,7 @@ def fixed_cost(body: Mapping[str, Any], family: str) -> int:
     config = body.get("output_config")
     if isinstance(config, dict) and config.get("task_budget"):
         total += row.task_budget
-    return total + _tools_cost(body, family, row, leading) + _schema_cost(body, row)
+    return total + _tools_cost(body, family, row, memory, leading=leading) + _schema_cost(body, row, memory)
 
 
 def _thinks(body: Mapping[str, Any]) -> bool | None:
@@ -267,33 +290,39 @@ def _thinks(body: Mapping[str, Any]) -> bool | None:
     return None if not isinstance(effort, str) else effort != "none"
 
 
-def _tools_cost(body: Mapping[str, Any], family: str, row: Family, leading: bool) -> int:
+def _tools_cost(body: Mapping[str, Any], family: str, row: Family, memory: Memory, *, leading: bool) -> int:
     choice = body.get("tool_choice")
     given = {key: body[key] for key in ("tools", "functions") if body.get(key)}
     if not given or row.tools == "none" or (choice == "none" and not row.unused_tools):
         return 0
     forced = choice is not None and choice not in ("auto", "none")
     form = row.forced_tools if forced and row.forced_tools else row.tools
-    cost = _definitions_cost(given, form, family, row)
+    cost = _definitions_cost(given, form, family, row, memory)
     return max(cost + (row.tools_forced if forced else 0) - (row.tools_merge if leading else 0), 0)
 
 
-_DEFINITIONS: Final[dict[tuple[int, str, str], int]] = {}
-"""Token counts of definitions by the hash of their JSON, form and family: clients send the same tools with every
-request."""
+DEFINITIONS_BYTES: Final = 250
+"""Bytes of the remembered cost of definitions, approximately: its key, and its place in a table."""
+DEFINITIONS_SHARE: Final = 1 / 64
+"""Share of the memory's budget for the costs of definitions."""
 
 
-def _definitions_cost(given: Mapping[str, Any], form: Tools, family: str, row: Family) -> int:
+def _definitions(memory: Memory) -> Recent[tuple[int, str, str], int]:
+    """Token counts of definitions by the hash of their JSON, form and family: clients send the same tools with every
+    request."""
+    return Recent(memory, lambda key, cost: DEFINITIONS_BYTES, DEFINITIONS_SHARE)
+
+
+def _definitions_cost(given: Mapping[str, Any], form: Tools, family: str, row: Family, memory: Memory) -> int:
+    known = memory.part(_definitions, partial(_definitions, memory))
     key = hash(_written(given)), form, family
-    cost = _DEFINITIONS.get(key)
+    cost = known.recall(key)
     if cost is None:
         found = tools.definitions(given)
         cost = ceil(count(tools.write(found, form), row.vocabulary) * row.ratio) + row.tools_once
         if form == "typescript":
             cost += tools.typescript_extra(found)
-        if len(_DEFINITIONS) >= 2048:
-            _DEFINITIONS.clear()
-        _DEFINITIONS[key] = cost
+        known.keep(key, cost)
     return cost
 
 
@@ -304,12 +333,12 @@ def _written(given: Mapping[str, Any]) -> bytes | str:
         return tools.flat(given)
 
 
-def _schema_cost(body: Mapping[str, Any], row: Family) -> int:
+def _schema_cost(body: Mapping[str, Any], row: Family, memory: Memory) -> int:
     schema = tools.response_schema(body) if row.schema_once is not None else ""
-    return ceil(counting(row.vocabulary)(schema) * row.ratio) + (row.schema_once or 0) if schema else 0
+    return ceil(counting(row.vocabulary, memory)(schema) * row.ratio) + (row.schema_once or 0) if schema else 0
 
 
-def cross_message_tokens(messages: Sequence[Message], family: str) -> int:
+def cross_message_tokens(messages: Sequence[Message], family: str, memory: Memory | None = None) -> int:
     """Count the tokens that messages cost only together, in addition to their sum.
 
     Templates that drop the reasoning of earlier turns keep that of the current turn. OpenAI's backend writes the
@@ -319,7 +348,8 @@ def cross_message_tokens(messages: Sequence[Message], family: str) -> int:
     row = family_of(family)
     extra = 0
     if not row.thinking:
-        extra += sum(_text(row)(thought) for message in _running(messages) for thought in _thoughts(message))
+        text = _text(row, memory or Memory())
+        extra += sum(text(thought) for message in _running(messages) for thought in _thoughts(message))
     if row.parallel is not None:
         extra += sum(_escape_cost(value) for message in _together(messages) for value in texts(message.get("content")))
     return extra
@@ -361,15 +391,16 @@ def count_request(
 ) -> Count:
     """Count a whole request by the best method: the earlier bill of this conversation, else vocabulary and ratio."""
     row = family_of(family)
-    fixed = ceil(fixed_cost(request.body, family) * ratio)
-    cost = scaled(counter(family, images), ratio).message
+    memory = request.memory
+    fixed = ceil(fixed_cost(request.body, family, memory) * ratio)
+    cost = scaled(counter(family, images, memory), ratio, memory).message
     bounded = has_bounds(request.messages)
     if anchor is not None and 0 < anchor.covered <= len(request.messages):
         new = sum(map(cost, request.messages[anchor.covered :]))
         total = max(anchor.billed + fixed - anchor.fixed + new, 1)
         error = 0.002 + row.error * new / total
         return Count(max(total - fixed, 0), fixed, "anchor", error, bounded)
-    messages = sum(map(cost, request.messages)) + cross_message_tokens(request.messages, family)
+    messages = sum(map(cost, request.messages)) + cross_message_tokens(request.messages, family, memory)
     sure = row.exact and ratio == 1.0 and not bounded
     error = row.error if ratio == 1.0 else min(row.error, LEARNED)
     return Count(messages, fixed, "exact" if sure else "estimate", error, bounded)
@@ -397,11 +428,17 @@ def margin(count: Count, window: int, share: float) -> int:
     return ceil(kept * window)
 
 
-@lru_cache(maxsize=256)
-def scaled(counter: Counter, ratio: float) -> Counter:
-    """Return a counter whose counts are multiplied and rounded up; a ratio of 1.0 returns the same counter."""
+def scaled(counter: Counter, ratio: float, memory: Memory) -> Counter:
+    """Return a counter whose counts are multiplied and rounded up; a ratio of 1.0 returns the same counter.
+
+    With one memory the same arguments return the same counter.
+    """
     if ratio == 1.0:
         return counter
+    return memory.once(("scaled", counter, ratio), partial(_scaled, counter, ratio), COUNTER_BYTES)
+
+
+def _scaled(counter: Counter, ratio: float) -> Counter:
     return replace(
         counter,
         message=lambda message: ceil(counter.message(message) * ratio),
@@ -469,11 +506,11 @@ def heavy(request: Conversation, family: str, images: str = "") -> bool:
         return True
     if len(request.raw) <= HEAVY:
         return False
-    counted = counting(row.vocabulary)
-    name = counter(family, images).name
+    counted = counting(row.vocabulary, request.memory)
+    name = counter(family, images, request.memory).name
     size = 0
     for message in request.messages:
-        if name not in memo_of(message):
+        if name not in facts_of(message).costs:
             size += sum(_bytes(value) for value in texts(message.get("content")) if value not in counted)
             if "tool_calls" in message:
                 given = map(_arguments, tool_calls(message))

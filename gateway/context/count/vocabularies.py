@@ -14,6 +14,8 @@ from functools import cache
 from math import ceil
 from typing import Any, Final
 
+from gateway.wire.memory import Memory, Recent
+
 VOCABULARIES: Final = frozenset(
     {
         "o200k_base", "cl100k_base", "llama2", "llama3", "deepseek_v3", "phi4", "mistral_v1", "mistral_v2", "mistral_v3",
@@ -26,8 +28,10 @@ SentencePiece form."""
 PIECE: Final = 32_000
 """Bytes counted in one call, approximately: 1-2 ms for ordinary text, 20 ms for the most hostile."""
 
-REMEMBERED: Final = 16_384
-"""Counts kept per vocabulary and generation: 5 MB at most, because the texts themselves are not kept."""
+COUNT_BYTES: Final = 130
+"""Bytes of a cached count: two numbers and their place in a table. The texts themselves are not kept."""
+SHARE: Final = 1 / 16
+"""Share of the memory's budget that the counts of one vocabulary may take."""
 
 
 def count(text: str, vocabulary: str) -> int:
@@ -69,38 +73,22 @@ class Counts:
     """A cache of token counts by content, for one vocabulary.
 
     Call it with a text to get its token count. The cache holds a hash of the text, not the text: 64 bits under a key
-    that is secret to the process, so of ten thousand texts two share a hash less than once in 10^11. There are two
-    generations: an entry used since the last change of generation survives the next change.
+    that is secret to the process, so of ten thousand texts two share a hash less than once in 10^11.
     """
 
-    __slots__ = ("_old", "_vocabulary", "young")
+    __slots__ = ("_known", "_vocabulary")
 
-    def __init__(self, vocabulary: str) -> None:
+    def __init__(self, vocabulary: str, memory: Memory) -> None:
         self._vocabulary = vocabulary
-        self.young: dict[int, int] = {}
-        self._old: dict[int, int] = {}
+        self._known: Recent[int, int] = Recent(memory, lambda key, tokens: COUNT_BYTES, SHARE)
 
     def __call__(self, text: str) -> int:
         key = hash(text)
-        found = self.young.get(key)
-        if found is None:
-            found = self._old.get(key)
-            if found is None:
-                found = count(text, self._vocabulary)
-            if len(self.young) >= REMEMBERED:
-                self._old, self.young = self.young, {}
-            self.young[key] = found
-        return found
+        found = self._known.recall(key)
+        return self._known.keep(key, count(text, self._vocabulary)) if found is None else found
 
     def __contains__(self, text: str) -> bool:
-        key = hash(text)
-        return key in self.young or key in self._old
-
-
-@cache
-def counting(vocabulary: str) -> Counts:
-    """Return the cached counts of a vocabulary, which all its families share."""
-    return Counts(vocabulary)
+        return self._known.recall(hash(text)) is not None
 
 
 def loaded(vocabulary: str) -> bool:

@@ -14,7 +14,9 @@ from gateway.context.cut.replay import Cut, Room, Unit
 from gateway.context.cut.rungs import FOLD, Rung
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import Conversation, call_ids, result_id
-from gateway.wire.chat import RESULT_ROLES, Message, once, text_of, texts
+from gateway.wire.chat import RESULT_ROLES, Message, text_of, texts
+from gateway.wire.facts import facts_of
+from gateway.wire.memory import Memory
 
 STUB: Final = 48
 """Tokens of a tool result that is reduced to its most telling rows."""
@@ -43,6 +45,8 @@ class Source:
     rung: Rung = FOLD
     earlier: str = ""
     """Rows from notes of an earlier fold that the client sent back."""
+    memory: Memory = field(default_factory=Memory, repr=False, compare=False)
+    """Where what follows from the messages is remembered."""
 
     _measured: dict[int, tuple[Message, int, int]] = field(default_factory=dict, repr=False, compare=False)
     """By a message's ``id``: the message itself, so that the id stays its own, and its cost without and with call ids.
@@ -70,13 +74,14 @@ class Source:
     def _measure(self, message: Message) -> tuple[Message, int, int]:
         found = self._measured.get(id(message))
         if found is None:
-            both = once(message, self._key, self._both) if self.counter.name else self._both(message)
+            known, name = facts_of(message).costs_with_ids, self.counter.name
+            both = known.get(name)
+            if both is None:
+                both = self._both(message)
+                if name:
+                    known[name] = both
             found = self._measured[id(message)] = message, *both
         return found
-
-    @cached_property
-    def _key(self) -> object:
-        return lay_out, self.counter.name
 
     def _both(self, message: Message) -> tuple[int, int]:
         bare = self.counter.message(message)

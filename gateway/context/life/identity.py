@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from gateway.wire.chat import Message, canonical, once
+from gateway.wire.chat import Message, canonical
+from gateway.wire.facts import facts_of
 
 DIGEST_BYTES = 16
 """128 bits: accidental collisions are practically impossible, and a caller can only collide within its own scope."""
@@ -24,7 +25,10 @@ def chain(messages: Sequence[Message], scope: bytes) -> list[str]:
     hashes: list[str] = []
     for message in messages:
         # Cached per message: a growing conversation is hashed only where it is new.
-        running.update(once(message, chain, _digest))
+        facts = facts_of(message)
+        if facts.digest is None:
+            facts.digest = _digest(message)
+        running.update(facts.digest)
         hashes.append(running.copy().hexdigest())
     return hashes
 

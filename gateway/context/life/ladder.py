@@ -277,7 +277,7 @@ def _fold(
     task: Task, window: int, *, ratio: float, rung: int, cap: int | None = None, refused: bool = False
 ) -> Attempt:
     """Fold to a window, with a lower output reserve when the messages would get less than half of it."""
-    counter = scaled(task.counter, ratio)
+    counter = scaled(task.counter, ratio, task.request.memory)
     fixed = ceil(task.fixed * ratio)
     margin = ceil(task.kept * window / max(task.window, 1))
     reserve = _reserve(task, window)
@@ -291,6 +291,7 @@ def _fold(
         task.policy,
         rung=rung,
         summary=task.summary if rung < HIGHEST_RUNG else None,
+        memory=task.request.memory,
     )
     prompt = draft.cost + fixed
     attempt = Attempt(b"", prompt, window, rung, ratio, draft, None, draft.steps)

@@ -11,15 +11,18 @@ from gateway.context.cut.policy import Policy
 from gateway.context.write.compress import source_of
 from gateway.context.write.quotes import pool_of
 from gateway.context.write.shrink import shrink_text
+from gateway.wire.memory import Memory
 from gateway.wire.message import Message, text_of
 
 QUESTION: Final = 0.25
 """Share of a compaction that the last question may take."""
 
 
-def compacted(messages: Sequence[Message], tokens: int, counter: Counter) -> tuple[str, str]:
+def compacted(
+    messages: Sequence[Message], tokens: int, counter: Counter, memory: Memory | None = None
+) -> tuple[str, str]:
     """The digest, framed as data, and the last question. The same conversation gives the same texts."""
-    source = source_of(messages, Budget(tokens, 0, 0, 0), counter, Policy())
+    source = source_of(messages, Budget(tokens, 0, 0, 0), counter, Policy(), memory=memory)
     pinned = set(source.conversation.pinned)
     folded = [index for index in range(len(source.messages)) if index not in pinned]
     asked = [text_of(source.messages[index]) for index in folded if source.messages[index].get("role") == "user"]

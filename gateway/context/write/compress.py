@@ -14,6 +14,7 @@ from gateway.context.cut.turns import split
 from gateway.context.write.draft import Draft, Step
 from gateway.context.write.fold import fold
 from gateway.wire.chat import PINNED_ROLES, Message
+from gateway.wire.memory import Memory
 
 
 def compress(
@@ -24,6 +25,7 @@ def compress(
     *,
     rung: int = 1,
     summary: Summary | None = None,
+    memory: Memory | None = None,
 ) -> Draft:
     """Fold a conversation into its room; a conversation that fits is returned unchanged.
 
@@ -37,7 +39,7 @@ def compress(
         level = RUNGS[rung]
         if level.turns is not None:
             policy = replace(policy, max_turns=min(policy.max_turns or level.turns, level.turns))
-        source = source_of(messages, budget, counter, policy, summary=summary, rung=level)
+        source = source_of(messages, budget, counter, policy, summary=summary, rung=level, memory=memory)
         if rung <= 1 and whole.cost <= budget.room and len(source.conversation.turns) <= (policy.max_turns or 1):
             return whole
         return fold(source)
@@ -53,6 +55,7 @@ def source_of(
     *,
     summary: Summary | None = None,
     rung: Rung = FOLD,
+    memory: Memory | None = None,
 ) -> Source:
     """Return the input of a fold: the messages without notes of an earlier fold, and the rows of those notes."""
     plain: list[Message] = []
@@ -67,7 +70,8 @@ def source_of(
             summary = replace(summary, covers=summary.covers - 1)
         if text:
             found.append(text)
-    return Source(tuple(plain), split(plain), budget, counter, policy, summary, rung, "\n".join(found))
+    earlier = "\n".join(found)
+    return Source(tuple(plain), split(plain), budget, counter, policy, summary, rung, earlier, memory or Memory())
 
 
 def _carrier(messages: Sequence[Message], index: int) -> bool:

@@ -14,6 +14,7 @@ from gateway.context.write.compress import source_of
 from gateway.context.write.quotes import Written, write
 from gateway.context.write.standing import standing_of
 from gateway.wire.chat import PINNED_ROLES, Message, text_of
+from gateway.wire.memory import Memory
 
 PINNED: Final = "pinned"
 STANDS: Final = "stands as it came"
@@ -45,6 +46,7 @@ def explain_lines(
     policy: Policy,
     *,
     summary: Summary | None = None,
+    memory: Memory | None = None,
 ) -> tuple[Fate, ...]:
     """Return for each line whether a fold keeps it, in the order of the conversation."""
     if sum(map(counter.message, messages)) <= budget.room and policy.max_turns is None:
@@ -52,7 +54,7 @@ def explain_lines(
             _standing(index, message, PINNED if message.get("role") in PINNED_ROLES else STANDS)
             for index, message in enumerate(messages)
         )
-    source = source_of(messages, budget, counter, policy, summary=summary)
+    source = source_of(messages, budget, counter, policy, summary=summary, memory=memory)
     layout = lay_out(source)
     standing = standing_of(source, layout)
     written = write(source, layout, standing)

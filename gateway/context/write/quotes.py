@@ -14,6 +14,7 @@ from gateway.context.choose.weights import QUOTED_UNASKED, STAYS
 from gateway.context.choose.worth import Pool
 from gateway.context.cut.layout import Layout, Source
 from gateway.wire.chat import RESULT_ROLES, Message, call_name, text_of, tool_calls
+from gateway.wire.memory import Memory
 
 LEAST: Final = 24
 """Tokens. A smaller digest or quote says less than it costs."""
@@ -55,7 +56,9 @@ def _digest(source: Source, pool: Pool, skipped: int, size: int) -> tuple[str, f
     size -= count(marks.HEAD) + count(marks.END) + 2
     if not pool.lines or size < LEAST:
         return marks.CUT, frozenset(), "note"
-    known = frozenset().union(*[lines.facts(source.messages[index]) for index in source.conversation.pinned])
+    known = frozenset().union(
+        *[lines.facts(source.messages[index], source.memory) for index in source.conversation.pinned]
+    )
 
     def written() -> tuple[str, frozenset[int]]:
         chosen = digest.choose(pool, size, count, known=known)
@@ -117,7 +120,9 @@ def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], l
         return {}
     count = source.counter.text
     hidden = pool.once((layout.quoted.first, taken), partial(_hidden, layout, pool, taken))
-    known = frozenset().union(*[lines.facts(source.messages[index]) for index in source.conversation.pinned])
+    known = frozenset().union(
+        *[lines.facts(source.messages[index], source.memory) for index in source.conversation.pinned]
+    )
     quoted: dict[int, frozenset[int]] = {}
     spent = 0
     for number, indices in enumerate(layout.asked):
@@ -164,10 +169,6 @@ READ: Final = 120_000
 QUERY: Final = 4000
 """Characters at the end of a question that are used for the search."""
 
-_POOLS: Final[dict[object, tuple[object, Pool]]] = {}
-_MOST_LINES: Final = 20_000
-"""Lines of folded parts that are remembered, the last used longest: as long as a cut stands, its lines need not be weighed again."""
-
 
 def pool_of(source: Source, folded: Sequence[int]) -> Pool:
     """Return the lines of the folded messages, each result with the name of its tool."""
@@ -177,50 +178,51 @@ def pool_of(source: Source, folded: Sequence[int]) -> Pool:
     told = [messages[index] for index in folded]
     asked = [messages[callers[index]] for index in folded if index in callers]
     # A message seen before is the same object, and the pool keeps those it was made of, so that no other takes their place.
-    key = (tuple(map(id, told)), tuple(map(id, asked)), tuple(folded), first, source.earlier)
-    # Folds run in several threads: each of these steps is whole by itself, and what one misses another makes again.
-    found = _POOLS.pop(key, None)
-    if found is None:
-        readings = list(_earlier(source.earlier))
-        for index, read in zip(folded, _read(messages, folded), strict=True):
-            readings.append(Reading(index, str(messages[index].get("role")), read, _tool(messages, index, callers)))
-        found = (told, asked), Pool(readings, first)
-        _forget(_MOST_LINES - len(found[1].lines))
-    _POOLS[key] = found
-    return found[1]
+    key = ("pool", tuple(map(id, told)), tuple(map(id, asked)), tuple(folded), first, source.earlier)
+    found: tuple[object, Pool] | None = source.memory.recall(key)
+    if found is not None:
+        return found[1]
+    readings = list(_earlier(source.earlier, source.memory))
+    for index, read in zip(folded, _read(source, folded), strict=True):
+        readings.append(Reading(index, str(messages[index].get("role")), read, _tool(source, index)))
+    pool = Pool(readings, first)
+    _, entry = source.memory.keep(key, ((told, asked), pool), bytes_of(pool))
+    pool.grown = entry.grow
+    return pool
 
 
-def _forget(most: int) -> None:
-    """Drop the least recently used pools until no more lines than these are kept."""
-    pools = list(_POOLS.items())
-    kept = sum(len(pool.lines) for _, (_, pool) in pools)
-    for key, (_, pool) in pools:
-        if kept <= most:
-            break
-        _POOLS.pop(key, None)
-        kept -= len(pool.lines)
+POOL_LINE_BYTES: Final = 150
+"""Bytes that a pool takes for each of its lines, beside the line: what is known of it by position."""
+POOL_WORD_BYTES: Final = 50
+"""Bytes that a pool takes for each word in a line: its place in the facts of its message, and the share of its own tables."""
 
 
-def _read(messages: Sequence[Message], folded: Sequence[int]) -> list[tuple[Line, ...]]:
+def bytes_of(pool: Pool) -> int:
+    """Return about how many bytes a pool will take once it was chosen from."""
+    return POOL_LINE_BYTES * len(pool.lines) + POOL_WORD_BYTES * sum([len(line.words) for line in pool.lines])
+
+
+def _read(source: Source, folded: Sequence[int]) -> list[tuple[Line, ...]]:
     """Read the lines of each folded message; of very many, the oldest are only skimmed, to bound the time."""
     left = READ
     readings: list[tuple[Line, ...]] = []
     for index in reversed(folded):
-        message = messages[index]
+        message = source.messages[index]
         content = message.get("content")
         left -= len(content) if isinstance(content, str) else len(text_of(message))
-        readings.append(lines.read(message) if left > 0 else lines.skim(message))
+        readings.append(lines.read(message, source.memory) if left > 0 else lines.skim(message, source.memory))
     readings.reverse()
     return readings
 
 
-def _tool(messages: Sequence[Message], index: int, callers: Mapping[int, int]) -> str:
+def _tool(source: Source, index: int) -> str:
     """Return the call of a result, or its tool's name; empty for any other message."""
-    message = messages[index]
+    message = source.messages[index]
     if message.get("role") not in RESULT_ROLES:
         return ""
-    made = lines.read(messages[callers[index]]) if index in callers else ()
-    calls = tool_calls(messages[callers[index]]) if index in callers else []
+    caller = source.conversation.callers.get(index)
+    made = lines.read(source.messages[caller], source.memory) if caller is not None else ()
+    calls = tool_calls(source.messages[caller]) if caller is not None else []
     for call, line in zip(calls, made, strict=False):
         if call.get("id") == message.get("tool_call_id"):
             return line.text if len(line.text) <= SHOWN else call_name(call)
@@ -231,10 +233,11 @@ SHOWN: Final = 72
 """Characters up to which a call is shown in full before its result."""
 
 
-def _earlier(text: str) -> Iterator[Reading]:
+def _earlier(text: str, memory: Memory) -> Iterator[Reading]:
     """Return the lines of notes that the client sent back, each with its original speaker."""
     rows = [row for row in text.split("\n") if row.strip()]
     for number, row in enumerate(rows):
         speaker, _, said = row.partition(": ")
         role = speaker if speaker in ("user", "assistant") else ""
-        yield Reading(number - len(rows) - 1, role, lines.read({"role": role, "content": said if role else row}))
+        message = {"role": role, "content": said if role else row}
+        yield Reading(number - len(rows) - 1, role, lines.read(message, memory))

@@ -9,6 +9,7 @@ import unicodedata
 from collections import Counter as Counted
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from sys import getsizeof
 from typing import Any, Final
 
 import orjson
@@ -16,7 +17,8 @@ import orjson
 from gateway.context.choose.cues import errors_in, reports_error
 from gateway.context.choose.words import words
 from gateway.context.count.counter import Counter
-from gateway.wire.chat import Message, memo_of
+from gateway.wire.chat import Message
+from gateway.wire.facts import MESSAGE_BYTES, facts_of
 
 Count = Callable[[str], int]
 
@@ -25,7 +27,7 @@ TAIL: Final = 0.4
 """Share of the tail. Chosen above one half: the ends of questions and logs matter more than their beginnings."""
 GAP: Final = 10
 """Tokens of a marker."""
-MOST_FACTS: Final = 32
+MOST_FORMS: Final = 32
 """Cached forms of one message: those of old results never change, those of a current one seldom do."""
 LONGEST_CLUSTER: Final = 64
 """Most characters in one visible character; the longest emoji sequences have some 15. A longer sequence is not text."""
@@ -233,13 +235,15 @@ def shrink_message(
     message: Message, tokens: int, counter: Counter, asked: frozenset[str] = frozenset(), *, thorough: bool = True
 ) -> Message:
     """Shrink the texts of a message, the largest first, until it costs at most so many tokens, as far as possible."""
-    memo = memo_of(message)
-    key = shrink_message, tokens, counter.name, asked, thorough
-    found: Message | None = memo.get(key)
+    facts = facts_of(message)
+    key = tokens, counter.name, asked, thorough
+    found: Message | None = facts.shrunk.get(key)
     if found is None:
         found = _shrink(message, tokens, counter, asked, thorough=thorough)
-        if counter.name and len(memo) < MOST_FACTS:
-            memo[key] = found
+        if counter.name and len(facts.shrunk) < MOST_FORMS:
+            facts.shrunk[key] = found
+            if found is not message:
+                facts.grow(MESSAGE_BYTES + getsizeof(asked) + sum([getsizeof(text) for _, text in _places(found)]))
     return found
 
 

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.context.count import tokens
 from gateway.context.count import vocabularies as tokenizers
-from gateway.context.count.vocabularies import VOCABULARIES, Counts, count, counting, estimate, loaded, pieces
+from gateway.context.count.vocabularies import VOCABULARIES, Counts, count, estimate, loaded, pieces
+from gateway.wire.memory import Memory
 from tests.context.texts import TEXTS
 
 GOLDEN = orjson.loads((Path(__file__).parent / "golden_counts.json").read_bytes())
@@ -139,20 +141,21 @@ def test_without_a_working_package_everything_is_estimated(package: object, monk
 
 
 def test_counts_are_remembered_by_content_and_bounded() -> None:
-    counts = Counts("o200k_base")
-    texts = [f"text number {n}" for n in range(tokenizers.REMEMBERED + 10)]
-    for text in texts:
-        counts(text)
+    memory = Memory(2**20)
+    counts = Counts("o200k_base", memory)
+    for n in range(600):
+        counts(f"text number {n}")
 
-    assert "".join(["text ", "number 20"]) in counts
+    assert "".join(["text ", "number 599"]) in counts
     assert "never seen" not in counts
-    for n in range(tokenizers.REMEMBERED + 10):
-        counts(f"another {n}")
-    assert len(counts.young) <= tokenizers.REMEMBERED
-    assert texts[0] not in counts
+    assert "text number 0" not in counts
+    assert 0 < memory.size <= memory.budget * tokenizers.SHARE
 
 
 def test_the_counts_of_a_vocabulary_are_shared() -> None:
-    assert counting("o200k_base") is counting("o200k_base")
+    memory = Memory()
+
+    assert tokens.counting("o200k_base", memory) is tokens.counting("o200k_base", memory)
+    assert tokens.counter("o200k", memory=memory) is tokens.counter("o200k", memory=memory)
     assert loaded("o200k_base")
     assert loaded("klingon"), "nothing to load"

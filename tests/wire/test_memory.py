@@ -1,0 +1,100 @@
+"""Memory stays within its budget, whatever is derived, and forgetting changes nothing but the time it takes."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import orjson
+import pytest
+
+from benchmarks.speed import bodies
+from gateway.context.count.tokens import counter
+from gateway.context.cut.budget import Budget
+from gateway.context.cut.policy import Policy
+from gateway.context.write.compress import compress
+from gateway.wire.chat import parse
+from gateway.wire.facts import facts_of
+from gateway.wire.memory import Memory
+
+BUDGET = Budget(4096, 256, 40, 30)
+KB = 1000
+
+
+def conversation(seed: int, size: int = 60 * KB) -> bytes:
+    return bodies.conversation(size, "m", seed=seed, turn_size=4000)
+
+
+def folded(raw: bytes, memory: Memory) -> bytes:
+    request = parse(raw, memory)
+    assert request
+    draft = compress(request.messages, BUDGET, counter("o200k", memory=memory), Policy(), memory=memory)
+    assert draft.turns_folded
+    return orjson.dumps(draft.messages)
+
+
+def test_what_is_remembered_stays_within_the_budget() -> None:
+    memory = Memory(2**20)
+
+    for seed in range(12):
+        folded(conversation(seed), memory)
+        assert 2**19 < memory.size <= 2**20
+
+
+@pytest.mark.parametrize("budget", [0, 2**16, 2**20, 2**26])
+def test_a_smaller_memory_changes_no_byte_that_is_sent(budget: int) -> None:
+    memory = Memory(budget)
+    asked = [conversation(seed) for seed in (1, 2, 1, 3, 1)]
+
+    assert [folded(raw, memory) for raw in asked] == [folded(raw, Memory()) for raw in asked]
+
+
+def test_a_grown_conversation_costs_only_its_new_messages() -> None:
+    memory = Memory()
+    folded(conversation(1, 60 * KB), memory)
+    before = memory.size
+
+    folded(conversation(1, 64 * KB), memory)
+    grown = memory.size - before
+
+    assert 0 < grown < before / 2, "its lines are weighed anew, its messages are not read again"
+    folded(conversation(1, 64 * KB), memory)
+    assert memory.size == before + grown, "the same again takes nothing"
+
+
+def test_the_conversation_that_was_not_asked_for_the_longest_is_forgotten() -> None:
+    first, second = conversation(1), conversation(2)
+    memory = Memory(3 * 2**20)
+    kept = parse(first, memory)
+    assert kept
+
+    for seed in range(3, 30):
+        folded(first, memory)
+        folded(conversation(seed), memory)
+
+    again = parse(first, memory)
+    assert again
+    assert again.messages[1] is kept.messages[1]
+    assert facts_of(again.messages[1]).lines is not None
+    assert parse(second, memory) is not None
+
+
+def test_a_lower_budget_is_kept_from_the_next_request_on() -> None:
+    memory = Memory(2**22)
+    folded(conversation(1), memory)
+    assert memory.size > 2**18
+
+    memory.budget = 2**18
+    folded(conversation(2), memory)
+
+    assert memory.size <= 2**18
+
+
+def test_two_threads_may_fold_with_one_memory() -> None:
+    """Case: the event loop parses while the pool's thread folds."""
+    memory = Memory(2**20)
+    asked = [conversation(seed % 5, 30 * KB) for seed in range(40)]
+
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda raw: folded(raw, memory), asked))
+
+    assert found == [folded(raw, Memory()) for raw in asked]
+    memory.clear()
+    assert memory.size == 0
