@@ -6,12 +6,15 @@ import socket
 import ssl
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from gateway.config import Settings, Upstream, load
+from gateway.config import Server, Settings, SettingsError, Upstream, load
 from gateway.config.exposure import has_key
 from gateway.config.report import counted, report
+from gateway.serve.tls import certificate
 from gateway.state.store import open_store
+from gateway.upstream.client import context_for
 
 BUSY = frozenset({errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES})
 
@@ -31,7 +34,12 @@ def check(file: Path, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]
 
 def problems(settings: Settings) -> tuple[str, ...]:
     """Return each reason why the gateway cannot start, one line each, without keys and passwords."""
-    found = [_store_problem(settings), *map(_certificate_problem, settings.upstreams.values())]
+    found = [
+        _store_problem(settings),
+        _tls_problem(settings.server),
+        *map(_certificate_problem, settings.upstreams.values()),
+        *map(_client_certificate_problem, settings.upstreams.values()),
+    ]
     return tuple(problem for problem in found if problem)
 
 
@@ -85,6 +93,25 @@ def _certificate_problem(upstream: Upstream) -> str:
     else:
         return ""
     return f"upstreams.{upstream.name}.ca_file: {upstream.ca_file} {reason}"
+
+
+def _tls_problem(server: Server) -> str:
+    try:
+        certificate(server)
+    except SettingsError as error:
+        return error.problems[0]
+    return ""
+
+
+def _client_certificate_problem(upstream: Upstream) -> str:
+    if not upstream.client_cert:
+        return ""
+    try:
+        context_for(replace(upstream, ca_file=""))
+    except (OSError, ValueError):
+        files = " and ".join(filter(None, (upstream.client_cert, upstream.client_key)))
+        return f"upstreams.{upstream.name}.client_cert: {files} cannot be read as a certificate and its unencrypted key in PEM form"
+    return ""
 
 
 def _unwritable(path: Path) -> str:

@@ -129,7 +129,10 @@ async def _serve(settings: Settings, file: Path | None, given: Mapping[str, Any]
             return
 
         def adopt(changed: Settings) -> None:
-            running.gateway.adopt(_safe(_overridden(changed, given)))
+            safe = _safe(_overridden(changed, given))
+            if running.certificate is not None:
+                running.certificate.renew()
+            running.gateway.adopt(safe)
 
         watcher = Watcher(file, os.environ, adopt)
         tasks.start(watcher.run(), "watch")

@@ -101,7 +101,7 @@ def _assemble(found: Mapping[str, Any], reading: Reading) -> Settings:
     return Settings(
         upstreams=upstreams,
         default_upstream=default,
-        server=Server(**found.get("server", {})),
+        server=_server(found.get("server", {})),
         admin=Admin(**found.get("admin", {})),
         store=StoreSettings(**found.get("store", {})),
         log=Log(**found.get("log", {})),
@@ -110,6 +110,10 @@ def _assemble(found: Mapping[str, Any], reading: Reading) -> Settings:
         fold=Fold().overlay(_parts(found.get("fold", {}))),
         keys={name: _client_key(name, given, reading) for name, given in found.get("keys", {}).items()},
     )
+
+
+def _server(given: Mapping[str, Any]) -> Server:
+    return Server(**{name: value for name, value in given.items() if name != "tls"}, **given.get("tls", {}))
 
 
 def _client_key(name: str, given: Mapping[str, Any], reading: Reading) -> ClientKey:
@@ -170,6 +174,8 @@ def _check_ports(settings: Settings, reading: Reading) -> None:
         reading.note(
             "admin.token", f"is compulsory when admin.host ({reading.quoted(admin.host)}) is not a loopback address"
         )
+    if bool(server.tls_cert) != bool(server.tls_key):
+        reading.note("server.tls", "needs both: cert, the certificate, and key, its private key")
     if server.port and server.port == admin.port:
         reading.note("admin.port", f"is also server.port ({server.port})")
 
@@ -199,6 +205,8 @@ def _check_upstreams(settings: Settings, reading: Reading) -> None:
     else:
         _check_names("default_upstream", [settings.default_upstream], settings.upstreams, "an upstream", reading)
     for name, upstream in settings.upstreams.items():
+        if upstream.client_key and not upstream.client_cert:
+            reading.note(f"upstreams.{name}.client_key", "is the key of no certificate: client_cert is missing")
         place = f"upstreams.{name}.fallbacks"
         _check_names(place, upstream.fallbacks, settings.upstreams, "an upstream", reading)
         if name in upstream.fallbacks:

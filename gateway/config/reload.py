@@ -102,7 +102,9 @@ def files_of(path: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
         settings = parse(path.read_text(encoding="utf-8"), environ)
     except (OSError, UnicodeDecodeError, SettingsError):
         return (path,)
-    return (path, key_file(path, settings)) if settings.server.keys_file else (path,)
+    named = [key_file(path, settings)] if settings.server.keys_file else []
+    server = settings.server
+    return (path, *named, *(Path(file) for file in (server.tls_cert, server.tls_key) if file))
 
 
 def stamp(path: Path) -> Stamp:

@@ -94,6 +94,7 @@ TOKENIZER: Final = choice("auto", *families.names())
 SETTINGS: Final = (
     Setting("server.host", NAME, "where clients connect; their base URL is http://HOST:PORT/v1"),
     Setting("server.port", PORT, "0 takes a free one"),
+    Setting("server.socket", NAME, "path of a Unix socket for clients, beside the port; the first worker serves it"),
     Setting("server.workers", whole("a number of processes, 1 to 256", 1, 256), "processes that share the port"),
     Setting(
         "server.open", BOOLEAN, "true: serve off loopback although an upstream's key is configured; anybody may then use it",
@@ -152,6 +153,11 @@ SETTINGS: Final = (
     Setting("server.max_depth", POSITIVE, "lists and objects within each other in one body; deeper ones get 400"),
     Setting("server.keep_alive", DURATION, "how long an idle connection stays open", attribute="keep_alive_s"),
     Setting("server.shutdown_grace", DURATION, "how long running streams may go on after SIGTERM", attribute="shutdown_grace_s"),
+    Setting(
+        "server.tls.cert", NAME, "certificate chain in PEM form: clients then connect with https",
+        "Read again when the file changes, with its key; running connections stay.", attribute="tls_cert",
+    ),
+    Setting("server.tls.key", NAME, "the certificate's private key in PEM form", attribute="tls_key"),
 
     Setting("admin.host", NAME, "metrics, exchanges and explain; off loopback a token is compulsory"),
     Setting("admin.port", PORT, "worker n listens on port + n"),
@@ -185,6 +191,8 @@ SETTINGS: Final = (
     Setting("upstreams.*.verify", BOOLEAN, "false: accept any TLS certificate"),
     Setting("upstreams.*.ca_file", NAME, "certificates to trust instead of the system's"),
     Setting("upstreams.*.compact", choice("upstream", "ours"), "who compacts a Responses conversation; ours: our digest, without asking"),
+    Setting("upstreams.*.client_cert", NAME, "certificate that the upstream asks its clients for, in PEM form"),
+    Setting("upstreams.*.client_key", NAME, "its private key in PEM form", default="in the file of the certificate"),
     Setting(
         "upstreams.*.fallbacks", NAMES,
         "upstreams to ask for the same model when this one cannot be reached, times out, or sends 429 or 5xx",
@@ -272,6 +280,7 @@ SECTIONS: Final[Mapping[str, str]] = {
 
 OWNERS: Final[Mapping[str, tuple[type, ...]]] = {
     "server": (Server,),
+    "server.tls": (Server,),
     "admin": (Admin,),
     "store": (StoreSettings,),
     "log": (Log,),

@@ -51,6 +51,11 @@ class Server:
     """Host names of the gateway, besides addresses and localhost."""
     cors_origins: tuple[str, ...] = ()
     """Origins of web pages that may use the gateway."""
+    socket: str = ""
+    """A Unix socket that clients may use beside the port; empty: none."""
+    tls_cert: str = ""
+    """The certificate chain in PEM form, the gateway's own first; empty: no TLS."""
+    tls_key: str = ""
     keys_file: str = ""
     """Where `turnfold keys` writes; relative to the configuration file. Once named, a client key is compulsory."""
 
@@ -130,6 +135,9 @@ class Upstream:
     options: Mapping[str, str] = field(default_factory=dict)
     verify: bool = True
     ca_file: str = ""
+    client_cert: str = ""
+    """The certificate that the upstream asks for, in PEM form."""
+    client_key: str = ""
     compact: str = "upstream"
     """Who compacts a Responses conversation: the upstream, or where it cannot we; ``ours``: we alone."""
     fallbacks: tuple[str, ...] = ()

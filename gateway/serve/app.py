@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from gateway.serve.passthrough import forward
 from gateway.serve.paths import api_path, normal
 from gateway.serve.record import Record
 from gateway.serve.shared import Gateway
+from gateway.serve.tls import Certificate, certificate
 from gateway.serve.uploads import SlowUpload
 from gateway.state.store import Store, open_store
 from gateway.state.tasks import where
@@ -37,6 +39,8 @@ from gateway.wire.messages import MESSAGES
 
 log = structlog.get_logger(__name__)
 
+BACKLOG: Final = 1024
+"""Connections that may wait to be accepted, eight times the default: clients reconnect together after a restart."""
 
 BESIDE: Final = MappingProxyType({**dict.fromkeys(counting.PATHS, counting.count), compact.PATH: compact.compact})
 """Endpoints beside a conversation that we answer where the upstream does not have them."""
@@ -159,11 +163,12 @@ class Running:
     port: int
     admin_port: int
     _runners: tuple[web.BaseRunner, ...] = ()
+    certificate: Certificate | None = None
 
     @property
     def url(self) -> str:
         """The base URL for clients."""
-        return f"http://{self.host}:{self.port}/v1"
+        return f"{'https' if self.certificate else 'http'}://{self.host}:{self.port}/v1"
 
     async def close(self) -> None:
         """Stop listening, let running requests end within the grace period, then close everything."""
@@ -175,6 +180,7 @@ class Running:
 
 async def start(settings: Settings, *, reuse_port: bool = False, admin_offset: int = 0) -> Running:
     """Open the store, bind both ports and serve. Raises OSError when a port is taken."""
+    own = certificate(settings.server)
     metrics = Metrics()
     store = store_of(settings, lambda operation, reason: metrics.degraded(f"store {operation}"))
     gateway = Gateway(settings, store, metrics)
@@ -183,9 +189,12 @@ async def start(settings: Settings, *, reuse_port: bool = False, admin_offset: i
     runner = _client_runner(gateway, settings)
     admin_runner = admin.runner(gateway)
     gateway.watch.start()
-    running = Running(gateway, settings.server.host, 0, 0, (runner, admin_runner))
+    running = Running(gateway, settings.server.host, 0, 0, (runner, admin_runner), own)
     try:
-        running.port = await _bind(runner, settings.server.host, settings.server.port, reuse_port=reuse_port)
+        tls = own.context if own else None
+        running.port = await _bind(runner, settings.server.host, settings.server.port, reuse_port=reuse_port, tls=tls)
+        if settings.server.socket and not admin_offset:  # two processes cannot share one path
+            await web.UnixSite(runner, settings.server.socket, backlog=BACKLOG).start()
         admin_port = settings.admin.port and settings.admin.port + admin_offset
         running.admin_port = await _bind(admin_runner, settings.admin.host, admin_port, reuse_port=False)
     except BaseException:
@@ -245,9 +254,11 @@ def _client_runner(gateway: Gateway, settings: Settings) -> web.BaseRunner:
     return web.ServerRunner(server, shutdown_timeout=settings.server.shutdown_grace_s)
 
 
-async def _bind(runner: web.BaseRunner, host: str, port: int, *, reuse_port: bool) -> int:
+async def _bind(
+    runner: web.BaseRunner, host: str, port: int, *, reuse_port: bool, tls: ssl.SSLContext | None = None
+) -> int:
     await runner.setup()
-    site = web.TCPSite(runner, host, port, reuse_port=reuse_port or None, backlog=1024)
+    site = web.TCPSite(runner, host, port, reuse_port=reuse_port or None, backlog=BACKLOG, ssl_context=tls)
     await site.start()
     return int(runner.addresses[0][1])
 

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Final, Protocol
+from urllib.request import getproxies_environment, proxy_bypass
 
 import aiohttp
 import structlog
 from multidict import CIMultiDict
 from yarl import URL
 
-from gateway.config import Upstream
+from gateway.config import Upstream, is_loopback
 from gateway.upstream.hops import HOPS, passed
 from gateway.upstream.public_http import PublicHttp
 from providers.record import Endpoint, Provider
@@ -74,6 +75,8 @@ class Target:
     credentials: frozenset[str] = field(default_factory=frozenset)
     """Client headers that the configured key replaces, in lower case; empty when the client's own are forwarded."""
 
+    proxy: str = field(default="", repr=False)
+    """The proxy on the way there; empty: none."""
     _urls: dict[Call, URL] = field(default_factory=dict)
 
     @property
@@ -116,7 +119,8 @@ def target(upstream: Upstream) -> Target:
             total=None, sock_connect=upstream.connect_timeout_s, sock_read=upstream.timeout_s
         ),
         patience_s=upstream.timeout_s,
-        tls=_tls(upstream),
+        tls=context_for(upstream),
+        proxy=proxy_for(upstream.base_url),
         credentials=frozenset(name.lower() for name in provider.credential_headers),
     )
 
@@ -132,10 +136,29 @@ def _is_own(base_url: str) -> bool:
     return not address.is_global
 
 
-def _tls(upstream: Upstream) -> ssl.SSLContext | bool:
+def context_for(upstream: Upstream) -> ssl.SSLContext | bool:
+    """Return how an upstream's TLS is done. Raises OSError or ValueError for a file that cannot be used."""
+    if not upstream.client_cert and (not upstream.ca_file or not upstream.verify):
+        return upstream.verify
+    context = ssl.create_default_context(cafile=upstream.ca_file or None if upstream.verify else None)
     if not upstream.verify:
-        return False
-    return ssl.create_default_context(cafile=upstream.ca_file) if upstream.ca_file else True
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if upstream.client_cert:
+        context.load_cert_chain(upstream.client_cert, upstream.client_key or None, password="")
+    return context
+
+
+def proxy_for(base_url: str) -> str:
+    """Return the proxy that the environment names for a URL by HTTPS_PROXY, HTTP_PROXY and NO_PROXY; "" for none.
+
+    An upstream on this machine is always reached directly.
+    """
+    url = URL(base_url)
+    host = url.host or ""
+    if is_loopback(host) or proxy_bypass(f"{host}:{url.port}"):
+        return ""
+    return getproxies_environment().get(url.scheme, "")
 
 
 class Http(Protocol):
@@ -178,6 +201,7 @@ class Client:
         self.hop = secrets.token_hex(8)
         """This process's name in the hop header."""
         self._http = fast_or_public()
+        self._proxied: PublicHttp | None = None
 
     async def send(
         self, target: Target, call: Call, headers: CIMultiDict[str], body: Payload
@@ -185,6 +209,16 @@ class Client:
         """Send one request and wait for the head of its answer. Raises UpstreamUnreachable when no head comes."""
         headers[HOPS] = passed(",".join(headers.getall(HOPS, ())), self.hop)
         try:
+            if target.proxy:
+                return await self._by_proxy().send(
+                    call.method,
+                    target.url(call),
+                    headers,
+                    body,
+                    tls=target.tls,
+                    limits=target.timeout,
+                    proxy=target.proxy,
+                )
             return await self._http.send(
                 call.method, target.url(call), headers, body, tls=target.tls, limits=target.timeout
             )
@@ -205,6 +239,7 @@ class Client:
                 protocols=protocols,
                 headers=headers,
                 ssl=target.tls,
+                proxy=target.proxy or None,
                 autoping=False,
                 max_msg_size=largest,
                 timeout=aiohttp.ClientWSTimeout(ws_close=5.0),
@@ -214,8 +249,16 @@ class Client:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise UpstreamUnreachable(target.name, f"could not be reached: {_reason(error)}") from error
 
+    def _by_proxy(self) -> PublicHttp:
+        """Return the client for upstreams behind a proxy, made when it is first needed."""
+        if self._proxied is None:
+            self._proxied = PublicHttp()
+        return self._proxied
+
     async def close(self) -> None:
         await self._http.close()
+        if self._proxied is not None:
+            await self._proxied.close()
         await asyncio.sleep(0)  # lets closed TLS transports finish
 
 

@@ -48,11 +48,12 @@ class PublicHttp:
         *,
         tls: ssl.SSLContext | bool,
         limits: aiohttp.ClientTimeout,
+        proxy: str = "",
     ) -> aiohttp.ClientResponse:
         """Send one request and wait for the head of its answer; do not decode it or follow redirects."""
         data = io.BytesIO(body) if isinstance(body, bytes) and len(body) > AT_ONCE else body
         return await self.session.request(
-            method, url, headers=headers, data=data, allow_redirects=False, ssl=tls, timeout=limits
+            method, url, headers=headers, data=data, allow_redirects=False, ssl=tls, timeout=limits, proxy=proxy or None
         )
 
     async def close(self) -> None:
