@@ -12,7 +12,10 @@ TALKS = [
 ]
 
 
-@pytest.mark.parametrize("name", ["counting.__main__", "recall.__main__", "replay", "speed.__main__", "store"])
+@pytest.mark.parametrize(
+    "name",
+    ["counting.__main__", "load.__main__", "load.gateway", "recall.__main__", "replay", "speed.__main__", "store"],
+)
 def test_each_can_be_loaded(name: str) -> None:
     assert importlib.import_module(f"benchmarks.{name}").__doc__
 

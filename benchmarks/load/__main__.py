@@ -79,9 +79,16 @@ async def ask(session: aiohttp.ClientSession, seen: Seen, kind: str, messages: l
     if response.status != 200:
         return ""
     said = orjson.loads(orjson.loads(answer)["choices"][0]["message"]["content"])
-    right = said["sha256"] == hashlib.sha256(raw).hexdigest() if action == "none" else said["last"] == messages[-1]
+    right = (
+        said["sha256"] == hashlib.sha256(raw).hexdigest() if action == "none" else arrived(said["last"], messages[-1])
+    )
     seen.wrong += 0 if right else len(raw)
     return "Noted: " + said["sha256"]
+
+
+def arrived(last: dict[str, str], question: dict[str, str]) -> bool:
+    """Whether a folded request ends with the question, whole; quotes from earlier messages may stand before it."""
+    return last["role"] == question["role"] and last["content"].endswith(question["content"])
 
 
 async def converse(session: aiohttp.ClientSession, seen: Seen, number: int, until: float) -> None:

@@ -1,9 +1,9 @@
-"""The pool: one thread for work that would block the event loop too long; the smallest job runs first.
+"""The pool: threads for work that would block the event loop too long, one for large jobs and one for all others.
 
-There is only one thread, because Python runs one at a time: a second one would not finish sooner and would delay the
-event loop further. A job is dropped if its caller leaves before it starts. The queue is bounded. When it is full,
-background work is refused and no further large request is admitted. An admitted request has one job at a time and is
-never refused here.
+There are no more threads, because Python runs one at a time: another one would not finish sooner and would delay the event loop
+further. Two are needed, because a running job cannot be interrupted: a conversation of 100 KB must not wait for one of 5 MB.
+A job is dropped if its caller leaves before it starts. The queue is bounded. When it is full, background work is
+refused and no further large request is admitted. An admitted request has one job at a time and is never refused here.
 """
 
 import asyncio
@@ -17,12 +17,15 @@ from typing import Any, Final, TypeVar
 
 Result = TypeVar("Result")
 
-INLINE: Final = 2**16
-"""Bytes. Work on a smaller body takes a few milliseconds and runs in the event loop."""
+INLINE: Final = 2**14
+"""Bytes. A smaller body is counted and folded in 15 ms (0.8 ms a KB, measured), which the event loop can bear."""
 LONGEST_QUEUE: Final = 100
 """Waiting jobs. At 0.1 to 1 s each, the last one waits about as long as a client does."""
-BYTES_A_SECOND: Final = 5_000_000
-"""Approximate rate at which bodies are parsed, counted and folded (measured: 3 to 12 MB a second)."""
+LARGE: Final = 2**19
+"""Bytes. Folding a larger body takes about half a second or more."""
+HANDICAP_BYTES_A_SECOND: Final = 100_000
+LONGEST_HANDICAP_S: Final = 60.0
+"""A job lets others overtake it that come so many seconds later and are so much smaller; none waits for ever."""
 BACKGROUND_WAIT_S: Final = 10.0
 """Delay of background work relative to work that a client waits for."""
 
@@ -31,9 +34,13 @@ class PoolFull(Exception):
     """Too many jobs are waiting, or the pool is closed. Try background work again later."""
 
 
+def _nothing() -> None:
+    """The work of a job whose caller has left, so that nothing of its request is kept."""
+
+
 @dataclass(order=True, slots=True)
 class Job:
-    """One job, ordered by ``due``: the time at which it would finish alone, so small jobs overtake large ones."""
+    """One job, ordered by ``due``: when it came, and a handicap for its size, so that small jobs overtake large ones."""
 
     due: float
     number: int
@@ -41,73 +48,35 @@ class Job:
     done: "asyncio.Future[Any]" = field(compare=False)
     context: contextvars.Context = field(compare=False)
     left: bool = field(default=False, compare=False)
-    """Return whether the caller stopped waiting."""
+    """Whether the caller stopped waiting."""
+
+    def leave(self) -> None:
+        """Do not start this job any more."""
+        self.left, self.work = True, _nothing
 
 
-class Pool:
-    """One thread and its queue. Created inside the running event loop that it serves."""
+class Lane:
+    """One thread and the jobs that wait for it. The thread starts with the first job."""
 
-    def __init__(self, longest_queue: int = LONGEST_QUEUE) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._longest_queue = longest_queue
+    def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
+        self._name = name
+        self._loop = loop
         self._jobs: list[Job] = []
-        self._numbers = itertools.count()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
-        self._waiting = 0
 
-    @property
-    def waiting(self) -> int:
-        """Return how many callers wait for their work, including the running job."""
-        return self._waiting
-
-    @property
-    def full(self) -> bool:
-        """Return whether no further work that needs the pool should begin."""
-        return self._waiting >= self._longest_queue
-
-    async def run(self, work: Callable[[], Result], *, size_bytes: int) -> Result:
-        """Return the result of ``work``. Small work runs at once; large work waits for its turn in the thread.
-
-        Raises the exception of ``work``. If the caller is cancelled first, the work never runs.
-        """
-        if size_bytes < INLINE:
-            return work()
-        return await self._queued(work, self._loop.time() + size_bytes / BYTES_A_SECOND)
-
-    async def run_later(self, work: Callable[[], Result], *, size_bytes: int) -> Result:
-        """Like `run`, for work without a waiting client: always in the thread, after recent client work.
-
-        Raises PoolFull when too many jobs are waiting.
-        """
-        if self.full:
-            raise PoolFull
-        return await self._queued(work, self._loop.time() + size_bytes / BYTES_A_SECOND + BACKGROUND_WAIT_S)
-
-    async def _queued(self, work: Callable[[], Result], due: float) -> Result:
-        if self._closed:
-            raise PoolFull
-        done: asyncio.Future[Result] = self._loop.create_future()
-        job = Job(due, next(self._numbers), work, done, contextvars.copy_context())
-        self._waiting += 1
-        try:
-            self._add(job)
-            return await done
-        finally:
-            job.left = True
-            self._waiting -= 1
-
-    def _add(self, job: Job) -> None:
+    def add(self, job: Job) -> None:
+        """Run a job when its turn comes."""
         with self._changed:
             heapq.heappush(self._jobs, job)
             self._changed.notify()
         if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, name="pool", daemon=True)
+            self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
             self._thread.start()
 
     def _serve(self) -> None:
-        """The thread: take the job that is due first, run it, hand over the result; repeat until the pool is closed."""
+        """The thread: take the job that is due first, run it, hand over the result; repeat until the lane is closed."""
         while (job := self._next()) is not None:
             if job.left:
                 continue
@@ -133,16 +102,81 @@ class Pool:
             return False  # the loop has ended meanwhile
         return True
 
-    async def close(self) -> None:
-        """Drop waiting jobs; return when the thread has finished its current job."""
+    def close(self) -> None:
+        """Drop waiting jobs, and end the thread after its current job."""
         with self._changed:
             self._closed = True
             dropped, self._jobs = self._jobs, []
             self._changed.notify()
         for job in dropped:
             job.done.cancel()
+
+    async def ended(self) -> None:
+        """Return when the thread has ended."""
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
+
+
+class Pool:
+    """The lanes for large jobs and for others. Created inside the running event loop that it serves."""
+
+    def __init__(self, longest_queue: int = LONGEST_QUEUE) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._longest_queue = longest_queue
+        self._quick, self._large = Lane("pool-quick", self._loop), Lane("pool-large", self._loop)
+        self._numbers = itertools.count()
+        self._closed = False
+        self._waiting = 0
+
+    @property
+    def waiting(self) -> int:
+        """Return how many callers wait for their work, including the running jobs."""
+        return self._waiting
+
+    @property
+    def full(self) -> bool:
+        """Return whether no further work that needs the pool should begin."""
+        return self._waiting >= self._longest_queue
+
+    async def run(self, work: Callable[[], Result], *, size_bytes: int) -> Result:
+        """Return the result of ``work``. Small work runs at once; other work waits for its turn in a thread.
+
+        Raises the exception of ``work``. If the caller is cancelled first, the work never runs.
+        """
+        if size_bytes < INLINE:
+            return work()
+        return await self._queued(work, size_bytes, self._quick if size_bytes < LARGE else self._large)
+
+    async def run_later(self, work: Callable[[], Result], *, size_bytes: int) -> Result:
+        """Like `run`, for work without a waiting client: always in a thread, after recent client work.
+
+        Raises PoolFull when too many jobs are waiting.
+        """
+        if self.full:
+            raise PoolFull
+        return await self._queued(work, size_bytes, self._large, BACKGROUND_WAIT_S)
+
+    async def _queued(self, work: Callable[[], Result], size_bytes: int, lane: Lane, later_s: float = 0.0) -> Result:
+        if self._closed:
+            raise PoolFull
+        done: asyncio.Future[Result] = self._loop.create_future()
+        handicap_s = min(size_bytes / HANDICAP_BYTES_A_SECOND, LONGEST_HANDICAP_S) + later_s
+        job = Job(self._loop.time() + handicap_s, next(self._numbers), work, done, contextvars.copy_context())
+        self._waiting += 1
+        try:
+            lane.add(job)
+            return await done
+        finally:
+            job.leave()
+            self._waiting -= 1
+
+    async def close(self) -> None:
+        """Drop waiting jobs; return when the threads have finished their current jobs."""
+        self._closed = True
+        for lane in (self._quick, self._large):
+            lane.close()
+        for lane in (self._quick, self._large):
+            await lane.ended()
 
 
 def _settle(done: "asyncio.Future[Any]", result: Any, error: BaseException | None) -> None:

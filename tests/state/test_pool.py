@@ -6,9 +6,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from gateway.state import pool as module
 from gateway.state.pool import INLINE, Pool, PoolFull
 
-LARGE = INLINE * 10
+LARGE = module.LARGE
 
 
 @asynccontextmanager
@@ -35,6 +36,12 @@ async def test_small_work_is_done_at_once_in_the_event_loop():
         assert await made.run(threading.get_ident, size_bytes=INLINE - 1) == threading.get_ident()
 
 
+async def test_other_work_does_not_wait_for_large_work_that_is_running():
+    async with pool() as (made, _):
+        assert await made.run(threading.get_ident, size_bytes=INLINE) != threading.get_ident()
+        assert made.waiting == 1
+
+
 async def test_large_work_is_done_in_one_other_thread():
     async with pool() as (made, gate):
         gate.set()
@@ -55,14 +62,14 @@ async def test_smaller_work_overtakes_larger_and_background_work_comes_last():
     done = []
     async with pool() as (made, gate):
         jobs = [
-            started(made.run_later(lambda: done.append("background"), size_bytes=1)),
-            started(made.run(lambda: done.append("large"), size_bytes=10 * LARGE)),
-            started(made.run(lambda: done.append("small"), size_bytes=LARGE)),
+            started(made.run_later(lambda: done.append("background"), size_bytes=LARGE * 2)),
+            started(made.run(lambda: done.append("larger"), size_bytes=2 * LARGE)),
+            started(made.run(lambda: done.append("large"), size_bytes=LARGE)),
         ]
         await asyncio.sleep(0)
         gate.set()
         await asyncio.gather(*jobs)
-    assert done == ["small", "large", "background"]
+    assert done == ["large", "larger", "background"]
 
 
 async def test_work_whose_caller_has_left_is_never_started():
