@@ -97,7 +97,7 @@ def exchange(state: State, request_id: str, times: Times, ending: Ending) -> Exc
 def action(state: State) -> Action:
     """Return the action in one word, as in headers, log and metrics."""
     life = state.life
-    if isinstance(state, TooLarge | Unreachable) or _too_long_everywhere(state):
+    if isinstance(state, (TooLarge, Unreachable)) or _too_long_everywhere(state):
         return "error"
     if life.mode != "enforce":
         return life.mode

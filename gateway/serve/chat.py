@@ -52,7 +52,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     state: State = Received(Life(asked, mode_of(request, caller.route)))
     ending = Ending(499)
     try:
-        while not isinstance(state, Answered | TooLarge | Unreachable | PassedOn):
+        while not isinstance(state, (Answered, TooLarge, Unreachable, PassedOn)):
             state = work.follow(caller, state, await _event(caller, state))
             if isinstance(state, Ready) and not times.decided:
                 times.decided = time.perf_counter()

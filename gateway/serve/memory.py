@@ -4,7 +4,7 @@ Only if the operator configured a summariser. No request waits for a summary to 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from multidict import CIMultiDict
@@ -21,6 +21,7 @@ from gateway.context.write.compress import source_of
 from gateway.serve import plan
 from gateway.serve.plan import Place
 from gateway.serve.shared import Gateway, Setup
+from gateway.state.pool import PoolFull
 from gateway.state.summariser import Ask, Job
 from gateway.upstream.client import Call, Target, UpstreamUnreachable
 from gateway.wire.chat import Message, dumps
@@ -30,37 +31,71 @@ LONGEST_ANSWER: Final = 2**20
 
 
 async def recalled(gateway: Gateway, place: Place, task: Task) -> Task:
-    """Give the task the newest summary that covers the part to be folded, if there is one."""
+    """Give the task the newest summary that covers what will be folded, where there is one.
+
+    The layout that tells what will be folded stays with the task: the fold is made from it. Long conversations are laid out in the pool.
+    """
     if not place.route.summary.model or task.fits:
         return task
+    source, chain = await gateway.pool.run(lambda: _laid_out(task), size_bytes=len(task.request.raw))
+    summary = await gateway.summarizer.find(chain) if chain else None
+    return replace(task, summary=summary, source=replace(source, summary=summary))
+
+
+def _laid_out(task: Task) -> tuple[Source, list[str]]:
+    """What the fold is made from, and the chained hashes of the messages before its cut."""
     source = _source(task)
     cut = cut_of(source)
-    summary = await gateway.summarizer.find(identity.chain(source.messages[:cut], task.scope.encode())) if cut else None
-    return replace(task, summary=summary) if summary else task
+    return source, identity.chain(source.messages[:cut], task.scope.encode()) if cut else []
 
 
 def consider(gateway: Gateway, setup: Setup, state: Answered, headers: CIMultiDict[str]) -> None:
     """Start a summary in the background when the conversation will soon need one."""
     place, task, attempt = plan.place_at(state.visit), state.visit.task, state.attempt
-    if task is None or not place.route.summary.model or attempt.rung > 1:
-        return
     chosen = place.route.summary
-    summariser = _summariser(gateway, setup, chosen)
-    source = _source(task)
-    share = max(attempt.prompt - task.fixed, 0) / max(rounded_room(source.budget), 1)
+    if task is None or not chosen.model or attempt.rung > 1:
+        return
+    share = max(attempt.prompt - task.fixed, 0) / max(rounded_room(ladder.budget_of(task)), 1)
+    used = share if attempt.draft is None else 1.0
+    if used >= chosen.at:
+        gateway.tasks.start(_consider(gateway, _Wanted(setup, place, task, used, headers)), "summary")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A conversation that may want a summary."""
+
+    setup: Setup
+    place: Place
+    task: Task
+    used: float
+    """Share of the room that was in use; 1 where something had to be folded."""
+    headers: CIMultiDict[str]
+
+
+async def _consider(gateway: Gateway, wanted: _Wanted) -> None:
+    place, task = wanted.place, wanted.task
+    chosen = place.route.summary
+    summariser = _summariser(gateway, wanted.setup, chosen)
+    source = task.source
+    try:
+        if source is None:
+            source = await gateway.pool.run_later(lambda: _source(task), size_bytes=len(task.request.raw))
+    except PoolFull:
+        return  # the next request of this conversation asks again
     job = Job(
         scope=task.scope,
         source=source,
-        used=share if attempt.draft is None else 1.0,
+        used=wanted.used,
         at=chosen.at,
         model=summariser.route.name,
         window=summariser.window,
         count=tokens.counter(summariser.family, memory=gateway.memory).text,
         deadline_s=chosen.deadline_s,
         tokens_per_hour=chosen.tokens_per_hour,
-        payer="" if summariser.target.endpoint.key else plan.key_of(summariser.target, headers),
+        payer="" if summariser.target.endpoint.key else plan.key_of(summariser.target, wanted.headers),
     )
-    gateway.summarizer.consider(job, _ask(gateway, summariser.target, place.target, headers))
+    gateway.summarizer.consider(job, _ask(gateway, summariser.target, place.target, wanted.headers))
 
 
 def _source(task: Task) -> Source:

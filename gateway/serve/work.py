@@ -51,7 +51,7 @@ SHORT: Final = 4096
 OF_ONE_KEY: Final = frozenset({429})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Caller:
     """The client's side of one request, and the configuration at its start."""
 

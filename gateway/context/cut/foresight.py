@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.context.cut import replay as prefix
-from gateway.context.cut.layout import Layout, Source, lay_out
+from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.replay import Unit
 
 STEP: Final = 1 / 48
@@ -35,7 +35,7 @@ class Wish:
 
 def cut_of(source: Source) -> int:
     """Return the number of messages before the cut; usable summaries cover no more. 0: nothing is folded."""
-    made = lay_out(source)
+    made = source.layout
     return _end(made, made.cut.first)
 
 
@@ -45,7 +45,7 @@ def foresee(source: Source, covered: int) -> Wish | None:
     None when the next cut is covered, or when there is no boundary to end at. The result stays the same while the
     conversation grows a little: one summary per cut is enough.
     """
-    made = lay_out(source)
+    made = source.layout
     cut = _end(made, made.cut.first)
     if covered > cut:
         return None

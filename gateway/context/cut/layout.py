@@ -51,6 +51,17 @@ class Source:
     _measured: dict[int, tuple[Message, int, int]] = field(default_factory=dict, repr=False, compare=False)
     """By a message's ``id``: the message itself, so that the id stays its own, and its cost without and with call ids.
     """
+    _layouts: dict[tuple[Rung, Budget, Policy], "Layout"] = field(default_factory=dict, repr=False, compare=False)
+    """The layouts made so far. A summary does not move the cut, so a source with one shares them."""
+
+    @property
+    def layout(self) -> "Layout":
+        """Where the conversation is cut; found out once."""
+        key = self.rung, self.budget, self.policy
+        found = self._layouts.get(key)
+        if found is None:
+            found = self._layouts[key] = lay_out(self)
+        return found
 
     @cached_property
     def costs(self) -> list[int]:

@@ -11,6 +11,7 @@ from typing import Final
 from gateway.context.count.counter import Counter
 from gateway.context.count.tokens import scaled
 from gateway.context.cut.budget import Budget
+from gateway.context.cut.layout import Source
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.rungs import RUNGS
 from gateway.context.cut.summary import Summary
@@ -79,6 +80,8 @@ class Task:
     scope: str = ""
     """The scope of the request's memory: a hash of the caller's credentials and the upstream."""
     summary: Summary | None = None
+    source: Source | None = None
+    """What the first fold is made from, where that was needed before the fold: to look up a summary."""
     error: float = 0.3
     """Relative error of a plain count."""
     bounded: bool = False
@@ -284,14 +287,17 @@ def _fold(
     if cap is not None:
         # A cap limits the whole prompt; the rest of the window is kept free like a reserve.
         reserve = max(reserve, window - margin - max(cap, 1))
+    budget = Budget(window, reserve, fixed, margin, task.least_output(window), refused)
+    first = rung == 1 and ratio == 1.0 and task.source is not None and task.source.budget == budget
     draft = compress(
         task.request.messages,
-        Budget(window, reserve, fixed, margin, task.least_output(window), refused),
+        budget,
         counter,
         task.policy,
         rung=rung,
         summary=task.summary if rung < HIGHEST_RUNG else None,
         memory=task.request.memory,
+        prepared=task.source if first else None,
     )
     prompt = draft.cost + fixed
     attempt = Attempt(b"", prompt, window, rung, ratio, draft, None, draft.steps)

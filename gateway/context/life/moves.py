@@ -32,11 +32,12 @@ from gateway.context.life.states import (
 
 
 def choose(state: Received, event: PlacesFound) -> State:
-    return _next_place(replace(state.life, places=event.places, larger=event.larger))
+    life = state.life._replace(places=event.places[1:], larger=event.larger)
+    return Chosen(life, Visit(event.places[0]))
 
 
 def send_unread(state: Received, event: PlacesFound) -> State:
-    chosen = _next_place(replace(state.life, places=event.places))
+    chosen = _next_place(state.life._replace(places=event.places))
     return _as_it_came(chosen.life, chosen.visit)
 
 
@@ -45,24 +46,24 @@ def pass_through(state: Received, event: PartFailed) -> State:
 
 
 def send_proven(state: Chosen, event: FitProven) -> State:
-    return _as_it_came(state.life, replace(state.visit, proven=True))
+    return _as_it_came(state.life, state.visit._replace(proven=True))
 
 
 def measure(state: Chosen, event: Counted) -> State:
-    return Measured(state.life, replace(state.visit, task=event.task), event.task)
+    return Measured(state.life, state.visit._replace(task=event.task), event.task)
 
 
 def send_despite_fault(state: Chosen | Measured, event: Event) -> State:
-    return _as_it_came(state.life, replace(state.visit, failed=True))
+    return _as_it_came(state.life, state.visit._replace(failed=True))
 
 
 def send_and_report(state: Measured, event: AttemptMade) -> State:
-    return _as_it_came(state.life, replace(state.visit, planned=event.attempt))
+    return _as_it_came(state.life, state.visit._replace(planned=event.attempt))
 
 
 def send(state: Measured | Refused, event: AttemptMade) -> State:
     assert event.attempt is not None
-    visit = replace(state.visit, unsized=_unsized(state, event)) if isinstance(state, Refused) else state.visit
+    visit = state.visit._replace(unsized=_unsized(state, event)) if isinstance(state, Refused) else state.visit
     return Ready(_one_more_call(state.life), visit, event.attempt)
 
 
@@ -85,7 +86,7 @@ def take_refusal(state: Ready, event: ReplyCame) -> State:
 
 def take_refusal_counted(state: Uncounted, event: Counted) -> State:
     attempt = replace(state.attempt, prompt=event.task.prompt)
-    visit = replace(state.visit, task=event.task)
+    visit = state.visit._replace(task=event.task)
     return Refused(state.life, visit, event.task, attempt, state.reply, state.refusal)
 
 
@@ -102,7 +103,7 @@ def hand_on_refusal(state: Uncounted | Refused, event: Event) -> State:
 def try_next_place(state: Ready, event: ReplyCame | NoReply) -> State:
     life = state.life
     if isinstance(event, ReplyCame) and life.best is None:
-        life = replace(life, best=Answered(life, state.visit, state.attempt, event.reply))
+        life = life._replace(best=Answered(life, state.visit, state.attempt, event.reply))
     return _next_place(life)
 
 
@@ -113,7 +114,7 @@ def try_larger(state: Measured | Uncounted | Refused, event: Event) -> State:
         end: Answered | TooLarge = TooLarge(state.life, state.visit, event.attempt)
     else:
         end = Answered(state.life, state.visit, state.attempt, state.reply, too_long=True)
-    return _next_place(replace(state.life, best=end, outgrown=True))
+    return _next_place(state.life._replace(best=end, outgrown=True))
 
 
 def end_with_earlier_answer(state: Ready, event: Event) -> State:
@@ -127,8 +128,8 @@ def give_up(state: Ready, event: NoReply) -> State:
 
 def _next_place(life: Life) -> Chosen:
     if life.outgrown:
-        return Chosen(replace(life, larger=life.larger[1:]), Visit(life.larger[0]))
-    return Chosen(replace(life, places=life.places[1:]), Visit(life.places[0]))
+        return Chosen(life._replace(larger=life.larger[1:]), Visit(life.larger[0]))
+    return Chosen(life._replace(places=life.places[1:]), Visit(life.places[0]))
 
 
 def _as_it_came(life: Life, visit: Visit) -> Ready:
@@ -138,11 +139,11 @@ def _as_it_came(life: Life, visit: Visit) -> Ready:
 
 
 def _one_more_call(life: Life) -> Life:
-    return replace(life, calls=life.calls + 1)
+    return life._replace(calls=life.calls + 1)
 
 
 def _one_more_refusal(life: Life, refusal: Refusal) -> Life:
-    return replace(life, refusals=(*life.refusals, refusal.sign))
+    return life._replace(refusals=(*life.refusals, refusal.sign))
 
 
 def _unsized(state: Refused, event: AttemptMade) -> bool:

@@ -121,6 +121,6 @@ def astray(state: State, event: Event) -> State:
     passed through."""
     if isinstance(event, ReplyCame) and isinstance(state, Ready):
         return Answered(state.life, state.visit, state.attempt, event.reply)
-    if isinstance(state, Uncounted | Refused):
+    if isinstance(state, (Uncounted, Refused)):
         return Answered(state.life, state.visit, state.attempt, state.reply)
     return state.life.best or PassedOn(state.life)

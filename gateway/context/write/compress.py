@@ -26,11 +26,12 @@ def compress(
     rung: int = 1,
     summary: Summary | None = None,
     memory: Memory | None = None,
+    prepared: Source | None = None,
 ) -> Draft:
     """Fold a conversation into its room; a conversation that fits is returned unchanged.
 
-    ``rung`` is a place in `RUNGS`; the first fold does as much as is needed, stage by stage. Never raises. When nothing
-    fits, the smallest draft is returned: compare its cost with the room.
+    ``prepared`` is the source of the first fold where it is known already. ``rung`` is a place in `RUNGS`; the first fold does as
+    much as is needed, stage by stage. Never raises. When nothing fits, the smallest draft is returned: compare its cost with the room.
     """
     whole = Draft(tuple(messages), tuple(map(counter.message, messages)))
     if rung <= 1 and whole.cost <= budget.room and policy.max_turns is None:
@@ -39,7 +40,7 @@ def compress(
         level = RUNGS[rung]
         if level.turns is not None:
             policy = replace(policy, max_turns=min(policy.max_turns or level.turns, level.turns))
-        source = source_of(messages, budget, counter, policy, summary=summary, rung=level, memory=memory)
+        source = prepared or source_of(messages, budget, counter, policy, summary=summary, rung=level, memory=memory)
         if rung <= 1 and whole.cost <= budget.room and len(source.conversation.turns) <= (policy.max_turns or 1):
             return whole
         return fold(source)

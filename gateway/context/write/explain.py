@@ -7,7 +7,7 @@ from typing import Final
 from gateway.context.choose import lines
 from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
-from gateway.context.cut.layout import Layout, Source, lay_out
+from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.summary import Summary
 from gateway.context.write.compress import source_of
@@ -55,7 +55,7 @@ def explain_lines(
             for index, message in enumerate(messages)
         )
     source = source_of(messages, budget, counter, policy, summary=summary, memory=memory)
-    layout = lay_out(source)
+    layout = source.layout
     standing = standing_of(source, layout)
     written = write(source, layout, standing)
     fates = list(_folded(source, layout, written))

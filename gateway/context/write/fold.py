@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from gateway.context.cut.attachments import carries_more
-from gateway.context.cut.layout import Layout, Source, lay_out
+from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.question import kept_whole, question_of
 from gateway.context.cut.rungs import QUESTION
 from gateway.context.write import shrink
@@ -22,7 +22,7 @@ Stage = Callable[[Sketch, Source], Sketch]
 
 def fold(source: Source) -> Draft:
     """Fold a conversation to fit its budget, as far as possible."""
-    sketch = begin(source, lay_out(source))
+    sketch = begin(source, source.layout)
     for stage in STAGES:
         if _over(sketch, source) <= 0:
             break
@@ -63,7 +63,7 @@ def keep_question_only(sketch: Sketch, source: Source) -> Sketch:
     if sketch.layout.cut.first >= len(sketch.layout.units) - 1:
         return sketch
     source = replace(source, rung=QUESTION)
-    return begin(source, lay_out(source))
+    return begin(source, source.layout)
 
 
 def drop_note(sketch: Sketch, source: Source) -> Sketch:
