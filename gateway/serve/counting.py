@@ -14,7 +14,7 @@ from aiohttp import web
 from gateway.serve import errors, keys, plan
 from gateway.serve import record as records
 from gateway.serve.answer import Answer
-from gateway.serve.body import plain, read
+from gateway.serve.body import read, understood
 from gateway.serve.missing import ABSENT
 from gateway.serve.passthrough import forward
 from gateway.serve.relay import relay
@@ -36,7 +36,8 @@ async def count(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespons
     """Answer with the token count of a request. Raises UpstreamUnreachable when the upstream does not answer."""
     limits, record = gateway.settings.server, records.of(request)
     raw = await read(request, limits)
-    asked = PATHS[request.rel_url.raw_path].parse(plain(request, raw, limits.max_body), gateway.memory)
+    format = PATHS[request.rel_url.raw_path]
+    asked = await understood(request, raw, format, limits, gateway.pool, memory=gateway.memory)
     if asked is None:
         return await forward(gateway, request, raw)
     keys.check_model(request, asked.model)
@@ -48,7 +49,7 @@ async def count(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespons
     body = raw
     if route.name != asked.model:
         headers.popall("Content-Encoding", None)
-        body = plan.renamed(asked, route.name)
+        body = await gateway.pool.run(lambda: plan.renamed(asked, route.name), size_bytes=len(raw))
     response = await gateway.client.send(target, call, target.authorised(headers), body)
     if response.status in ABSENT:
         response.close()

@@ -46,7 +46,7 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
         record.body_bytes = len(payload)
         model = await _model(gateway, request, payload) if reads_model else NO_MODEL
         keys.check_model(request, model)
-        payload = _renamed(setup, model, payload) if model else payload
+        payload = await _renamed(gateway, setup, model, payload) if model else payload
     target = setup.target_of(model)
     record.upstream, record.model, record.attempts = target.name, model, 1
     call = call_of(request.method, request.rel_url, model)
@@ -100,12 +100,12 @@ async def _model(gateway: Gateway, request: web.BaseRequest, body: bytes) -> str
     return check_name(model)
 
 
-def _renamed(setup: Setup, model: str, body: bytes) -> bytes:
+async def _renamed(gateway: Gateway, setup: Setup, model: str, body: bytes) -> bytes:
     """Insert the upstream's name of the model. A body that is not a whole JSON object keeps its bytes."""
     name = setup.settings.route(model).name
     if name == model:
         return body
     try:
-        return splice(body, {"model": name})
-    except ValueError:
+        return await gateway.pool.run(lambda: splice(body, {"model": name}), size_bytes=len(body) // READS_FASTER)
+    except (ValueError, RecursionError):
         return body

@@ -227,13 +227,14 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
     reserve, asked = _reserve(place, request)
     window = _window(place, reserve)
 
-    def counted() -> Count:
-        return _believed(tokens.count_request(request, family, images, ratio), place, calibration)
+    def counted() -> tuple[Count, bool]:
+        count = _believed(tokens.count_request(request, family, images, ratio), place, calibration)
+        return count, count.bounded or not tokens.self_contained(request)
 
     size_bytes = len(request.raw)
     heavy = size_bytes >= INLINE or tokens.heavy(request, family, images)  # the latter reads the messages
-    stable = best = await gateway.pool.run(counted, size_bytes=max(size_bytes, INLINE) if heavy else 0)
-    anchor, chain = None, list[str]()
+    stable, bounded = await gateway.pool.run(counted, size_bytes=max(size_bytes, INLINE) if heavy else 0)
+    best, anchor, chain = stable, None, list[str]()
     own = learning.has_smaller(upstream, model)
     if stable.total > ANCHORED * window or own or learning.watches(upstream, model):
         chain = await gateway.pool.run(lambda: conversation(scope, model, request.messages), size_bytes=size_bytes)
@@ -264,7 +265,7 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
         scope=scope,
         error=error_of(place),
         binds_thinking=place.facts is not None and place.facts.binds_thinking,
-        bounded=best.bounded or not tokens.self_contained(request),
+        bounded=bounded or best.bounded,
         before=learning.before(chain),
         erratic=calibration.absurd > 0,
     )

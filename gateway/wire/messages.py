@@ -73,6 +73,8 @@ class MessagesRequest:
     """The members beside the messages."""
     views: tuple[Message, ...]
     sources: tuple[Source, ...]
+    compacted: tuple[int, int]
+    """The message and the block of the newest compaction; (-1, -1) where there is none."""
     shaped: Mapping[str, Any] = field(repr=False)
     """The members as chat completions names them."""
     memory: Memory = field(repr=False, compare=False)
@@ -134,9 +136,11 @@ def parse(raw: bytes, memory: Memory | None = None) -> MessagesRequest | None:
     if None in given:
         return None
     whole = tuple(each for each in given if each is not None)
-    views, sources = _views(head.get("system"), whole)
+    compacted = _newest_compaction(whole)
+    views, sources = _views(head.get("system"), whole, compacted)
     shaped = {**{name: value for name, value in head.items() if name != "system"}, **_shaped(head)}
-    return MessagesRequest(raw, whole, head, views, sources, {**shaped, "messages": list(views)}, memory or Memory())
+    everything = {**shaped, "messages": list(views)}
+    return MessagesRequest(raw, whole, head, views, sources, compacted, everything, memory or Memory())
 
 
 def _given(row: Piece) -> Given | None:
@@ -150,12 +154,14 @@ def _given(row: Piece) -> Given | None:
     return None if blocks is None else Given(row.raw, role, None, tuple(blocks))
 
 
-def _views(system: Any, given: Sequence[Given]) -> tuple[tuple[Message, ...], tuple[Source, ...]]:
+def _views(
+    system: Any, given: Sequence[Given], compacted: tuple[int, int]
+) -> tuple[tuple[Message, ...], tuple[Source, ...]]:
     """All views in order, each with where it came from. What stands before the newest compaction is not read, so it has none."""
     found: list[tuple[Mapping[str, Any], Source]] = []
     if system:
         found.append(({"role": "system", "content": system}, Source(-1, None)))
-    start, block = _newest_compaction(given)
+    start, block = compacted
     running = max((at for at, each in enumerate(given) if _asks(each)), default=-1)
     for at, each in enumerate(given):
         if at < start:
@@ -354,7 +360,7 @@ def _unbound(request: MessagesRequest, changes: Mapping[str, Any]) -> dict[str, 
 
 def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, thinks: bool) -> dict[str, Any]:
     changes: dict[str, Any] = {}
-    written = [_unread(request, at) for at in range(max(_newest_compaction(request.given)[0], 0))]
+    written = [_unread(request, at) for at in range(max(request.compacted[0], 0))]
     for message in messages:
         number = origin_of(message)
         source = request.sources[number] if number is not None and number < len(request.sources) else None
@@ -418,8 +424,8 @@ def _join(
         written[-1].changed |= not kept
         return
     given = request.given[source.at]
-    start = [n for n in range(len(given.blocks)) if (source.at, n) < _newest_compaction(request.given)]
-    if start and source.at == _newest_compaction(request.given)[0]:
+    start = [n for n in range(len(given.blocks)) if (source.at, n) < request.compacted]
+    if start and source.at == request.compacted[0]:
         blocks = [*_originals(request, source.at, start), *blocks]
     written.append(_Written(source.at, given.role, blocks, given.raw, changed=not kept))
 

@@ -158,14 +158,17 @@ def _views(
 def _views_of(items: Sequence[Piece]) -> Iterator[Found]:
     """The views of items in order: what the assistant did up to the next output, message or compaction is one."""
     group: list[int] = []
+    only_reasoning = True
     for at, item in enumerate(items):
         kind = str(_kind(item.value))
         part = _part_of(kind, item.value)
-        if group and (part != "assistant" or _begins(kind, [str(_kind(items[n].value)) for n in group])):
+        # An item that follows reasoning stays with it; other messages and new reasoning may go without what is in front of them.
+        if group and (part != "assistant" or (kind in ("reasoning", "message") and not only_reasoning)):
             yield _grouped(items, group)
-            group = []
+            group, only_reasoning = [], True
         if part == "assistant":
             group.append(at)
+            only_reasoning = only_reasoning and kind == "reasoning"
         else:
             yield _single(part, item.value), Source((at,))
     if group:
@@ -181,13 +184,6 @@ def _part_of(kind: str, item: Mapping[str, Any]) -> str:
         return "system"
     answers = kind.endswith(("_output", "_response")) and _call_id(item) != ""
     return "tool" if answers else "assistant"
-
-
-def _begins(kind: str, group: Sequence[str]) -> bool:
-    """Whether an item of the assistant's begins something that may go without what is in front of it."""
-    if all(each == "reasoning" for each in group):
-        return False  # an item that follows reasoning stays with it
-    return kind in ("reasoning", "message")
 
 
 def _call_id(item: Mapping[str, Any]) -> str:

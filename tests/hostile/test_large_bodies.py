@@ -1,0 +1,77 @@
+"""Bodies that are made to be expensive: the work grows as the body does, off the event loop, and none of it becomes an error of ours."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from gateway.standin import StandIn
+from gateway.wire.format import Edits, Format
+from gateway.wire.formats import FORMATS
+from tests.hostile.test_fair import calls
+from tests.hostile.test_long_text import steps
+
+COUNTED = {"/messages/count_tokens": "messages", "/responses/input_tokens": "input"}
+
+
+def one_step(format: Format, count: int) -> dict[str, Any]:
+    """A conversation whose only step calls so many tools at once."""
+    names = [f"call_{number}" for number in range(count)]
+    question = {"role": "user", "content": "Look all of them up."}
+    if format.name == "messages":
+        asked = [{"type": "tool_use", "id": name, "name": "lookup", "input": {}} for name in names]
+        told = [{"type": "tool_result", "tool_use_id": name, "content": "found"} for name in names]
+        rows = [question, {"role": "assistant", "content": asked}, {"role": "user", "content": told}]
+        return {"model": "m", "max_tokens": 100, "messages": rows}
+    if format.name == "responses":
+        items = [{"type": "function_call", "call_id": name, "name": "lookup", "arguments": "{}"} for name in names]
+        items += [{"type": "function_call_output", "call_id": name, "output": "found"} for name in names]
+        return {"model": "m", "input": [question, *items]}
+    made = [{"id": name, "type": "function", "function": {"name": "lookup", "arguments": "{}"}} for name in names]
+    results = [{"role": "tool", "tool_call_id": name, "content": "found"} for name in names]
+    return {"model": "m", "messages": [question, {"role": "assistant", "content": None, "tool_calls": made}, *results]}
+
+
+@pytest.mark.parametrize("format", FORMATS.values(), ids=lambda format: format.name)
+def test_a_step_of_twice_the_calls_takes_twice_the_steps_to_read_and_write(format: Format) -> None:
+    """Ten thousand calls at once kept the only thread for large work busy for minutes, and everybody else's long request waiting."""
+
+    def work(count: int) -> None:
+        asked = format.parse(orjson.dumps(one_step(format, count)), None)
+        assert asked is not None
+        shorter = tuple(dict(m, content="cut") if m["role"] == "tool" else m for m in asked.messages)
+        format.encode(asked, Edits(messages=shorter))
+
+    few, many = (steps(lambda count=count: work(count)) for count in (200, 800))
+
+    assert many < 5 * few
+
+
+@pytest.mark.parametrize("path", COUNTED)
+async def test_a_request_is_counted_off_the_event_loop_and_within_the_limits(gateway, path: str) -> None:
+    async with StandIn(apis=("chat", "messages", "responses")) as upstream:
+        proxy = await gateway(upstream, {"server": {"max_messages": 5000}})
+        for count, status in ((4000, 200), (6000, 400)):
+            rows = [
+                {"role": ("user", "assistant")[number % 2], "content": "0123456789" * 30} for number in range(count)
+            ]
+            body = orjson.dumps({"model": "m", COUNTED[path]: rows})
+            with calls() as found:
+                answer = await proxy.ask("POST", path, body, {"content-type": "application/json"})
+            assert answer.status == status
+            assert found.total() < count, found.most_common(8)
+
+
+@pytest.mark.parametrize("path", ["/chat/completions", "/messages", "/responses", "/embeddings"])
+async def test_a_body_nested_too_deep_for_its_alias_to_be_written_is_no_fault_of_ours(gateway, path: str) -> None:
+    async with StandIn() as first, StandIn(rules=()) as second:
+        upstreams = {
+            name: {"provider": "openai", "base_url": each.base_url} for name, each in (("a", first), ("b", second))
+        }
+        models = {"alias": {"upstream": "b", "name": "real"}}
+        proxy = await gateway(first, {"upstreams": upstreams, "default_upstream": "a", "models": models})
+        body = b'{"model":"alias","note":"\\u0065","deep":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
+        answer = await proxy.ask("POST", path, body, {"content-type": "application/json"})
+        assert answer.status != 500
+        assert first.requests == []
+        assert [seen.body for seen in second.requests] == [body]
