@@ -98,7 +98,7 @@ FENCE: Final = "```"
 LEAST_PASTED: Final = 3
 """Rows from which a fenced block is pasted and no word of the user's."""
 _DECLARED: Final = re.compile(
-    r"^\s*(?:export |public |async |static )*(?:class|def|function|func|fn|interface|struct|CREATE \w+) +([\w.]+)",
+    r"^[^\S\n]*(?:export |public |async |static )*(?:class|def|function|func|fn|interface|struct|CREATE \w+) +([\w.]+)",
     re.M | re.I,
 )
 MOST_DECLARED: Final = 4
