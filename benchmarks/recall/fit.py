@@ -43,8 +43,6 @@ def use(name: str, value: float) -> None:
     for module in (weights, recall, wishes):
         if hasattr(module, name):
             setattr(module, name, value)
-    # What was chosen with another value is forgotten.
-    wishes.strength.cache_clear()
 
 
 def main() -> None:

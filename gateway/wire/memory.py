@@ -120,7 +120,13 @@ class Memory:
         self._release(oldest)
 
     def _release(self, value: Interned | Derived) -> None:
-        entry = value.facts if isinstance(value, Interned) else value
+        # Both lead back to what is forgotten: without these it would stay until Python looks for cycles.
+        if isinstance(value, Interned):
+            entry: Entry = value.facts
+            value.facts.shrunk = {}
+        else:
+            entry = value
+            value.value = None
         entry.grown = None
         self.size -= entry.size
 

@@ -1,5 +1,7 @@
 """Memory stays within its budget, whatever is derived, and forgetting changes nothing but the time it takes."""
 
+import gc
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import orjson
@@ -74,6 +76,22 @@ def test_the_conversation_that_was_not_asked_for_the_longest_is_forgotten() -> N
     assert again.messages[1] is kept.messages[1]
     assert facts_of(again.messages[1]).lines is not None
     assert parse(second, memory) is not None
+
+
+def test_the_estimate_is_close_to_what_python_allocates() -> None:
+    folded(conversation(0), Memory())  # tables of words and modules are loaded
+    memory = Memory(2**26)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for seed in range(100, 106):
+            folded(conversation(seed, 200 * KB), memory)
+        gc.collect()
+        allocated, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert 0.75 < memory.size / allocated < 1.25
 
 
 def test_a_lower_budget_is_kept_from_the_next_request_on() -> None:

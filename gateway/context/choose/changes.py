@@ -5,7 +5,7 @@ such a pair only the newer is worth quoting; the older would contradict it.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property
 from math import fsum
 from typing import Final, NamedTuple
 
@@ -31,7 +31,6 @@ class _Parts(NamedTuple):
     """The words right beside a value: in a long sentence it is they that say what it is."""
 
 
-@lru_cache(maxsize=4096)
 def _parts(found: tuple[Word, ...]) -> _Parts:
     values: dict[str, str] = {}
     names: list[str] = []
@@ -61,7 +60,7 @@ class _Statement:
         self.message = message
         self.words = found
 
-    @property
+    @cached_property
     def parts(self) -> _Parts:
         """Taken apart when it is first compared: most are never."""
         return _parts(self.words)

@@ -7,7 +7,6 @@ pronouns), not the vocabulary of any subject. What they miss still has the weigh
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final
 
 _BINDING_WORDS: Final = (
@@ -74,7 +73,6 @@ _ERRORS: Final = (*_ERROR_WORDS.split(), "not found", "no such", "time out", "ti
 _FAILS: Final = re.compile(r"fail(?:ed|ure|s|ing)?\b|erro\b")
 
 
-@lru_cache(maxsize=16_384)
 def binding(sentence: str) -> float:
     """How much a user's sentence sounds as if it were to hold from now on: 0 to about 3."""
     if asks(sentence):

@@ -14,7 +14,7 @@ import orjson
 from gateway.context.choose.cues import binding, errors_in, reports_error
 from gateway.context.choose.line import MOST, Line, Sort, few_of_many, make, pieces
 from gateway.context.choose.records import records
-from gateway.context.choose.words import words
+from gateway.context.choose.words import Words, lexicon_of
 from gateway.wire.chat import (
     RESULT_ROLES,
     Message,
@@ -47,17 +47,17 @@ def read(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
     if type(message) is Interned:
         facts = message.facts
         if facts.lines is None:
-            facts.lines = _read_whole(message)
+            facts.lines = _read_whole(message, memory)
             facts.grow(bytes_of(facts.lines))
         return facts.lines
     if memory is None:
-        return _read_whole(message)
+        return _read_whole(message, None)
     content = message.get("content")
     plain = isinstance(content, str) and "tool_calls" not in message and "function_call" not in message
     key = ("lines", message.get("role"), content) if plain else ("lines", canonical(message))
     found: tuple[Line, ...] | None = memory.recall(key)
     if found is None:
-        found = _read_whole(message)
+        found = _read_whole(message, memory)
         memory.keep(key, found, getsizeof(key[-1]) + bytes_of(found))
     return found
 
@@ -76,22 +76,22 @@ def facts(message: Message, memory: Memory | None = None) -> frozenset[str]:
     return known.keys
 
 
-def _read_whole(message: Message) -> tuple[Line, ...]:
-    return tuple(_read(message))
+def _read_whole(message: Message, memory: Memory | None) -> tuple[Line, ...]:
+    return tuple(_read(message, lexicon_of(memory)))
 
 
-def _read(message: Message) -> Iterator[Line]:
+def _read(message: Message, words: Words) -> Iterator[Line]:
     role = message.get("role")
     text = text_of(message)
     number = 0
     for number, call in enumerate(tool_calls(message), 1):
-        yield _call(call_name(call), call_arguments(call), number)
+        yield _call(call_name(call), call_arguments(call), number, words)
     if role in RESULT_ROLES:
-        yield from _result(text)
+        yield from _result(text, words)
     elif role == "user":
-        yield from _of_user(text, number + 1)
+        yield from _of_user(text, number + 1, words)
     else:
-        yield from _said(list(_answered(text)), number + 1, user=False)
+        yield from _said(list(_answered(text)), number + 1, words, user=False)
 
 
 FENCE: Final = "```"
@@ -105,25 +105,25 @@ MOST_DECLARED: Final = 4
 """Names that the line about a pasted block tells."""
 
 
-def _of_user(text: str, group: int) -> Iterator[Line]:
+def _of_user(text: str, group: int, words: Words) -> Iterator[Line]:
     """What a user said, and of each block pasted between fences a line that says what it is, with its rows as output."""
     if FENCE not in text:
-        yield from _said(list(_statements(text)), group, user=True)
+        yield from _said(list(_statements(text)), group, words, user=True)
         return
     for number, part in enumerate(text.split(FENCE)):
         if number % 2 == 0 or part.count("\n") < LEAST_PASTED:
-            yield from _said(list(_statements(part)), group, user=True)
+            yield from _said(list(_statements(part)), group, words, user=True)
             continue
         language, _, block = part.partition("\n")
         rows = block.strip("\n").count("\n") + 1
         names = ", ".join(list(dict.fromkeys(_DECLARED.findall(block)))[:MOST_DECLARED])
         told = f"[pasted {rows} rows{f' of {language.strip()}' if language.strip() else ''}{f': {names}' if names else ''}]"
         yield make(told, Sort.SAID, words(names), group)
-        for line in _output(block):
+        for line in _output(block, words):
             yield line._replace(group=line.group + group * MOST)
 
 
-def _call(name: str, arguments: str, group: int) -> Line:
+def _call(name: str, arguments: str, group: int, words: Words) -> Line:
     """A call as one line: its name and its arguments, without the JSON around them."""
     value = _json(arguments)
     written = _flat_arguments(value) if isinstance(value, dict) else arguments
@@ -164,15 +164,15 @@ def _json(text: str) -> object:
     return found
 
 
-def _result(text: str) -> Iterator[Line]:
+def _result(text: str, words: Words) -> Iterator[Line]:
     value = _json(text)
     if not isinstance(value, (dict, list)):
-        yield from _output(text)
+        yield from _output(text, words)
         return
-    yield from records(value, errors_in(text))
+    yield from records(value, errors_in(text), words)
 
 
-def _output(text: str) -> Iterator[Line]:
+def _output(text: str, words: Words) -> Iterator[Line]:
     """Rows of output: logs, code, tables, diffs. Where rows are many, those of one shape share their worth."""
     rows = [row for row in _rows(text.split("\n")) if row.strip()]
     if len(rows) > MOST:
@@ -277,17 +277,17 @@ def skim(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
         return read(message, memory)
     known = facts_of(message)
     if known.ends is None:
-        known.ends = _skim(message, text)
+        known.ends = _skim(message, text, memory)
         known.grow(bytes_of(known.ends))
     return known.ends
 
 
-def _skim(message: Message, text: str) -> tuple[Line, ...]:
+def _skim(message: Message, text: str, memory: Memory | None) -> tuple[Line, ...]:
     head, tail = text[: SKIMMED * 2 // 3], text[-SKIMMED // 3 :]
-    return _read_whole({**message, "content": f"{head}\n{tail}"})
+    return _read_whole({**message, "content": f"{head}\n{tail}"}, memory)
 
 
-def _said(said: Sequence[str], group: int, *, user: bool) -> Iterator[Line]:
+def _said(said: Sequence[str], group: int, words: Words, *, user: bool) -> Iterator[Line]:
     if len(said) > MOST:
         said = [*said[: MOST // 2], *said[-MOST // 2 :]]
     # A user who pastes a file or a log says little of it himself.

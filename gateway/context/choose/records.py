@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from gateway.context.choose.cues import reports_error
 from gateway.context.choose.line import MOST, Line, Sort, few_of_many, make, pieces
-from gateway.context.choose.words import Kind, Word, words
+from gateway.context.choose.words import Kind, Word, Words
 
 REST: Final = 90
 """Characters of weak values (amounts, flags, short numbers) that make one line."""
@@ -17,7 +17,7 @@ _Record = tuple[str, list[tuple[str, Any]]]
 """The key it stands under, and its (key, scalar) pairs; the key is empty for the members of a list."""
 
 
-def records(value: object, errors: Sequence[str]) -> Iterator[Line]:
+def records(value: object, errors: Sequence[str], words: Words) -> Iterator[Line]:
     """Read a JSON value as the lines of its records, in order: each line a value, or a few weak ones.
 
     ``errors`` are the words for errors that it has anywhere.
@@ -28,7 +28,7 @@ def records(value: object, errors: Sequence[str]) -> Iterator[Line]:
     if number > MOST:
         found = _fewer(found)
     for group, (label, scalars) in enumerate(found, 1):
-        yield from _lines(label, scalars, group, share, errors)
+        yield from _lines(label, scalars, group, share, errors, words=words)
 
 
 def _fewer(found: Sequence[_Record]) -> list[_Record]:
@@ -82,7 +82,7 @@ _TELLING: Final = frozenset({Kind.IDENT, Kind.DATE})
 
 
 def _lines(
-    label: str, scalars: Sequence[tuple[str, Any]], group: int, share: float, errors: Sequence[str]
+    label: str, scalars: Sequence[tuple[str, Any]], group: int, share: float, errors: Sequence[str], *, words: Words
 ) -> Iterator[Line]:
     texts = [item.strip() if type(item) is str else _text(item) for _, item in scalars]
     found = list(map(words, texts))

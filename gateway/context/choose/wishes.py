@@ -6,7 +6,6 @@ subject. A wish in another wording than these still has the assistant's assent.
 """
 
 import re
-from functools import lru_cache
 from typing import Final
 
 from gateway.context.choose import weights
@@ -103,7 +102,6 @@ _CLASSES_OF: Final = {
 }
 
 
-@lru_cache(maxsize=16_384)
 def strength(sentence: str) -> float:
     """How much a sentence sounds like a wish that is to hold: 0 for a story, about 4 for most wishes."""
     found = [0] * len(_CLASSES)

@@ -5,13 +5,14 @@ a conversation is about.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
+from functools import partial
 from typing import Final
 
 from gateway.context.choose.weights import IN_DATA, IN_SPEECH
+from gateway.wire.memory import Memory, Recent
 
 
 class Kind(IntEnum):
@@ -42,8 +43,13 @@ class Word:
     """A plain word or a name: how rare it is decides what it is worth."""
 
 
-_MOST_KNOWN: Final = 40_000
-"""Tokens and short texts that are remembered, of each so many."""
+TOKEN_BYTES: Final = 330
+"""Bytes of a remembered token: its text, its word with the key, their tuple, their place in a table (tracemalloc, CPython 3.11)."""
+TEXT_BYTES: Final = 220
+"""Bytes of a remembered short text, beside its words."""
+TOKENS_SHARE: Final = 1 / 8
+TEXTS_SHARE: Final = 1 / 16
+"""Shares of the memory's budget for tokens and for short texts."""
 _ORDINARY: Final = frozenset({Kind.PLAIN, Kind.NAME})
 
 
@@ -71,35 +77,61 @@ _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\
 _ENDINGS: Final = ("ings", "ing", "edly", "ed", "ies", "es", "s", "ly")
 
 
-def words(text: str) -> tuple[Word, ...]:
+Words = Callable[[str], tuple[Word, ...]]
+
+
+class Lexicon:
+    """Reads texts as words. Tokens and short texts that it has read before are recalled, so equal words are mostly the same object."""
+
+    __slots__ = ("_texts", "_tokens")
+
+    def __init__(self, memory: Memory) -> None:
+        self._tokens: Recent[str, tuple[Word, ...]] = Recent(memory, lambda token, found: TOKEN_BYTES, TOKENS_SHARE)
+        self._texts: Recent[str, tuple[Word, ...]] = Recent(
+            memory, lambda text, found: TEXT_BYTES + 8 * len(found), TEXTS_SHARE
+        )
+
+    def __call__(self, text: str) -> tuple[Word, ...]:
+        """The words of a text that can be facts, each once, in the order in which they first stand."""
+        if len(text) > _SHORT:
+            return self._distinct(text)
+        found = self._texts.recall(text)
+        return self._texts.keep(text, self._distinct(text)) if found is None else found
+
+    def _distinct(self, text: str) -> tuple[Word, ...]:
+        # Some ten times as quick as translating the text; the bytes of other characters than ASCII stay as they are.
+        plain = text.encode("utf-8", "surrogatepass").translate(_BREAKS).decode("utf-8", "surrogatepass")
+        if not text.isascii():
+            plain = _OTHER_BREAKS.sub(" ", plain)
+        recall, found = self._tokens.recall, dict[str, Word]()
+        for token in plain.split():
+            known = recall(token)
+            for word in self._tokens.keep(token, self._read(token)) if known is None else known:
+                found[word.key] = word
+        return tuple(found.values())
+
+    def _read(self, token: str) -> tuple[Word, ...]:
+        bare = token.strip(_EDGES)
+        if not bare:
+            return ()
+        if not bare.isascii() and (run := _UNSPACED.search(bare)):
+            return (*_unspaced(run[0]), *self(_UNSPACED.sub(" ", bare)))
+        kind = _kind(bare)
+        if kind not in _ORDINARY:
+            return (_word(bare.lower(), kind, len(bare) * _DEARER[kind]),)
+        if not bare.isascii():
+            return (_word(stem(bare), kind, len(bare) * 0.12),)
+        return (_word(stem(bare), kind, 0.0),) if len(bare) > 2 else ()
+
+
+def lexicon_of(memory: Memory | None) -> Words:
+    """Return the lexicon of a memory; without one, a lexicon that is used once."""
+    return memory.part(Lexicon, partial(Lexicon, memory)) if memory is not None else Lexicon(Memory())
+
+
+def words(text: str, memory: Memory | None = None) -> tuple[Word, ...]:
     """The words of a text that can be facts, each once, in the order in which they first stand."""
-    return _distinct(text) if len(text) > _SHORT else _remembered(text)
-
-
-def _distinct(text: str) -> tuple[Word, ...]:
-    # Some ten times as quick as translating the text; the bytes of other characters than ASCII stay as they are.
-    plain = text.encode("utf-8", "surrogatepass").translate(_BREAKS).decode("utf-8", "surrogatepass")
-    if not text.isascii():
-        plain = _OTHER_BREAKS.sub(" ", plain)
-    return tuple({word.key: word for token in plain.split() for word in _read(token)}.values())
-
-
-_remembered: Final = lru_cache(_MOST_KNOWN)(_distinct)
-
-
-@lru_cache(_MOST_KNOWN)
-def _read(token: str) -> tuple[Word, ...]:
-    bare = token.strip(_EDGES)
-    if not bare:
-        return ()
-    if not bare.isascii() and (run := _UNSPACED.search(bare)):
-        return (*_unspaced(run[0]), *words(_UNSPACED.sub(" ", bare)))
-    kind = _kind(bare)
-    if kind not in _ORDINARY:
-        return (_word(bare.lower(), kind, len(bare) * _DEARER[kind]),)
-    if not bare.isascii():
-        return (_word(stem(bare), kind, len(bare) * 0.12),)
-    return (_word(stem(bare), kind, 0.0),) if len(bare) > 2 else ()
+    return lexicon_of(memory)(text)
 
 
 def _unspaced(run: str) -> Iterator[Word]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 
 from gateway.context.choose.cues import errors_in, reports_error
-from gateway.context.choose.words import words
+from gateway.context.choose.words import lexicon_of
 from gateway.context.count.counter import Counter
 from gateway.wire.chat import Message
 from gateway.wire.facts import MESSAGE_BYTES, facts_of
@@ -143,7 +143,7 @@ def _joins(char: str) -> bool:
 def _telling(text: str, rows: Sequence[_Row], asked: frozenset[str]) -> list[_Row]:
     """Return the middle rows that report errors or bear on the question, the best first, the newest of equals first."""
     scored: list[tuple[float, int, _Row]] = []
-    errors = errors_in(text)
+    errors, words = errors_in(text), lexicon_of(None)
     if not asked and not reports_error(text, errors):
         return []
     found = (

@@ -42,7 +42,7 @@ def standing_of(source: Source, layout: Layout) -> dict[int, Message]:
 def words_asked_for(source: Source) -> frozenset[str]:
     """Return the keys of the words in the current question."""
     texts = [text_of(source.messages[index])[-ASKED:] for index in question_of(source)]
-    return frozenset(word.key for text in texts for word in words(text))
+    return frozenset(word.key for text in texts for word in words(text, source.memory))
 
 
 def _forms(source: Source, layout: Layout, position: int, untouched: frozenset[int]) -> Iterator[tuple[int, Message]]:
