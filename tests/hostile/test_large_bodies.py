@@ -5,7 +5,9 @@ from typing import Any
 import orjson
 import pytest
 
+from gateway.context.life.evidence import echoed
 from gateway.standin import StandIn
+from gateway.wire.chat import CHAT
 from gateway.wire.format import Edits, Format
 from gateway.wire.formats import FORMATS
 from tests.hostile.test_fair import calls
@@ -45,6 +47,19 @@ def test_a_step_of_twice_the_calls_takes_twice_the_steps_to_read_and_write(forma
     few, many = (steps(lambda count=count: work(count)) for count in (200, 800))
 
     assert many < 5 * few
+
+
+@pytest.mark.parametrize("place", [*range(9), 999_991])
+@pytest.mark.parametrize(
+    "quoted", ["the quick brown Fox jumps", "le garçon où l'été brûle", "上下文长度超过限制最大令牌数请缩短您的消息"]
+)
+def test_a_quotation_is_found_wherever_it_stands_in_a_large_body(quoted: str, place: int) -> None:
+    said = f"{quoted}: maximum context length is 2048 tokens".encode()
+    for text, echo in ((quoted, True), (" ".join(f"x{word}" for word in quoted[::-1]), False)):
+        content = "z" * place + text + "z" * (1_000_000 - place)
+        asked = CHAT.parse(orjson.dumps({"model": "m", "messages": [{"role": "user", "content": content}]}), None)
+        assert asked is not None
+        assert echoed(said, asked, 2048) is echo
 
 
 @pytest.mark.parametrize("path", COUNTED)

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import unescape
+from struct import iter_unpack
 from typing import Any, Final, Literal
 from urllib.parse import unquote
 
@@ -38,6 +39,8 @@ BESIDE: Final = 6
 """Characters next to a number that are searched together with it."""
 LONGEST_SAID: Final = 4000
 """Characters of a refusal that are compared with the request: half from its beginning, half from its end."""
+FEW_BYTES: Final = 2**16
+"""In a request so short, searching for every run is the quickest."""
 SHORT: Final = 64
 """Characters. In such a short string (a role, an id, a stop word, a name) the number alone is an echo."""
 
@@ -105,9 +108,25 @@ def echoed(said: bytes, request: Conversation, *numbers: int | None) -> bool:
         len(string) <= SHORT and not small.isdisjoint(re.findall(r"\d+", string)) for string in _names(request.body)
     ):
         return True
-    return any(spoken[at : at + RUN] in asked for at in range(0, max(len(spoken) - RUN, 0) + 1, STRIDE)) and bool(
-        spoken
-    )
+    return bool(spoken) and _share_a_run(spoken, asked)
+
+
+def _share_a_run(spoken: str, asked: str) -> bool:
+    """Return whether a run of a refusal stands in the request.
+
+    A run in the request covers at least one of the request's consecutive pieces of half its length. One pass looks for those
+    pieces, and only runs with such a piece are searched for: a search for every run would take seconds in a large body.
+    """
+    text = asked.encode("utf-8", "surrogatepass")
+    starts = range(0, max(len(spoken) - RUN, 0) + 1, STRIDE)
+    runs = [spoken[at : at + RUN].encode("utf-8", "surrogatepass") for at in starts]
+    if len(text) < FEW_BYTES or len(runs[0]) < RUN:
+        return any(run in text for run in runs)
+    halves = {run: {run[at : at + RUN // 2] for at in range(len(run) - RUN // 2 + 1)} for run in runs}
+    wanted = set().union(*halves.values())
+    whole = len(text) - len(text) % (RUN // 2)
+    found = {piece for (piece,) in iter_unpack(f"{RUN // 2}s", memoryview(text)[:whole]) if piece in wanted}
+    return any(run in text for run in runs if not found.isdisjoint(halves[run]))
 
 
 def judge(sent: "Measured", billed: int, cached: int | None, before: Before | None) -> Verdict:
@@ -213,12 +232,16 @@ def _bare(text: str) -> str:
         text = unquote(text, errors="replace")
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
+    if text.isascii():
+        return text.encode().translate(_SMALL, _ASCII_MARKS).decode()
     return _MARKS.sub("", text).casefold()
 
 
 _ESCAPE: Final = re.compile(r"(?<!\\)\\+[ux]\{?0*([0-9a-fA-F]{2,4})\}?")
 _CONTROL: Final = re.compile(r"(?<!\\)\\+[nrtbf]")
 _MARKS: Final = re.compile(r"[\W_]+")
+_ASCII_MARKS: Final = bytes(byte for byte in range(128) if not chr(byte).isalnum())
+_SMALL: Final = bytes(range(256)).lower()
 
 
 def _strings(value: Any) -> Iterator[str]:
