@@ -3,11 +3,13 @@
 FROM python:3.12-slim AS build
 WORKDIR /src
 RUN python -m venv /opt/turnfold
+COPY requirements.lock ./
+RUN /opt/turnfold/bin/pip install --no-cache-dir --require-hashes -r requirements.lock
 COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY config config
 COPY providers providers
 COPY gateway gateway
-RUN /opt/turnfold/bin/pip install --no-cache-dir ".[redis,encryption]"
+RUN /opt/turnfold/bin/pip install --no-cache-dir --no-deps .
 
 FROM python:3.12-slim
 RUN useradd --system --uid 10001 --home-dir /var/lib/turnfold --create-home turnfold

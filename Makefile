@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo serve check quick lint types arrows test replay settings docs format clean
+.PHONY: demo serve check quick lint types arrows test replay settings docs format clean lock
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -53,3 +53,7 @@ format: .venv/.installed
 
 clean:
 	rm -rf .venv build dist
+
+lock: ## Pin and hash every dependency of the image (needs uv)
+	uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra redis --extra encryption --quiet -o requirements.lock pyproject.toml
+	sed -i '1i # Every dependency of the image, pinned and hashed. Written by `make lock` from pyproject.toml.' requirements.lock

@@ -55,12 +55,24 @@ def _load_structlog() -> None:
 
 @main.command()
 @click.argument("file", type=click.Path(path_type=Path))
-def check(file: Path) -> None:
+@click.option("--model", help="Say what holds for this model, and where each value comes from.")
+@click.option("--live", is_flag=True, help="Ask every upstream for its models, with its configured key.")
+def check(file: Path, *, model: str | None, live: bool) -> None:
     """Check a configuration FILE: all mistakes at once, or what it means."""
     from gateway.command.preflight import check as check_file  # noqa: PLC0415
 
     text, problems = check_file(file, os.environ)
+    if not problems and model is not None:
+        from gateway.command.effective import of_model  # noqa: PLC0415
+
+        text = of_model(file, os.environ, model)
     click.echo(text)
+    if not problems and live:
+        from gateway.command.live import ask  # noqa: PLC0415
+
+        answers = ask(file, os.environ)
+        click.echo("\n".join(each.line for each in answers))
+        problems = tuple(each.line for each in answers if not each.good)
     sys.exit(1 if problems else 0)
 
 
@@ -78,12 +90,13 @@ def schema() -> None:
 @click.argument("request", type=click.Path(path_type=Path, allow_dash=True))
 @_config
 @click.option("--window", type=click.IntRange(min=256), help="Pretend that the model has this context window.")
+@click.option("--upstream", help="Base URL of the one upstream, instead of a configuration; nothing is sent there.")
 @click.option("--json", "as_json", is_flag=True, help="Answer JSON instead of a picture.")
-def explain(request: Path, config: Path | None, window: int | None, as_json: bool) -> None:
+def explain(request: Path, config: Path | None, window: int | None, upstream: str | None, *, as_json: bool) -> None:
     """Show what would be cut from REQUEST.json, and why. No upstream is called; - reads standard input."""
     from gateway.command.explain import run  # noqa: PLC0415
 
-    sys.exit(run(request, config, window, as_json=as_json))
+    sys.exit(run(request, config, window, upstream, as_json=as_json))
 
 
 _file = click.option(

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gateway.config import Settings, SettingsError, load
+from gateway.config import Settings, SettingsError, Wrong, checked_url, load
 from gateway.context.write.explain import PINNED, STANDS, Fate
 from gateway.serve.explain import explain, fates
 from gateway.serve.shared import Gateway
@@ -25,12 +25,12 @@ SHOWN: Final = 400
 """Characters of a message that are shown. Chosen: about five lines on a terminal."""
 
 
-def run(path: Path, config: Path | None, window: int | None, *, as_json: bool) -> int:
+def run(path: Path, config: Path | None, window: int | None, upstream: str | None = None, *, as_json: bool) -> int:
     """Explain one request file; return the exit status: 0 also for a request that would be folded, 2 for an unreadable
     one."""
     try:
         raw = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-        settings = load(config, os.environ) if config else Settings.simple("http://127.0.0.1:9/v1", window)
+        settings = load(config, os.environ) if config else Settings.simple(_url(upstream), window)
     except OSError as error:
         click.echo(f"{path}: {error.strerror}", err=True)
         return 2
@@ -50,6 +50,14 @@ def run(path: Path, config: Path | None, window: int | None, *, as_json: bool) -
     else:
         _show(Console(), told, lines)
     return 0
+
+
+def _url(upstream: str | None) -> str:
+    """Return the upstream's URL; without one, of a place where nobody is: nothing is sent. Raises SettingsError."""
+    try:
+        return checked_url(upstream) if upstream else "http://127.0.0.1:9/v1"
+    except Wrong as wrong:
+        raise SettingsError((f"--upstream: the value is not {wrong}",)) from None
 
 
 async def _explained(settings: Settings, request: Conversation) -> tuple[dict[str, Any], tuple[Fate, ...]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -222,6 +223,7 @@ def _check_model(name: str, model: Model, settings: Settings, reading: Reading) 
         _check_models(f"{place}.{key}", targets, settings, reading)
         if name in targets:
             reading.note(f"{place}.{key}", "a model cannot stand in for itself")
+    _check_growing(name, model, settings, reading)
     _check_alias(name, model, settings, reading)
     window, output = model.context_window, model.output_reserve
     if window is not None and output is not None and output >= window:
@@ -235,6 +237,30 @@ def _check_models(place: str, targets: Iterable[str], settings: Settings, readin
         hint = read.nearest(target, settings.models) if settings.entry(target) is None else ""
         if hint and catalogue.load().find(target) is None:
             reading.note(place, f"{reading.quoted(target)} is not a configured model{hint}")
+
+
+def _check_growing(name: str, model: Model, settings: Settings, reading: Reading) -> None:
+    """Note a model of ``on_overflow`` that cannot hold more than the one before it, as far as windows are known."""
+    if is_pattern(name):
+        return
+    chain = [name, *model.on_overflow]
+    known = [(each, window) for each in chain if (window := _window(each, settings)) is not None]
+    for (before, smaller), (after, larger) in pairwise(known):
+        if larger <= smaller:
+            reading.note(
+                f"models.{name}.on_overflow",
+                f"{reading.quoted(after)} has a window of {larger} tokens, not more than the {smaller} of {before}; "
+                "each model must be larger than the one before it",
+            )
+
+
+def _window(name: str, settings: Settings) -> int | None:
+    """Return a model's window as configured or catalogued; None where only its upstream knows."""
+    route = settings.route(name) if settings.upstreams else None
+    if route is not None and route.window is not None:
+        return route.window
+    facts = catalogue.load().find(route.name if route is not None else name)
+    return facts.context_window if facts is not None else None
 
 
 def _check_alias(name: str, model: Model, settings: Settings, reading: Reading) -> None:

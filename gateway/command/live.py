@@ -1,0 +1,70 @@
+"""`turnfold check FILE --live`: every upstream is asked for its models, with the key configured for it."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+from multidict import CIMultiDict
+
+from gateway.config import Upstream, load
+from gateway.serve.models import entries_in
+from gateway.upstream.client import Call, Client, UpstreamUnreachable, target
+
+PATIENCE_S: Final = 10.0
+"""A server that lists its models later than that is one that a client would give up on."""
+WITHOUT_LIST: Final = frozenset({404, 405, 501})
+"""Statuses of servers that have no list of models, and are there all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What an upstream said."""
+
+    good: bool
+    line: str
+
+
+def ask(file: Path, environ: Mapping[str, str]) -> tuple[Live, ...]:
+    """Ask all upstreams of a file at once. Raises SettingsError."""
+    return asyncio.run(_ask_all(tuple(load(file, environ).upstreams.values())))
+
+
+async def _ask_all(upstreams: tuple[Upstream, ...]) -> tuple[Live, ...]:
+    client = Client()
+    try:
+        return tuple(await asyncio.gather(*(_ask(client, upstream) for upstream in upstreams)))
+    finally:
+        await client.close()
+
+
+async def _ask(client: Client, upstream: Upstream) -> Live:
+    place = f"upstreams.{upstream.name}:"
+    chosen = target(upstream)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            headers = chosen.authorised(CIMultiDict({"Accept-Encoding": "identity"}))
+            response = await client.send(chosen, Call("GET", "/models", "", ""), headers, None)
+            async with response:
+                status, body = response.status, await response.content.read(-1)
+    except UpstreamUnreachable as error:
+        return Live(False, f"{place} {error}")
+    except (TimeoutError, aiohttp.ClientError) as error:
+        return Live(False, f"{place} does not answer ({type(error).__name__})")
+    return _said(upstream, status, len(entries_in(body) or ()))
+
+
+def _said(upstream: Upstream, status: int, count: int) -> Live:
+    if status in (401, 403):
+        if upstream.api_key:
+            return Live(False, f"upstreams.{upstream.name}: does not accept the configured key (status {status})")
+        return Live(
+            True, f"upstreams.{upstream.name}: is there, and asks for a key (status {status}), which clients bring"
+        )
+    if status in WITHOUT_LIST:
+        return Live(True, f"upstreams.{upstream.name}: is there, and lists no models (status {status})")
+    if status != 200:
+        return Live(False, f"upstreams.{upstream.name}: answers GET /models with status {status}")
+    return Live(True, f"upstreams.{upstream.name}: is there, with {count} models")

@@ -1,0 +1,116 @@
+"""`turnfold check`: windows that do not grow are mistakes, `--model` names the source of each value, `--live` asks the upstreams."""
+
+import asyncio
+import re
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from gateway.command.cli import main
+from gateway.config import SettingsError, parse
+from gateway.standin import StandIn
+from tests import fakes
+
+UPSTREAM = "upstreams: {u: {provider: openai, base_url: 'http://127.0.0.1:9/v1'}, v: {provider: vllm, base_url: 'http://127.0.0.1:9/v1'}}\n"
+HEAD = UPSTREAM + "default_upstream: u\nstore: {url: 'memory://'}\nserver: {port: 0}\nadmin: {port: 0}\n"
+
+CHAINS = [
+    ("small: {context_window: 8192, on_overflow: [large]}, large: {context_window: 16384}", ""),
+    ("small: {context_window: 8192, on_overflow: [large]}, large: {context_window: 8192}", "not more than the 8192 of small"),
+    ("a: {context_window: 9, on_overflow: [b, c]}, b: {context_window: 99}, c: {context_window: 98}", "not more than the 99 of b"),
+    ("a: {context_window: 9999999, on_overflow: [gpt-4o]}", "a window of 128000 tokens"),
+    ("a: {context_window: 9, on_overflow: [nobody-knows, b]}, b: {context_window: 8}", "not more than the 9 of a"),
+    ("a: {on_overflow: [b]}, b: {context_window: 8}", ""),
+    ("'a*': {context_window: 9, on_overflow: [b]}, b: {context_window: 8}", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("models", "says"), CHAINS)
+def test_windows_that_do_not_grow_along_on_overflow_are_mistakes(models, says):
+    text = HEAD + f"models: {{{models}}}"
+    if not says:
+        parse(text, {})
+        return
+    with pytest.raises(SettingsError, match=says):
+        parse(text, {})
+
+
+def checked(folder, text, *options):
+    file = folder / "t.yaml"
+    file.write_text(text)
+    return CliRunner().invoke(main, ["check", str(file), *options])
+
+
+def test_each_value_of_a_model_is_told_with_its_source(tmp_path):
+    text = HEAD + (
+        "models: {fast: {name: llama-3, low_water: 0.5}, 'llama-*': {upstream: v, context_window: 8192, mode: observe}}\n"
+        "fold: {margin: 0.1}"
+    )
+    done = checked(tmp_path, text, "--model", "fast")
+    assert done.exit_code == 0, done.output
+    rows = {line.split()[0]: re.split(r"  +", line) for line in done.output.splitlines()}
+    assert rows["name"][1:] == ["llama-3", "models.fast"]
+    assert rows["upstream"][1:] == ["v x1", "models.llama-*"]
+    assert rows["context_window"][1:] == ["8192", "models.llama-*"]
+    assert rows["fold.mode"][1:] == ["observe", "models.llama-*"]
+    assert rows["fold.low_water"][1:] == ["0.5", "models.fast"]
+    assert rows["fold.margin"][1:] == ["0.1", "fold, or its default"]
+
+
+def test_a_model_that_is_not_configured_has_the_catalogues_window(tmp_path):
+    assert re.search(r"context_window +128000 +the catalogue", checked(tmp_path, HEAD, "--model", "gpt-4o").output)
+
+
+async def live(folder, base_url, key=""):
+    text = f"upstreams: {{u: {{provider: openai, base_url: '{base_url}', api_key: '{key}'}}}}\nstore: {{url: 'memory://'}}\n"
+    return await asyncio.to_thread(checked, folder, text, "--live")
+
+
+async def test_upstreams_are_asked(tmp_path):
+    async with StandIn() as standin:
+        done = await live(tmp_path, standin.base_url)
+        assert done.exit_code == 0, done.output
+        assert "upstreams.u: is there, with" in done.output
+
+
+ANSWERS = [
+    (401, "k-configured", 1, "does not accept the configured key"),
+    (401, "", 0, "asks for a key"),
+    (404, "", 0, "lists no models"),
+    (500, "", 1, "with status 500"),
+]
+
+
+@pytest.mark.parametrize(("status", "key", "code", "says"), ANSWERS)
+async def test_what_an_upstream_answers_is_told(tmp_path, status, key, code, says):
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 %d X\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}" % status)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        done = await live(tmp_path, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", key)
+    assert done.exit_code == code
+    assert says in done.output
+    assert "k-configured" not in done.output
+
+
+async def test_an_upstream_that_is_not_there_is_told(tmp_path):
+    done = await live(tmp_path, "http://127.0.0.1:9/v1")
+    assert done.exit_code == 1
+    assert "could not be reached: the connection was refused" in done.output
+
+
+def test_explain_takes_an_upstream_and_a_window(tmp_path):
+    request = tmp_path / "r.json"
+    request.write_bytes(orjson.dumps({"model": "m", "messages": fakes.chat(40)}))
+    done = CliRunner().invoke(
+        main, ["explain", str(request), "--upstream", "http://h/v1", "--window", "2000", "--json"]
+    )
+    assert done.exit_code == 0, done.output
+    assert '"window": 2000' in done.output
+    wrong = CliRunner().invoke(main, ["explain", str(request), "--upstream", "h/v1"])
+    assert wrong.exit_code == 2
+    assert "--upstream: the value is not a URL" in wrong.output
