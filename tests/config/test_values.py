@@ -22,7 +22,7 @@ models:
   fast: {name: gpt-4o}
   faster: {name: fast, low_water: 0.3, context_window: 64000}
   spare: {upstream: azure, name: gpt-4o}
-  both: {upstreams: {local: 3, azure: 1}, on_overflow: [gpt-4o, llama-9]}
+  both: {upstreams: {local: 3, azure: 1}, on_overflow: [llama-9, gpt-4o]}
   pinned: {name: pinned}
 defaults: {output_reserve: 77, tokenizer: o200k_base}
 fold: {low_water: 0.5}
@@ -100,7 +100,7 @@ def test_fallbacks_of_an_upstream_serve_the_same_model():
 
 
 def test_larger_models_are_found_by_name_or_pattern():
-    assert [route.name for route in SETTINGS.larger(SETTINGS.route("both"))] == ["gpt-4o", "llama-9"]
+    assert [route.name for route in SETTINGS.larger(SETTINGS.route("both"))] == ["llama-9", "gpt-4o"]
 
 
 def test_simple_settings_need_a_url_alone():
