@@ -22,7 +22,7 @@ QUOTED_UNASKED: Final = 0.25
 """Share of the place for quotes that a message may take which asks nothing."""
 STAYS: Final = 0.2
 """Share of the place for quotes that those of earlier questions may take: the rest is the current one's."""
-LEAST_OF_BEST: Final = 0.25
+LEAST_OF_BEST: Final = 0.12
 """Of the best passage's score, another must have so much to be quoted."""
 STATEMENT_SHARE: Final = 0.25
 """Of all that a message is about, a passage must have so much to be quoted where the message asks nothing. Quotes cost part of a

@@ -117,7 +117,8 @@ class Layout:
     asked: tuple[tuple[int, ...], ...]
     """Indices of the user messages of all turns that began under this cut, the current turn's last."""
     spare: int
-    """Tokens for the current question's quotes: the free room when it was sent, minus what the turn may still need."""
+    """Tokens for the current question's quotes while its turn goes on: the room that was free when it was sent, minus the
+    needs of a turn."""
 
     @property
     def current(self) -> tuple[int, ...]:

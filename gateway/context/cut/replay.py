@@ -112,10 +112,8 @@ def replay(units: Sequence[Unit], room: Room) -> list[Cut]:
 
 
 def spare(units: Sequence[Unit], room: Room, cut: Cut, question: int) -> int:
-    """Return the room that was free when unit ``question`` was the newest, minus the needs of the longest earlier turn.
-
-    In a chat a question is the last request of its turn: quotes may use all free room, because they are dropped with
-    the next question.
+    """Return the room that was free when unit ``question`` was the newest, minus the needs of a middling
+    earlier turn with calls.
     """
     if question < 0 or cut.first == 0:
         return 0
@@ -128,9 +126,7 @@ def spare(units: Sequence[Unit], room: Room, cut: Cut, question: int) -> int:
     for unit in units[:question]:
         if unit.step >= 0 and unit.asks:
             steps[unit.turn] = steps.get(unit.turn, 0) + min(unit.cost, cap)
-    needed = max(steps.values(), default=0)
-    if not needed and question == len(units) - 1:
-        return room.free
+    needed = sorted(steps.values())[len(steps) // 2] if steps else 0
     return max(room.free - stands - _asked(units[question], room) - cut.digest - needed, 0)
 
 

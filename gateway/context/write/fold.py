@@ -45,7 +45,7 @@ def begin(source: Source, layout: Layout) -> Sketch:
     steps.append(Step(written.stage, -source.counter.text(written.note), lines_of))
     if written.quotes:
         spent = sum(map(source.counter.text, written.quotes.values()))
-        steps.append(Step("recall", -spent, f"{len(written.quoted)} lines"))
+        steps.append(Step("recall", -spent, f"{written.quoted_lines} lines"))
     return Sketch(layout, standing, written.note, written.quotes, tuple(steps))
 
 

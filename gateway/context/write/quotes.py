@@ -1,20 +1,19 @@
 """The note and the quotes: the text that replaces the folded part."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 from gateway.context import marks
-from gateway.context.choose import digest, lines, recall
+from gateway.context.choose import digest, lines
 from gateway.context.choose.cues import asks, is_question
-from gateway.context.choose.digest import Count
-from gateway.context.choose.line import Line, Reading
 from gateway.context.choose.weights import QUOTED_UNASKED, STAYS
 from gateway.context.choose.worth import Pool
 from gateway.context.cut.layout import Layout, Source
-from gateway.wire.chat import RESULT_ROLES, Message, call_name, text_of, tool_calls
-from gateway.wire.memory import Memory
+from gateway.context.write.readings import earlier_of, first_read, reading_of
+from gateway.context.write.search import AROUND, Quote, Told, find, places_of
+from gateway.wire.chat import Message, text_of
 
 LEAST: Final = 24
 """Tokens. A smaller digest or quote says less than it costs."""
@@ -31,7 +30,9 @@ class Written:
     taken: frozenset[int]
     """Positions in the pool of the note's lines."""
     quoted: frozenset[int]
-    """Positions in the pool of the quotes' lines."""
+    """Positions in the pool of the quotes' lines, if the pool has them."""
+    quoted_lines: int
+    """The number of quoted lines; the pool may have skimmed some of them."""
     stage: str
     """The kind of the note: ``digest``, ``summary``, or a bare ``note``."""
 
@@ -45,9 +46,10 @@ def write(source: Source, layout: Layout, standing: Mapping[int, Message]) -> Wr
     left -= source.counter.text(text) + 2
     quoted = _quotes(source, layout, pool, taken, left)
     # A cut that moved inside a turn has folded earlier questions too.
-    quoted = {index: places for index, places in quoted.items() if index in standing}
-    quotes = {index: recall.render(pool, sorted(places)) for index, places in quoted.items()}
-    return Written(text, quotes, pool, taken, frozenset().union(*quoted.values()), stage)
+    quoted = {index: quote for index, quote in quoted.items() if index in standing}
+    quotes = {index: quote.text for index, quote in quoted.items()}
+    told = [line for quote in quoted.values() for line in quote.lines]
+    return Written(text, quotes, pool, taken, places_of(pool, told), len(told), stage)
 
 
 def _digest(source: Source, pool: Pool, skipped: int, size: int) -> tuple[str, frozenset[int], str]:
@@ -101,14 +103,9 @@ def _asker(layout: Layout) -> tuple[int, ...]:
 
 LOOKED_AT: Final = 8
 """Questions since the cut, from the first on, whose quotes may stay: a new replica searches once for each of them."""
-AROUND: Final = 4
-"""Tokens that joining quotes and a message may add."""
-
-Quoted = Mapping[int, frozenset[int]]
-"""Positions of quoted lines, by the message that follows them."""
 
 
-def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], left: int) -> Quoted:
+def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], left: int) -> dict[int, Quote]:
     """Choose lines that bear on a question from the part folded when it was sent; earlier questions since the cut keep
     theirs.
 
@@ -119,11 +116,10 @@ def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], l
     if not layout.asked or layout.quoted.first == 0 or tokens < LEAST or source.rung.newest_only:
         return {}
     count = source.counter.text
-    hidden = pool.once((layout.quoted.first, taken), partial(_hidden, layout, pool, taken))
     known = frozenset().union(
         *[lines.facts(source.messages[index], source.memory) for index in source.conversation.pinned]
     )
-    quoted: dict[int, frozenset[int]] = {}
+    quoted: dict[int, Quote] = {}
     spent = 0
     for number, indices in enumerate(layout.asked):
         if indices != layout.current and (number >= LOOKED_AT or spent + LEAST > STAYS * tokens):
@@ -132,40 +128,21 @@ def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], l
         most = min(tokens if asks(query) else int(tokens * QUOTED_UNASKED), tokens - spent)
         if indices == layout.current and is_question(query):
             newest = layout.units[-1].indices == indices
-            free = min(layout.spare, left - spent - AROUND) if newest else layout.spare
-            if most < free <= left - spent - AROUND:
-                most = free
-        skipped = (hidden, *quoted.values())
-        search = partial(_excerpts, pool, query, most, count, skipped, known)
-        found, size = pool.once((query, most, count, skipped), search)
-        if found and (indices == layout.current or spent + size <= STAYS * tokens):
-            quoted[indices[0]] = found
-            spent += size
+            free = left - spent - AROUND
+            # As the newest message a question gets all free room; as its turn continues, what the turn can spare.
+            if newest or layout.spare <= free:
+                most = max(most, free if newest else layout.spare)
+        told = frozenset[Told]().union(*[quote.lines for quote in quoted.values()])
+        search = partial(find, source, layout, pool, taken, told, query, most, known)
+        quote = pool.once((query, most, count, layout.quoted.first, taken, told), search)
+        if quote.lines and (indices == layout.current or spent + quote.size <= STAYS * tokens):
+            quoted[indices[0]] = quote
+            spent += quote.size
     if spent > left:
         return {index: quoted[index] for index in layout.current[:1] if index in quoted}
     return quoted
 
 
-def _excerpts(  # noqa: PLR0917  # as a search has
-    pool: Pool, query: str, most: int, count: Count, skipped: Sequence[frozenset[int]], known: frozenset[str]
-) -> tuple[frozenset[int], int]:
-    """Return lines that bear on a question, and their cost."""
-    found = frozenset(recall.excerpts(pool, query, most, count, frozenset().union(*skipped), known))
-    return found, count(recall.render(pool, sorted(found))) + AROUND if found else 0
-
-
-def _hidden(layout: Layout, pool: Pool, taken: frozenset[int]) -> frozenset[int]:
-    """Return the lines that are not quoted: those in the digest, and those that still stood when the question was sent."""
-    early = {index for unit in layout.units[: layout.quoted.first] for index in unit.indices}
-    late = [place for index, places in pool.places.items() if index >= 0 and index not in early for place in places]
-    # A short message is quoted as a whole or not at all, even if the digest contains a sentence of it.
-    taken_of = {pool.message_of[place] for place in taken} & pool.brief
-    parts = {index for index in taken_of if not taken.issuperset(pool.places[index])}
-    return frozenset(place for place in taken if pool.message_of[place] not in parts).union(late)
-
-
-READ: Final = 120_000
-"""Characters at the end of a folded part that are read in full."""
 QUERY: Final = 4000
 """Characters at the end of a question that are used for the search."""
 
@@ -182,9 +159,10 @@ def pool_of(source: Source, folded: Sequence[int]) -> Pool:
     found: tuple[object, Pool] | None = source.memory.recall(key)
     if found is not None:
         return found[1]
-    readings = list(_earlier(source.earlier, source.memory))
-    for index, read in zip(folded, _read(source, folded), strict=True):
-        readings.append(Reading(index, str(messages[index].get("role")), read, _tool(source, index)))
+    readings = list(earlier_of(source.earlier, source.memory))
+    newer = first_read(messages, folded)
+    for number, index in enumerate(folded):
+        readings.append(reading_of(source, index, lines.read if number >= newer else lines.skim))
     pool = Pool(readings, first)
     _, entry = source.memory.keep(key, ((told, asked), pool), bytes_of(pool))
     pool.grown = entry.grow
@@ -200,44 +178,3 @@ POOL_WORD_BYTES: Final = 50
 def bytes_of(pool: Pool) -> int:
     """Return about how many bytes a pool will take once it was chosen from."""
     return POOL_LINE_BYTES * len(pool.lines) + POOL_WORD_BYTES * sum([len(line.words) for line in pool.lines])
-
-
-def _read(source: Source, folded: Sequence[int]) -> list[tuple[Line, ...]]:
-    """Read the lines of each folded message; of very many, the oldest are only skimmed, to bound the time."""
-    left = READ
-    readings: list[tuple[Line, ...]] = []
-    for index in reversed(folded):
-        message = source.messages[index]
-        content = message.get("content")
-        left -= len(content) if isinstance(content, str) else len(text_of(message))
-        readings.append(lines.read(message, source.memory) if left > 0 else lines.skim(message, source.memory))
-    readings.reverse()
-    return readings
-
-
-def _tool(source: Source, index: int) -> str:
-    """Return the call of a result, or its tool's name; empty for any other message."""
-    message = source.messages[index]
-    if message.get("role") not in RESULT_ROLES:
-        return ""
-    caller = source.conversation.callers.get(index)
-    made = lines.read(source.messages[caller], source.memory) if caller is not None else ()
-    calls = tool_calls(source.messages[caller]) if caller is not None else []
-    for call, line in zip(calls, made, strict=False):
-        if call.get("id") == message.get("tool_call_id"):
-            return line.text if len(line.text) <= SHOWN else call_name(call)
-    return str(message.get("name") or "tool")
-
-
-SHOWN: Final = 72
-"""Characters up to which a call is shown in full before its result."""
-
-
-def _earlier(text: str, memory: Memory) -> Iterator[Reading]:
-    """Return the lines of notes that the client sent back, each with its original speaker."""
-    rows = [row for row in text.split("\n") if row.strip()]
-    for number, row in enumerate(rows):
-        speaker, _, said = row.partition(": ")
-        role = speaker if speaker in ("user", "assistant") else ""
-        message = {"role": role, "content": said if role else row}
-        yield Reading(number - len(rows) - 1, role, lines.read(message, memory))

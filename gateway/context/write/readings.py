@@ -1,0 +1,60 @@
+"""Messages read for a fold: each with its role, its lines, and the call that it is the result of."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from gateway.context.choose import lines
+from gateway.context.choose.line import Line, Reading
+from gateway.context.cut.layout import Source
+from gateway.wire.chat import RESULT_ROLES, Message, call_name, text_of, tool_calls
+from gateway.wire.memory import Memory
+
+READ: Final = 120_000
+"""Characters of a folded part, from its end, that are read in full."""
+
+
+def first_read(messages: Sequence[Message], folded: Sequence[int]) -> int:
+    """How many of the folded messages, the oldest of very many, are only skimmed, so that the time it takes stays bounded."""
+    left = READ
+    for number in range(len(folded) - 1, -1, -1):
+        message = messages[folded[number]]
+        content = message.get("content")
+        left -= len(content) if isinstance(content, str) else len(text_of(message))
+        if left <= 0:
+            return number + 1
+    return 0
+
+
+def reading_of(source: Source, index: int, read: Callable[[Message, Memory], tuple[Line, ...]]) -> Reading:
+    """A message of a conversation, read in full or skimmed."""
+    message = source.messages[index]
+    tool = _tool(source, index)
+    return Reading(index, str(message.get("role")), read(message, source.memory), tool)
+
+
+def _tool(source: Source, index: int) -> str:
+    """Return the call of a result, or its tool's name; empty for any other message."""
+    message = source.messages[index]
+    if message.get("role") not in RESULT_ROLES:
+        return ""
+    caller = source.conversation.callers.get(index)
+    made = lines.read(source.messages[caller], source.memory) if caller is not None else ()
+    calls = tool_calls(source.messages[caller]) if caller is not None else []
+    for call, line in zip(calls, made, strict=False):
+        if call.get("id") == message.get("tool_call_id"):
+            return line.text if len(line.text) <= SHOWN else call_name(call)
+    return str(message.get("name") or "tool")
+
+
+SHOWN: Final = 72
+"""Characters up to which a call is shown in full before its result."""
+
+
+def earlier_of(text: str, memory: Memory) -> Iterator[Reading]:
+    """Return the lines of notes that the client sent back, each with its original speaker."""
+    rows = [row for row in text.split("\n") if row.strip()]
+    for number, row in enumerate(rows):
+        speaker, _, said = row.partition(": ")
+        role = speaker if speaker in ("user", "assistant") else ""
+        message = {"role": role, "content": said if role else row}
+        yield Reading(number - len(rows) - 1, role, lines.read(message, memory))
