@@ -96,23 +96,27 @@ def place_at(visit: Visit) -> Place:
     return visit.place
 
 
-def places(gateway: Gateway, setup: Setup, route: Route, request: Conversation, caller: str = "") -> Iterator[Place]:
+def places(
+    gateway: Gateway, setup: Setup, route: Route, request: Conversation, headers: CIMultiDict[str], *, caller: str = ""
+) -> Iterator[Place]:
     """Return the places that may answer, in order: the model's own upstreams, then its fallbacks, each with its own
     window."""
     conversation = _conversation(request) if len(route.choices) > 1 else b""
     for name in gateway.balance.order(route.choices, conversation, caller):
-        yield place_of(gateway, setup, route, setup.targets[name])
+        yield place_of(gateway, setup, route, setup.targets[name], headers)
     for other in setup.settings.fallbacks(route):
-        yield place_of(gateway, setup, other, setup.targets[other.upstream])
+        yield place_of(gateway, setup, other, setup.targets[other.upstream], headers)
 
 
-def larger(gateway: Gateway, setup: Setup, route: Route) -> Iterator[Place]:
+def larger(gateway: Gateway, setup: Setup, route: Route, headers: CIMultiDict[str]) -> Iterator[Place]:
     """Return the places of ``on_overflow``."""
     for other in setup.settings.larger(route):
-        yield place_of(gateway, setup, other, setup.targets[gateway.balance.order(other.choices)[0]])
+        yield place_of(gateway, setup, other, setup.targets[gateway.balance.order(other.choices)[0]], headers)
 
 
-def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target) -> Place:
+def place_of(
+    gateway: Gateway, setup: Setup, route: Route, target: Target, headers: CIMultiDict[str] | None = None
+) -> Place:
     """Find the window of a model at an upstream: configured, stated by the running server, catalogued, listed, or the
     default, in this order.
 
@@ -129,7 +133,8 @@ def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target) -> Pl
         window, entry = told, TOLD
     else:
         window, entry = setup.settings.default_window, DEFAULT
-    learned = gateway.learning.window(target.name, route.name)
+    caller = None if headers is None else identity.scope(_credentials(target, headers), target.name)
+    learned = gateway.learning.window(target.name, route.name, caller)
     return Place(route, target, facts, min(window, learned) if learned else window, window, entry)
 
 

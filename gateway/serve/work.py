@@ -87,10 +87,10 @@ async def find_places(caller: Caller, state: Received) -> Event:
                 await learning.know(name, route.name)
             if learning.lists.due(name) and _wants_list(caller, name):
                 await lists.ask_windows(gateway, setup.targets[name], caller.headers)
-        places = list(plan.places(gateway, setup, route, state.life.request, _own_key(caller)))
+        places = list(plan.places(gateway, setup, route, state.life.request, caller.headers, caller=_own_key(caller)))
         if len(places) > 1:
             places.sort(key=lambda place: gateway.balance.resting(place.target.name, _key_for(caller, place)))
-        return PlacesFound(tuple(places), tuple(plan.larger(gateway, setup, route)))
+        return PlacesFound(tuple(places), tuple(plan.larger(gateway, setup, route, caller.headers)))
     except Exception as error:  # noqa: BLE001  # promise 6: the request is passed through
         gateway.failed("places", error)
         return PartFailed()

@@ -21,12 +21,14 @@ STATED_KEPT: Final = 4
 ENOUGH: Final = 2
 """Conversations that must be refused with the same number before it holds for all: one small backend of several may
 have sent it."""
+CALLERS: Final = 2
+"""Callers that must be refused with the same number before it holds for others: a caller may choose a small backend, or have a smaller tier."""
 ENOUGH_AGAINST_BILLS: Final = 4
 """The same, when a larger prompt was billed lately."""
 
 Model = tuple[str, str]
 """Upstream and model."""
-Holds = Literal["everyone", "its conversation", "nobody yet"]
+Holds = Literal["everyone", "its caller", "its conversation", "nobody yet"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class Stated:
     """Refusals of different conversations in a row."""
     since: float
     until: float
+    callers: tuple[str, ...] = ()
+    """The scopes of the first callers refused with it, at most `CALLERS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,7 @@ def _maybe(check: values.Check) -> values.Check:
 
 _STATED: Final = values.fields(
     tokens=_WINDOW, prompt=_maybe(_TOKENS), counted=_TOKENS, sign=_SIGN, conversation=_SIGN, refusals=values.whole(1, 10**9),
-    since=_TIME, until=_TIME,
+    since=_TIME, until=_TIME, callers=values.each(_NAME, CALLERS),
 )  # fmt: skip
 
 
@@ -140,7 +144,10 @@ def read_windows(stored: bytes) -> Windows | None:
     )
     if value is None:
         return None
-    stated = tuple(Stated(**{name: one[name] for name in Stated.__slots__}) for one in value["stated"])
+    stated = tuple(
+        Stated(**{**{name: one[name] for name in Stated.__slots__}, "callers": tuple(one["callers"])})
+        for one in value["stated"]
+    )
     return Windows(stated, value["largest"], value["largest_since"], value["largest_until"], value["smaller_until"])
 
 
@@ -214,7 +221,9 @@ def facts_of(model: Model, known: Windows, now: float) -> list[Fact]:
         evidence = (
             f"{one.refusals} refusal{'s' * (one.refusals != 1)}, sign {one.sign}, {size}, {one.counted:,} by our count"
         )
-        holds: Holds = "everyone" if in_force(one, known, now) else "nobody yet"
+        holds: Holds = "nobody yet"
+        if in_force(one, known, now):
+            holds = "its caller" if len(one.callers) == 1 else "everyone"
         found.append(Fact("stated", "window", upstream, name, one.tokens, holds, evidence, one.since, one.until))
     if known.largest and known.largest_until > now:
         found.append(
@@ -224,7 +233,12 @@ def facts_of(model: Model, known: Windows, now: float) -> list[Fact]:
     return found
 
 
-def in_force(stated: Stated, known: Windows, now: float) -> bool:
-    """Return whether a stated window holds for all conversations: refused often enough, considering the bills."""
+def in_force(stated: Stated, known: Windows, now: float, caller: str | None = None) -> bool:
+    """Return whether a stated window holds for all conversations of a caller, or of some caller where none is given.
+
+    It does where it was refused often enough, considering the bills, to this caller or to several.
+    """
+    if caller is not None and caller not in stated.callers and len(stated.callers) < CALLERS:
+        return False
     against = known.largest > stated.tokens and known.largest_until > now
     return stated.until > now and stated.refusals >= (ENOUGH_AGAINST_BILLS if against else ENOUGH)

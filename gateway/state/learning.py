@@ -2,7 +2,7 @@
 
 Reads on the way of a request answer from memory. What neighbours learned is fetched when a model is first seen and again every now and then;
 what is learned here is written in the background. All of it is derived: losing it costs a refusal or a count. What a lesson may change
-is decided here: stated knowledge holds for everybody once it is repeated, a guess for its own conversation alone.
+is decided here: stated knowledge holds for everybody once two callers were told it, a guess for its own conversation alone.
 """
 
 import time
@@ -98,13 +98,13 @@ class Learning:
         else:
             self._tasks.start(self._fetch(key), "learned")
 
-    def window(self, upstream: str, model: str) -> int | None:
-        """The window that refusals stated, where it holds for everybody; None where there is none, or it has expired."""
+    def window(self, upstream: str, model: str, caller: str | None = None) -> int | None:
+        """The window that refusals stated, where it holds for this caller, or for any; None where there is none, or it has expired."""
         known = self._windows.get((upstream, model))
         if known is None:
             return None
         now = self._clock()
-        return min((one.tokens for one in known.stated if facts.in_force(one, known, now)), default=None)
+        return min((one.tokens for one in known.stated if facts.in_force(one, known, now, caller)), default=None)
 
     def calibration(self, upstream: str, model: str) -> Calibration:
         """How a model's bills compare with our counts."""
@@ -233,15 +233,18 @@ class Learning:
         self.lists.forget()
 
     def _stated(self, lesson: StatedWindow) -> None:
-        """A window was stated: it holds for this conversation at once, and for all once others were told the same."""
+        """A window was stated: it holds for this conversation at once, for its caller at the second, for all once another caller is told it."""
         model, now = (lesson.upstream, lesson.model), self._clock()
         known = self._windows.get(model, Windows())
         earlier = next((one for one in known.stated if one.tokens == lesson.tokens and one.until > now), None)
         refusals, since = (earlier.refusals, earlier.since) if earlier else (0, now)
         refusals += earlier is None or earlier.conversation != lesson.conversation
+        callers = earlier.callers if earlier else ()
+        if lesson.scope not in callers:
+            callers = (*callers, lesson.scope)[: facts.CALLERS]
         ttl_s = STATED_TTL_S if refusals != facts.ENOUGH else FIRST_STATED_TTL_S
         stated = Stated(lesson.tokens, lesson.prompt, lesson.counted, lesson.sign[: facts.SIGN_CHARS], lesson.conversation,
-                        refusals, since, now + ttl_s)  # fmt: skip
+                        refusals, since, now + ttl_s, callers)  # fmt: skip
         others = [one for one in known.stated if one.tokens != lesson.tokens and one.until > now]
         self._set_windows(model, replace(known, stated=(*others, stated)[-facts.STATED_KEPT :]))
         log.info("window_stated", upstream=model[0], model=model[1], window=lesson.tokens, prompt=lesson.prompt,

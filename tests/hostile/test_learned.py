@@ -164,6 +164,24 @@ async def test_an_honest_refusal_is_believed_by_its_conversation_at_once_and_by_
         assert counts == [2, 1, 2, 1]
 
 
+async def test_a_window_that_one_caller_alone_was_told_folds_that_caller_alone(gateway):
+    """A caller may choose a small backend with a field of the request, or have a smaller tier than others."""
+
+    def answer(seen: Seen) -> Any:
+        small = is_liar(seen) and seen.prompt_tokens > 8192
+        return Refuse("openai", 8192, seen.prompt_tokens) if small else None
+
+    async with StandIn(window=WINDOW, otherwise=answer) as standin:
+        running = await gateway(standin, config())
+        counts = []
+        for number in range(4):
+            before = len(standin.chats)
+            await running.chat({"model": "m", "messages": [system(f"Attempt {number}."), *chat(60, 250)]}, LIAR_KEY)
+            counts.append(len(standin.chats) - before)
+        assert counts == [2, 2, 1, 1]
+        await as_a_fresh_process_does(running, standin)
+
+
 async def test_one_small_backend_among_four_folds_only_what_it_refused_itself(gateway):
     """Two sources that disagree are kept as such."""
     turn = 0

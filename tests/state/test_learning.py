@@ -210,7 +210,7 @@ async def test_operators_see_every_fact_with_its_kind_its_evidence_and_its_time(
     shown = {(fact.kind, fact.what, fact.model, fact.value, fact.holds) for fact in learning.facts()}
     assert shown == {
         ("stated", "window", "m", 4096, "nobody yet"),
-        ("stated", "window", "m", 8192, "everyone"),
+        ("stated", "window", "m", 8192, "its caller"),
         ("stated", "conversation", "m", 8192, "its conversation"),
         ("guessed", "conversation", "n", 2048, "its conversation"),
         ("observed", "largest prompt", "o", 700, "nobody yet"),
