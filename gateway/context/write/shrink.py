@@ -9,6 +9,7 @@ import unicodedata
 from collections import Counter as Counted
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import fsum
 from sys import getsizeof
 from typing import Any, Final
 
@@ -152,7 +153,7 @@ def _telling(text: str, rows: Sequence[_Row], asked: frozenset[str]) -> list[_Ro
     # A word in many rows distinguishes none of them.
     common = Counted(key for keys in found for key in keys)
     for row, keys in zip(rows, found or [frozenset[str]()] * len(rows), strict=True):
-        score = sum([1 / common[key] for key in keys])
+        score = fsum([1 / common[key] for key in keys])  # keys have no order, and neither may the rounding
         score += 1.0 if reports_error(text[row.start : row.end], errors) else 0.0
         if score:
             scored.append((score, row.start, row))

@@ -1,5 +1,8 @@
 """What is left of a text that is too long for its place."""
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import orjson
@@ -10,6 +13,7 @@ from hypothesis import strategies as st
 from gateway.context.count.tokens import counter
 from gateway.context.cut.attachments import without_media
 from gateway.context.write.shrink import levels, shrink_message, shrink_text
+from tests.running import ROOT
 
 COUNTER = counter("o200k")
 COUNT = COUNTER.text
@@ -118,3 +122,29 @@ def test_characters_are_never_parted(piece: str, times: int, tokens: int) -> Non
     cut.encode()
     for part in cut.split("\n")[1:]:
         assert part[:1] not in ("\u0301", "\u200d", "\u094d", "\u093f") or f"\n{part[:1]}" in piece * times
+
+
+SAME_EVERYWHERE = """
+from hashlib import sha256
+import orjson
+from gateway.context.count.counter import Counter
+from gateway.context.cut.budget import Budget
+from gateway.context.cut.policy import Policy
+from gateway.context.write.compress import compress
+from tests.fakes import user, words
+counter = Counter(lambda message: len(message["content"]) // 4, lambda text: len(text) // 4, exact=True)
+draft = compress([user(words(9000))], Budget(1200, 300, 10, 24), counter, Policy())
+print(sha256(orjson.dumps(draft.messages)).hexdigest())
+"""
+
+
+def test_a_text_is_cut_at_the_same_places_in_every_process():
+    """Sets have another order in each process; sums over them must not."""
+    cuts = {
+        subprocess.run(
+            [sys.executable, "-c", SAME_EVERYWHERE], env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+            capture_output=True, text=True, check=True,
+        ).stdout
+        for seed in "1234"
+    }  # fmt: skip
+    assert len(cuts) == 1
