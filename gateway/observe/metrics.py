@@ -15,6 +15,7 @@ from gateway.observe.exchange import Exchange
 SECONDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 SHARES: Final = (0.1, 0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
 TOGETHER: Final = 64
+"""Exchanges that are added together. Chosen: most of the saving, and a short pause."""
 Labels = tuple[str, ...]
 
 

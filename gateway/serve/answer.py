@@ -23,10 +23,10 @@ EVENTS: Final = "text/event-stream"
 LONGEST_ERROR: Final = 2**20
 # A plain JSON answer up to this size is held until complete: it may be an error with status 200.
 LONGEST_HELD: Final = 2**16
-# A stream is held until it carries content, at most for so many bytes and, from its first byte on, so many seconds. Servers that find
-# out late that a prompt is too long say so within the second; a model that thinks for long must not look dead to the client.
 LONGEST_HEAD: Final = 2**18
+"""Bytes of a stream that are held until it carries content."""
 LONGEST_HOLD_S: Final = 5.0
+"""Seconds from a stream's first byte in which it is held; see `LONGEST_PREAMBLE`."""
 
 Failed = Callable[[str, Exception], None]
 """Counts and logs a survived failure of our own: the part that failed, and how."""

@@ -34,6 +34,7 @@ LARGEST: Final = 12_000
 REFUSALS: Final = ABSENT | {400, 422}
 """Statuses with which servers refuse an item they do not know."""
 LONGEST_REFUSAL: Final = 2**16
+"""Bytes of a refusal that are read; real ones are a few KB."""
 
 
 def wanted(asked: Conversation) -> bool:

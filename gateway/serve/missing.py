@@ -7,6 +7,7 @@ from gateway.wire.format import Format
 ABSENT: Final = frozenset({404, 405, 501})
 """Statuses of a missing endpoint."""
 _SHORT: Final = 2**14
+"""Bytes of an error that are searched for the model's name."""
 
 
 def lacks(format: Format, status: int, said: bytes) -> bool:

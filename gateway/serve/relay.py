@@ -17,6 +17,7 @@ from providers.sse import Events
 # Bytes. Usage is in the last chunk of a stream, or near the end of a long JSON answer.
 TAIL: Final = 2**14
 LONGEST_READ_ALONG: Final = 2**20
+"""Bytes kept of an answer that is not a stream; see `TAIL`."""
 
 
 class Tail:

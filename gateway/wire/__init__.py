@@ -1,1 +1,1 @@
-"""Request bodies: from bytes to a conversation, and edits back into the bytes."""
+"""Read request bodies into conversations, and write edits back into the bytes."""

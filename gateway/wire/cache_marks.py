@@ -1,8 +1,9 @@
-"""Anthropic's cache marks: ``cache_control`` on blocks, at most four in a request, and where they go when their block goes.
+"""Anthropic's cache marks: ``cache_control`` on blocks, at most four per request, and their move when their block is
+folded.
 
-A mark says "cache all up to here". When its block is folded, the mark moves to the nearest block before it that stays; the first block that
-was written anew (the digest) gets one where a place is free and the client uses marks at all, for it stays the same for many turns.
-https://platform.claude.com/docs/en/build-with-claude/prompt-caching
+A mark means "cache everything up to here". When its block is folded, the mark moves to the nearest earlier block that
+stays. The first new block (the digest) gets a mark if one is free and the client uses marks at all, because the digest
+stays the same for many turns. https://platform.claude.com/docs/en/build-with-claude/prompt-caching
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ MOST: Final = 4
 """Marks in one request: https://platform.claude.com/docs/en/build-with-claude/prompt-caching"""
 MARK: Final = "cache_control"
 _CARRIERS: Final = frozenset({"text", "image", "document", "tool_use", "tool_result"})
-"""Blocks that may carry a mark: thinking may not."""
+"""Blocks that may carry a mark; thinking may not."""
 
 Place = tuple[int, int]
 """Index of the message and of the block in it."""
@@ -25,7 +26,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """A block on its way out: its bytes, and its place in the body it came in."""
+    """A block to be sent: its bytes, and its place in the original body."""
 
     raw: bytes
     origin: Place | None = None
@@ -33,14 +34,14 @@ class Block:
 
     @property
     def kind(self) -> str:
-        """The block's type; empty for a text without a word."""
+        """The block's type; empty for a text without any characters."""
         value = orjson.loads(self.raw)
         kind = value.get("type")
         return kind if isinstance(kind, str) and (kind != "text" or value.get("text")) else ""
 
 
 def count(head: Mapping[str, Any]) -> int:
-    """The marks outside the messages: on tools, on system blocks, and the one of the whole request."""
+    """Count the marks outside the messages: on tools, on system blocks, and the one of the whole request."""
     rows = [row for name in ("tools", "system") if isinstance(head.get(name), list) for row in head[name]]
     return sum(isinstance(row, dict) and bool(row.get(MARK)) for row in rows) + bool(head.get(MARK))
 
@@ -48,7 +49,7 @@ def count(head: Mapping[str, Any]) -> int:
 def moved(
     kept: Sequence[Block], originals: Sequence[tuple[int, int, Mapping[str, Any]]], free: int
 ) -> dict[int, bytes]:
-    """By the ``id`` of a kept block, its bytes with a mark it did not have; ``free`` marks are allowed in the messages."""
+    """Return by the ``id`` of a kept block its bytes with a new mark; ``free`` marks are allowed in the messages."""
     marked = {(at, n): value[MARK] for at, n, value in originals if value.get(MARK)}
     if not marked:
         return {}
@@ -68,7 +69,7 @@ def moved(
 
 
 def _before(kept: Sequence[Block], place: Place) -> Block | None:
-    """The nearest block that stands before a place and may carry a mark."""
+    """Return the nearest block before a place that may carry a mark."""
     found = None
     for block in kept:
         if block.origin is not None and block.origin > place:
@@ -79,6 +80,6 @@ def _before(kept: Sequence[Block], place: Place) -> Block | None:
 
 
 def _neighbour(kept: Sequence[Block], digest: Block, marks: Mapping[int, Any], all_marks: Mapping[Place, Any]) -> Any:
-    """The mark that follows the digest, or the last there was: marks that last longer must come first."""
+    """Return the mark after the digest, or the last one before: marks that last longer must come first."""
     after = kept[kept.index(digest) :]
     return next((marks[id(block)] for block in after if id(block) in marks), all_marks[max(all_marks)])

@@ -1,8 +1,9 @@
-"""The OpenAI chat-completions format: a request body as bytes and as values, and how edits are written into it.
+"""The OpenAI chat-completions format: read a request body, and write edits into it.
 
-This file knows the wire format and nothing about windows, folding or upstreams. The core's message is this format's message, so nothing is
-translated here. Long bodies are skimmed first: reading a long conversation into values takes longer than passing it through, and a
-request that provably fits its window is sent as it came. So texts are measured off, not read; the whole body is parsed when it is needed.
+This module knows the wire format, and nothing about windows, folding or upstreams. The core's message is this format's
+message, so nothing is translated. Long bodies are skimmed first: parsing a long conversation takes longer than passing
+it through, and a request that provably fits its window is sent unchanged. So texts are only measured, and the whole
+body is parsed when it is needed.
 """
 
 from collections.abc import Mapping
@@ -65,15 +66,15 @@ ELSEWHERE: Final = (
     "plugins",
     "preset",
 )
-"""Members by which text enters the prompt that does not stand in the body."""
+"""Members that add text to the prompt from outside the body."""
 
 
 class ChatRequest:
-    """A chat-completions body: the bytes as they came and what they say.
+    """A chat-completions body: its bytes and its values.
 
-    ``messages`` is empty when the body has none; ``model`` is empty when it is missing or not a string. Of a skimmed body only ``head`` and
-    ``outline`` are known at first: members beside the messages, and the messages whose content is more than one text. ``body``
-    and ``messages`` are parsed when they are first used.
+    ``messages`` is empty when the body has none; ``model`` is empty when it is missing or not a string. Of a skimmed
+    body only ``head`` and ``outline`` are known at first: members besides the messages, and the messages whose content
+    is more than one text. ``body`` and ``messages`` are parsed at first use.
     """
 
     __slots__ = ("_skimmed", "_whole", "head", "memory", "message_count", "model", "outline", "raw")
@@ -138,10 +139,10 @@ class ChatRequest:
 
 
 def parse(raw: bytes, memory: Memory | None = None) -> ChatRequest | None:
-    """Read a body, or return None when it is not one we could decide about.
+    """Parse a body; return None when it cannot be decided about.
 
     None means: not JSON, not an object, or ``messages`` that is not a list of objects with a role. Such a body is
-    forwarded as it came; the upstream's own error is the better answer (cases 1, 118).
+    forwarded unchanged; the upstream's own error is better than ours (cases 1, 118).
     """
     memory = memory or Memory()
     body = interned.read(raw, memory) if len(raw) > interned.WORTHWHILE else None
@@ -165,7 +166,7 @@ _ABSENT: Final = msgspec.Raw(b"null")
 
 
 class _Message(msgspec.Struct, gc=False):
-    """The members of a message that a skim looks at."""
+    """The members of a message that a skim reads."""
 
     role: str
     content: msgspec.Raw = _ABSENT
@@ -183,9 +184,9 @@ _value: Final = msgspec.json.Decoder().decode
 
 
 def skim(raw: bytes, memory: Memory | None = None) -> ChatRequest | None:
-    """Read a body as far as it takes; None where it is not one we could decide about.
+    """Read as little of a body as possible; return None when it cannot be decided about.
 
-    ``head`` holds the members in `_HEAD`, ``outline`` the messages whose content is more than one text.
+    ``head`` has the members in `_HEAD`, ``outline`` the messages whose content is more than one text.
     """
     try:
         body: Any = _skim(raw)
@@ -202,7 +203,7 @@ def skim(raw: bytes, memory: Memory | None = None) -> ChatRequest | None:
 
 
 def _outline(message: _Message) -> Message:
-    """The message with its text left out."""
+    """Return the message without its text."""
     found: dict[str, Any] = {"role": message.role}
     for name in ("content", "audio"):
         value = getattr(message, name)
@@ -212,7 +213,8 @@ def _outline(message: _Message) -> Message:
 
 
 def encode(request: ChatRequest, edits: Edits) -> bytes:
-    """Write the edits into the body. The list of messages is written anew where one of them changed; other members keep their bytes."""
+    """Write the edits into the body. If a message changed, the list of messages is written anew; other members keep
+    their bytes."""
     changes: dict[str, Any] = {}
     if edits.model is not None and request.model and edits.model != request.model:
         changes["model"] = edits.model
@@ -227,12 +229,13 @@ def encode(request: ChatRequest, edits: Edits) -> bytes:
 
 
 def error(message: str, code: str, type_: str, param: str | None) -> bytes:
-    """The bytes of an error in the shape OpenAI documents: https://platform.openai.com/docs/guides/error-codes."""
+    """Return the bytes of an error in the shape that OpenAI documents:
+    https://platform.openai.com/docs/guides/error-codes."""
     return orjson.dumps({"error": {"message": message, "type": type_, "param": param, "code": code}})
 
 
 def refusal(window: int, prompt: int, reserve: int, largest: str) -> bytes:
-    """The honest refusal: worded so that clients know it by the code, and those that read only the message know it too.
+    """Return the honest refusal, recognisable by its code and by its message.
 
     langchain-openai and LiteLLM look for ``context_length_exceeded`` or "maximum context length" in the message text.
     """
@@ -252,7 +255,7 @@ class _Choice(msgspec.Struct, gc=False):
 
 
 class _Chunk(msgspec.Struct, gc=False):
-    """A stream event; only a chunk of a completion has ``choices``."""
+    """A stream event; only chunks of a completion have ``choices``."""
 
     choices: list[_Choice]
     usage: Any = None
@@ -263,7 +266,8 @@ _chunk: Final = msgspec.json.Decoder(_Chunk).decode
 
 
 def is_preamble(data: bytes) -> bool:
-    """Whether a stream event says no more than that an answer begins: a role, empty content, no choices yet (Azure's filter results)."""
+    """Return whether a stream event only says that an answer begins: a role, empty content, no choices yet (Azure's
+    filter results)."""
     if not data.strip():
         return True
     try:

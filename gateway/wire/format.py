@@ -22,14 +22,14 @@ FormatName = Literal["chat", "responses", "messages"]
 
 
 class Conversation(Protocol):
-    """One request body: its bytes, and what they say in the core's words.
+    """One request body: its bytes and its contents.
 
-    ``head`` and ``outline`` are cheap: they may be skimmed. ``body`` and ``messages`` read everything when they are first used.
+    ``head`` and ``outline`` are cheap: they may be skimmed. ``body`` and ``messages`` parse everything at first use.
     """
 
     @property
     def raw(self) -> bytes:
-        """The body's bytes, decoded from any content encoding."""
+        """The body's bytes, without content encoding."""
 
     @property
     def memory(self) -> Memory:
@@ -37,15 +37,15 @@ class Conversation(Protocol):
 
     @property
     def format(self) -> "Format":
-        """The format in which the body is written."""
+        """The wire format of the body."""
 
     @property
     def model(self) -> str:
-        """The model as the client names it; empty where it is missing or not a string."""
+        """The client's name of the model; empty when missing or not a string."""
 
     @property
     def message_count(self) -> int:
-        """How many messages the body has; cheap."""
+        """The number of messages; cheap."""
 
     @property
     def rewritten(self) -> bool:
@@ -53,19 +53,19 @@ class Conversation(Protocol):
 
     @property
     def stream(self) -> bool:
-        """Whether the client wants the answer as a stream."""
+        """Whether the client wants a stream."""
 
     @property
     def output_limits(self) -> tuple[int, ...]:
-        """The output limits that stand in the body, in tokens, in the order in which they are believed; 0 and below included."""
+        """The output limits in the body, in tokens, in the order of their precedence; includes 0 and negative ones."""
 
     @property
     def refers_elsewhere(self) -> bool:
-        """Whether text enters the prompt that does not stand in the body: an earlier response, a stored prompt, a search."""
+        """Whether text outside the body enters the prompt: an earlier response, a stored prompt, a search."""
 
     @property
     def head(self) -> Mapping[str, Any]:
-        """The members beside the messages, named as chat completions names them, as far as a skim reads them."""
+        """The members besides the messages, with chat-completions names, as far as a skim reads them."""
 
     @property
     def outline(self) -> tuple[Message, ...]:
@@ -73,26 +73,28 @@ class Conversation(Protocol):
 
     @property
     def body(self) -> Mapping[str, Any]:
-        """All members, named and shaped as chat completions does, ``messages`` included: tools and schemas are counted from it."""
+        """All members with chat-completions names and shapes, including ``messages``: tools and schemas are counted
+        from it."""
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The messages in chat-completions shape, in order. Leading instructions come as a system message."""
+        """The messages in chat-completions shape, in order. Leading instructions are a system message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """What the core decided about a body. A field that is None changes nothing."""
+    """The core's decisions about a body. A field that is None changes nothing."""
 
     model: str | None = None
     messages: tuple[Message, ...] | None = None
-    """All messages to be sent. Those that are objects of the conversation's ``messages`` keep their bytes."""
+    """All messages to send. Objects from the conversation's ``messages`` keep their bytes."""
     output: int | None = None
-    """The output limit in tokens; only limits that stand in the body and are larger are lowered to it."""
+    """The output limit in tokens; only larger limits in the body are lowered to it."""
     thinks: bool = True
-    """False: signed thinking of earlier answers is taken out, where the format has such."""
+    """False: remove signed thinking of earlier answers, if the format has it."""
     unbound: bool = False
-    """Ask the upstream to drop signed thinking that it finds behind another conversation than it was made in, where the format can."""
+    """Let the upstream drop signed thinking that follows another conversation than the one it was made in, if the
+    format can."""
 
 
 class Parse(Protocol):
@@ -111,13 +113,13 @@ class Format:
 
     name: FormatName
     path: str
-    """The path on the client port, ``/v1/chat/completions`` for example."""
+    """The path on the client port, for example ``/v1/chat/completions``."""
     parse: "Parse"
-    """Reads a body; None where it is not one that we could decide about. Such a body is forwarded as it came."""
+    """Parses a body; None when it cannot be decided about. Such a body is forwarded unchanged."""
     skim: "Parse"
-    """Reads as much of a long body as proves that it fits; None where it must be parsed. May be ``parse`` itself."""
+    """Reads enough of a long body to prove that it fits; None when it must be parsed. May be ``parse`` itself."""
     encode: Callable[[Any, Edits], bytes]
-    """(conversation, edits) -> the body's bytes with the edits; ``conversation.raw`` itself where nothing changes."""
+    """(conversation, edits) -> the body's bytes with the edits; ``conversation.raw`` itself when nothing changes."""
     output_fields: tuple[str, ...]
     """The members that limit the output, in the order in which they are believed."""
     refusal: Callable[[int, int, int, str], bytes]
@@ -125,19 +127,19 @@ class Format:
     error: Callable[[str, str, str, str | None], bytes]
     """(message, code, type, param) -> the body of any other error of our own."""
     is_preamble: Callable[[bytes], bool]
-    """Whether the data of one stream event carries nothing for the reader yet (a role, a ping, ``response.created``).
+    """Returns whether the data of a stream event has no content yet (a role, a ping, ``response.created``).
 
-    Anything unknown is content: after content nothing is retried.
+    Unknown events are content: after content nothing is retried.
     """
     rejects_thinking: Callable[[bytes], bool] = _never
-    """Whether an error says that signed thinking is not accepted."""
+    """Returns whether an error says that signed thinking is not accepted."""
     unbound_headers: Mapping[str, str] = field(default_factory=dict)
-    """What a body with `Edits.unbound` needs in its headers; each value is added to those that are there."""
+    """Headers that a body with `Edits.unbound` needs; each value is added to existing ones."""
     usage_in_first_event: bool = False
     """Whether a stream states the prompt's usage in its first events and the output's in its last."""
     skim_from_bytes: int = 2**14
-    """A body shorter than this is parsed as quickly as it is skimmed."""
+    """Bytes from which a body is skimmed; a shorter body is parsed as quickly as it is skimmed."""
 
     def read(self, raw: bytes, memory: Memory | None = None) -> Conversation | None:
-        """Read a body by the cheaper way: skim a long one, parse any other."""
+        """Read a body in the cheaper way: skim a long one, parse any other."""
         return (self.skim(raw, memory) if len(raw) > self.skim_from_bytes else None) or self.parse(raw, memory)

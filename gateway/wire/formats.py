@@ -1,4 +1,4 @@
-"""The wire formats that are understood, by the path on which clients send them. Any other path is passed through."""
+"""The known wire formats by their paths. Other paths are passed through."""
 
 from types import MappingProxyType
 from typing import Final
@@ -11,16 +11,16 @@ from gateway.wire.messages import MESSAGES
 from gateway.wire.responses import RESPONSES
 
 FORMATS: Final = MappingProxyType({format.path: format for format in (CHAT, MESSAGES, RESPONSES)})
-"""One row a format. A new format is a module beside this one and its name here."""
+"""One row per format. To add a format, add a module here and its row."""
 
 
 def format_of(path: str) -> Format | None:
-    """The format of the bodies that are posted to a path, or None for a path that is only passed through."""
+    """Return the format of bodies posted to a path; None for a path that is only passed through."""
     return FORMATS.get(path)
 
 
 def format_at(path: str) -> Format:
-    """The format in whose shape errors at a path are told: that of the API it belongs to, or chat completions."""
+    """Return the format for errors at a path: its own API's, or chat completions."""
     return next((format for format in FORMATS.values() if path.startswith(format.path)), CHAT)
 
 
@@ -31,7 +31,7 @@ BLOCKS: Final = frozenset({"tool_use", "tool_result", "thinking", "redacted_thin
 
 
 def recognise(raw: bytes, memory: Memory | None = None) -> Conversation | None:
-    """Read a body of any format, for want of the path it would be sent to; None where it is none."""
+    """Parse a body of any format when its path is unknown; None when it matches no format."""
     request = RESPONSES.parse(raw, memory) or CHAT.parse(raw, memory)
     if request is None or request.format is RESPONSES:
         return request

@@ -19,7 +19,7 @@ _rows: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def read(raw: bytes, memory: Memory) -> dict[str, Any] | None:
-    """Read a body with ``messages`` that are objects; None for any other, or one that is not JSON."""
+    """Read a body whose ``messages`` are objects; None for any other body, or one that is not JSON."""
     try:
         members = _members(raw)
         given = members.get("messages")

@@ -1,7 +1,8 @@
-"""The core's message: a chat-completions mapping, whatever format it came in, and the functions that read one.
+"""The core's message: a chat-completions mapping for every wire format, and functions that read it.
 
-``role``, ``content`` as a string or a list of parts, ``tool_calls``, ``tool_call_id``, ``reasoning_content`` and so on. Other wire formats present
-views in this shape (`gateway.wire.format`), so that counting, cutting and quoting know one shape only.
+It has ``role``, ``content`` as a string or a list of parts, ``tool_calls``, ``tool_call_id``, ``reasoning_content`` and
+so on. Other wire formats present views in this shape (`gateway.wire.format`), so counting, cutting and quoting know
+only one shape.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 Message = Mapping[str, Any]
-"""One message as it stands in the request. Never mutated: whoever improves one builds a new one."""
+"""One message of the request. It is never changed: a smaller form is a new message."""
 
 PINNED_ROLES: Final = frozenset({"system", "developer"})
 RESULT_ROLES: Final = frozenset({"tool", "function"})
@@ -28,16 +29,16 @@ MEDIA_TYPES: Final = {
     "document": "file",
     "document_url": "file",
 }
-"""Content-part types that carry media, and what a reader would call them."""
+"""Types of content parts with media, and their names for readers."""
 
 
 def text_of(message: Message) -> str:
-    """The text of a message's content, its text parts joined by newlines; empty when there is none."""
+    """Return the text of a message's content, its text parts joined by newlines; empty without one."""
     return "\n".join(texts(message.get("content")))
 
 
 def texts(content: Any) -> Iterator[str]:
-    """Each text in a content value: a string, or a list of parts (tool results may nest lists of parts)."""
+    """Yield each text in a content value: a string, or a list of parts (tool results may nest lists of parts)."""
     if isinstance(content, str):
         if content:
             yield content
@@ -54,7 +55,7 @@ def texts(content: Any) -> Iterator[str]:
 
 
 def media_parts(message: Message) -> Iterator[Mapping[str, Any]]:
-    """The content parts of a message that carry images, audio, video or files."""
+    """Return the content parts of a message with images, audio, video or files."""
     content = message.get("content")
     if isinstance(content, list):
         for part in content:
@@ -63,7 +64,7 @@ def media_parts(message: Message) -> Iterator[Mapping[str, Any]]:
 
 
 def tool_calls(message: Message) -> list[Mapping[str, Any]]:
-    """The well-formed tool calls of an assistant message, the legacy ``function_call`` last (it has no id)."""
+    """Return the well-formed tool calls of an assistant message, the legacy ``function_call`` last (it has no id)."""
     found: list[Mapping[str, Any]] = []
     calls = message.get("tool_calls")
     if isinstance(calls, list):
@@ -75,14 +76,14 @@ def tool_calls(message: Message) -> list[Mapping[str, Any]]:
 
 
 def call_name(call: Mapping[str, Any]) -> str:
-    """What a tool call calls; empty when it does not say."""
+    """Return the name in a tool call; empty without one."""
     function = call.get("function") or call.get("custom")
     name = function.get("name") if isinstance(function, dict) else None
     return name if isinstance(name, str) else ""
 
 
 def call_arguments(call: Mapping[str, Any]) -> str:
-    """The arguments of a tool call as the JSON text they travel as."""
+    """Return the arguments of a tool call as JSON text."""
     function = call.get("function") or call.get("custom")
     if not isinstance(function, dict):
         return ""
@@ -91,19 +92,19 @@ def call_arguments(call: Mapping[str, Any]) -> str:
 
 
 def dumps(value: Any) -> bytes:
-    """JSON as it travels: compact, UTF-8."""
+    """Return compact JSON in UTF-8, as clients send it."""
     return orjson.dumps(value)
 
 
 _MARK: Final = "cache_control"
-"""Clients that mark what the provider should cache move the mark along with the newest message: it is not part of what was said."""
+"""Cache marks, which clients move along with the newest message; they are not part of its meaning."""
 
 
 def canonical(message: Message) -> bytes:
-    """One message in a form in which equal meaning has equal bytes (case 70).
+    """Return one message in a form in which equal meaning has equal bytes (case 70).
 
-    Keys are sorted, a list of plain text parts is joined to a string, an absent or null content is left out, and JSON in tool arguments is
-    normalised. Used for identity and caching, never sent.
+    Keys are sorted, a list of plain text parts is joined to a string, an absent or null content is left out, and JSON
+    in tool arguments is normalised. Used for identity and caching, never sent.
     """
     plain = dict(message)
     content = plain.get("content")
@@ -139,5 +140,5 @@ def _canonical_call(call: Any) -> Any:
 
 
 def media_kinds(messages: Iterable[Message]) -> list[str]:
-    """What media the messages carry, in order: ``["image", "image", "audio"]``."""
+    """Return the kinds of media in the messages, in order: ``["image", "image", "audio"]``."""
     return [MEDIA_TYPES[part["type"]] for message in messages for part in media_parts(message)]

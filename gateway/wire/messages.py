@@ -1,8 +1,9 @@
-"""The Anthropic Messages format: a request body as views of its messages, and how edits are written into it.
+"""The Anthropic Messages format: read a request body as views of its messages, and write edits into it.
 
-One user message with tool results becomes several views: a result each, and one for what the user said. Encoding joins them again.
-A message of which nothing changed keeps its bytes; in one that changed, each block that did not change keeps its own. Blocks that
-the core must not touch (server tools with their results, compactions, the thinking of the running tool loop) are `Opaque` parts.
+One user message with tool results becomes several views: one per result, and one for the user's words. Encoding joins
+them again. An unchanged message keeps its bytes; in a changed one, each unchanged block keeps its own. Blocks that the
+core must not touch (server tools with their results, compactions, the thinking of the current tool loop) are `Opaque`
+parts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,18 +35,19 @@ PATH: Final = "/v1/messages"
 THINKING: Final = frozenset({"thinking", "redacted_thinking"})
 MEDIA: Final = frozenset({"image", "document"})
 LOCAL: Final = frozenset({"compaction", "server_tool_use", "mcp_tool_use", "mcp_tool_result", "web_search_tool_result"})
-"""Blocks beside texts, calls and thinking that stand in the body with all that is read of them."""
+"""Blocks besides texts, calls and thinking whose whole content is in the body."""
 REMINDER: Final = "<system-reminder>"
-"""Claude Code puts such blocks behind tool results (https://code.claude.com/docs): they are no question of the user's."""
+"""Claude Code puts such blocks behind tool results (https://code.claude.com/docs): they are not a question."""
 LEAST_THINKING: Final = 1024
 """Tokens; the smallest ``thinking.budget_tokens``: https://platform.claude.com/docs/en/build-with-claude/extended-thinking"""
 THINKING_SHARE: Final = 0.75
-"""Of a lowered ``max_tokens``, what thinking may take: the API wants its budget below the limit, and an answer needs a place."""
+"""Share of a lowered ``max_tokens`` for thinking: the API requires its budget below the limit, and an answer needs
+room."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a view came from: the message in the body and the blocks of it, None where its content is one text."""
+    """The origin of a view: the message in the body and its blocks, None when its content is one text."""
 
     at: int
     """Index of the message; -1 for ``system``."""
@@ -54,29 +56,29 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One message as it stands in the body."""
+    """One message of the body."""
 
     raw: bytes
     role: str
     content: str | None
-    """The content where it is one text."""
+    """The content if it is one text."""
     blocks: tuple[Piece, ...] = ()
 
 
 @dataclass(frozen=True)
 class MessagesRequest:
-    """A Messages body: its bytes, its messages as they stand and as views."""
+    """A Messages body: its bytes, its messages, and their views."""
 
     raw: bytes
     given: tuple[Given, ...]
     head: Mapping[str, Any]
-    """The members beside the messages."""
+    """The members besides the messages."""
     views: tuple[Message, ...]
     sources: tuple[Source, ...]
     compacted: tuple[int, int]
     """The message and the block of the newest compaction; (-1, -1) where there is none."""
     shaped: Mapping[str, Any] = field(repr=False)
-    """The members as chat completions names them."""
+    """The members with their chat-completions names."""
     memory: Memory = field(repr=False, compare=False)
 
     @property
@@ -123,7 +125,7 @@ class MessagesRequest:
 
 
 def parse(raw: bytes, memory: Memory | None = None) -> MessagesRequest | None:
-    """Read a body, or return None when it is not one we could decide about."""
+    """Parse a body; return None when it cannot be decided about."""
     found = members(raw)
     rows = pieces(found["messages"]) if found and "messages" in found else None
     if not found or not rows:
@@ -157,7 +159,8 @@ def _given(row: Piece) -> Given | None:
 def _views(
     system: Any, given: Sequence[Given], compacted: tuple[int, int]
 ) -> tuple[tuple[Message, ...], tuple[Source, ...]]:
-    """All views in order, each with where it came from. What stands before the newest compaction is not read, so it has none."""
+    """Return all views in order with their origins. Messages before the newest compaction are not read, so they have
+    none."""
     found: list[tuple[Mapping[str, Any], Source]] = []
     if system:
         found.append(({"role": "system", "content": system}, Source(-1, None)))
@@ -174,7 +177,7 @@ def _views(
 
 
 def _newest_compaction(given: Sequence[Given]) -> tuple[int, int]:
-    """The message and the block of the newest compaction; (-1, -1) where there is none."""
+    """Return the message and the block of the newest compaction; (-1, -1) without one."""
     places = (
         (at, n) for at, each in enumerate(given) for n, block in enumerate(each.blocks) if block.type == "compaction"
     )
@@ -186,7 +189,7 @@ def _compaction(at: int, block: int, each: Given) -> tuple[Mapping[str, Any], So
 
 
 def _asks(each: Given) -> bool:
-    """Whether a message is a question of the user's and not only the results of a tool loop."""
+    """Return whether a message is a question of the user, and not only results of a tool loop."""
     return each.role == "user" and (each.content is not None or not _results(each) or bool(_said(each, 0)))
 
 
@@ -195,7 +198,7 @@ def _results(each: Given) -> list[int]:
 
 
 def _said(each: Given, first: int) -> list[int]:
-    """The blocks that the user said; what a program put behind tool results is no saying."""
+    """Return the blocks of the user's words, without blocks that a program put behind tool results."""
     rest = [n for n, block in enumerate(each.blocks) if n >= first and block.type != "tool_result"]
     texts = [each.blocks[n].value.get("text") for n in rest]
     reminders = all(isinstance(text, str) and text.lstrip().startswith(REMINDER) for text in texts)
@@ -203,9 +206,9 @@ def _said(each: Given, first: int) -> list[int]:
 
 
 def _views_of(at: int, each: Given, first: int, *, running: bool) -> Iterator[tuple[Mapping[str, Any], Source]]:
-    """The views of one message, from a block on."""
+    """Return the views of one message, from a block on."""
     if each.content is not None:
-        # As a part, so that what is put in front of it is a block of its own, which can carry a cache mark.
+        # As a part, so that text placed before it is a separate block, which can carry a cache mark.
         content = texts_in(each.content, "text") if each.role == "user" else each.content
         yield {"role": each.role, "content": content}, Source(at, None)
     elif each.role == "user":
@@ -232,7 +235,7 @@ def _user_views(at: int, each: Given, first: int) -> Iterator[tuple[Mapping[str,
 
 
 def _values(blocks: Sequence[Piece]) -> list[Mapping[str, Any]]:
-    """Blocks as content parts: texts and media as they are, anything else as a whole that is not cut."""
+    """Return blocks as content parts: texts and media unchanged, anything else as a part that is never cut."""
     return [block.value if _plain(block) else opaque(block.value, stands_here=block.type in LOCAL) for block in blocks]
 
 
@@ -241,7 +244,8 @@ def _plain(block: Piece) -> bool:
 
 
 def _assistant(blocks: Sequence[Piece], *, running: bool) -> dict[str, Any]:
-    """An assistant message: older thinking as reasoning, which may go; that of the running tool loop as parts, which stay."""
+    """Return an assistant message: older thinking as reasoning, which may be dropped; that of the current tool loop as
+    parts, which stay."""
     message: dict[str, Any] = {}
     thoughts = [block for block in blocks if block.type in THINKING]
     if thoughts and not running:
@@ -272,7 +276,7 @@ _CHOICES: Final = {"any": "required", "auto": "auto", "none": "none"}
 
 
 def _shaped(head: Mapping[str, Any]) -> dict[str, Any]:
-    """Tools, their choice and the schema of the answer, as chat completions writes them."""
+    """Return tools, their choice and the answer's schema in chat-completions form."""
     shaped: dict[str, Any] = {}
     tools = head.get("tools")
     if isinstance(tools, list):
@@ -302,18 +306,18 @@ def _tool(tool: Any) -> Any:
 
 @dataclass(slots=True)
 class _Written:
-    """One message on its way out; ``blocks`` are those of the body by number, or new ones as bytes."""
+    """One message to send; ``blocks`` are numbers of blocks in the body, or new ones as bytes."""
 
     at: int | None
     role: str
     blocks: list[cache_marks.Block]
     raw: bytes | None = None
-    """The message's own bytes, where it has some."""
+    """The message's own bytes, if it has some."""
     changed: bool = True
 
 
 def encode(request: MessagesRequest, edits: Edits) -> bytes:
-    """Write edits into a body; what nobody asked to change keeps its bytes."""
+    """Write edits into a body; unchanged parts keep their bytes."""
     changes: dict[str, Any] = {}
     if edits.model is not None and edits.model != request.model:
         changes["model"] = edits.model
@@ -332,7 +336,7 @@ def _same(one: Sequence[Message], other: Sequence[Message]) -> bool:
 
 
 def _lowered(request: MessagesRequest, output: int) -> dict[str, Any]:
-    """A lower output limit, with the thinking budget below it; none where the two cannot be."""
+    """Return a lower output limit, with the thinking budget below it; nothing when impossible."""
     if not request.output_limits or request.output_limits[0] <= output:
         return {}
     thinking = request.head.get("thinking")
@@ -346,11 +350,12 @@ def _lowered(request: MessagesRequest, output: int) -> dict[str, Any]:
 PREFIX_BINDING: Final = {"prefix_mismatch_behavior": "drop_block"}
 BINDING_BETA: Final = "thinking-binding-controls-2026-08-01"
 """Lets the API drop thinking that it cannot verify behind a folded conversation:
-https://platform.claude.com/docs/en/build-with-claude/preserved-thinking/fix-bound-to-a-different-conversation"""
+https://platform.claude.com/docs/en/build-with-claude/preserved-thinking/fix-bound-to-a-different-conversation
+"""
 
 
 def _unbound(request: MessagesRequest, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Ask for the dropping of thinking that cannot be verified, unless the client said what is to become of it."""
+    """Request that unverifiable thinking is dropped, unless the client chose another behaviour."""
     given = changes.get("thinking", request.head.get("thinking"))
     thinking = given if isinstance(given, dict) else {"type": "adaptive"}
     if thinking.get("type") == "disabled" or "block_binding" in thinking:
@@ -388,7 +393,7 @@ def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, thinks:
 
 
 def _user_first(request: MessagesRequest, written: list[_Written]) -> list[_Written]:
-    """Put the first message of the user's in front of system messages whose own neighbours were folded."""
+    """Move the first user message before system messages whose neighbours were folded."""
     if not written or written[0].role == "user" or request.given[0].role != "user":
         return written
     first = next((n for n, each in enumerate(written) if each.role == "user"), 0)
@@ -401,11 +406,11 @@ def _role(message: Message) -> str:
 
 
 _EMPTY: Final = cache_marks.Block(b'{"type":"text","text":"[thinking removed]"}')
-"""In the place of a message that was nothing but thinking."""
+"""Replaces a message that was nothing but thinking."""
 
 
 def _unread(request: MessagesRequest, at: int) -> _Written:
-    """A message before the newest compaction, as it came."""
+    """Return a message before the newest compaction, unchanged."""
     each = request.given[at]
     return _Written(at, each.role, _originals(request, at, range(len(each.blocks))), each.raw, changed=False)
 
@@ -418,7 +423,7 @@ def _originals(request: MessagesRequest, at: int, numbers: Sequence[int]) -> lis
 def _join(
     request: MessagesRequest, written: list[_Written], source: Source, blocks: list[cache_marks.Block], *, kept: bool
 ) -> None:
-    """Add what a view has become to the message it is a part of."""
+    """Add the edited form of a view to its message."""
     if written and written[-1].at == source.at:
         written[-1].blocks += blocks
         written[-1].changed |= not kept
@@ -431,7 +436,7 @@ def _join(
 
 
 def _settle(request: MessagesRequest, written: Sequence[_Written]) -> None:
-    """Say of each message whether it is whole as it came, with its blocks in their order."""
+    """Note for each message whether it is unchanged, with its blocks in their order."""
     for each in written:
         if each.at is None:
             continue
@@ -446,7 +451,7 @@ def _settle(request: MessagesRequest, written: Sequence[_Written]) -> None:
 
 
 def _blocks(request: MessagesRequest, number: int, message: Message) -> list[cache_marks.Block]:
-    """What a view has become, as blocks; those it still has keep their bytes."""
+    """Return the edited form of a view as blocks; blocks that it still has keep their bytes."""
     source, before = request.sources[number], request.views[number]
     if source.blocks is None:
         if message is before:
@@ -460,7 +465,7 @@ def _blocks(request: MessagesRequest, number: int, message: Message) -> list[cac
 
 
 def _result(request: MessagesRequest, source: Source, message: Message) -> list[cache_marks.Block]:
-    """A tool result with another content; its other members stay, and so does what stands behind it."""
+    """Return a tool result with another content; its other members, and the blocks behind it, stay."""
     assert source.blocks is not None
     block = request.given[source.at].blocks[source.blocks[0]]
     content = message.get("content")
@@ -476,7 +481,7 @@ def _result(request: MessagesRequest, source: Source, message: Message) -> list[
 
 
 def _spoken(request: MessagesRequest, source: Source, before: Message, message: Message) -> Iterator[cache_marks.Block]:
-    """What was said, in another form: parts that are still there keep their bytes, calls stand where they stood."""
+    """Return changed words: parts that still exist keep their bytes, calls keep their places."""
     assert source.blocks is not None
     given = request.given[source.at].blocks
     arguments = dict(changed_arguments(before, message))
@@ -498,7 +503,7 @@ def _spoken(request: MessagesRequest, source: Source, before: Message, message: 
 def _places(
     parts: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]], numbers: Sequence[int]
 ) -> list[int | None]:
-    """For each part the number of the block it is or was made from; None for a new one, which stands in front of the others."""
+    """Return for each part the number of its original block; None for a new part, which comes first."""
     known = {id(part): n for part, n in zip(before, numbers, strict=True)}
     kept = {id(part) for part in parts}
     free = [(part.get("type"), n) for part, n in zip(before, numbers, strict=True) if id(part) not in kept]
@@ -512,7 +517,7 @@ def _places(
 
 
 def _part_numbers(source: Source, given: Sequence[Piece], before: Message) -> list[int]:
-    """For each content part of a view, the number of its block."""
+    """Return for each content part of a view the number of its block."""
     assert source.blocks is not None
     hidden = {"tool_use"} | (THINKING if "reasoning_content" in before else frozenset())
     return [n for n in source.blocks if before.get("role") != "assistant" or given[n].type not in hidden]
@@ -525,7 +530,7 @@ def _called(source: Source, given: Sequence[Piece], n: int, arguments: Mapping[s
 
 
 def _bytes_of(each: _Written, marks: Mapping[int, bytes]) -> bytes:
-    """A message as it is sent: its own bytes where nothing in it changed."""
+    """Return the bytes to send for a message: its own bytes when nothing changed."""
     marked = any(id(block) in marks for block in each.blocks)
     if each.raw is not None and not each.changed and not marked:
         return each.raw
@@ -549,11 +554,12 @@ ERROR_TYPES: Final = {
     "unauthorized": "authentication_error",
     "upstream_timeout": "timeout_error",
 }
-"""By our own code, the type that Anthropic's libraries make an exception of: https://platform.claude.com/docs/en/api/errors"""
+"""Anthropic's error types by our own codes; its libraries choose the exception by them:
+https://platform.claude.com/docs/en/api/errors"""
 
 
 def refusal(window: int, prompt: int, reserve: int, largest: str) -> bytes:
-    """Our own 400 in the words of the API, which Claude Code reads to compact by itself; what is large stands beside them."""
+    """Return our own 400 in the API's words, which make Claude Code compact; the large parts are listed besides."""
     if prompt > window:
         message = f"prompt is too long: {prompt} tokens > {window} maximum"
     else:
@@ -566,20 +572,20 @@ def refusal(window: int, prompt: int, reserve: int, largest: str) -> bytes:
 
 
 def error(message: str, code: str, kind: str, param: str | None) -> bytes:
-    """Any other error of our own, as Anthropic's SDKs read them."""
+    """Return any other error of our own, in the shape that Anthropic's SDKs read."""
     known = ERROR_TYPES.get(code) or ("invalid_request_error" if kind == "invalid_request_error" else "api_error")
     return dumps({"type": "error", "error": {"type": known, "message": message, "code": code}})
 
 
 def rejects_thinking(said: bytes) -> bool:
-    """Whether an error says that thinking blocks of earlier answers are not accepted as they stand."""
+    """Return whether an error says that thinking blocks of earlier answers are not accepted."""
     return b"thinking" in said and (
         b"signature" in said or b"cannot be modified" in said or b"different conversation" in said
     )
 
 
 def is_preamble(data: bytes) -> bool:
-    """Whether an event comes before anything of the answer."""
+    """Return whether an event comes before any content of the answer."""
     kind = event_type(data)
     return kind in ("message_start", "ping")
 

@@ -1,7 +1,7 @@
-"""The model that a request body names, read from bodies that cannot be read as a whole.
+"""Read the model's name from bodies that cannot be parsed as a whole.
 
-A body decides which upstream, and so whose key, a request gets. Text that is no strict JSON (NaN, a lone surrogate, bytes that
-are not UTF-8, an end that is missing) and forms still say their model.
+A body decides which upstream, and so whose key, a request gets. Text that is not strict JSON (NaN, a lone surrogate,
+bytes that are not UTF-8, a missing end) and forms still contain their model's name.
 """
 
 import json  # noqa: TID251  # reads NaN and lone surrogates, which orjson refuses
@@ -13,16 +13,16 @@ from urllib.parse import parse_qs
 import msgspec
 
 NO_MODEL: Final = ""
-"""The body was understood and names no model."""
+"""The body was parsed and names no model."""
 _LENIENT: Final = json.JSONDecoder(strict=False)
 _SPACE: Final = " \t\r\n"
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _BOUNDARY: Final = re.compile(r"[0-9A-Za-z'()+_,./:=? -]{1,70}")
-"""What RFC 2046 section 5.1.1 allows as a boundary."""
+"""Characters that RFC 2046 section 5.1.1 allows in a boundary."""
 
 
 def model_in(body: bytes, content_type: str) -> str | None:
-    """Return the model a body names, `NO_MODEL` where it names none, or None where that cannot be told."""
+    """Return the model in a body, `NO_MODEL` when it names none, or None when it cannot be read."""
     declared = Message()
     declared["content-type"] = content_type
     kind = declared.get_content_type()
@@ -34,7 +34,7 @@ def model_in(body: bytes, content_type: str) -> str | None:
 
 
 class _Body(msgspec.Struct):
-    """The one member that is looked at; the others are skipped without building them."""
+    """The one member that is read; the others are skipped without building them."""
 
     model: Any = msgspec.UNSET
 
@@ -51,7 +51,7 @@ def _in_json(body: bytes) -> str | None:
 
 
 def _in_text(text: str) -> str | None:
-    """Read the members of an object one by one, up to a model or to what cannot be read."""
+    """Read the members of an object one by one, up to a model or an unreadable place."""
     place = _past_space(text, 0)
     if text[place : place + 1] != "{":
         return None
@@ -101,7 +101,7 @@ def _in_form(body: bytes, boundary: str) -> str | None:
 
 
 def _field(head: bytes) -> str:
-    """Return the name of the field that a part of a form holds."""
+    """Return the name of the field in a part of a form."""
     for line in head.split(b"\r\n"):
         name, _, value = line.decode("utf-8", "replace").partition(":")
         if name.strip().lower() == "content-disposition":
@@ -112,7 +112,7 @@ def _field(head: bytes) -> str:
 
 
 def _one(found: list[str]) -> str | None:
-    """Return the only value; two that differ would be read differently by us and the upstream."""
+    """Return the only value; two different values would be read differently by us and the upstream."""
     if not found:
         return NO_MODEL
     return found[0] if len(set(found)) == 1 and found[0] else None

@@ -1,7 +1,7 @@
-"""The OpenAI Responses format: a request body as views of its items, and how edits are written into it.
+"""The OpenAI Responses format: read a request body as views of its items, and write edits into it.
 
-An assistant's items up to the next output are one view: its reasoning, its message and its calls stand or go together, so that no reasoning
-ever loses the item that follows it. An item of which nothing changed keeps its bytes, its id and its status.
+The assistant's items up to the next output are one view: its reasoning, its message and its calls stand or are folded
+together, so reasoning never loses the item that follows it. An unchanged item keeps its bytes, its id and its status.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,19 +31,19 @@ from gateway.wire.views import (
 
 PATH: Final = "/v1/responses"
 ELSEWHERE: Final = ("previous_response_id", "conversation", "prompt")
-"""Members by which text enters the prompt that does not stand in the body."""
+"""Members that add text to the prompt from outside the body."""
 PINNED: Final = frozenset({"system", "developer"})
 UNSEEN: Final = frozenset({"item_reference", "web_search_call", "code_interpreter_call", "image_generation_call"})
-"""Items that stand for more than they say."""
+"""Items that represent text outside the body."""
 SCREENSHOT: Final = 1600
-"""Tokens of a screen that a computer tool sends back, at most: https://platform.openai.com/docs/guides/images-vision"""
+"""Tokens of a computer tool's screenshot, at most: https://platform.openai.com/docs/guides/images-vision"""
 TEXT_OF: Final = {"mcp_call": "output"}
-"""Items of the assistant's whose result stands in them as one text."""
+"""Assistant items that contain their result as one text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a view came from: the items it covers; none for ``instructions`` and for an ``input`` that is one text."""
+    """The origin of a view: its items; none for ``instructions`` and for an ``input`` that is one text."""
 
     items: tuple[int, ...] = ()
     member: str = ""
@@ -51,16 +51,16 @@ class Source:
 
 @dataclass(frozen=True)
 class ResponsesRequest:
-    """A Responses body: its bytes, its items as they stand and as views."""
+    """A Responses body: its bytes, its items, and their views."""
 
     raw: bytes
     items: tuple[Piece, ...]
     head: Mapping[str, Any]
-    """The members beside the input."""
+    """The members besides the input."""
     views: tuple[Message, ...]
     sources: tuple[Source, ...]
     shaped: Mapping[str, Any] = field(repr=False)
-    """The members as chat completions names them."""
+    """The members with their chat-completions names."""
     memory: Memory = field(repr=False, compare=False)
     rewritten: bool = False
     """Whether the body came otherwise: with compactions of ours, which no upstream knows."""
@@ -107,7 +107,7 @@ class ResponsesRequest:
 
 
 def parse(raw: bytes, memory: Memory | None = None) -> ResponsesRequest | None:
-    """Read a body, or return None when it is not one we could decide about."""
+    """Parse a body; return None when it cannot be decided about."""
     given, raw = raw, opened(raw)
     found = members(raw)
     if not found or "input" not in found:
@@ -135,7 +135,7 @@ def parse(raw: bytes, memory: Memory | None = None) -> ResponsesRequest | None:
 
 
 def _kind(item: Mapping[str, Any]) -> Any:
-    """An item's type; a message may leave it out."""
+    """Return an item's type; a message may leave it out."""
     return item.get("type", "message" if "role" in item else None)
 
 
@@ -156,7 +156,8 @@ def _views(
 
 
 def _views_of(items: Sequence[Piece]) -> Iterator[Found]:
-    """The views of items in order: what the assistant did up to the next output, message or compaction is one."""
+    """Return the views of items in order: the assistant's items up to the next output, message or compaction are one
+    view."""
     group: list[int] = []
     only_reasoning = True
     for at, item in enumerate(items):
@@ -176,7 +177,7 @@ def _views_of(items: Sequence[Piece]) -> Iterator[Found]:
 
 
 def _part_of(kind: str, item: Mapping[str, Any]) -> str:
-    """The role that an item plays in the conversation."""
+    """Return the role of an item in the conversation."""
     if kind == "message":
         role = item.get("role")
         return role if isinstance(role, str) else "user"
@@ -187,7 +188,7 @@ def _part_of(kind: str, item: Mapping[str, Any]) -> str:
 
 
 def _call_id(item: Mapping[str, Any]) -> str:
-    """The id by which a call and its output find each other."""
+    """Return the id that connects a call and its output."""
     for name in ("call_id", "approval_request_id", "id"):
         value = item.get(name)
         if isinstance(value, str) and value:
@@ -196,7 +197,7 @@ def _call_id(item: Mapping[str, Any]) -> str:
 
 
 def _single(role: str, item: Mapping[str, Any]) -> dict[str, Any]:
-    """A message or an output as a view."""
+    """Return a message or an output as a view."""
     if role == "tool":
         return {"role": "tool", "tool_call_id": _call_id(item), "content": _output(item)}
     if _kind(item) != "message":
@@ -217,7 +218,7 @@ def _output(item: Mapping[str, Any]) -> Any:
 
 
 def _grouped(items: Sequence[Piece], group: Sequence[int]) -> Found:
-    """Reasoning, a message and calls as one assistant message."""
+    """Return reasoning, a message and calls as one assistant message."""
     parts: list[Any] = []
     calls: list[Mapping[str, Any]] = []
     message: dict[str, Any] = {"role": "assistant"}
@@ -243,12 +244,12 @@ def _grouped(items: Sequence[Piece], group: Sequence[int]) -> Found:
 
 
 def _text_part(kind: str, item: Mapping[str, Any]) -> dict[str, Any]:
-    """The result in an item as a text that may be cut; it remembers its item."""
+    """Return the result in an item as a text that may be cut; it knows its item."""
     return {"type": kind, "id": item.get("id"), "text": item[TEXT_OF[kind]]}
 
 
 def _call(kind: str, item: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A call that the client answers, as chat completions writes it; only a function's arguments may be cut."""
+    """Return a call to the client in chat-completions form; only a function's arguments may be cut."""
     name = item.get("name")
     if kind == "function_call" and isinstance(item.get("arguments"), str):
         function = {"name": name, "arguments": item["arguments"]}
@@ -265,7 +266,7 @@ def _call(kind: str, item: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _shaped(head: Mapping[str, Any]) -> dict[str, Any]:
-    """Tools and the schema of the answer, as chat completions writes them."""
+    """Return tools and the answer's schema in chat-completions form."""
     shaped: dict[str, Any] = {}
     tools = head.get("tools")
     if isinstance(tools, list):
@@ -285,7 +286,7 @@ def _tool(tool: Any) -> Any:
 
 
 def encode(request: ResponsesRequest, edits: Edits) -> bytes:
-    """Write edits into a body; what nobody asked to change keeps its bytes."""
+    """Write edits into a body; unchanged parts keep their bytes."""
     changes: dict[str, Any] = {}
     if edits.model is not None and edits.model != request.model:
         changes["model"] = edits.model
@@ -322,14 +323,14 @@ def _rewritten(request: ResponsesRequest, messages: Sequence[Message]) -> dict[s
 
 
 def _new(message: Message) -> bytes:
-    """A message that has no item yet."""
+    """Return the item of a new message."""
     role = str(message.get("role"))
     kind = "output_text" if role == "assistant" else "input_text"
     return dumps({"type": "message", "role": role, "content": texts_in(message.get("content"), kind)})
 
 
 def _changed(request: ResponsesRequest, source: Source, before: Message, message: Message) -> Iterator[bytes]:
-    """The items of a view in another form; what did not change in them keeps its bytes."""
+    """Return the items of a changed view; unchanged parts keep their bytes."""
     arguments = dict(changed_arguments(before, message))
     for at in source.items:
         item = request.items[at]
@@ -352,7 +353,7 @@ def _message(item: Piece, message: Message) -> bytes:
 
 
 def _content(message: Message, kind: str) -> Any:
-    """The content of a changed view, without what stands in other items."""
+    """Return the content of a changed view, without the parts that belong to other items."""
     content = message.get("content")
     if not isinstance(content, list):
         return content
@@ -371,7 +372,7 @@ def _with_result(item: Piece, kind: str, message: Message) -> bytes:
 
 
 def refusal(window: int, prompt: int, reserve: int, largest: str) -> bytes:
-    """Our own 400 with the code by which OpenAI's SDKs, Codex and langchain know it."""
+    """Return our own 400 with the code that OpenAI's SDKs, Codex and langchain recognise."""
     message = (
         f"context_length_exceeded: Your input exceeds the context window of this model, which is {window} tokens. The smallest "
         f"form of this request that keeps its meaning still needs about {prompt} tokens, with {reserve} more reserved for the "
@@ -381,7 +382,7 @@ def refusal(window: int, prompt: int, reserve: int, largest: str) -> bytes:
 
 
 def error(message: str, code: str, kind: str, param: str | None) -> bytes:
-    """An error in the shape OpenAI documents: https://platform.openai.com/docs/guides/error-codes."""
+    """Return an error in the shape that OpenAI documents: https://platform.openai.com/docs/guides/error-codes."""
     return dumps({"error": {"message": message, "type": kind, "param": param, "code": code}})
 
 
@@ -389,7 +390,7 @@ PREAMBLES: Final = frozenset({"response.created", "response.in_progress", "respo
 
 
 def is_preamble(data: bytes) -> bool:
-    """Whether an event comes before anything of the answer."""
+    """Return whether an event comes before any content of the answer."""
     return event_type(data) in PREAMBLES
 
 

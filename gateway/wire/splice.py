@@ -1,4 +1,4 @@
-"""Edits to a JSON body by splicing: what nobody asked to change keeps its bytes, down to ``1.50`` and duplicate spaces."""
+"""Edit a JSON body by splicing: unchanged parts keep their bytes, down to ``1.50`` and duplicate spaces."""
 
 import json  # noqa: TID251  # its scanner reports where a value ends, which orjson does not
 from collections.abc import Mapping
@@ -8,11 +8,10 @@ import orjson
 
 
 def splice(raw: bytes, changes: Mapping[str, Any]) -> bytes:
-    """Replace the values of top-level members, leaving every other byte of the body as it came.
+    """Replace the values of top-level members; every other byte of the body stays.
 
-    A member that is missing is added at the end; a member whose new value is ``None`` keeps its place as ``null``. When
-    a key stands twice, the last one is replaced, for that is the one parsers believe. Raises ValueError when ``raw``
-    is not a JSON object.
+    A missing member is added at the end; a member whose new value is ``None`` becomes ``null``. Of duplicate keys the
+    last one is replaced, because parsers use it. Raises ValueError when ``raw`` is not a JSON object.
     """
     quick = _splice_first(raw, changes)
     if quick is not None:
@@ -36,7 +35,7 @@ def splice(raw: bytes, changes: Mapping[str, Any]) -> bytes:
 
 
 def _splice_first(raw: bytes, changes: Mapping[str, Any]) -> bytes | None:
-    """The common alias: ``{"model":"x",...`` with that key once in the body needs no scan."""
+    """Handle the common alias: ``{"model":"x",...`` with that key once in the body needs no scan."""
     if len(changes) != 1 or "model" not in changes or raw.count(b'"model"') != 1 or b"\\u00" in raw:
         return None
     head = raw[:256]
@@ -57,7 +56,7 @@ _SPACE: Final = " \t\r\n"
 
 
 def _member_spans(text: str) -> dict[str, tuple[int, int]]:
-    """Where the value of each top-level member starts and ends, in characters."""
+    """Yield the span of each top-level member's value, in characters."""
     position = _skip_space(text, 0)
     if text[position : position + 1] != "{":
         raise ValueError("the body is not a JSON object")

@@ -1,4 +1,5 @@
-"""JSON with halves of characters: escapes like ``\\ud83d`` without their other half, which JSON allows and no text can hold.
+"""JSON with lone surrogates: escapes like ``\ud83d`` without their other half, which JSON allows and no text can
+contain.
 
 A client that cuts a text in the middle of an emoji sends one. It is read as the replacement character, U+FFFD.
 """
@@ -16,7 +17,7 @@ _REPLACED: Final = rb"\ufffd"
 
 
 def loads(raw: bytes) -> Any:
-    """Read JSON, halves of characters included. Raises orjson.JSONDecodeError where it is none."""
+    """Parse JSON with lone surrogates. Raises orjson.JSONDecodeError when it is not JSON."""
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:

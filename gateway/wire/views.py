@@ -1,7 +1,8 @@
-"""Views: items of another format in the shape of a chat-completions message, each of which remembers where it came from.
+"""Views: items of another format in the shape of a chat-completions message, each with its origin.
 
-A view carries its number under `ORIGIN`. The core's edits copy that member along (``{**message, ...}``), so a changed message
-still tells which item it was made from. Parts that the core must not cut or rewrite are `Opaque`: they stand whole or go with their message.
+A view carries its number under `ORIGIN`. The core's edits copy that member (``{**message, ...}``), so a changed message
+still identifies its original item. Parts that the core must not cut or rewrite are `Opaque`: they stay whole or are
+dropped with their message.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,31 +17,31 @@ from gateway.wire.facts import Interned
 from gateway.wire.message import Message
 
 ORIGIN: Final = "turnfold.view"
-"""The member of a view that holds its number in the conversation."""
+"""The member of a view with its number in the conversation."""
 
 ENCRYPTED_BYTES_PER_TOKEN: Final = 5.4
-"""Bytes of base64 for one token of encrypted text: four letters a token, four bytes of base64 for three of text."""
+"""Bytes of base64 per token of encrypted text: four letters per token, four bytes of base64 for three of text."""
 
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _rows: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class Opaque(dict[str, Any]):
-    """A content part that is neither cut nor rewritten. What it holds for the counter are its readable texts."""
+    """A content part that is neither cut nor rewritten; its readable texts are counted."""
 
     __slots__ = ("extra", "stands_here")
 
     def __init__(self, part: Mapping[str, Any], *, extra: int = 0, stands_here: bool = True) -> None:
         super().__init__(part)
         self.extra = extra
-        """Tokens beside those of its texts: what is encrypted, or an image."""
+        """Tokens besides those of its texts: encrypted text, or an image."""
         self.stands_here = stands_here
-        """Whether all of it stands in the body, so that the body's size bounds its tokens."""
+        """Whether all of it is in the body, so that the body's size bounds its tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One item or content block: its bytes as they came, and what they say."""
+    """One item or content block: its bytes and its values."""
 
     raw: bytes
     value: dict[str, Any]
@@ -52,7 +53,7 @@ class Piece:
 
 
 def members(raw: bytes) -> dict[str, bytes] | None:
-    """The members of a JSON object with their values as bytes; None where it is none."""
+    """Return the members of a JSON object with their values as bytes; None when it is not an object."""
     try:
         return {name: bytes(value) for name, value in _members(raw).items()}
     except (msgspec.MsgspecError, RecursionError):
@@ -60,7 +61,7 @@ def members(raw: bytes) -> dict[str, bytes] | None:
 
 
 def pieces(raw: bytes) -> list[Piece] | None:
-    """The objects of a JSON array; None where it is no array of objects."""
+    """Return the objects of a JSON array; None when it is not an array of objects."""
     try:
         found = [Piece(bytes(row), orjson.loads(row)) for row in map(bytes, _rows(raw))]
     except (msgspec.MsgspecError, orjson.JSONDecodeError, RecursionError):
@@ -69,12 +70,12 @@ def pieces(raw: bytes) -> list[Piece] | None:
 
 
 def view(number: int, message: Mapping[str, Any]) -> Message:
-    """A message as the view with a number."""
+    """Return a message as the view with a number."""
     return Interned({ORIGIN: number, **message})
 
 
 def origin_of(message: Message) -> int | None:
-    """The number of the view that a message is or was made from; None of a new message."""
+    """Return the number of a message's original view; None for a new message."""
     number = message.get(ORIGIN)
     return number if isinstance(number, int) else None
 
@@ -85,16 +86,16 @@ _DEEPEST: Final = 16
 
 
 def opaque(value: Mapping[str, Any], *, stands_here: bool = True) -> Opaque:
-    """A block as a part that is not cut: its texts to be counted, what is encrypted in it by its length."""
+    """Return a block as a part that is never cut: its texts are counted, encrypted content by its length."""
     readable = {name: inner for name, inner in value.items() if name not in ("text", "cache_control")}
     if isinstance(value.get("text"), str):
-        readable["said"] = value["text"]  # under its own name it would be cut like any text
+        readable["said"] = value["text"]  # under the name "text" it would be cut like any text
     plain, extra = _readable(readable, 0)
     return Opaque(plain, extra=extra, stands_here=stands_here)
 
 
 def _readable(value: Any, depth: int) -> tuple[Any, int]:
-    """A value without what is encrypted in it, and the tokens of that."""
+    """Return a value without its encrypted content, and the tokens of that content."""
     if depth > _DEEPEST:
         return value, 0
     if isinstance(value, list):
@@ -109,7 +110,7 @@ def _readable(value: Any, depth: int) -> tuple[Any, int]:
 
 
 def texts_in(content: Any, kind: str) -> list[dict[str, Any]]:
-    """A message's content as parts; its texts get a format's own name for a text, parts of that format stay as they are."""
+    """Return a message's content as parts; texts get the format's name for a text, parts of the format stay unchanged."""
     if isinstance(content, str):
         return [{"type": kind, "text": content}] if content else []
     parts = content if isinstance(content, Sequence) else ()
@@ -122,12 +123,12 @@ def texts_in(content: Any, kind: str) -> list[dict[str, Any]]:
 
 
 def array(rows: Sequence[bytes]) -> orjson.Fragment:
-    """Values that are JSON already, as one array."""
+    """Join JSON values to one array."""
     return orjson.Fragment(b"[" + b",".join(rows) + b"]")
 
 
 def changed_arguments(before: Message, after: Message) -> Iterator[tuple[str, str]]:
-    """The calls whose arguments were cut: their id and the arguments they have now."""
+    """Return the calls whose arguments were cut: their ids and new arguments."""
     old = {call["id"]: call["function"]["arguments"] for call in before.get("tool_calls", ()) if "function" in call}
     for call in after.get("tool_calls", ()):
         if "function" in call and old.get(call["id"]) != call["function"]["arguments"]:
@@ -142,7 +143,7 @@ _event: Final = msgspec.json.Decoder(_Event).decode
 
 
 def event_type(data: bytes) -> str:
-    """The ``type`` of a stream event; empty where it has none."""
+    """Return the ``type`` of a stream event; empty without one."""
     try:
         kind = _event(data).type
     except (msgspec.MsgspecError, RecursionError):

@@ -1,1 +1,1 @@
-"""Which lines of the folded part are kept."""
+"""Choose the lines of the folded part that are kept."""

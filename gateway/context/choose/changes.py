@@ -1,7 +1,7 @@
-"""Changed minds: older statements whose value a newer one in the same words has replaced.
+"""Changed minds: find older statements whose value was replaced by a newer statement in the same words.
 
-Told by the sentence alone: two things said at different times that share their telling words and differ in a value of the same shape. Of
-such a pair only the newer is worth quoting; the older would contradict it.
+Only sentences are compared: two statements from different times that share their telling words and differ in a value of
+the same shape. Of such a pair only the newer is worth quoting, because the older contradicts it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,21 +14,21 @@ from gateway.context.choose.weights import COMMON, NEARLY_ALL, TELLING
 from gateway.context.choose.words import Kind, Word
 
 MOST_ALIKE: Final = 8
-"""A word that stands in more statements than these tells none of them apart."""
+"""Statements. A word in more statements than these distinguishes none of them."""
 BESIDE: Final = 3
-"""Words on either side of a value."""
+"""Words on each side of a value that describe it."""
 _VALUES: Final = frozenset({Kind.NUMBER, Kind.CODE, Kind.SYMBOL, Kind.DATE, Kind.IDENT})
 
 
 class _Parts(NamedTuple):
-    """A sentence taken apart: its values by shape, and the words that say what they are values of."""
+    """A sentence's values by shape, and the words that say what they are values of."""
 
     values: dict[str, str]
     shapes: frozenset[str]
     names: frozenset[str]
     frame: frozenset[str]
     near: frozenset[str]
-    """The words right beside a value: in a long sentence it is they that say what it is."""
+    """The words next to a value: in a long sentence they describe the value."""
 
 
 def _parts(found: tuple[Word, ...]) -> _Parts:
@@ -47,13 +47,13 @@ def _parts(found: tuple[Word, ...]) -> _Parts:
 
 
 def _frame(found: tuple[Word, ...]) -> list[str]:
-    """Its words that are no values; a name that opens it may be any word."""
+    """Return the words that are not values; a name at the beginning may be any word."""
     plain, name = Kind.PLAIN, Kind.NAME
     return [word.key for place, word in enumerate(found) if word.kind is plain or (word.kind is name and place > 0)]
 
 
 class _Statement:
-    """A sentence in its place."""
+    """A sentence and its place."""
 
     def __init__(self, position: int, message: int, found: tuple[Word, ...]) -> None:
         self.position = position
@@ -62,7 +62,7 @@ class _Statement:
 
     @cached_property
     def parts(self) -> _Parts:
-        """Taken apart when it is first compared: most are never."""
+        """Computed at the first comparison: most statements never need it."""
         return _parts(self.words)
 
 
@@ -72,7 +72,7 @@ def superseded(
     rarity: Mapping[str, float],
     spellings: Mapping[str, Sequence[Word]],
 ) -> set[int]:
-    """The positions of the user's statements that a newer one replaces, and of answers that only repeat them.
+    """Return the positions of the user's statements that a newer one replaces, and of answers that only repeat them.
 
     ``readings`` and ``places`` are by message, ``rarity`` and ``spellings`` by the key of a word.
     """
@@ -122,7 +122,7 @@ def _echoes(
     lost: Mapping[str, list[_Statement]],
     spelled: frozenset[Word],
 ) -> set[int]:
-    """The positions of answers from before a change that say what the user had said then."""
+    """Return the positions of answers from before a change that repeat the user's old statement."""
     found: set[int] = set()
     for reading in readings.values():
         if reading.role == "user":
@@ -161,16 +161,17 @@ def _replaces(newer: _Parts, older: _Parts, rarity: Mapping[str, float]) -> bool
 
 
 _FEW: Final = 3
+"""Values. Chosen: a sentence with more values is a list, which a newer sentence seldom replaces."""
 
 
 def _shared(one: frozenset[str], other: frozenset[str], rarity: Mapping[str, float]) -> tuple[float, float]:
-    """How much both frames share, rare words counting more, and how much of the smaller one that is."""
-    # Exact sums: a set has no order, and every replica must come to the same answer.
+    """Return how much both frames share, with more weight for rare words, and which part of the smaller one that is."""
+    # Exact sums: a set has no order, and every replica must get the same result.
     common = fsum([rarity.get(key, 1.0) for key in one & other])
     least = min(fsum([rarity.get(key, 1.0) for key in one]), fsum([rarity.get(key, 1.0) for key in other]))
     return common, common / least if least > 0 else 0.0
 
 
 def _shape(word: Word) -> str:
-    """What a value looks like, so that a date is not taken to replace an order number."""
+    """Return the shape of a value, so that a date never replaces an order number."""
     return word.kind.name if word.kind is not Kind.IDENT else f"{word.kind.name}{word.key[:1].isalpha()}"

@@ -1,8 +1,9 @@
-"""Signals in a sentence: does it bind what comes later, does it ask, does it report an error.
+"""Signals in a sentence: whether it binds the future, asks, or reports an error.
 
-A sentence that binds is told by how it is built: it is no question, it speaks of the speaker, of all times, of conditions or
-of duty. The words below are the closed classes of many languages (modal verbs, quantifiers, adverbs of generality,
-pronouns), not the vocabulary of any subject. What they miss still has the weight of a user's own statement.
+A binding sentence is recognised by its form: it is not a question, and it speaks of the speaker, of all times, of
+conditions or of duty. The words below are closed classes of many languages (modal verbs, quantifiers, adverbs of
+generality, pronouns), not the vocabulary of a subject. A sentence they miss still has the weight of a user's own
+statement.
 """
 
 import re
@@ -63,7 +64,8 @@ _OTHER_UNSPACED: Final = re.compile("你|您|あなた|君|당신|너는|네가"
 _TOKEN: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _NO_LETTERS: Final = bytes(code if code in b"abcdefghijklmnopqrstuvwxyz'" else ord(" ") for code in range(256))
 _ASKS: Final = re.compile(r"[?？؟\u037e](?:[\s\"'”’)\]]|$)")
-# Searched for one by one: in lines of some hundred characters that is some twenty times faster than one expression of them all.
+# Each is searched separately: in lines of some hundred characters this is twenty times faster than one joint
+# expression.
 _ERROR_WORDS: Final = (
     "error exception traceback fatal panic abort denied refused rejected invalid cannot can't unable undefined unexpected timeout timedout"
     " unauthorized unauthorised forbidden conflict overflow segfault killed insufficient missing warning assert"
@@ -74,7 +76,7 @@ _FAILS: Final = re.compile(r"fail(?:ed|ure|s|ing)?\b|erro\b")
 
 
 def binding(sentence: str) -> float:
-    """How much a user's sentence sounds as if it were to hold from now on: 0 to about 3."""
+    """Return how much a user's sentence sounds binding for the future: 0 to about 3."""
     if asks(sentence):
         return 0.2 if len(sentence) > 20 else 0.0
     low = sentence.lower().replace("’", "'")
@@ -90,12 +92,12 @@ def binding(sentence: str) -> float:
 
 
 def speaks_of_self(text: str) -> bool:
-    """Whether a text says *I* or *my*."""
+    """Return whether a text says *I* or *my*."""
     return not SELF.isdisjoint(_tokens(text)) or (not text.isascii() and _SELF_UNSPACED.search(text) is not None)
 
 
 def speaks_to_other(text: str) -> bool:
-    """Whether a text says *you* or *your*."""
+    """Return whether a text says *you* or *your*."""
     return not OTHER.isdisjoint(_tokens(text)) or (not text.isascii() and _OTHER_UNSPACED.search(text) is not None)
 
 
@@ -104,17 +106,18 @@ def _tokens(text: str) -> list[str]:
 
 
 def asks(text: str) -> bool:
-    """Whether a text has a question in it."""
+    """Return whether a text contains a question."""
     return _ASKS.search(text) is not None
 
 
 _SENTENCE: Final = re.compile(r"[^.!?…。！？؟\n]*[.!?…。！？؟\n]*")
 MOSTLY: Final = 0.4
-"""Share of a message's characters that its questions take where it is a question itself, and no story with a question in it."""
+"""Share of a message's characters that its questions need to make it a question, and not a story with a question in it.
+"""
 
 
 def is_question(text: str) -> bool:
-    """Whether a message is chiefly a question: what it asks for may be anywhere in the conversation."""
+    """Return whether a message is mainly a question: the answer may be anywhere in the conversation."""
     if not asks(text):
         return False
     asked = sum([len(found[0]) for found in _SENTENCE.finditer(text) if asks(found[0])])
@@ -122,7 +125,7 @@ def is_question(text: str) -> bool:
 
 
 def reports_error(line: str, among: Sequence[str] = _ERRORS) -> bool:
-    """Whether a line of output reports that something went wrong: in one of these words, or as a failure."""
+    """Return whether a line of output reports an error: by one of these words, or as a failure."""
     low = line.lower()
     if any([error in low for error in among]):
         return True
@@ -130,6 +133,6 @@ def reports_error(line: str, among: Sequence[str] = _ERRORS) -> bool:
 
 
 def errors_in(text: str) -> Sequence[str]:
-    """The words for something that went wrong in a whole text: no line of it has another. Where it is escaped, any may be there."""
+    """Return the error words in a whole text: no line of it has others. In an escaped text all are possible."""
     low = text.lower()
     return _ERRORS if "\\u" in low else [error for error in _ERRORS if error in low]

@@ -1,4 +1,4 @@
-"""The digest: the lines of the folded part that are worth their tokens, chosen by new facts per token."""
+"""The digest: choose the lines of the folded part with the most new facts per token."""
 
 import heapq
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -11,15 +11,17 @@ from gateway.context.choose.words import Word
 from gateway.context.choose.worth import Pool
 
 GAP: Final = 3
-"""About how many tokens it takes to open the line of one more message."""
+"""Approximate tokens of the beginning of another message's line."""
 FULL: Final = 0.97
+"""Share of the room at which the choice ends. Chosen: sizes are estimates, and the rest seldom holds a line."""
 
 SOME: Final = 0.5
-"""What any line that bears on a question is worth, even where its facts are known."""
+"""Worth of any line that bears on a question, even if its facts are known."""
 
 NOTHING: Final = 1e-9
+"""Worth of a line. Smaller gains are rounding errors."""
 MOST_SKIPPED: Final = 24
-"""Lines too long for what is left of the room, after so many of which nothing is expected to fit."""
+"""Lines in a row that are too long for the remaining room, after which the search ends."""
 
 Count = Callable[[str], int]
 
@@ -32,10 +34,10 @@ def choose(
     known: frozenset[str] = frozenset(),
     relevance: Mapping[int, float] | None = None,
 ) -> list[int]:
-    """Choose the lines worth the most new facts per token; answers their positions in order.
+    """Choose the lines with the most new facts per token; return their positions in order.
 
-    ``known`` facts stand elsewhere in the request. With ``relevance`` only the lines it names are looked at, and their
-    worth is multiplied by how much they bear on a question.
+    ``known`` facts are elsewhere in the request. With ``relevance`` only its lines are considered, and their worth is
+    multiplied by their relevance to a question.
     """
     greedy = _Greedy(pool, known, relevance)
     if relevance is None:
@@ -60,7 +62,7 @@ def choose(
 
 
 class _Greedy:
-    """Lazy greedy choice: what is best now is taken, what it makes known counts no more for the others."""
+    """Lazy greedy choice: take the best line; the facts it makes known no longer count for the others."""
 
     def __init__(self, pool: Pool, known: Collection[str], relevance: Mapping[int, float] | None) -> None:
         self.pool = pool
@@ -74,7 +76,7 @@ class _Greedy:
         self.chosen: list[int] = []
         self.taken: set[int] = set()
         self.used = 0.0
-        # What a line is worth alone is a bound of what it is worth beside others: it is looked at again when its turn comes.
+        # The worth of a line alone is an upper bound: it is computed again when its turn comes.
         most = pool.most
         if relevance is None:
             self.heap = [(-worth, position) for position, worth in enumerate(most) if position not in pool.gone]
@@ -87,7 +89,7 @@ class _Greedy:
         heapq.heapify(self.heap)
 
     def grow(self, tokens: float) -> None:
-        """Choose until about so many tokens are taken."""
+        """Choose lines up to about so many tokens."""
         heap = self.heap
         skipped: list[tuple[float, int]] = []
         while heap and self.used < tokens and len(skipped) <= MOST_SKIPPED:
@@ -110,7 +112,7 @@ class _Greedy:
             heapq.heappush(heap, item)
 
     def take(self, positions: Sequence[int], tokens: float) -> None:
-        """Take lines in the order given, as many as fit into so many tokens."""
+        """Take lines in the given order, as many as fit into so many tokens."""
         for position in positions:
             cost = self._cost(position)
             if self.used + cost <= tokens and not self.have.issuperset(self.lines[position].words):
@@ -126,7 +128,7 @@ class _Greedy:
         self._know([word for new in line.words if new not in self.have for word in self.pool.spellings[new.key]])
 
     def _know(self, words: Iterable[Word]) -> None:
-        """Facts that stand by now are worth nothing more."""
+        """Known facts are worth nothing any more."""
         have, said, data = self.have, self.said, self.data
         for word in words:
             have.add(word)
@@ -145,7 +147,7 @@ SPEAKERS: Final = {"user": "user: ", "assistant": "assistant: "}
 
 
 def render(pool: Pool, positions: Sequence[int]) -> str:
-    """Write chosen lines in the order of the conversation, one line a message."""
+    """Write chosen lines in the order of the conversation, one line per message."""
     written: list[str] = []
     index = group = -1
     label = ""
@@ -169,7 +171,7 @@ def render(pool: Pool, positions: Sequence[int]) -> str:
 
 
 def _opened(reading: Reading, line: Line, called: str) -> str:
-    """A line behind its speaker; for a result behind the tool that gave it, unless its call stands right in front of it."""
+    """Return a line behind its speaker; a result behind its tool, unless its call is directly before it."""
     if line.sort is Sort.RECORD or line.sort is Sort.OUTPUT:
         label = f"{line.label}: " if line.label else ""
         tool = "" if called.startswith(reading.tool) and called else f"{reading.tool} "

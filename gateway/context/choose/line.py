@@ -1,4 +1,4 @@
-"""A line: what a fold chooses from. A sentence, a value of a record, a call, or a row of output."""
+"""A line: the unit of choice of a fold. A sentence, a value of a record, a call, or a row of output."""
 
 from collections.abc import Iterator
 from enum import Enum
@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 from gateway.context.choose.words import Word
 
 MOST: Final = 1200
-"""Lines of one message that are looked at, from its head and from its tail."""
+"""Lines of one message that are considered, from its head and from its tail."""
 
 
 class Sort(Enum):
-    """What kind of line it is, for its worth and for how it is written."""
+    """The kind of a line, which decides its worth and its written form."""
 
     SAID = "said"
     CALL = "call"
@@ -21,35 +21,35 @@ class Sort(Enum):
 
 
 class Line(NamedTuple):
-    """One line of a message: what would be quoted and the facts in it."""
+    """One line of a message: its text and its facts."""
 
     text: str
     sort: Sort
     words: tuple[Word, ...]
     size: float
-    """About how many tokens it takes. Which lines are worth their place is decided with it; what fits is counted."""
+    """Approximate tokens. They decide which lines are worth their room; the final size is counted."""
     group: int = 0
     """Lines of one group belong together: the values of one record, the sentences of one message."""
     label: str = ""
-    """What stands once in front of a group: the key that a list of records stands under."""
+    """The text before a group, written once: the key of a list of records."""
     slot: str = ""
-    """Where the value of a record stands; a later line with the same slot takes its place."""
+    """The place of a value in its record; a later line with the same slot replaces it."""
     binding: float = 0.0
-    """How much it sounds like something to be kept to, where a user said it."""
+    """How binding it sounds, if a user said it."""
     error: bool = False
     share: float = 1.0
-    """Below 1 where it is one of very many of its kind."""
+    """Below 1 for one of very many similar lines."""
 
 
 class Reading(NamedTuple):
-    """A message read as lines, with where it came from."""
+    """A message as lines, with its origin."""
 
     message: int
     """The index of the message."""
     role: str
     lines: tuple[Line, ...]
     tool: str = ""
-    """The tool that gave it, where it is a result."""
+    """The tool of a result."""
 
 
 def make(  # noqa: PLR0917  # called for every line: keywords would cost
@@ -63,16 +63,16 @@ def make(  # noqa: PLR0917  # called for every line: keywords would cost
     binding: float = 0.0,
     error: bool = False,
 ) -> Line:
-    """Make a line, and say about how many tokens it takes."""
+    """Make a line with its approximate token count."""
     size = 0.8 + len(text) * 0.15 + text.count(" ") * 0.2
     for word in words:
         size += word.size
-    # Twice as quick as calling the class, and there are thousands.
+    # Twice as fast as calling the class, and there are thousands.
     return tuple.__new__(Line, (text, sort, words, size, group, label, slot, binding, error, share))
 
 
 def pieces(text: str, longest: int) -> Iterator[str]:
-    """Cut what is longer than a line can be, at a space or the end of a row where there is one."""
+    """Cut a text that is longer than a line, at a space or the end of a row if there is one."""
     start = 0
     while len(text) - start > longest:
         middle, limit = start + longest // 2, start + longest
@@ -84,5 +84,5 @@ def pieces(text: str, longest: int) -> Iterator[str]:
 
 
 def few_of_many(number: int) -> float:
-    """How much less one of so many is worth: one row among thousands is seldom the one that is needed."""
+    """Return the factor for one of so many lines: one row among thousands is seldom needed."""
     return min(1.0, sqrt(60 / max(number, 1)))

@@ -1,6 +1,6 @@
-"""A message read as lines: the sentences, records, calls and rows of output that a fold chooses from.
+"""Split a message into lines: sentences, records, calls and rows of output, from which a fold chooses.
 
-Reading is a pure function of one message and is remembered, so that a grown conversation costs only its new messages.
+Reading is a pure function of one message and is cached, so a grown conversation costs only its new messages.
 """
 
 import re
@@ -28,12 +28,13 @@ from gateway.wire.facts import Interned, facts_of
 from gateway.wire.memory import Memory
 
 UNIT: Final = 220
-"""Characters up to which short sentences stay together; longer ones stand alone."""
+"""Characters up to which short sentences stay together; longer ones are separate lines."""
 ALONE: Final = 80
-"""Characters from which a user's sentence stands alone."""
+"""Characters from which a user's sentence is a separate line."""
 BINDS: Final = 1.1
+"""Points of `cues.binding` from which a user's sentence is a line by itself: more than one weak sign."""
 LONGEST: Final = 360
-"""A longer sentence or row is quoted in pieces."""
+"""Characters. A longer sentence or row is quoted in pieces."""
 
 LINE_BYTES: Final = 300
 """Bytes of a line beside its text and its words: a tuple of ten members, its size, its words as a tuple, headers
@@ -68,7 +69,7 @@ def bytes_of(lines: Sequence[Line]) -> int:
 
 
 def facts(message: Message, memory: Memory | None = None) -> frozenset[str]:
-    """All that a message tells, as `Word.key`."""
+    """Return all facts in a message, as `Word.key`."""
     known = facts_of(message)
     if known.keys is None:
         known.keys = frozenset([word.key for line in read(message, memory) for word in line.words])
@@ -96,17 +97,17 @@ def _read(message: Message, words: Words) -> Iterator[Line]:
 
 FENCE: Final = "```"
 LEAST_PASTED: Final = 3
-"""Rows from which a fenced block is pasted and no word of the user's."""
+"""Rows from which a fenced block counts as pasted, not as the user's words."""
 _DECLARED: Final = re.compile(
     r"^[^\S\n]*(?:export |public |async |static )*(?:class|def|function|func|fn|interface|struct|CREATE \w+) +([\w.]+)",
     re.M | re.I,
 )
 MOST_DECLARED: Final = 4
-"""Names that the line about a pasted block tells."""
+"""Names in the line about a pasted block."""
 
 
 def _of_user(text: str, group: int, words: Words) -> Iterator[Line]:
-    """What a user said, and of each block pasted between fences a line that says what it is, with its rows as output."""
+    """Return the lines of a user: sentences, and for each pasted block a line about it, with its rows as output."""
     if FENCE not in text:
         yield from _said(list(_statements(text)), group, words, user=True)
         return
@@ -124,7 +125,7 @@ def _of_user(text: str, group: int, words: Words) -> Iterator[Line]:
 
 
 def _call(name: str, arguments: str, group: int, words: Words) -> Line:
-    """A call as one line: its name and its arguments, without the JSON around them."""
+    """Return a call as one line: its name and its arguments, without the JSON around them."""
     value = _json(arguments)
     written = _flat_arguments(value) if isinstance(value, dict) else arguments
     found = words(" ".join(_values(value)) if isinstance(value, dict) else arguments[:2000])
@@ -173,7 +174,7 @@ def _result(text: str, words: Words) -> Iterator[Line]:
 
 
 def _output(text: str, words: Words) -> Iterator[Line]:
-    """Rows of output: logs, code, tables, diffs. Where rows are many, those of one shape share their worth."""
+    """Return rows of output: logs, code, tables, diffs. Of many rows, those of one shape share their worth."""
     rows = [row for row in _rows(text.split("\n")) if row.strip()]
     if len(rows) > MOST:
         head = MOST * 2 // 3
@@ -202,11 +203,12 @@ def _rows(lines: Iterable[str]) -> Iterator[str]:
 
 _STOP: Final = re.compile(r"""[.!?…。！？；](?:(?<=[。！？；])|["'”’)\]]*\s+)""")
 _SHORTENED: Final = re.compile(r"(?:^|[\s(\"'“‘])(?:(?:[^\W\d_]\.)*[^\W\d_]|[A-Z][a-z])$")
-"""What stands in front of a full stop that ends no sentence: an initial, letters with stops (e.g., z.B.), a title (Dr., Nr.)."""
+"""Text before a full stop that ends no sentence: an initial, letters with stops (e.g., z.B.), a title (Dr., Nr.)."""
 
 
 def _stops(line: str) -> Iterator[str]:
-    """The sentences of a line. A small letter goes on with a sentence, unless whoever wrote this begins most of them with one."""
+    """Return the sentences of a line. A small letter continues a sentence, unless most sentences of the text begin with
+    one."""
     stops = list(_STOP.finditer(line))
     small = [line[stop.end() : stop.end() + 1].islower() for stop in stops]
     casual = sum(small) * 2 >= sum([stop.end() < len(line) for stop in stops])
@@ -224,7 +226,8 @@ def _stops(line: str) -> Iterator[str]:
 
 
 def _together(line: str, *, user: bool) -> Iterator[str]:
-    """The sentences of a line, short ones together; but each of a user's that is to be kept to, or has a number in it, by itself."""
+    """Return the sentences of a line, short ones joined; a user's binding sentence, or one with a number, stays
+    separate."""
     grown = ""
     for sentence in chain.from_iterable(pieces(stop, LONGEST) for stop in _stops(line)):
         piece = sentence.strip()
@@ -241,7 +244,7 @@ def _together(line: str, *, user: bool) -> Iterator[str]:
 
 
 def _statements(text: str) -> Iterator[str]:
-    """What a user said in sentences."""
+    """Return the sentences of a user."""
     for line in text.split("\n"):
         yield from _together(line.strip(), user=True)
 
@@ -252,7 +255,7 @@ _MARKS: Final = ("**", "__", "`")
 
 
 def _answered(text: str) -> Iterator[str]:
-    """An answer in lines, long ones in sentences, without the marks of its layout, which cost tokens and say nothing."""
+    """Return an answer as lines, long ones as sentences, without layout marks, which cost tokens and say nothing."""
     for mark in _MARKS:
         if mark in text:
             text = text.replace(mark, "")
@@ -267,7 +270,7 @@ def _answered(text: str) -> Iterator[str]:
 
 
 SKIMMED: Final = 180
-"""Characters of a long old message that are read where a folded part is too large to be read in full."""
+"""Characters of a long old message that are read when the folded part is too large to be read in full."""
 
 
 def skim(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
@@ -290,7 +293,7 @@ def _skim(message: Message, text: str, memory: Memory | None) -> tuple[Line, ...
 def _said(said: Sequence[str], group: int, words: Words, *, user: bool) -> Iterator[Line]:
     if len(said) > MOST:
         said = [*said[: MOST // 2], *said[-MOST // 2 :]]
-    # A user who pastes a file or a log says little of it himself.
+    # A user who pastes a file or a log writes few own words.
     share = few_of_many(len(said))
     for piece in said:
         bound = binding(piece) * share if user else 0.0

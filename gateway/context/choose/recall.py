@@ -1,7 +1,7 @@
-"""Recall: passages of the folded part that bear on the current question.
+"""Recall: find passages of the folded part that bear on the current question.
 
-A passage is what was said in one go: a short message whole, a part of a longer one, a record. It is found by its own words and by
-those of the messages beside it, for an answer seldom repeats its question. Rare words count by the square of their rarity.
+A passage is a short message, a part of a longer one, or a record. It is found by its own words and by those of
+neighbouring messages, because an answer seldom repeats its question. Rare words count by the square of their rarity.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -26,14 +26,15 @@ from gateway.context.choose.words import Word, words
 from gateway.context.choose.worth import FAMILY, Passage, Pool
 
 COMMON: Final = 1 / 3
-"""A word that stands in a larger share of the lines, and in more than `FEW` of them, tells none apart."""
+"""Share of the lines. A word in more lines than this, and in more than `FEW`, distinguishes none of them."""
 FEW: Final = 30
+"""Lines; see `COMMON`."""
 OPENING: Final = 4.0
-"""Tokens it takes to open the line of one more message."""
+"""Tokens of the beginning of another message's line."""
 MOST_ALIKE: Final = 12
-"""Words of one family that are looked for."""
+"""Words of one family that are searched."""
 MOST_WORDS: Final = 200
-"""Different words of one question that are looked for, the rarest first: a pasted file is no question."""
+"""Different words of one question that are searched, the rarest first: a pasted file is not a question."""
 
 
 def excerpts(  # noqa: PLR0917  # a search has that many sides
@@ -44,9 +45,10 @@ def excerpts(  # noqa: PLR0917  # a search has that many sides
     skip: Collection[int],
     known: Collection[str] = (),
 ) -> list[int]:
-    """Choose the passages that bear on a question, as positions of their lines; none when nothing does.
+    """Choose the passages that bear on a question, as positions of their lines; none when none does.
 
-    ``skip`` holds the positions of lines that the model sees anyway or must not see, ``known`` the words of pinned messages.
+    ``skip`` has the positions of lines that the model sees anyway or must not see, ``known`` the words of pinned
+    messages.
     """
     room = tokens - count(marks.QUOTES) - count(marks.END) - 3
     if room <= 0:
@@ -61,7 +63,8 @@ def excerpts(  # noqa: PLR0917  # a search has that many sides
 
 
 def _fitting(pool: Pool, ranked: Sequence[Passage], room: int, count: Count, skip: frozenset[int]) -> list[int]:
-    """The positions of the best passages that fit, in order. Their size is estimated first and counted at the end."""
+    """Return the positions of the best passages that fit, in order. Their size is estimated first and counted at the
+    end."""
     chosen: list[tuple[Passage, list[int]]] = []
     left = float(room)
     opened: set[int] = set()
@@ -89,13 +92,13 @@ def _fitting(pool: Pool, ranked: Sequence[Passage], room: int, count: Count, ski
             spent = count(digest.render(pool, positions)) if positions else 0
         if room - spent - left < OPENING or not chosen:
             break
-        # The estimate was too high: what it left over is shared out again.
+        # The estimate was too high: distribute the rest.
         left = float(room - spent)
     return positions
 
 
 def relevance(pool: Pool, query: str, known: Collection[str] = ()) -> dict[Passage, float]:
-    """How much passages bear on a question: by their own words, and by those of the messages beside theirs."""
+    """Return how much passages bear on a question: by their own words, and by those of neighbouring messages."""
     sought = _sought(pool, words(query), known)
     if not sought:
         return {}
@@ -120,7 +123,7 @@ def relevance(pool: Pool, query: str, known: Collection[str] = ()) -> dict[Passa
 
 
 def _sought(pool: Pool, asked: Iterable[Word], known: Collection[str]) -> dict[str, float]:
-    """By word: what a passage that has it is worth. Words of one family count for less than the word itself."""
+    """Return by word the worth of a passage that has it. Words of one family count for less than the word itself."""
     total = len(pool.lines)
     sought: dict[str, float] = {}
     for word in asked:
@@ -143,7 +146,8 @@ def _rarity(number: int, total: int) -> float:
 
 
 def _speakers(query: str) -> Mapping[str, float]:
-    """By role: how much more likely than others it is to have said what is asked for. Who asks of himself has told it himself."""
+    """Return by role how much more likely it is to have said the answer. A user who asks about himself has said it
+    himself."""
     if speaks_to_other(query):
         return {}
     return {"user": OWN_WORDS if speaks_of_self(query) else UNNAMED}
@@ -152,7 +156,7 @@ def _speakers(query: str) -> Mapping[str, float]:
 def _spread(
     pool: Pool, own: Mapping[Passage, float], best: Mapping[int, float], speakers: Mapping[str, float]
 ) -> dict[Passage, float]:
-    """Let passages share in the score of the messages beside theirs, and weigh them by their size and speaker."""
+    """Give passages a share in the score of neighbouring messages, and weigh them by size and speaker."""
     order, rank = pool.order, pool.rank
     beside: dict[int, float] = {}
     for index, score in best.items():

@@ -1,4 +1,4 @@
-"""JSON read as records: each value that could be needed, with what it belongs to, in as few tokens as it takes."""
+"""Read JSON as records: each value that could be needed, with its context, in few tokens."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -8,19 +8,19 @@ from gateway.context.choose.line import MOST, Line, Sort, few_of_many, make, pie
 from gateway.context.choose.words import Kind, Word, Words
 
 REST: Final = 90
-"""Characters of weak values (amounts, flags, short numbers) that make one line."""
+"""Characters of weak values (amounts, flags, short numbers) in one line."""
 LONG: Final = 300
-"""A longer text inside JSON is read in pieces."""
+"""Characters. A longer text inside JSON is read in pieces."""
 
 
 _Record = tuple[str, list[tuple[str, Any]]]
-"""The key it stands under, and its (key, scalar) pairs; the key is empty for the members of a list."""
+"""The key of a record, and its (key, scalar) pairs; the key is empty for members of a list."""
 
 
 def records(value: object, errors: Sequence[str], words: Words) -> Iterator[Line]:
-    """Read a JSON value as the lines of its records, in order: each line a value, or a few weak ones.
+    """Return a JSON value as the lines of its records, in order: each line a value, or a few weak ones.
 
-    ``errors`` are the words for errors that it has anywhere.
+    ``errors`` are the error words in it.
     """
     found = list(_flatten(value, "", "", 0))
     number = sum([len(scalars) for _, scalars in found])
@@ -32,7 +32,7 @@ def records(value: object, errors: Sequence[str], words: Words) -> Iterator[Line
 
 
 def _fewer(found: Sequence[_Record]) -> list[_Record]:
-    """The head and the tail of very many records."""
+    """Return the head and the tail of very many records."""
     head: list[_Record] = []
     tail: list[_Record] = []
     left = MOST * 2 // 3
@@ -51,10 +51,11 @@ def _fewer(found: Sequence[_Record]) -> list[_Record]:
 
 
 _DEEPEST: Final = 40
+"""Levels of nested JSON that are read as records. Chosen above real results, below the stack limit."""
 
 
 def _flatten(value: object, label: str, name: str, depth: int) -> Iterator[_Record]:
-    """The records of a value: each object's own scalars, then what is nested in it."""
+    """Return the records of a value: each object's own scalars, then the nested ones."""
     if depth > _DEEPEST:
         return
     if isinstance(value, Mapping):
@@ -94,7 +95,7 @@ def _lines(
     for (key, _), text, some, kind in zip(scalars, texts, found, kinds, strict=True):
         if not text:
             continue
-        # A value whose shape says what it is needs no key: the one identifier or the one date of a record.
+        # A value whose shape explains it needs no key: the only identifier or date of a record.
         bare = not key or (kind in _TELLING and kinds.count(kind) == 1)
         written = text if bare else f"{key}={text}"
         if kind in _STRONG or len(text) > 4:

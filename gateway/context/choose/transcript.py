@@ -1,4 +1,4 @@
-"""What a summariser is asked: a conversation written down as text, in pieces it can take, with the question in front."""
+"""The question for a summariser: a conversation as text, in pieces it can read, after the instructions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
@@ -38,15 +38,15 @@ EARLIER: Final = (
 )
 
 LONGEST: Final = (8000, 2000, 500)
-"""Characters of one message that are written down; shorter where all of it would be too many pieces."""
+"""Characters of one message in the text; fewer if the whole would be too many pieces."""
 SAFETY: Final = 0.9
 """Share of a window that is filled: the count of the summariser's tokens may be an estimate."""
 FRAME_TOKENS: Final = 80
-"""Roles, tags and headings around the texts of a question."""
+"""Tokens of roles, tags and headings around the texts of a question."""
 
 
 def write(messages: Sequence[Message], first: int, end: int, longest: int) -> list[str]:
-    """Write messages ``first`` to ``end`` down, one entry each. Tool results belong to it; pinned messages stand anyway."""
+    """Write messages ``first`` to ``end`` as text, one entry each, with tool results and without pinned messages."""
     names = {call.get("id"): call_name(call) for message in messages[:end] for call in tool_calls(message)}
     entries: list[str] = []
     for message in messages[first:end]:
@@ -65,7 +65,7 @@ def write(messages: Sequence[Message], first: int, end: int, longest: int) -> li
 
 
 def ends(text: str, longest: int) -> str:
-    """Keep both ends of a long text, for errors and results stand at the end of it."""
+    """Keep both ends of a long text: errors and results are at the end."""
     if len(text) <= longest:
         return text
     head = longest * 2 // 3
@@ -74,7 +74,7 @@ def ends(text: str, longest: int) -> str:
 
 
 def pieces(entries: Sequence[str], room: int, count: Count) -> list[str]:
-    """Pack entries into as few pieces as hold at most ``room`` tokens each; an entry that is too long itself is divided."""
+    """Pack entries into few pieces of at most ``room`` tokens each; an entry that is too long is divided."""
     packed: list[str] = []
     parts: list[str] = []
     size = 0
@@ -89,7 +89,7 @@ def pieces(entries: Sequence[str], room: int, count: Count) -> list[str]:
 
 
 def _divided(entry: str, room: int, count: Count) -> Iterator[str]:
-    """Halve an entry until each part fits; a part of one character is let through, whatever it counts."""
+    """Halve an entry until each part fits; a part of one character always passes."""
     if len(entry) < 2 or count(entry) < room:
         yield entry
         return
@@ -99,23 +99,24 @@ def _divided(entry: str, room: int, count: Count) -> Iterator[str]:
 
 
 def input_room(window: int, size: int, earlier: str, count: Count) -> int:
-    """Tokens a piece may have, when the summariser answers ``size`` tokens and reads the memory of all before first.
+    """Return the tokens of a piece when the summariser writes ``size`` tokens and reads the earlier memory first.
 
-    The answer is given thrice its size: models overshoot, and some think first. The memory may be as long as one is accepted.
+    The answer gets three times its size: models overshoot, and some think first. The memory may be as long as an
+    accepted one.
     """
     fixed = count(INSTRUCTION) + count(EARLIER) + FRAME_TOKENS
     return int((window - 3 * size) * SAFETY) - fixed - max(count(earlier), longest(size))
 
 
 def longest(size: int) -> int:
-    """Tokens an answer may have when ``size`` were asked for; models count words badly."""
+    """Return the tokens an answer may have when ``size`` were requested; models count words badly."""
     return size * 5 // 2
 
 
 def question(piece: str, earlier: str, size: int) -> list[Message]:
-    """Ask for the memory of one piece, on top of the memory of all before it. ``size`` is in tokens.
+    """Ask for the memory of one piece, continuing the earlier memory. ``size`` is in tokens.
 
-    The tags around the data carry a hash of it, so that no text can close its own quotation.
+    The tags around the data contain a hash of it, so no text can close its own quotation.
     """
     mark = blake2b((earlier + piece).encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
     quoted = f"<transcript-{mark}>\n{piece}\n</transcript-{mark}>"

@@ -62,15 +62,25 @@ REVOKES: Final = 0.8
 
 # Standing wishes: what words of each class count in a sentence (logarithms of odds, fitted to long natural chats by half).
 NEGATION: Final = 0.8
+"""A word of negation. Each of the following counts for a word of its class, by the fit named above."""
 ALL_TIMES: Final = 1.0
+"""A word for all times ("always")."""
 DUTY: Final = 0.8
+"""A word of duty ("must")."""
 TO_OTHER: Final = 1.8
+"""A word for the other speaker ("you")."""
 OF_SELF: Final = 0.8
+"""A word for the speaker ("I")."""
 STORY: Final = -0.8
+"""A word that tells a story ("was")."""
 THIRD_PERSON: Final = -0.8
+"""A word for a third person ("she")."""
 CONDITION: Final = 0.4
+"""A word of condition ("if")."""
 CHANGE: Final = 0.5
+"""A word of change ("instead")."""
 NAMING: Final = 0.4
+"""A word that gives a name ("call")."""
 ASIDE: Final = 1.2
 """For a sentence that begins as an aside ("by the way")."""
 ASSENT: Final = 2.0

@@ -1,8 +1,8 @@
-"""Standing wishes: what a user wants to hold from now on, told by how it is said and by how the assistant took it.
+"""Standing wishes: what a user wants from now on, recognised by its wording and by the assistant's reply.
 
-A wish speaks to the other ("you"), of all times, of duty or of what is not to be; it is often an aside, and the reply to it begins with a word
-of assent. A story speaks of what was, and of third persons. The words below are closed classes of some languages, the vocabulary of no
-subject. A wish in another wording than these still has the assistant's assent.
+A wish speaks to the other ("you"), of all times, of duty or of things to avoid. It is often an aside, and the reply
+begins with a word of assent. A story speaks of the past and of third persons. The words below are closed classes of
+some languages, not the vocabulary of a subject. A wish in other words still has the assistant's assent.
 """
 
 import re
@@ -103,7 +103,7 @@ _CLASSES_OF: Final = {
 
 
 def strength(sentence: str) -> float:
-    """How much a sentence sounds like a wish that is to hold: 0 for a story, about 4 for most wishes."""
+    """Return how much a sentence sounds like a standing wish: 0 for a story, about 4 for most wishes."""
     found = [0] * len(_CLASSES)
     for token in _TOKEN.findall(sentence.lower().replace("’", "'")):
         if token in _CLASSES_OF:
@@ -120,10 +120,10 @@ def strength(sentence: str) -> float:
 
 
 def assents(reply: str) -> bool:
-    """Whether a reply begins by agreeing to what was wanted."""
+    """Return whether a reply begins by agreeing to a wish."""
     return _ASSENT.match(reply) is not None
 
 
 def may_revoke(sentence: str) -> bool:
-    """Whether a sentence speaks of a change: it may take back a wish with which it shares a telling word."""
+    """Return whether a sentence speaks of a change: it may revoke a wish with which it shares a telling word."""
     return _REVOKES.search(sentence) is not None

@@ -1,7 +1,7 @@
-"""Words: what a token of text is worth as a fact, told from its shape alone.
+"""Words: the worth of a token of text as a fact, by its shape alone.
 
-Shapes and not lists: an order number, a path, a date or a name looks like one in most languages. Nothing here knows what
-a conversation is about.
+Shapes instead of lists: an order number, a path, a date or a name looks similar in most languages. Nothing here knows
+the subject of a conversation.
 """
 
 import re
@@ -16,7 +16,7 @@ from gateway.wire.memory import Memory, Recent
 
 
 class Kind(IntEnum):
-    """What a word looks like, the most telling last."""
+    """The shape of a word, the most telling last."""
 
     PLAIN = 0
     NUMBER = 1
@@ -27,12 +27,12 @@ class Kind(IntEnum):
     """A path, an address, an identifier of a program."""
     DATE = 5
     IDENT = 6
-    """Letters and digits mixed, or a long number: what only a look-up can restore."""
+    """Letters and digits mixed, or a long number: only a look-up can restore it."""
 
 
-@dataclass(slots=True, eq=False)  # not frozen, which makes making them three times slower; nobody changes one
+@dataclass(slots=True, eq=False)  # not frozen, because freezing makes creation three times slower; it is never changed
 class Word:
-    """One word: its normal form (a rough stem where it is plain), its shape, and how many tokens it takes beyond the usual."""
+    """One word: its normal form (a rough stem of a plain word), its shape, and its tokens beyond the usual."""
 
     key: str
     kind: Kind
@@ -40,7 +40,7 @@ class Word:
     in_speech: float
     in_data: float
     ordinary: bool
-    """A plain word or a name: how rare it is decides what it is worth."""
+    """A plain word or a name, whose rarity decides its worth."""
 
 
 TOKEN_BYTES: Final = 330
@@ -61,7 +61,7 @@ _BREAKS: Final = bytes.maketrans(b"()[]{}<>,;=\"'`*|!?\t\n\r", b" " * 21)
 _OTHER_BREAKS: Final = re.compile("[…“”«»‘’„。，、！？：；（）「」¿¡؟،]")
 _EDGES: Final = ".:-#$%&+/\\~^_€£¥"
 _SHORT: Final = 48
-"""Characters of a text that is likely to come again: a value of a record."""
+"""Characters of a text that probably comes again: a value of a record."""
 
 # Tokens per character beyond those of a plain text, fitted to lines of recorded conversations.
 _DEARER: Final = (0.0, 0.35, 0.0, 0.23, 0.09, 0.4, 0.2)
@@ -72,7 +72,7 @@ _DATE: Final = re.compile(
 _DIGIT: Final = re.compile(r"\d")
 _OF_SYMBOLS: Final = re.compile(r"[_@/\\:.]")
 _NUMBER: Final = re.compile(r"[-+]?\d[\d.,]*%?")
-# Scripts written without spaces: each two neighbouring characters are one word.
+# Scripts written without spaces: each pair of neighbouring characters is one word.
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 _ENDINGS: Final = ("ings", "ing", "edly", "ed", "ies", "es", "s", "ly")
 
@@ -92,14 +92,14 @@ class Lexicon:
         )
 
     def __call__(self, text: str) -> tuple[Word, ...]:
-        """The words of a text that can be facts, each once, in the order in which they first stand."""
+        """Return the words of a text that can be facts, each once, in the order of their first place."""
         if len(text) > _SHORT:
             return self._distinct(text)
         found = self._texts.recall(text)
         return self._texts.keep(text, self._distinct(text)) if found is None else found
 
     def _distinct(self, text: str) -> tuple[Word, ...]:
-        # Some ten times as quick as translating the text; the bytes of other characters than ASCII stay as they are.
+        # Ten times as fast as translating the text; bytes of characters beyond ASCII stay.
         plain = text.encode("utf-8", "surrogatepass").translate(_BREAKS).decode("utf-8", "surrogatepass")
         if not text.isascii():
             plain = _OTHER_BREAKS.sub(" ", plain)
@@ -157,12 +157,12 @@ def _kind_of_letters(bare: str) -> Kind:
         return Kind.NAME if bare[0].isupper() else Kind.PLAIN
     if bare.isupper() and 2 <= len(bare) <= 5:
         return Kind.CODE
-    # One capital in front is a name; capitals inside are how programs write.
+    # One capital at the beginning is a name; capitals inside are a program's identifier.
     return Kind.NAME if bare[0].isupper() and (len(bare) == 1 or bare[1:].islower()) else Kind.SYMBOL
 
 
 def stem(word: str) -> str:
-    """A rough stem, so that ``adopted`` and ``adopting`` meet; good enough to search with, never shown."""
+    """Return a rough stem, so that ``adopted`` and ``adopting`` match; used for searching, never shown."""
     low = word.lower().removesuffix("'s").removesuffix("’s")
     if low.isascii():
         for ending in _ENDINGS:

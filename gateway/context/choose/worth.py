@@ -1,7 +1,7 @@
-"""What the lines of a folded part are worth, together: how likely their facts are to be needed, by who has used them.
+"""The worth of the lines of a folded part: how likely their facts are to be needed, considering their earlier use.
 
-The numbers are rough odds, measured on recorded agents of several kinds: a value that a call has used is several times as
-likely to be used again as one that only stood in a result; one that the user named, four times.
+The numbers are rough odds, measured on recorded agents of several kinds: a value that a call has used is several times
+as likely to be used again as one that was only in a result; one that the user named, four times.
 """
 
 import re
@@ -19,27 +19,28 @@ from gateway.context.choose.line import Line, Reading, Sort
 from gateway.context.choose.words import Kind, Word, stem
 
 OPENED: Final = 12
-"""Tokens added to a line's size where lines are compared by it: its message's opening, and what makes short ones no bargain."""
+"""Tokens added to a line's size in comparisons: the beginning of its message, so that short lines get no advantage."""
 FEW_WORDS: Final = 3
-"""A line of few words is seldom told from others by them."""
+"""Words. A shorter line can seldom be distinguished by its words."""
 REPLY: Final = 160
-"""Characters of a reply that are looked at for assent."""
+"""Characters of a reply that are searched for assent."""
 MOST_CHANGES: Final = 200
+"""Newest sentences of change that are compared with wishes. Chosen to bound the time."""
 BRIEF: Final = 60
 """Tokens up to which a message is short."""
 
 FAMILY: Final = 5
 """Letters that two words of one family share: compounds, and endings that the stem does not know."""
 MOST_CHOICES: Final = 200
-"""What was chosen from one folded part, for so many questions, is remembered."""
+"""Cached choices from one folded part, one per question."""
 
 T = TypeVar("T")
 
 
 Passage = range
-"""Positions of the lines that are quoted together."""
+"""Positions of lines that are quoted together."""
 MOST_OF_PASSAGE: Final = 70
-"""Tokens; a message up to a third longer is one passage whole."""
+"""Tokens; a message up to a third longer is one passage."""
 
 
 def _uncounted(_: int) -> None:
@@ -52,7 +53,8 @@ def _bytes_of(value: object) -> int:
 
 
 class Pool:
-    """The lines of a folded part, oldest first, and what follows from them alone. A line's position is its place in ``lines``."""
+    """The lines of a folded part, oldest first, and facts derived from them. A line's position is its index in
+    ``lines``."""
 
     def __init__(self, readings: Iterable[Reading], first: int = -1) -> None:
         self.readings = {reading.message: reading for reading in readings if reading.lines}
@@ -75,7 +77,7 @@ class Pool:
         self._passages: dict[int, list[Passage]] = {}
 
     def once(self, key: object, choose: Callable[[], T]) -> T:
-        """Choose from these lines, or remember what was chosen: ``key`` says all that it follows from."""
+        """Return a choice from these lines, cached under ``key``, which has everything the choice depends on."""
         found: T | None = self._chosen.get(key)
         if found is None:
             if len(self._chosen) >= MOST_CHOICES:
@@ -90,7 +92,7 @@ class Pool:
 
     @cached_property
     def values(self) -> tuple[dict[Word, float], dict[Word, float]]:
-        """By word, how likely its fact is to be needed: in what was said or called, and in data."""
+        """Return by word how likely its fact is to be needed: in speech or calls, and in data."""
         used, rarity = self._used(), self.rarity
         said: dict[Word, float] = {}
         data: dict[Word, float] = {}
@@ -102,12 +104,12 @@ class Pool:
 
     @cached_property
     def _spoken(self) -> list[bool]:
-        """By position: whether the line is a call or was said, and no data."""
+        """Return by position whether the line is a call or speech, not data."""
         return [line.sort is Sort.SAID or line.sort is Sort.CALL for line in self.lines]
 
     @cached_property
     def _own(self) -> list[float]:
-        """By position: what a line is worth beside its facts."""
+        """Return by position the worth of a line besides its facts."""
         worth: list[float] = []
         for reading in self.readings.values():
             user = reading.role == "user"
@@ -123,44 +125,45 @@ class Pool:
 
     @cached_property
     def _age(self) -> list[float]:
-        """By position: what a line keeps of its worth as it grows old."""
+        """Return by position the share of its worth that an old line keeps."""
         number = len(self.lines)
         return [weights.OLDEST + (1 - weights.OLDEST) * position / number for position in range(number)]
 
     @cached_property
     def most(self) -> list[float]:
-        """For each line what it is worth a token at most: alone, and with its message already opened."""
+        """Return for each line its highest possible worth per token: alone, and with its message already begun."""
         said, data = self.values
         return [self.worth(position, said, data) / line.size for position, line in enumerate(self.lines)]
 
     def worth(self, position: int, said: Mapping[Word, float], data: Mapping[Word, float]) -> float:
-        """What a line is worth where its words are worth so much, as in `values`."""
+        """Return the worth of a line with the given worths of words, as in `values`."""
         line = self.lines[position]
         facts = sum(map((said if self._spoken[position] else data).__getitem__, line.words))
         return (facts * line.share + self._own[position]) * self._age[position]
 
     @cached_property
     def spellings(self) -> dict[str, list[Word]]:
-        """By fact: the words that spell it."""
+        """Return by fact the words that spell it."""
         spelled: dict[str, list[Word]] = {}
         for word in self._counted:
             spelled.setdefault(word.key, []).append(word)
         return spelled
 
     def count(self, key: str) -> int:
-        """How many lines have a fact."""
+        """Return the number of lines with a fact."""
         return sum([self._counted[word] for word in self.spellings.get(key, ())])
 
     @cached_property
     def facts(self) -> dict[int, frozenset[Word]]:
-        """By message: all words of its lines."""
+        """Return by message all words of its lines."""
         return {
             index: frozenset(chain.from_iterable([line.words for line in reading.lines]))
             for index, reading in self.readings.items()
         }
 
     def passages(self, message: int) -> list[Passage]:
-        """A message cut into passages: a record or a call by itself, prose up to `MOST_OF_PASSAGE`, a short message whole."""
+        """Split a message into passages: a record or a call alone, prose up to `MOST_OF_PASSAGE`, a short message
+        whole."""
         found = self._passages.get(message)
         if found is None:
             found = self._passages[message] = self._cut(self.places[message])
@@ -182,12 +185,12 @@ class Pool:
         return [*cut, range(start, places.stop)]
 
     def size(self, passage: Passage) -> float:
-        """About how many tokens a passage takes."""
+        """Return the approximate tokens of a passage."""
         return sum([self.lines[place].size for place in passage])
 
     @cached_property
     def families(self) -> dict[str, list[str]]:
-        """By the first letters of a word: the words that begin so."""
+        """Return by the first letters of a word all words that begin so."""
         found: dict[str, list[str]] = {}
         for key in self.spellings:
             if len(key) >= FAMILY:
@@ -200,26 +203,27 @@ class Pool:
 
     @cached_property
     def order(self) -> list[int]:
-        """The messages that have lines, in order."""
+        """Return the messages that have lines, in order."""
         return list(self.places)
 
     @cached_property
     def rank(self) -> dict[int, int]:
-        """By message: its place in `order`."""
+        """Return by message its index in `order`."""
         return {index: rank for rank, index in enumerate(self.order)}
 
     @cached_property
     def called(self) -> bool:
-        """Whether a tool was called in the folded part."""
+        """Return whether a tool was called in the folded part."""
         return any([reading.tool for reading in self.readings.values()])
 
     @cached_property
     def wishes(self) -> list[int]:
-        """What the user wants to hold from now on, by position, the surest first; where a wish was taken back, what took it back."""
+        """Return the user's standing wishes by position, the surest first; a revoked wish is replaced by its
+        revocation."""
         asked = [reading for reading in self.readings.values() if reading.role == "user"]
         replies = [self._reply(reading.message) for reading in asked]
         assents = list(map(wishes.assents, replies))
-        # Where the assistant agrees to everything, its assent says nothing.
+        # If the assistant agrees to everything, its assent says nothing.
         assent = weights.ASSENT * (1 - sum(assents) / max(len(assents), 1))
         scored: list[tuple[float, int]] = []
         for reading, reply, assented in zip(asked, replies, assents, strict=True):
@@ -232,19 +236,19 @@ class Pool:
         return list(dict.fromkeys([self._revoked(position) or position for _, position in sorted(scored)]))
 
     def _wish(self, line: Line) -> float:
-        """How much a line sounds like a wish, and how far its words are none of the usual ones of the conversation."""
+        """Return how much a line sounds like a wish, and how unusual its words are in the conversation."""
         rarity = self.rarity
         unusual = fsum([rarity.get(word.key, 1.0) for word in line.words]) / (len(line.words) + FEW_WORDS)
         return wishes.strength(line.text) + weights.BINDING_WORD * line.binding + weights.UNUSUAL * unusual
 
     def _reply(self, message: int) -> str:
-        """The beginning of the assistant's reply to a message."""
+        """Return the beginning of the assistant's reply to a message."""
         rank = self.rank[message] + 1
         after = self.readings[self.order[rank]] if rank < len(self.order) else None
         return after.lines[0].text[:REPLY] if after is not None and after.role == "assistant" else ""
 
     def _revoked(self, position: int) -> int:
-        """The newest later sentence of the user that speaks of a change in words that this one has, or 0."""
+        """Return the newest later sentence of the user about a change that shares its words, or 0."""
         best, least = 0, weights.REVOKES
         own = {word.key for word in self.lines[position].words}
         for later, words in self._changes:
@@ -256,7 +260,7 @@ class Pool:
 
     @cached_property
     def _changes(self) -> list[tuple[int, tuple[Word, ...]]]:
-        """The user's sentences that speak of a change, oldest first, at most `MOST_CHANGES` of them, the newest."""
+        """Return the user's newest sentences about a change, at most `MOST_CHANGES`, oldest first."""
         found = [
             (position, line.words)
             for reading in self.readings.values()
@@ -268,7 +272,7 @@ class Pool:
 
     @cached_property
     def brief(self) -> frozenset[int]:
-        """The indices of short messages, which are understood as a whole or not at all."""
+        """Return the indices of short messages, which are understood only as a whole."""
         return frozenset(
             index
             for index, reading in self.readings.items()
@@ -276,7 +280,7 @@ class Pool:
         )
 
     def _used(self) -> dict[str, float]:
-        """By fact: what it is worth because somebody has used it."""
+        """Return by fact its worth from earlier use."""
         answered: list[tuple[Word, ...]] = []
         asked: list[tuple[Word, ...]] = []
         called: list[tuple[Word, ...]] = []
@@ -294,7 +298,7 @@ class Pool:
 
     @cached_property
     def rarity(self) -> dict[str, float]:
-        """By ordinary word or name: 1 where one line has it, towards 0 where many have."""
+        """Return by ordinary word or name: 1 if one line has it, towards 0 if many have."""
         counts: dict[str, int] = {}
         for word, count in self._counted.items():
             if word.ordinary:
@@ -305,7 +309,7 @@ class Pool:
 
     @cached_property
     def gone(self) -> frozenset[int]:
-        """Lines that a newer one repeats or replaces."""
+        """Return lines that a newer one repeats or replaces."""
         seen: set[str] = set()
         repeated: set[int] = set()
         for position in range(len(self.lines) - 1, -1, -1):
@@ -318,7 +322,7 @@ class Pool:
 
     @cached_property
     def replaced(self) -> frozenset[int]:
-        """Lines that no longer hold: a newer value has taken their place."""
+        """Return lines that no longer hold: a newer value has replaced them."""
         seen: set[str] = set()
         old: set[int] = set()
         for position in range(len(self.lines) - 1, -1, -1):
@@ -331,7 +335,7 @@ class Pool:
 
 
 def _addressed(line: Line, reply: str) -> bool:
-    """Whether a line gives a name with which the reply addresses the user: set apart by a comma or an end."""
+    """Return whether a line gives a name with which the reply addresses the user: set apart by a comma or an end."""
     names = [word.key for word in line.words if word.kind is Kind.NAME and len(word.key) > 1]
     if not names or not reply:
         return False

@@ -15,6 +15,7 @@ from gateway.context.cut.replay import Unit
 STEP: Final = 1 / 48
 """Share of the free room by which one step of the simulation grows."""
 FINER: Final = 32
+"""Factor by which the last step of the simulation is divided when it moved the cut too far."""
 STEPS: Final = 96
 """Most steps of the simulation. Growth by twice the room certainly moves a cut."""
 UNCOVERED: Final = 0.25

@@ -25,12 +25,14 @@ SMALLEST_CUT: Final = 256
 WITHIN: Final = 3.0
 """Factor. A stated prompt further than this from our count proves no window: it may be about another request."""
 LEAST_DENSE: Final = 0.2
+"""Factor; see `MOST_DENSE`."""
 MOST_DENSE: Final = 8.0
 """Factor. A stated prompt further than this from our count is not a token count: it counts characters or bytes."""
 JUMP: Final = 2.0
 """Factor. A bill further than this from the best count is not used as an anchor: it may be for another text."""
 
 RUN: Final = 16
+"""Characters; see `STRIDE`."""
 STRIDE: Final = 4
 """Characters (letters and digits only) of a refusal that are searched in the request, and the distance between two
 searches: a common run of 19 is always found. Shorter runs are everyday phrases.

@@ -22,22 +22,29 @@ from gateway.wire.format import Conversation, Edits
 from gateway.wire.message import Message
 
 HIGHEST_RUNG: Final = len(RUNGS) - 1
+"""The number of the last rung."""
 
 # When a refusal states no numbers, the next attempt must be small enough although window and tokenizer are unknown.
 # An exact count means that only the window is wrong: one half. An estimate may combine a window of half the
 # configured size with a tokenizer 2.5 times denser: one fifth, with a small reserve.
 BLIND_STEP_EXACT: Final = 0.5
+"""Share of our count of the refused prompt that the next attempt may have."""
 BLIND_STEP_ESTIMATE: Final = 0.18
+"""The same for an estimated count."""
 # The refusal states the limit but not the prompt: only the tokenizer is unknown.
 LIMIT_STEP_EXACT: Final = 0.9
+"""Share of the stated limit that the next attempt may have."""
 LIMIT_STEP_ESTIMATE: Final = 0.37
+"""The same for an estimated count, whose tokenizer may be 2.5 times denser."""
 # Factor. An upstream's count further than this from ours is not believed: some servers count characters or bytes.
 MOST_DENSE: Final = 8.0
 LEAST_DENSE: Final = 0.1
+"""Factor; see `MOST_DENSE`."""
 
 # Tokens, and share of the prompt, that a lowered output leaves free besides the margin: this costs no history.
 SPARED: Final = 16
 SPARED_SHARE: Final = 25
+"""Divisor: one token in so many of the prompt; see `SPARED`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from gateway.wire.facts import MESSAGE_BYTES, facts_of
 Count = Callable[[str], int]
 
 HEAD: Final = 0.35
+"""Share of the room for the beginning of a text; see `TAIL`."""
 TAIL: Final = 0.4
 """Share of the tail. Chosen above one half: the ends of questions and logs matter more than their beginnings."""
 GAP: Final = 10
@@ -86,6 +87,7 @@ def _rows(text: str) -> list[_Row]:
 
 
 _LONGEST_ROW: Final = 400
+"""Characters. A longer row is split. Chosen: about five lines on a screen."""
 
 
 def _keep(text: str, rows: Sequence[_Row], characters: int, asked: frozenset[str]) -> str:
@@ -211,6 +213,7 @@ def _prune_json(text: str, tokens: int, whole: int, count: Count) -> str | None:
 
 
 _LARGEST_JSON: Final = 4_000_000
+"""Characters of JSON that is parsed to be cut; longer JSON is cut as text. Chosen to bound the time."""
 
 
 def _pruned(value: Any, members: int, characters: int) -> Any:

@@ -22,8 +22,9 @@ COVERED: Final = 0.6
 RULE: Final = 1.1
 """How binding a user's sentence must sound (`signals.binding`): one word of the closed classes, and no question."""
 RULES: Final = 12
+"""The most sentences of the user that are added to a summary, the most binding ones."""
 IDENTIFIERS: Final = 40
-"""The most sentences, or identifiers, that are added: the most binding, or the most frequent."""
+"""The most identifiers that are added to a summary, the most frequent ones."""
 LOST: Final = 0.1
 """With a smaller share of the identifiers in use, an answer is about another subject."""
 
