@@ -1,7 +1,8 @@
-"""Compaction on any backend: ``POST /v1/responses/compact`` and the item ``compaction_trigger``, by the upstream or by our own digest.
+"""Compaction on any backend: ``POST /v1/responses/compact`` and the item ``compaction_trigger``, by the upstream or by
+our own digest.
 
-The upstream is asked first, unless ``upstreams.NAME.compact`` is ``ours``. Our digest is a compaction item like any other to the client; when
-it comes back, it is opened (`gateway.wire.compaction`).
+The upstream is tried first, unless ``upstreams.NAME.compact`` is ``ours``. For the client our digest is a compaction
+item like any other; when it comes back, it is opened (`gateway.wire.compaction`).
 """
 
 import time
@@ -28,17 +29,17 @@ from gateway.wire.responses import RESPONSES, ResponsesRequest
 
 PATH: Final = "/v1/responses/compact"
 SHARE: Final = 8
-"""Of the window, the part that a compaction may take."""
+"""Share of the window that a compaction may take. Chosen: most of the window stays free for work."""
 LARGEST: Final = 12_000
-"""Tokens. More is a conversation and no memory of one."""
+"""Tokens. Chosen: a longer text is a conversation, not a memory of one."""
 REFUSALS: Final = ABSENT | {400, 422}
-"""Statuses with which servers refuse an item they do not know."""
+"""Statuses with which servers refuse an unknown item."""
 LONGEST_REFUSAL: Final = 2**16
 """Bytes of a refusal that are read; real ones are a few KB."""
 
 
 def wanted(asked: Conversation) -> bool:
-    """Whether a request asks for a compaction instead of an answer."""
+    """Return whether a request is for a compaction instead of an answer."""
     return isinstance(asked, ResponsesRequest) and bool(asked.items) and asked.items[-1].type == TRIGGER
 
 
@@ -55,7 +56,7 @@ async def compact(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
 async def by_upstream_or_us(
     gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Conversation
 ) -> web.StreamResponse:
-    """Ask the upstream for the compaction, and make it where the upstream cannot."""
+    """Let the upstream make the compaction, and make it here if the upstream cannot."""
     keys.check_model(request, asked.model)
     setup, headers, record = gateway.setup, keys.forwarded(request), records.of(request)
     route = setup.settings.route(asked.model)
@@ -79,13 +80,13 @@ async def by_upstream_or_us(
 
 
 async def _unknown(answer: Answer) -> bool:
-    """Whether a refusal speaks of the item that asks for a compaction."""
+    """Return whether a refusal is about the item that requests a compaction."""
     answer.held = await answer.response.content.read(LONGEST_REFUSAL)
     return TRIGGER.encode() in answer.held
 
 
 async def _ours(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> web.Response:
-    """One compaction item with our digest, as a body or as events."""
+    """Return one compaction item with our digest, as a body or as events."""
     place_of, route = plan.place_of, gateway.setup.settings.route(asked.model)
     place = place_of(gateway, gateway.setup, route, gateway.setup.targets[route.upstream])
     task = await plan.task_for(gateway, place, asked, plan.scope_of(place, keys.forwarded(request)))

@@ -1,7 +1,7 @@
-"""The websocket mode of Responses: each ``response.create`` message is folded like a request, where it is stateless.
+"""The websocket mode of Responses: each stateless ``response.create`` message is folded like a request.
 
-A message that continues an earlier response by its id passes as it came, and so does everything else. A refusal is the client's to see: what
-was answered on a socket cannot be taken back.
+A message that continues an earlier response by its id passes unchanged, and so does everything else. The client sees
+refusals: an answer on a socket cannot be taken back.
 """
 
 from typing import Final
@@ -24,12 +24,12 @@ CREATE: Final = "response.create"
 
 
 def folds(request: web.BaseRequest) -> bool:
-    """Whether the socket speaks Responses."""
+    """Return whether the socket speaks Responses."""
     return request.rel_url.raw_path == PATH
 
 
 async def folded(gateway: Gateway, request: web.BaseRequest, target: Target, message: str) -> str:
-    """A client's message as the upstream gets it. A fault of our own means: as it came."""
+    """Return the message for the upstream. After a failure of our own it is the client's message, unchanged."""
     try:
         return await _folded(gateway, request, target, message)
     except Exception as error:  # noqa: BLE001  # promise 6

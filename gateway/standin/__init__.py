@@ -1,4 +1,4 @@
-"""A strict stand-in upstream on a real socket: `turnfold demo`, the tests and the replay try things against it."""
+"""A strict stand-in upstream on a real socket, used by `turnfold demo`, the tests and the replay."""
 
 from gateway.standin.answers import Answer, Gate, Raw, Refuse, Reply
 from gateway.standin.server import Seen, StandIn

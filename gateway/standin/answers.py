@@ -1,4 +1,4 @@
-"""What the stand-in can be told to answer: values a test writes down and the server plays."""
+"""The answers of the stand-in: values that a test writes and the server plays."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -9,17 +9,17 @@ JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
 
 Pace = Callable[[int], Awaitable[None]]
-"""Awaited before the chunk of that number leaves: how a test holds a stream without sleeping."""
+"""Awaited before each chunk is sent, with its number: a test can hold a stream without sleeping."""
 
 
 class Gate:
-    """A pace that lets chunks through one by one, as the test says. Chunk 0 follows the headers."""
+    """A pace that a test opens chunk by chunk. Chunk 0 follows the headers."""
 
     def __init__(self, open_until: int = 0) -> None:
         self._passes = asyncio.Semaphore(open_until)
 
     def release(self, chunks: int = 1) -> None:
-        """Let so many more chunks leave."""
+        """Let so many more chunks be sent."""
         for _ in range(chunks):
             self._passes.release()
 
@@ -33,20 +33,20 @@ class Reply:
 
     text: str = "Understood."
     tool_calls: tuple[Mapping[str, Any], ...] = ()
-    """Whole calls as in an assistant message; a stream carries their arguments in pieces."""
+    """Complete calls as in an assistant message; a stream carries their arguments in pieces."""
     finish_reason: str = ""
     """Empty: ``tool_calls`` when there are some, else ``stop``."""
     pieces: int = 3
-    """How many chunks of text a stream has."""
+    """The number of text chunks in a stream."""
     usage: Mapping[str, Any] | None = None
-    """Instead of what the stand-in counts."""
+    """Replaces the stand-in's own count."""
     headers: Mapping[str, str] = field(default_factory=dict)
     pace: Pace | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Too long, in the words of a server, whatever the request's real size."""
+    """A "too long" in the words of a server, whatever the request's real size."""
 
     dialect: str = ""
     """Empty: the stand-in's own."""
@@ -58,16 +58,16 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Bytes exactly as given: any status, any headers, any end. What a fault looks like on the wire."""
+    """Exactly these bytes: any status, any headers, any end. Used for faults on the wire."""
 
     status: int = 200
     chunks: tuple[bytes, ...] = ()
     headers: Mapping[str, str] = field(default_factory=lambda: {"content-type": JSON})
     pace: Pace | None = None
     before: Pace | None = None
-    """Awaited before the headers leave."""
+    """Awaited before the headers are sent."""
     end: Literal["close", "reset", "silence"] = "close"
-    """How it ends: properly, with the connection reset, or never (until the other side leaves)."""
+    """The end: proper, with a connection reset, or never (until the other side leaves)."""
     said: bool = True
     """False: not even headers are sent before the end."""
 

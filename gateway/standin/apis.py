@@ -1,4 +1,4 @@
-"""The APIs the stand-in speaks: how each judges a request, weighs it, refuses it and answers it, one row an API."""
+"""The APIs of the stand-in: how each judges, counts, refuses and answers a request, one row per API."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from gateway.standin.validity import Violation
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """How one API judges a request, weighs it, refuses it and answers it."""
+    """How one API judges, counts, refuses and answers a request."""
 
     name: str
     path: str
     member: str
-    """The member without which there is no request."""
+    """The member that every request needs."""
     dialect: str
-    """How it says "too long" where nothing else is asked for."""
+    """Its default wording of "too long"."""
     limits: tuple[str, ...]
     """The members that limit the output."""
     violations: Callable[[Any], list[Violation]]
@@ -26,10 +26,10 @@ class Api:
     error: Callable[[int, str], Raw]
     complete: Callable[[Reply, Mapping[str, Any], int], Raw]
     refused_stream: Callable[[Mapping[str, Any], bytes], Raw]
-    """(body, refusal) -> a stream that ends in the refusal before anything of an answer."""
+    """(body, refusal) -> a stream that ends in the refusal before any content."""
 
     def asked(self, body: Mapping[str, Any]) -> int:
-        """How many output tokens a request asks for; 0 when it does not say."""
+        """Return the requested output tokens; 0 without a limit."""
         return next((int(body[name]) for name in self.limits if isinstance(body.get(name), int)), 0)
 
 
@@ -86,4 +86,4 @@ RULES: Final[Mapping[str, frozenset[str]]] = {
     "messages": frozenset(messages.RULES),
     "responses": frozenset(responses.RULES),
 }
-"""The rules of each API that a strict server enforces."""
+"""The rules that a strict server of each API enforces."""

@@ -1,4 +1,4 @@
-"""The wire form of answers: a good chat completion as one body or as events, and an error, both in OpenAI's shape."""
+"""Write OpenAI's answers: a chat completion as one body or as events, and an error."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from gateway.standin.weight import text_tokens
 
 
 def error(status: int, message: str, *, code: str | None = None, param: str | None = None) -> Raw:
-    """An error in OpenAI's shape."""
+    """Return an error in OpenAI's shape."""
     kind = "invalid_request_error" if status < 500 else "server_error"
     return Raw(status, (orjson.dumps({"error": {"message": message, "type": kind, "param": param, "code": code}}),))
 
@@ -46,7 +46,7 @@ def complete(reply: Reply, body: Mapping[str, Any], prompt_tokens: int) -> Raw:
 
 
 def _stream(reply: Reply, finish: str, usage: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
-    """The events of a streamed reply, without what they all share."""
+    """Return the events of a streamed reply, without their common members."""
 
     def event(delta: Mapping[str, Any], reason: str | None = None) -> Mapping[str, Any]:
         return {"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}

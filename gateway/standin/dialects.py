@@ -1,7 +1,7 @@
-"""How servers say "too long": recorded wordings with the numbers left open, one row a server.
+"""How servers say "too long": recorded wordings with open numbers, one row per server.
 
-Each was seen in a real answer or stands in the server's source; where a server words "the prompt is too long" and "prompt and
-answer together are too long" differently, both are here.
+Each was seen in a real answer or is in the server's source. If a server distinguishes "the prompt is too long" from
+"prompt and answer together are too long", both wordings are here.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ class Dialect:
     prompt: str
     """The wording when the prompt alone is too long."""
     total: str
-    """The wording when only prompt and answer together are; empty when the server does not care."""
+    """The wording when only prompt and answer together are too long; empty when the server does not check this."""
     envelope: Callable[[str, Sizes], Any]
     status: int = 400
     as_event: bool = False

@@ -1,4 +1,4 @@
-"""Answers of the Messages API: a message as one body or as events, and an error."""
+"""Write answers of the Messages API: a message as one body or as events, and an error."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -12,7 +12,7 @@ _STOPS: Final = {"length": "max_tokens", "stop": "end_turn", "tool_calls": "tool
 
 
 def error(status: int, message: str, kind: str = "invalid_request_error") -> Raw:
-    """An error in Anthropic's shape."""
+    """Return an error in Anthropic's shape."""
     return Raw(status, (orjson.dumps(error_body(message, kind)),))
 
 
@@ -21,12 +21,12 @@ def error_body(message: str, kind: str = "invalid_request_error") -> dict[str, A
 
 
 def event(data: Mapping[str, Any]) -> bytes:
-    """One named event."""
+    """Return one named event."""
     return b"event: %b\ndata: %b\n\n" % (str(data["type"]).encode(), orjson.dumps(data))
 
 
 def refused_stream(body: Mapping[str, Any], refusal: bytes) -> Raw:
-    """A stream that says "too long" behind its first events, which carry nothing."""
+    """Return a stream that says "too long" after its first events, which have no content."""
     message: dict[str, Any] = {
         "id": "msg_standin",
         "type": "message",

@@ -1,7 +1,7 @@
-"""What makes a Messages body acceptable to the Claude API: one rule a name, all of them plain functions.
+"""The rules of a valid Messages body for the Claude API: one plain function per rule, by name.
 
-Sentences are the API's own, as they stand in public reports of them. A signature is a keyed hash of the thinking it belongs to, so that one
-character of an edit shows, and a block can be taken out but not written anew.
+The messages are the API's own, as in public reports. A signature is a keyed hash of its thinking: an edited character
+is detected, and a block can be removed but not rewritten.
 """
 
 import re
@@ -38,7 +38,7 @@ _TTL: Final = {"5m": 0, "1h": 1}
 
 
 def sign(thinking: str) -> str:
-    """The signature of a thinking block."""
+    """Return the signature of a thinking block."""
     return blake2b(thinking.encode(), key=b"stand-in", digest_size=16).hexdigest()
 
 
@@ -74,7 +74,7 @@ def added(client: Any, sent: Any) -> list[Violation]:
 
 
 def blocks_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The blocks of a message; one text counts as one block."""
+    """Return the blocks of a message; one text counts as one block."""
     content = message.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]

@@ -1,4 +1,4 @@
-"""Answers of the Responses API: a response as one body or as events, and how it fails inside a stream."""
+"""Write answers of the Responses API: a response as one body or as events, and a failure inside a stream."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from gateway.standin.weight import text_tokens
 
 
 def event(data: Mapping[str, Any]) -> bytes:
-    """One named event."""
+    """Return one named event."""
     return b"event: %b\ndata: %b\n\n" % (str(data["type"]).encode(), orjson.dumps(data))
 
 
@@ -37,7 +37,7 @@ def _head(body: Mapping[str, Any], status: str) -> dict[str, Any]:
 
 
 def opening(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The events before anything of an answer."""
+    """Return the events before any content."""
     response = _head(body, "in_progress")
     return [
         {"type": kind, "sequence_number": n, "response": response}
@@ -46,7 +46,7 @@ def opening(body: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def refused_stream(body: Mapping[str, Any], refusal: bytes) -> Raw:
-    """A stream that says "too long" behind its first events, which carry nothing."""
+    """Return a stream that says "too long" after its first events, which have no content."""
     inner = orjson.loads(refusal)["error"]
     failed = {**_head(body, "failed"), "error": {"code": inner.get("code"), "message": inner["message"]}}
     events = [*opening(body), {"type": "response.failed", "sequence_number": 2, "response": failed}]
@@ -77,7 +77,7 @@ def complete(reply: Reply, body: Mapping[str, Any], prompt_tokens: int) -> Raw:
 
 
 def _key(body: Mapping[str, Any]) -> str:
-    """What tells the items of one answer from those of another."""
+    """Return a key that distinguishes the items of one answer from those of another."""
     return blake2b(orjson.dumps(body.get("input")), digest_size=6).hexdigest()
 
 

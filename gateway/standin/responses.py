@@ -1,6 +1,6 @@
-"""What makes a Responses body acceptable to OpenAI: one rule a name, all of them plain functions.
+"""The rules of a valid Responses body for OpenAI: one plain function per rule, by name.
 
-Sentences are the API's own, as they stand in public reports of them.
+The messages are the API's own, as in public reports.
 """
 
 from collections import Counter
@@ -47,7 +47,7 @@ def violations(body: Any) -> list[Violation]:
 
 
 def added(client: Any, sent: Any) -> list[Violation]:
-    """Find the rules that ``sent`` breaks more often than the client's own body does, and what it lost or changed of the client's reasoning."""
+    """Find the rules that ``sent`` breaks more often than the client's own body, and lost or changed reasoning."""
     before = Counter(violation.rule for violation in violations(client))
     more = []
     for violation in violations(sent):
@@ -60,12 +60,12 @@ def added(client: Any, sent: Any) -> list[Violation]:
 
 
 def kind_of(item: Mapping[str, Any]) -> Any:
-    """An item's type; a message may leave it out."""
+    """Return an item's type; a message may leave it out."""
     return item.get("type", "message" if item.get("role") in ROLES else None)
 
 
 def call_id(item: Mapping[str, Any]) -> str:
-    """The id by which a call and its output find each other."""
+    """Return the id that connects a call and its output."""
     return str(item.get("call_id") or item.get("id"))
 
 
@@ -150,7 +150,7 @@ def _reasoning(items: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
 
 
 def _lost(client: Sequence[Mapping[str, Any]], sent: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
-    """Reasoning that the client sent and that is missing or altered, though what it led to still stands."""
+    """Return reasoning of the client that is missing or changed although its result still stands."""
     kept = {item["id"]: item for item in sent if isinstance(item, dict) and isinstance(item.get("id"), str)}
     for at, item in enumerate(client):
         if kind_of(item) != "reasoning" or not isinstance(item.get("id"), str):

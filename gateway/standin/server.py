@@ -1,4 +1,5 @@
-"""The stand-in server: remembers every request, judges it as the strictest provider would, and answers or plays its script."""
+"""The stand-in server: it records every request, judges it like the strictest provider, and answers or plays its
+script."""
 
 import asyncio
 import hashlib
@@ -19,7 +20,7 @@ from gateway.standin.apis import APIS, RULES, Api
 
 Windows = int | Mapping[str, int] | Callable[[str], int]
 Scripted = Answer | Callable[["Seen"], Answer | None]
-"""An answer, or a function that looks at the request; None from it means: judge as usual."""
+"""An answer, or a function of the request; None from it means: judge as usual."""
 
 LARGEST_BODY: Final = 1 << 30
 """Bytes. Chosen far above every test body: limits are tested at the gateway."""
@@ -29,7 +30,7 @@ LARGEST_HEADER: Final = 1 << 18
 
 @dataclass(slots=True, eq=False)
 class Seen:
-    """One request as it arrived, and what became of it."""
+    """One request and its result."""
 
     method: str
     path: str
@@ -37,18 +38,18 @@ class Seen:
     headers: CIMultiDictProxy[str]
     body: bytes
     raw_target: str = ""
-    """The path and query as they stood in the request line."""
+    """The path and query in the request line."""
     json: Any = None
-    """The parsed body, or None when it is no JSON."""
+    """Return the parsed body, or None when it is not JSON."""
     prompt_tokens: int = 0
     window: int = 0
     violations: list[validity.Violation] = field(default_factory=list)
     status: int = 0
-    """What was answered; 0 while nothing was."""
+    """The status of the answer; 0 before it."""
     done: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the answer is complete or the other side is gone."""
     left: bool = False
-    """The other side went away before the answer was complete."""
+    """The other side left before the answer was complete."""
 
     @property
     def messages(self) -> list[Any]:
@@ -77,11 +78,13 @@ class StandIn:
     ) -> None:
         """Describe the server.
 
-        ``script`` holds the next answers, one a request; when it is empty, ``otherwise`` is asked. ``dialect`` is how it says "too long"
-        (empty: each API's own). ``rules`` are those that are enforced: an empty list makes it lenient, None is all rules of the API. ``truncates`` cuts the head off what is too long and
-        answers 200, as some servers do. ``scale`` makes its vocabulary so many times worse than o200k. ``models`` are the
-        names it knows (None: any), ``model_list`` what it sends instead of their list. ``key`` is the bearer token or x-api-key it wants (empty: any). ``apis`` are the APIs it has; ``counts``
-        are the endpoints that count a request, ``compact`` is ``/v1/responses/compact``.
+        ``script`` has the next answers, one per request; when it is empty, ``otherwise`` is used. ``dialect`` is its
+        wording of "too long" (empty: each API's own). ``rules`` are the enforced rules: an empty list makes it lenient,
+        None means all rules of the API. ``truncates`` cuts the head off a request that is too long and answers 200, as
+        some servers do. ``scale`` makes its vocabulary this many times worse than o200k. ``models`` are its model names
+        (None: any), ``model_list`` replaces their list. ``key`` is the required bearer token or x-api-key (empty: any).
+        ``apis`` are its APIs; ``counts`` are its endpoints that count a request, ``compact`` is
+        ``/v1/responses/compact``.
         """
         self.requests: list[Seen] = []
         self.base_url = ""
@@ -101,7 +104,7 @@ class StandIn:
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> str:
-        """Listen on a free port of the loopback and answer the base URL, ``/v1`` included."""
+        """Listen on a free loopback port and return the base URL with ``/v1``."""
         app = web.Application(client_max_size=LARGEST_BODY)
         for api in APIS:
             app.router.add_post(api.path, partial(self._complete, api))
@@ -142,24 +145,24 @@ class StandIn:
 
     @property
     def chats(self) -> list[Seen]:
-        """The chat completions among the requests."""
+        """Return the chat completions among the requests."""
         return [seen for seen in self.requests if seen.path == "/v1/chat/completions"]
 
     async def arrived(self, count: int) -> Seen:
-        """Wait until so many requests have arrived, and answer the last of them."""
+        """Wait until so many requests have arrived, and return the last of them."""
         async with self._arrival:
             await self._arrival.wait_for(lambda: len(self.requests) >= count)
         return self.requests[count - 1]
 
     def window_of(self, model: str) -> int:
-        """The window of one model."""
+        """Return the window of a model."""
         if isinstance(self._window, int):
             return self._window
         return self._window(model) if callable(self._window) else self._window[model]
 
     @asynccontextmanager
     async def _seen(self, request: web.Request) -> AsyncIterator[Seen]:
-        """Remember a request and how its answering ended."""
+        """Record a request and how its answer ended."""
         body = await request.read()
         seen = Seen(
             request.method, request.path, request.query_string, request.headers, body, request.raw_path, _read(body)
@@ -189,7 +192,7 @@ class StandIn:
             return await _play(request, answer)
 
     async def _count(self, api: Api, request: web.Request) -> web.StreamResponse:
-        """Tell how many tokens a request has."""
+        """Answer with the token count of a request."""
         async with self._seen(request) as seen:
             known = {"counts", api.name} <= self._apis and isinstance(seen.json, dict)
             counted: dict[str, Any] = {"object": "response.input_tokens"} if api.name == "responses" else {}
@@ -210,7 +213,7 @@ class StandIn:
             return await _play(request, answer)
 
     def _scripted(self, api: Api, seen: Seen) -> Answer | None:
-        """The next answer of the script. The request is weighed all the same, so that a test can ask."""
+        """Return the next answer of the script. The request is counted all the same, so that a test can read the count."""
         if isinstance(seen.json, dict):
             seen.window = self.window_of(str(seen.json.get("model")))
             rules = RULES[api.name] if self._rules is None else self._rules
@@ -223,7 +226,7 @@ class StandIn:
         return scripted(seen) if callable(scripted) else scripted
 
     def _judged(self, api: Api, seen: Seen) -> Answer | None:
-        """What a strict server has to say against the request; None when nothing."""
+        """Return the objection of a strict server to the request; None without one."""
         if not isinstance(seen.json, dict):
             return api.error(400, "We could not parse the JSON body of your request.")
         if api.member not in seen.json:
@@ -236,7 +239,7 @@ class StandIn:
         return self._model_unknown(api, seen.json.get("model")) or self._too_long(api, seen, seen.json)
 
     def _locked(self, api: Api, seen: Seen) -> Answer | None:
-        """The answer to a request without the right key; None where it has that, or none is wanted."""
+        """Return the answer to a request without the right key; None when it has the key, or none is required."""
         bearer = seen.headers.get("authorization", "").removeprefix("Bearer ")
         if not self._key or self._key in (bearer, seen.headers.get("x-api-key") if api.name == "messages" else None):
             return None
@@ -318,7 +321,7 @@ class StandIn:
             return await _play(request, Raw(chunks=chunks, headers={"content-type": "application/octet-stream"}))
 
     async def _echo(self, request: web.Request) -> web.StreamResponse:
-        """Say what arrived: any method, any path, unless the script has an answer."""
+        """Answer with the received request, for any method and path, unless the script has an answer."""
         async with self._seen(request) as seen:
             answer = self._next(seen)
             if not isinstance(answer, Raw):
@@ -344,7 +347,7 @@ def _read(body: bytes) -> Any:
 
 
 async def _play(request: web.Request, raw: Raw) -> web.StreamResponse:
-    """Put an answer on the wire, faults included."""
+    """Send an answer, including its faults."""
     if raw.before is not None:
         await raw.before(0)
     response = web.StreamResponse(status=raw.status, headers=raw.headers)

@@ -1,7 +1,7 @@
-"""What makes a list of messages acceptable to the strictest provider: one rule a name, all of them plain functions.
+"""The rules of a valid list of messages for the strictest provider: one plain function per rule, by name.
 
-The union of what OpenAI, Anthropic, Gemini and Mistral refuse, so that what passes here passes everywhere. A client may
-break a rule of its own accord; `added` tells whether somebody on the way broke one more.
+They are the union of the rules of OpenAI, Anthropic, Gemini and Mistral, so that a list that passes here passes
+everywhere. A client itself may break a rule; `added` finds rules that were broken on the way.
 """
 
 from collections import Counter
@@ -33,12 +33,12 @@ ALL_RULES: Final = {
     "alternation": "user and assistant take turns, and a tool result is followed by the assistant",
     "late_system": "system messages stand at the beginning",
 }
-"""With the rules only some have (Mistral's API and many chat templates)."""
+"""These and the rules that only some have (Mistral's API and many chat templates)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One broken rule: its name, the message that breaks it, and the sentence a provider would answer."""
+    """One broken rule: its name, the message that breaks it, and a provider's error message."""
 
     rule: str
     at: int
@@ -70,7 +70,7 @@ def violations(messages: Any) -> list[Violation]:
 
 
 def added(client: Sequence[Any], sent: Sequence[Any]) -> list[Violation]:
-    """Find the rules that ``sent`` breaks more often than the client's own messages do."""
+    """Find the rules that ``sent`` breaks more often than the client's own messages."""
     before = Counter(violation.rule for violation in violations(list(client)))
     more = []
     for violation in violations(list(sent)):
@@ -81,7 +81,7 @@ def added(client: Sequence[Any], sent: Sequence[Any]) -> list[Violation]:
 
 
 def role_of(message: Any) -> str:
-    """The role of a message, or what stands in its place."""
+    """Return the role of a message, or its replacement."""
     role = message.get("role") if isinstance(message, dict) else type(message).__name__
     return role if isinstance(role, str) else repr(role)
 
@@ -109,7 +109,7 @@ def _contents(messages: list[dict[str, Any]]) -> Iterator[Violation]:
             if not content or not all(_part_is_whole(part) for part in content):
                 yield Violation("content", at, "text content blocks must be non-empty")
         elif role in {"tool", "function"}:
-            if not isinstance(content, str):  # an empty result is an answer; none at all is not
+            if not isinstance(content, str):  # an empty result counts as a result; a missing one does not
                 yield Violation("content", at, "Invalid value for 'content': expected a string, got null.")
         elif not isinstance(content, str) or not content.strip():
             says_otherwise = any(message.get(key) for key in ("tool_calls", "function_call", "refusal", "audio"))
@@ -142,7 +142,7 @@ def _calls(messages: list[dict[str, Any]]) -> Iterator[Violation]:
 
 
 def _call_fault(call: Any) -> str:
-    """What is wrong with one tool call; empty when nothing is."""
+    """Return the fault of one tool call; empty without one."""
     if not isinstance(call, dict) or not isinstance(call.get("id"), str) or not call["id"]:
         return "Missing required parameter: 'tool_calls[].id'."
     called = call.get("function", call.get("custom"))
@@ -184,7 +184,7 @@ def _pairs(messages: list[dict[str, Any]]) -> Iterator[Violation]:
 
 
 def _block(messages: list[dict[str, Any]], start: int, end: int, wanted: Counter[str]) -> Iterator[Violation]:
-    """Check the results of one block against the calls they answer; takes what is answered off ``wanted``."""
+    """Check the results of one block against their calls; removes answered calls from ``wanted``."""
     known = set(wanted)
     for at in range(start, end):
         key = _answers(messages[at])
@@ -198,7 +198,7 @@ def _block(messages: list[dict[str, Any]], start: int, end: int, wanted: Counter
 
 
 def _expected(message: Mapping[str, Any]) -> Counter[str]:
-    """What an assistant message waits for, by call id; a legacy call by its name."""
+    """Return the results that an assistant message needs, by call id; a legacy call by its name."""
     if message["role"] != "assistant":
         return Counter()
     calls = message.get("tool_calls")

@@ -36,11 +36,12 @@ from gateway.state.told import Lists
 log = structlog.get_logger(__name__)
 
 STATED_TTL_S: Final = 24 * 3600.0
-"""A limit that an upstream stated; deployments change, so it is asked again once a day."""
+"""Lifetime of a limit that an upstream stated; deployments change, so it is tested again once a day."""
 FIRST_STATED_TTL_S: Final = 3600.0
-"""The same when it has just been confirmed: one of several backends may have stated it, so the larger size is tried again soon."""
+"""The same when it was confirmed only now: one of several backends may have stated it, so the larger size is tried
+again soon."""
 GUESSED_TTL_S: Final = 3600.0
-"""A size that was accepted after a refusal without numbers: the real window may be larger."""
+"""Lifetime of a size that was accepted after a refusal without numbers: the real window may be larger."""
 LARGEST_TTL_S: Final = 24 * 3600.0
 """The largest billed prompt. The same day as for a stated limit, which it can disprove."""
 RATIO_TTL_S: Final = 7 * 86400.0
@@ -54,11 +55,11 @@ CONVERSATIONS: Final = 4096
 MODELS: Final = 4096
 """Models whose facts are kept in this process. Chosen to bound memory: clients choose the names."""
 LOOKED_UP: Final = 24
-"""Newest messages behind which the last request of a conversation may have ended."""
+"""Newest messages after which the last request of a conversation may have ended."""
 
 
 class Learning:
-    """The facts learned, with the store behind them. ``ignored`` hears of each stored value that cannot be one of ours."""
+    """The learned facts and their store. ``ignored`` is called with each stored value that cannot be our own."""
 
     def __init__(
         self,
@@ -82,12 +83,12 @@ class Learning:
         self._watched: set[Model] = set()
 
     def is_new(self, upstream: str, model: str) -> bool:
-        """Whether it is time to `know` a model: never asked for, or not for a while."""
+        """Return whether to `know` a model: never done, or long ago."""
         read = self._read.get((upstream, model))
         return read is None or self._clock() - read >= REFRESH_S
 
     async def know(self, upstream: str, model: str) -> None:
-        """Fetch what the store knows of a model: waited for once, refreshed in the background afterwards."""
+        """Fetch the store's facts about a model: the first time with waiting, later in the background."""
         key = (upstream, model)
         read = self._read.get(key)
         if len(self._read) >= MODELS:  # names come from clients
@@ -107,21 +108,22 @@ class Learning:
         return min((one.tokens for one in known.stated if facts.in_force(one, known, now, caller)), default=None)
 
     def calibration(self, upstream: str, model: str) -> Calibration:
-        """How a model's bills compare with our counts."""
+        """Return the ratio between a model's bills and our counts, with its evidence."""
         known = self._ratios.get((upstream, model))
         return known.calibration if known is not None and known.until > self._clock() else Calibration()
 
     def ratio(self, upstream: str, model: str) -> float:
-        """What our counts of a model are multiplied by; moves in coarse steps."""
+        """Return the factor for our counts of a model; it moves in coarse steps."""
         return self.calibration(upstream, model).ratio
 
     def has_smaller(self, upstream: str, model: str) -> bool:
-        """Whether some conversation with this model is folded smaller than its window: only then `smaller` need be asked."""
+        """Return whether some conversation with this model is folded smaller than its window: only then `smaller` is
+        needed."""
         known = self._windows.get((upstream, model))
         return known is not None and known.smaller_until > self._clock()
 
     async def smaller(self, upstream: str, model: str, chain: Sequence[str]) -> int | None:
-        """The size to which this conversation is folded, where that is smaller than the window everybody has."""
+        """Return the size to which this conversation is folded, if it is smaller than the common window."""
         known = self._windows.get((upstream, model), Windows())
         now = self._clock()
         recent = list(chain)[-LOOKED_UP:]
@@ -139,7 +141,7 @@ class Learning:
         return None
 
     def before(self, chain: Sequence[str]) -> Before | None:
-        """What is remembered of a conversation's last request, found by its prefix."""
+        """Return the facts about a conversation's last request, found by its prefix."""
         for key in reversed(chain[-LOOKED_UP:]):
             known = self._before.get(key)
             if known is not None:
@@ -147,11 +149,11 @@ class Learning:
         return None
 
     def watches(self, upstream: str, model: str) -> bool:
-        """Whether bills of this model were suspect, so that `before` is worth asking."""
+        """Return whether bills of this model were suspect, so that `before` is needed."""
         return (upstream, model) in self._watched
 
     async def anchor(self, chain: Sequence[str]) -> Anchor | None:
-        """The newest usage that covers a prefix of a `conversation`, from this process or a neighbour's."""
+        """Return the newest usage that covers a prefix of a `conversation`, from this or another process."""
         recent = list(enumerate(chain, 1))[-LOOKED_UP:]
         for covered, key in reversed(recent):
             known = self._anchors.get(key)
@@ -168,7 +170,7 @@ class Learning:
         return None
 
     def learn(self, lessons: Iterable[Lesson]) -> None:
-        """Take in what a refusal or an answer taught."""
+        """Apply the lessons of a refusal or an answer."""
         for lesson in lessons:
             match lesson:
                 case StatedWindow():
@@ -190,7 +192,7 @@ class Learning:
                         self._watched.add((lesson.upstream, lesson.model))
 
     def facts(self) -> list[Fact]:
-        """Everything this process has learned, for operators."""
+        """Return everything this process has learned, for operators."""
         now = self._clock()
         found = self.lists.facts()
         found += [fact for model, known in self._windows.items() for fact in facts.facts_of(model, known, now)]
@@ -214,7 +216,7 @@ class Learning:
         return found
 
     async def load(self) -> None:
-        """Fetch everything that is stored, for operators."""
+        """Fetch everything in the store, for operators."""
         for kind in ("window", "ratio"):
             for name in await self._store.names(kind, MODELS):
                 upstream, _, model = name.partition("\n")
@@ -225,7 +227,7 @@ class Learning:
                 _put(self._smaller, key, read)
 
     def forget(self, forgotten: Forgotten) -> None:
-        """Let go of everything in memory; what was stored later than it was forgotten is fetched again when it is needed."""
+        """Drop everything in memory; facts stored after the deletion are fetched again when needed."""
         self._forgotten = forgotten
         for memory in (self._windows, self._ratios, self._read, self._anchors, self._smaller, self._before):
             memory.clear()
@@ -269,7 +271,7 @@ class Learning:
                      billed=smaller.billed, counted=smaller.counted, expires_in_s=ttl_s)  # fmt: skip
 
     def _prompt_read(self, lesson: PromptRead) -> None:
-        """A prompt was billed: smaller windows are disproved, stated or guessed."""
+        """Apply a bill: it disproves smaller windows, stated or guessed."""
         model, now = (lesson.upstream, lesson.model), self._clock()
         known = self._windows.get(model, Windows())
         stated = tuple(one for one in known.stated if one.tokens >= lesson.tokens)
@@ -286,7 +288,7 @@ class Learning:
         fresh = replace(known, stated=stated)
         if grew:
             fresh = replace(fresh, largest=lesson.tokens, largest_since=now, largest_until=now + LARGEST_TTL_S)
-        # A conversation that grows is billed a little more each time: what is stored follows in steps of a quarter.
+        # A growing conversation is billed a little more each time: the stored value follows in steps of a quarter.
         worth = dropped or lesson.tokens > 1.25 * known.largest or known.largest_until <= now
         self._set_windows(model, fresh, write=worth)
 
@@ -321,7 +323,7 @@ class Learning:
             self._ratios[model] = ratio
 
     def _checked(self, kind: str, stored: bytes | None, read: Callable[[bytes], Any]) -> Any:
-        """Read a stored value; one that cannot be ours is ignored and counted."""
+        """Decode a stored value; one that cannot be our own is ignored and counted."""
         if stored is None:
             return None
         value = read(stored)

@@ -254,10 +254,10 @@ def _open(path: Path, max_pages: int) -> sqlite3.Connection:
 
 
 def _create(path: Path) -> None:
-    """Create the file for this user alone, for summaries hold users' words; SQLite gives its log the same mode.
+    """Create the file for this user alone, because summaries contain users' words; SQLite gives its log the same mode.
 
-    Never open a file that is there: POSIX drops all locks of a process on a file when the process closes it anywhere, those of its
-    SQLite connections included. Another process would then take itself for the last one and delete the log under them.
+    Never open an existing file: when a process closes a file anywhere, POSIX drops all its locks on it, including those
+    of its SQLite connections. Another process would then consider itself the last one and delete the log.
     """
     if path.exists():
         return
@@ -267,7 +267,7 @@ def _create(path: Path) -> None:
     try:
         os.link(draft, path)
     except FileExistsError:
-        pass  # another connection was quicker
+        pass  # another connection was faster
     except OSError:  # a file system without hard links
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     finally:
