@@ -1,4 +1,4 @@
-"""`turnfold keys`: client keys are made, listed and taken back in the file that ``server.keys_file`` names."""
+"""`turnfold keys`: make, list and revoke client keys in the file of ``server.keys_file``."""
 
 import fcntl
 import os
@@ -22,9 +22,9 @@ from gateway.config.readers import MEASURE, SECONDS
 from gateway.config.values import MODES
 
 KEY_BYTES: Final = 32
-"""256 random bits: nobody guesses them, so that one round of SHA-256 is enough to keep the key from whoever reads the file."""
+"""256 random bits cannot be guessed, so one round of SHA-256 protects the key from readers of the file."""
 MARK: Final = "tfk_"
-"""Begins every key, so that a scanner for leaked secrets knows one."""
+"""Begins every key, so that a scanner for leaked secrets recognises it."""
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}\Z")
 DEFAULT_FILE: Final = "turnfold.keys.yaml"
 HEAD: Final = "# Client keys of Turnfold, by name. Written by `turnfold keys`; only hashes of the keys stand here.\n"
@@ -35,7 +35,7 @@ class CannotWrite(Exception):
 
 
 def add(config: Path, name: str, options: Mapping[str, Any], *, only_print: bool = False) -> int:
-    """Make a key and show it; keep its hash, in the keys file or on the screen."""
+    """Make a key and show it; store its hash in the keys file, or show it too."""
     key = MARK + secrets.token_urlsafe(KEY_BYTES)
     try:
         if not NAME.match(name):
@@ -53,7 +53,7 @@ def add(config: Path, name: str, options: Mapping[str, Any], *, only_print: bool
 
 
 def remove(config: Path, name: str) -> int:
-    """Take a key back."""
+    """Revoke a key."""
     try:
         _change(config, lambda keys: _removed(keys, name))
     except (CannotWrite, SettingsError, OSError) as error:
@@ -63,7 +63,7 @@ def remove(config: Path, name: str) -> int:
 
 
 def show(config: Path) -> int:
-    """Print a line for each key."""
+    """Print one line per key."""
     try:
         keys = load(config, os.environ).keys
     except SettingsError as error:
@@ -92,7 +92,7 @@ def _entry(key: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _moment(written: str) -> str:
-    """Return a date as it is, and a time from now as a date."""
+    """Return a date unchanged, and a time from now as a date."""
     if (match := MEASURE.match(written.strip())) and match[2] in SECONDS:
         return write_moment(time.time() + float(match[1]) * SECONDS[match[2]])
     try:
@@ -116,7 +116,7 @@ def _removed(keys: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _change(config: Path, changed: Any) -> None:
-    """Read the keys file, change it and write it whole. Raises CannotWrite, or SettingsError for what is no right keys file."""
+    """Read the keys file, change it and write it. Raises CannotWrite, or SettingsError for an invalid keys file."""
     settings = parse(_text(config), os.environ, str(config))
     if not settings.server.keys_file:
         raise CannotWrite(
@@ -145,7 +145,7 @@ def _read(settings: Settings, file: Path) -> dict[str, Any]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Keep another `turnfold keys` from writing meanwhile."""
+    """Keep another `turnfold keys` from writing at the same time."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -155,9 +155,9 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _write(file: Path, text: str, settings: Settings) -> None:
-    """Put a new file in the place of the old one, so that a reader sees the one or the other.
+    """Replace a file, so that a reader sees either the old or the new one.
 
-    A file that is there keeps its owner and mode; a new one is for this user alone.
+    An existing file keeps its owner and mode; a new one is for this user alone.
     """
     new = file.with_name(f".{file.name}.{os.getpid()}")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -1,4 +1,4 @@
-"""Client keys: which one a request brings, what it may be used for, and how much of its limits is used.
+"""Client keys: find a request's key, what it may be used for, and how much of its limits is used.
 
 A client's key is for the gateway alone: it goes to no upstream, into no log and into no error.
 """
@@ -24,14 +24,14 @@ from gateway.state.rates import Used
 from gateway.upstream.client import CALLER
 
 HEADERS: Final = ("Authorization", "x-api-key", "api-key")
-"""Where clients put a key: OpenAI's libraries, Anthropic's, Azure's."""
+"""Headers in which clients send a key: OpenAI's libraries, Anthropic's, Azure's."""
 PROTOCOL: Final = "openai-insecure-api-key."
 """How a browser, which cannot set headers, gives the key of a WebSocket: https://platform.openai.com/docs/guides/realtime-websocket."""
 HOW: Final = "Send the key that the operator gave you as `Authorization: Bearer KEY` or `x-api-key: KEY`."
 
 
 class RateLimited(ClientError):
-    """The key has used up one of its limits; it has it again in the next minute."""
+    """The key has used up one of its limits until the next minute."""
 
     def __init__(self, used: Used, headers: Mapping[str, str]) -> None:
         super().__init__(
@@ -44,7 +44,7 @@ class RateLimited(ClientError):
 
 
 async def admit(gateway: Gateway, request: web.BaseRequest, record: Record) -> None:
-    """Find the client key of a request and count the request. Raises ClientError where it may not be served."""
+    """Find the client key of a request and count the request. Raises ClientError when it may not be served."""
     settings = gateway.settings
     if not settings.asks_for_keys:
         return
@@ -56,7 +56,7 @@ async def admit(gateway: Gateway, request: web.BaseRequest, record: Record) -> N
 
 
 def _found(settings: Settings, request: web.BaseRequest) -> tuple[ClientKey, str]:
-    """Return the first key of a request that is known, as configured and as presented. Raises ClientError."""
+    """Return the first known key of a request, as configured and as presented. Raises ClientError."""
     presented = tuple(_presented(request))
     if not presented:
         raise _unknown(f"This gateway asks for a key. {HOW}", "invalid_api_key")
@@ -67,7 +67,7 @@ def _found(settings: Settings, request: web.BaseRequest) -> tuple[ClientKey, str
 
 
 def match(keys: Iterable[ClientKey], given: str) -> ClientKey | None:
-    """Return the key that was given. All hashes are compared whole, so that the time tells nothing."""
+    """Return the matching key. All hashes are compared completely, so that the time reveals nothing."""
     digest = "sha256:" + sha256(given.encode("utf-8", "surrogatepass")).hexdigest()
     found = None
     for key in keys:
@@ -98,7 +98,7 @@ def protocols(request: web.BaseRequest) -> list[str]:
 
 
 async def _count(gateway: Gateway, key: ClientKey, record: Record) -> None:
-    """Count one request against the key's limits, and note what is left for the answer. Raises RateLimited."""
+    """Count one request against the key's limits, and note the rest for the answer. Raises RateLimited."""
     used = []
     if key.rpm is not None:
         used.append(await gateway.rates.use(key.id, "requests", 1, key.rpm))
@@ -113,14 +113,14 @@ async def _count(gateway: Gateway, key: ClientKey, record: Record) -> None:
 
 
 def _told(used: Used) -> Iterator[tuple[str, str]]:
-    """The headers by which OpenAI tells of a limit: https://platform.openai.com/docs/guides/rate-limits."""
+    """Return OpenAI's headers about a limit: https://platform.openai.com/docs/guides/rate-limits."""
     yield f"x-ratelimit-limit-{used.what}", str(used.limit)
     yield f"x-ratelimit-remaining-{used.what}", str(used.left)
     yield f"x-ratelimit-reset-{used.what}", f"{used.reset_s}s"
 
 
 def forwarded(request: web.BaseRequest) -> CIMultiDict[str]:
-    """Return the client's headers as an upstream gets them. With a client key, no credential of the client's goes on."""
+    """Return the client's headers for an upstream. With a client key, none of the client's credentials is forwarded."""
     headers, record = http.forwarded(request.headers), records.of(request)
     if record.key is not None:
         for name in (*plan.CREDENTIALS, *HEADERS):
@@ -130,7 +130,7 @@ def forwarded(request: web.BaseRequest) -> CIMultiDict[str]:
 
 
 def check_model(request: web.BaseRequest, model: str) -> None:
-    """Refuse a model that the request's key is not for. Raises ClientError."""
+    """Refuse a model that the request's key does not allow. Raises ClientError."""
     key = records.of(request).key
     if key is None or key.may_use(model):
         return
@@ -144,8 +144,9 @@ def check_model(request: web.BaseRequest, model: str) -> None:
 
 
 def allows_message(request: web.BaseRequest, text: str) -> bool:
-    """Whether a message on a WebSocket names no model but those that the key is for; one that begins an answer must name one,
-    on a socket that was opened for none."""
+    """Return whether a WebSocket message names only models that the key allows; on a socket opened without a model, a
+    message that begins an answer must name one.
+    """
     try:
         message = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -160,13 +161,13 @@ def allows_message(request: web.BaseRequest, text: str) -> bool:
 
 
 def may_see(request: web.BaseRequest, model: str) -> bool:
-    """Whether a model is shown to a request."""
+    """Return whether a model is shown to a request."""
     key = records.of(request).key
     return key is None or key.may_use(model)
 
 
 def is_restricted(request: web.BaseRequest) -> bool:
-    """Whether a request's key is for some models only."""
+    """Return whether a request's key allows only some models."""
     key = records.of(request).key
     return key is not None and bool(key.models)
 

@@ -1,7 +1,7 @@
-"""Rates: how many requests and tokens each client key has used in the running minute.
+"""Rates: the requests and tokens of each client key in the current minute.
 
-A minute is one of the clock's, so that replicas mean the same one. Counts are shared through the store; while it does not work,
-each process counts for itself. Nothing here refuses: it returns numbers.
+It is a minute of the clock, so that replicas mean the same one. Counts are shared through the store; while it does not
+work, each process counts for itself. Nothing here refuses: it returns numbers.
 """
 
 import time
@@ -15,18 +15,19 @@ from gateway.state.store.base import Store
 from gateway.state.store.memory import MemoryStore
 
 MINUTE_S: Final = 60
+"""Seconds."""
 KEPT_S: Final = 120.0
-"""How long the count of a minute is kept: longer than the minute, for clocks that differ."""
+"""How long the count of a minute is kept: longer than the minute, because clocks differ."""
 
 BYTES_PER_TOKEN: Final = 4
-"""What is charged where an upstream does not say what it billed: ordinary English text."""
+"""Used when an upstream does not state its bill: ordinary English text."""
 
 What = Literal["requests", "tokens"]
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What a key has used of one of its limits in the running minute."""
+    """A key's use of one of its limits in the current minute."""
 
     what: What
     limit: int
@@ -36,12 +37,13 @@ class Used:
 
     @property
     def left(self) -> int:
-        """How much is still free."""
+        """Return the unused rest."""
         return max(self.limit - self.count, 0)
 
 
 def tokens_of(exchange: Exchange) -> int:
-    """Return what a request used: as billed, else as counted, else by its size. What is passed through counts as billed alone."""
+    """Return the tokens of a request: as billed, else as counted, else by its size. Requests that are passed through
+    count as billed only."""
     if exchange.prompt_tokens is not None:
         return exchange.prompt_tokens + (exchange.completion_tokens or 0)
     if not exchange.format:
@@ -50,7 +52,7 @@ def tokens_of(exchange: Exchange) -> int:
 
 
 class Rates:
-    """The counts of all client keys, by a name that stands for the key."""
+    """The counts of all client keys, by a name for the key."""
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
         self._store = store
@@ -58,7 +60,7 @@ class Rates:
         self._clock = clock
 
     async def use(self, key: str, what: What, amount: int, limit: int) -> Used:
-        """Add to what a key has used; an amount of 0 asks."""
+        """Add to a key's use and return it; an amount of 0 only reads."""
         now = self._clock()
         count = await self._add(f"{what}.{key}.{int(now // MINUTE_S)}", amount)
         return Used(what, limit, count, max(ceil(MINUTE_S - now % MINUTE_S), 1))
