@@ -290,7 +290,6 @@ CHAT: Final = Format(
     parse=parse,
     skim=skim,
     encode=encode,
-    output_fields=OUTPUT_FIELDS,
     refusal=refusal,
     error=error,
     is_preamble=is_preamble,

@@ -120,8 +120,6 @@ class Format:
     """Reads enough of a long body to prove that it fits; None when it must be parsed. May be ``parse`` itself."""
     encode: Callable[[Any, Edits], bytes]
     """(conversation, edits) -> the body's bytes with the edits; ``conversation.raw`` itself when nothing changes."""
-    output_fields: tuple[str, ...]
-    """The members that limit the output, in the order in which they are believed."""
     refusal: Callable[[int, int, int, str], bytes]
     """(window, prompt, reserve, largest parts) -> the body of our own 400, in the shape this format's clients expect."""
     error: Callable[[str, str, str, str | None], bytes]

@@ -596,7 +596,6 @@ MESSAGES: Final = Format(
     parse=parse,
     skim=parse,
     encode=encode,
-    output_fields=("max_tokens",),
     refusal=refusal,
     error=error,
     is_preamble=is_preamble,

@@ -400,7 +400,6 @@ RESPONSES: Final = Format(
     parse=parse,
     skim=parse,
     encode=encode,
-    output_fields=("max_output_tokens",),
     refusal=refusal,
     error=error,
     is_preamble=is_preamble,
