@@ -24,6 +24,7 @@ LONGEST_QUEUE: Final = 100
 LARGE: Final = 2**19
 """Bytes. Folding a larger body takes about half a second or more."""
 HANDICAP_BYTES_A_SECOND: Final = 100_000
+"""Rate that turns a body's size into a delay: smaller jobs may overtake it for so long. See `LONGEST_HANDICAP_S`."""
 LONGEST_HANDICAP_S: Final = 60.0
 """A job lets others overtake it that come so many seconds later and are so much smaller; none waits for ever."""
 BACKGROUND_WAIT_S: Final = 10.0

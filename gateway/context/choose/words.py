@@ -48,6 +48,7 @@ TOKEN_BYTES: Final = 330
 TEXT_BYTES: Final = 220
 """Bytes of a remembered short text, beside its words."""
 TOKENS_SHARE: Final = 1 / 8
+"""Share of the memory's budget for tokens; see `TEXTS_SHARE`."""
 TEXTS_SHARE: Final = 1 / 16
 """Shares of the memory's budget for tokens and for short texts."""
 _ORDINARY: Final = frozenset({Kind.PLAIN, Kind.NAME})
