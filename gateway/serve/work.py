@@ -227,6 +227,8 @@ def follow(caller: Caller, state: State, event: Event) -> State:
 
 def let_go(caller: Caller, state: State | None) -> None:
     """Close the connections of all answers except those that a state may still forward; of all without a state."""
+    if not caller.opened:
+        return
     kept = [reply.handle for reply in replies_in(state)] if state is not None else []
     for answer in caller.opened:
         if answer not in kept:

@@ -45,7 +45,7 @@ def refused(state: Ready, event: ReplyCame) -> bool:
 
 
 def refused_off(state: Ready, event: ReplyCame) -> bool:
-    return off(state, event) and refused(state, event)
+    return state.life.mode == "off" and refused(state, event)
 
 
 def refused_uncounted(state: Ready, event: ReplyCame) -> bool:
