@@ -129,7 +129,7 @@ def last_user(messages: Any) -> dict[str, Any]:
 
 def room_for_question(task: Task, attempt: Attempt) -> int:
     """What is left for the question's own tokens when all else that must stand does, as the upstream would count."""
-    count = scaled(task.counter, attempt.ratio)
+    count = scaled(task.counter, attempt.ratio, task.request.memory)
     pinned = sum(count.message(message) for message in task.request.messages if message["role"] == "system")
     return attempt.window - task.least_output(attempt.window) - -(-FIXED * attempt.ratio // 1) - pinned
 
@@ -152,7 +152,7 @@ def test_a_question_that_fits_is_whole_on_every_rung(seed: int) -> None:
                 assert standing[-1] == messages[-1], "a prefill is never altered"
             kept = text_of(last_user(standing))
             room = room_for_question(task, attempt)
-            if scaled(task.counter, attempt.ratio).message(question) <= room:
+            if scaled(task.counter, attempt.ratio, task.request.memory).message(question) <= room:
                 whole += 1
                 assert kept.endswith(text_of(question)), (seed, window, attempt.rung)
             elif attempt.draft is not None and not kept.endswith(text_of(question)):
@@ -172,7 +172,7 @@ def check_cut(task: Task, attempt: Attempt, question: dict[str, Any], kept: str)
     others = sum(cost for message, cost in zip(attempt.draft.messages, attempt.draft.costs, strict=True)
                  if message["role"] != "user")  # fmt: skip
     free = attempt.window - task.kept - task.least_output(attempt.window) - FIXED * attempt.ratio - others
-    cost = scaled(task.counter, attempt.ratio).message({"role": "user", "content": kept})
+    cost = scaled(task.counter, attempt.ratio, task.request.memory).message({"role": "user", "content": kept})
     # Where next to nothing is left there is nothing to halve; and an upstream that states the same excess whatever it is sent
     # makes every character dearer than the last time.
     if free > 100 and attempt.ratio < 1.5:
