@@ -8,12 +8,12 @@ import orjson
 
 from benchmarks.counting.rows import Row
 from gateway.config import catalogue
-from gateway.context.count.tokens import Count, count_request
+from gateway.context.count.tokens import TokenCount, count_request
 from gateway.wire.chat import ChatRequest
 from gateway.wire.memory import Memory
 
 
-def count(row: Row) -> Count:
+def count(row: Row) -> TokenCount:
     """Count a recorded request as the gateway would before it has learned anything."""
     facts = catalogue.load().find(row.model)
     request = ChatRequest(orjson.dumps(row.body), row.body, row.model, tuple(row.body["messages"]), memory=Memory())

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import yaml
 
-REMEMBERED: Final = 4096
+KEPT_NAMES: Final = 4096
 """Cached lookups. Bounded because clients may send any name."""
 
 
@@ -54,7 +54,7 @@ class Catalogue:
         if model in self.found:
             return self.found[model]
         facts = next((known for name in spellings(model) if (known := self._match(name))), None)
-        if len(self.found) >= REMEMBERED:
+        if len(self.found) >= KEPT_NAMES:
             self.found.clear()
         self.found[model] = facts
         return facts

@@ -31,7 +31,7 @@ class Wrong(ValueError):
 
 
 @dataclass(slots=True)
-class Reading:
+class DocumentReading:
     """One pass over one document: its source, and all its problems."""
 
     where: str
@@ -71,7 +71,7 @@ class Node:
 
     raw: yaml.Node
     path: str
-    reading: Reading
+    reading: DocumentReading
 
     def note(self, text: str) -> None:
         """Add a problem with this value."""
@@ -154,7 +154,7 @@ class Node:
         return Node(node, path, self.reading)
 
 
-def compose(text: str, reading: Reading) -> Node | None:
+def compose(text: str, reading: DocumentReading) -> Node | None:
     """Parse the YAML; None when it is empty or broken, and a broken one is a problem."""
     loader = LOADER(text)
     try:

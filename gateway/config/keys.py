@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from gateway.config import catalogue
 from gateway.config import readers as read
-from gateway.config.document import Reading, compose
+from gateway.config.document import DocumentReading, compose
 from gateway.config.exposure import dangers, is_loopback
 from gateway.config.schema import FILE, FOLD_KEYS, owner_of, under
 from gateway.config.values import (
@@ -65,7 +65,7 @@ def with_key_file(settings: Settings, file: Path) -> Settings:
         raise SettingsError([f"{file}: server.keys_file does not exist; `turnfold keys add NAME` makes it"]) from None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError([f"{file}: server.keys_file cannot be read ({type(error).__name__})"]) from error
-    reading = Reading(str(file), {})
+    reading = DocumentReading(str(file), {})
     root = compose(text, reading)
     found = read.value_of(root, read.keys({"keys": FILE["keys"]})) if root is not None else {}
     given = found.get("keys", {}) if found is not read.MISSING else {}
@@ -81,7 +81,7 @@ def with_key_file(settings: Settings, file: Path) -> Settings:
 
 def parse(text: str, environ: Mapping[str, str], where: str = "configuration") -> Settings:
     """Parse a configuration text; raise `SettingsError` with all problems. An empty text means all defaults."""
-    reading = Reading(where, environ)
+    reading = DocumentReading(where, environ)
     root = compose(text, reading)
     found = read.value_of(root, read.keys(FILE)) if root is not None else {}
     settings = _assemble(found if found is not read.MISSING else {}, reading)
@@ -91,7 +91,7 @@ def parse(text: str, environ: Mapping[str, str], where: str = "configuration") -
     return settings
 
 
-def _assemble(found: Mapping[str, Any], reading: Reading) -> Settings:
+def _assemble(found: Mapping[str, Any], reading: DocumentReading) -> Settings:
     """Build the values from the parsed keys."""
     upstreams = {name: _upstream(name, given, reading) for name, given in found.get("upstreams", {}).items()}
     if not upstreams and "upstreams" not in reading.lines:
@@ -117,20 +117,20 @@ def _server(given: Mapping[str, Any]) -> Server:
     return Server(**{name: value for name, value in given.items() if name != "tls"}, **given.get("tls", {}))
 
 
-def _client_key(name: str, given: Mapping[str, Any], reading: Reading) -> ClientKey:
+def _client_key(name: str, given: Mapping[str, Any], reading: DocumentReading) -> ClientKey:
     if f"keys.{name}.hash" not in reading.lines:
         reading.note(f"keys.{name}.hash", "is missing")
     return ClientKey(**{"hash": "", **given, "name": name})
 
 
-def _upstream(name: str, given: Mapping[str, Any], reading: Reading) -> Upstream:
+def _upstream(name: str, given: Mapping[str, Any], reading: DocumentReading) -> Upstream:
     for key in ("provider", "base_url"):
         if f"upstreams.{name}.{key}" not in reading.lines:
             reading.note(f"upstreams.{name}.{key}", "is missing")
     return Upstream(**{"provider": "", "base_url": "", **given, "name": name})
 
 
-def _model(name: str, given: Mapping[str, Any], reading: Reading) -> Model:
+def _model(name: str, given: Mapping[str, Any], reading: DocumentReading) -> Model:
     """Build one model; keys in its own ``fold:`` and keys directly below it are the same."""
     place = f"models.{name}"
     direct = {key: value for key, value in given.items() if key in FOLD_KEYS}
@@ -156,7 +156,7 @@ OWN: Final = frozenset(setting.name for setting in under("fold") if owner_of(set
 POLICY: Final = frozenset(setting.name for setting in under("fold") if owner_of(setting) is Policy)
 
 
-def _cross_check(settings: Settings, reading: Reading) -> None:
+def _cross_check(settings: Settings, reading: DocumentReading) -> None:
     """Report conflicts between values that are valid one by one."""
     _check_ports(settings, reading)
     _check_limits(settings, reading)
@@ -169,7 +169,7 @@ def _cross_check(settings: Settings, reading: Reading) -> None:
     _check_summary(settings, "fold.summary.upstream", settings.fold.summary.upstream, reading)
 
 
-def _check_ports(settings: Settings, reading: Reading) -> None:
+def _check_ports(settings: Settings, reading: DocumentReading) -> None:
     server, admin = settings.server, settings.admin
     if not admin.token and not is_loopback(admin.host) and not reading.is_noted("admin.token"):
         reading.note(
@@ -181,7 +181,7 @@ def _check_ports(settings: Settings, reading: Reading) -> None:
         reading.note("admin.port", f"is also server.port ({server.port})")
 
 
-def _check_limits(settings: Settings, reading: Reading) -> None:
+def _check_limits(settings: Settings, reading: DocumentReading) -> None:
     server = settings.server
     if server.max_in_flight < server.max_body:
         place = "max_in_flight" if "server.max_in_flight" in reading.lines else "max_body"
@@ -191,14 +191,14 @@ def _check_limits(settings: Settings, reading: Reading) -> None:
         )
 
 
-def _check_keys(keys: Mapping[str, ClientKey], reading: Reading) -> None:
+def _check_keys(keys: Mapping[str, ClientKey], reading: DocumentReading) -> None:
     seen: dict[str, str] = {}
     for name, key in keys.items():
         if key.hash and (other := seen.setdefault(key.hash, name)) != name:
             reading.note(f"keys.{name}.hash", f"is also that of {other}; one key has one name")
 
 
-def _check_upstreams(settings: Settings, reading: Reading) -> None:
+def _check_upstreams(settings: Settings, reading: DocumentReading) -> None:
     if not settings.upstreams:
         reading.note("upstreams", "at least one upstream is needed")
     elif not settings.default_upstream:
@@ -214,7 +214,7 @@ def _check_upstreams(settings: Settings, reading: Reading) -> None:
             reading.note(place, "an upstream cannot stand in for itself")
 
 
-def _check_model(name: str, model: Model, settings: Settings, reading: Reading) -> None:
+def _check_model(name: str, model: Model, settings: Settings, reading: DocumentReading) -> None:
     place = f"models.{name}"
     named = [upstream for upstream, _ in model.upstreams]
     key = "upstream" if f"{place}.upstream" in reading.lines else "upstreams"
@@ -231,7 +231,7 @@ def _check_model(name: str, model: Model, settings: Settings, reading: Reading) 
     _check_summary(settings, f"{place}.summary.upstream", model.fold["summary"].get("upstream", ""), reading)
 
 
-def _check_models(place: str, targets: Iterable[str], settings: Settings, reading: Reading) -> None:
+def _check_models(place: str, targets: Iterable[str], settings: Settings, reading: DocumentReading) -> None:
     """Report probable typing errors in names of configured models. Other names go to the default upstream unchanged."""
     for target in targets:
         hint = read.nearest(target, settings.models) if settings.entry(target) is None else ""
@@ -239,7 +239,7 @@ def _check_models(place: str, targets: Iterable[str], settings: Settings, readin
             reading.note(place, f"{reading.quoted(target)} is not a configured model{hint}")
 
 
-def _check_growing(name: str, model: Model, settings: Settings, reading: Reading) -> None:
+def _check_growing(name: str, model: Model, settings: Settings, reading: DocumentReading) -> None:
     """Note a model of ``on_overflow`` that cannot hold more than the one before it, as far as windows are known."""
     if is_pattern(name):
         return
@@ -263,7 +263,7 @@ def _window(name: str, settings: Settings) -> int | None:
     return facts.context_window if facts is not None else None
 
 
-def _check_alias(name: str, model: Model, settings: Settings, reading: Reading) -> None:
+def _check_alias(name: str, model: Model, settings: Settings, reading: DocumentReading) -> None:
     """Report an alias that leads back to itself; a pattern, or a model with its own name, is not an alias."""
     if model.name and is_pattern(model.name):
         reading.note(f"models.{name}.name", f"{reading.quoted(model.name)} is not the name of one model")
@@ -276,12 +276,12 @@ def _check_alias(name: str, model: Model, settings: Settings, reading: Reading) 
         following = settings.models[entry].name
 
 
-def _check_summary(settings: Settings, place: str, upstream: str, reading: Reading) -> None:
+def _check_summary(settings: Settings, place: str, upstream: str, reading: DocumentReading) -> None:
     if upstream:
         _check_names(place, [upstream], settings.upstreams, "an upstream", reading)
 
 
-def _check_names(place: str, names: Iterable[str], known: Iterable[str], what: str, reading: Reading) -> None:
+def _check_names(place: str, names: Iterable[str], known: Iterable[str], what: str, reading: DocumentReading) -> None:
     known = list(known)
     for name in names:
         if name not in known:

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import aiohttp
 
-from gateway.context.life.ladder import Reading
+from gateway.context.life.ladder import StatedNumbers
 from gateway.context.life.states import OutputLimit, Refusal, Reply, ThinkingRejected
 from gateway.serve.encoding import inflater
 from gateway.upstream.client import Target, UpstreamUnreachable
@@ -119,7 +119,7 @@ def _refusal(answer: Answer, said: bytes, where: Literal["http", "sse"], failed:
         return Refusal("thinking_rejected", ThinkingRejected()) if rejected else None
     if isinstance(found, OutputTooLarge):
         return Refusal(found.sign, OutputLimit(found.limit))
-    numbers = Reading(
+    numbers = StatedNumbers(
         found.limit or found.implied, found.prompt, found.completion, found.total, found.exact, found.excess
     )
     return Refusal(found.sign, numbers)

@@ -8,7 +8,7 @@ from multidict import CIMultiDict
 
 from gateway.context.count import tokens
 from gateway.context.life import identity, lessons
-from gateway.context.life.evidence import Measured
+from gateway.context.life.evidence import SentCount
 from gateway.context.life.lessons import Bill, Learned, Sent
 from gateway.serve.plan import Place, error_of, scope_of
 from gateway.serve.shared import Gateway
@@ -34,7 +34,7 @@ def _counted(gateway: Gateway, place: Place, request: Conversation, scope: str) 
         request.body, place.family, request.memory
     )
     bounded = tokens.has_bounds(request.messages)
-    measured = Measured(request, request.messages, counter, counted, counted, error_of(place), False, bounded)
+    measured = SentCount(request, request.messages, counter, counted, counted, error_of(place), False, bounded)
     upstream, model = place.target.name, place.route.name
     sent = Sent(upstream, model, scope, measured, place.window)
     before = gateway.learning.before(identity.conversation(scope, model, request.messages))

@@ -28,9 +28,9 @@ from gateway.wire.format import Conversation
 from gateway.wire.responses import RESPONSES, ResponsesRequest
 
 PATH: Final = "/v1/responses/compact"
-SHARE: Final = 8
+COMPACTION_SHARE: Final = 8
 """Share of the window that a compaction may take. Chosen: most of the window stays free for work."""
-LARGEST: Final = 12_000
+LARGEST_COMPACTION: Final = 12_000
 """Tokens. Chosen: a longer text is a conversation, not a memory of one."""
 REFUSALS: Final = ABSENT | {400, 422}
 """Statuses with which servers refuse an unknown item."""
@@ -90,7 +90,7 @@ async def _ours(gateway: Gateway, request: web.BaseRequest, asked: Conversation)
     place_of, route = plan.place_of, gateway.setup.settings.route(asked.model)
     place = place_of(gateway, gateway.setup, route, gateway.setup.targets[route.upstream])
     task = await plan.task_for(gateway, place, asked, plan.scope_of(place, keys.forwarded(request)))
-    tokens = min(task.window // SHARE, LARGEST)
+    tokens = min(task.window // COMPACTION_SHARE, LARGEST_COMPACTION)
 
     def made() -> tuple[str, str]:
         return compacted(asked.messages, tokens, task.counter, asked.memory)

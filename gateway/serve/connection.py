@@ -31,7 +31,7 @@ _FAULTS: Final[tuple[tuple[type[BaseException], int, str], ...]] = (
 )
 """Messages for aiohttp's parser errors; the first matching row is used."""
 
-Answer = Callable[[ClientError], web.Response]
+AnswerMalformed = Callable[[ClientError], web.Response]
 """Records a request that was never parsed, and returns the answer to it."""
 Failed = Callable[[str, Exception], None]
 """Called with a fault of our own: the part and the error."""
@@ -54,7 +54,7 @@ class Connection(web.RequestHandler):
     """The body of the current request."""
 
     def __init__(
-        self, manager: web.Server, *, patience_s: float, answer: Answer, failed: Failed, **settings: Any
+        self, manager: web.Server, *, patience_s: float, answer: AnswerMalformed, failed: Failed, **settings: Any
     ) -> None:
         super().__init__(manager, **settings)
         self._answer = answer
@@ -147,7 +147,9 @@ class Connection(web.RequestHandler):
 class Connections(web.Server):
     """The server of one port; ``patience_s`` is the time limit for a request's head."""
 
-    def __init__(self, handler: Any, *, patience_s: float, answer: Answer, failed: Failed, **settings: Any) -> None:
+    def __init__(
+        self, handler: Any, *, patience_s: float, answer: AnswerMalformed, failed: Failed, **settings: Any
+    ) -> None:
         super().__init__(handler, **settings)
         self._ours: dict[str, Any] = {"patience_s": patience_s, "answer": answer, "failed": failed}
 

@@ -11,7 +11,7 @@ from gateway.config import Route, Settings, is_pattern
 from gateway.config.catalogue import ModelFacts
 from gateway.context.count import families, tokens
 from gateway.context.count.calibration import Calibration
-from gateway.context.count.tokens import Count
+from gateway.context.count.tokens import TokenCount
 from gateway.context.life import identity
 from gateway.context.life.identity import conversation
 from gateway.context.life.ladder import Task
@@ -184,7 +184,7 @@ def error_of(place: Place) -> float:
     return max(error, GUESSED_ERROR) if guessed(place) else error
 
 
-def _believed(count: Count, place: Place, calibration: Calibration) -> Count:
+def _believed(count: TokenCount, place: Place, calibration: Calibration) -> TokenCount:
     """Treat a count by a guessed vocabulary as an estimate until bills have confirmed it."""
     if count.basis == "anchor" or not guessed(place):
         return count
@@ -232,7 +232,7 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
     reserve, asked = _reserve(place, request)
     window = _window(place, reserve)
 
-    def counted() -> tuple[Count, bool]:
+    def counted() -> tuple[TokenCount, bool]:
         count = _believed(tokens.count_request(request, family, images, ratio), place, calibration)
         return count, count.bounded or not tokens.self_contained(request)
 

@@ -15,9 +15,9 @@ from providers.record import Usage
 from providers.sse import Events
 
 # Bytes. Usage is in the last chunk of a stream, or near the end of a long JSON answer.
-TAIL: Final = 2**14
+STREAM_TAIL: Final = 2**14
 LONGEST_READ_ALONG: Final = 2**20
-"""Bytes kept of an answer that is not a stream; see `TAIL`."""
+"""Bytes kept of an answer that is not a stream; see `STREAM_TAIL`."""
 
 
 class Tail:
@@ -91,7 +91,7 @@ async def _pump(request: web.BaseRequest, answer: Answer, response: web.StreamRe
 
 def worth_keeping(answer: Answer) -> int:
     """Return how many of an answer's last bytes are needed to read its usage."""
-    return TAIL if answer.is_stream else LONGEST_READ_ALONG
+    return STREAM_TAIL if answer.is_stream else LONGEST_READ_ALONG
 
 
 def usage_in(answer: Answer, tail: bytes, failed: Failed) -> Usage | None:

@@ -46,7 +46,7 @@ from gateway.upstream.client import UpstreamUnreachable, call_of
 log = structlog.get_logger(__name__)
 
 # Bytes. Such a short request fits every server, so reading a running server's window may wait.
-SHORT: Final = 4096
+SHORT_BODY: Final = 4096
 # Statuses about one key's quota: the upstream rests for this key's owner only.
 OF_ONE_KEY: Final = frozenset({429})
 
@@ -101,7 +101,7 @@ def _wants_list(caller: Caller, name: str) -> bool:
     if caller.route.window is not None:
         return False
     place = plan.place_of(caller.gateway, caller.setup, caller.route, caller.setup.targets[name])
-    return place.entry in plan.UNKNOWN or (not place.target.vendor and len(caller.raw) > SHORT)
+    return place.entry in plan.UNKNOWN or (not place.target.vendor and len(caller.raw) > SHORT_BODY)
 
 
 def _own_key(caller: Caller) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from gateway.context.count.calibration import KEPT, LEAST, MOST, Calibration
+from gateway.context.count.calibration import KEPT, LEAST_RATIO, MOST_RATIO, Calibration
 from gateway.context.life.evidence import SMALLEST_WINDOW
 from gateway.context.life.lessons import Kind
 from gateway.state.store import values
@@ -170,7 +170,7 @@ def read_ratio(stored: bytes) -> Ratio | None:
     value = values.unpack(
         stored,
         VERSION,
-        ratio=values.number(0.9 * LEAST, 1.1 * MOST),
+        ratio=values.number(0.9 * LEAST_RATIO, 1.1 * MOST_RATIO),
         reports=values.each(lambda pair: report(pair) and len(pair) == 2, KEPT),
         confirmed=values.flag,
         since=_TIME,

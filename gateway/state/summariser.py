@@ -59,9 +59,9 @@ SIZE_SHARE: Final = 8
 WINDOW_SHARE: Final = 16
 """A summary should be this many times smaller than the summariser's window, which must hold it twice besides the
 messages."""
-SMALLEST: Final = 150
+SMALLEST_SUMMARY: Final = 150
 """Tokens of the shortest summary. Chosen: a paragraph."""
-LARGEST: Final = 2000
+LARGEST_SUMMARY: Final = 2000
 """Tokens. Models asked for more do not write denser, only longer."""
 
 
@@ -285,13 +285,13 @@ def _plan(job: Job, wish: Wish, earlier: Summary | None) -> Plan | None:
 
     An earlier summary that leaves no room for new messages is ignored: the client still has all the messages.
     """
-    size = max(min(wish.replaced // SIZE_SHARE, job.window // WINDOW_SHARE, LARGEST), SMALLEST)
+    size = max(min(wish.replaced // SIZE_SHARE, job.window // WINDOW_SHARE, LARGEST_SUMMARY), SMALLEST_SUMMARY)
     for known in (earlier, None) if earlier else (None,):
         text, first = (known.text, known.covers) if known else ("", 0)
         room = transcript.input_room(job.window, size, text, job.count)
         if room < size:
             continue
-        for longest in transcript.LONGEST:
+        for longest in transcript.LONGEST_ENTRY:
             entries = transcript.write(job.source.messages, first, wish.covers, longest)
             pieces = transcript.pieces(entries, room, job.count)
             if 0 < len(pieces) <= MOST_PIECES:

@@ -14,13 +14,13 @@ import orjson
 
 from gateway.wire.splice import splice
 
-MOST: Final = 4
+MOST_MARKS: Final = 4
 """Marks in one request: https://platform.claude.com/docs/en/build-with-claude/prompt-caching"""
 MARK: Final = "cache_control"
 _CARRIERS: Final = frozenset({"text", "image", "document", "tool_use", "tool_result"})
 """Blocks that may carry a mark; thinking may not."""
 
-Place = tuple[int, int]
+BlockPlace = tuple[int, int]
 """Index of the message and of the block in it."""
 
 
@@ -29,7 +29,7 @@ class Block:
     """A block to be sent: its bytes, and its place in the original body."""
 
     raw: bytes
-    origin: Place | None = None
+    origin: BlockPlace | None = None
     new: bool = False
 
     @property
@@ -68,7 +68,7 @@ def moved(
     return {id(block): splice(block.raw, {MARK: new[id(block)]}) for block in chosen}
 
 
-def _before(kept: Sequence[Block], place: Place) -> Block | None:
+def _before(kept: Sequence[Block], place: BlockPlace) -> Block | None:
     """Return the nearest block before a place that may carry a mark."""
     found = None
     for block in kept:
@@ -79,7 +79,9 @@ def _before(kept: Sequence[Block], place: Place) -> Block | None:
     return found
 
 
-def _neighbour(kept: Sequence[Block], digest: Block, marks: Mapping[int, Any], all_marks: Mapping[Place, Any]) -> Any:
+def _neighbour(
+    kept: Sequence[Block], digest: Block, marks: Mapping[int, Any], all_marks: Mapping[BlockPlace, Any]
+) -> Any:
     """Return the mark after the digest, or the last one before: marks that last longer must come first."""
     after = kept[kept.index(digest) :]
     return next((marks[id(block)] for block in after if id(block) in marks), all_marks[max(all_marks)])

@@ -386,7 +386,7 @@ def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, thinks:
     marks = cache_marks.moved(
         [block for each in written for block in each.blocks],
         [(at, n, block.value) for at, each in enumerate(request.given) for n, block in enumerate(each.blocks)],
-        free=cache_marks.MOST - cache_marks.count(request.head),
+        free=cache_marks.MOST_MARKS - cache_marks.count(request.head),
     )
     rows = [_bytes_of(each, marks) for each in written]
     return {**changes, "messages": array([row for row in rows if row])}

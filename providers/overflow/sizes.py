@@ -10,7 +10,7 @@ from typing import Final
 
 from providers.overflow.phrases import phrase
 
-SMALLEST: Final = 16
+SMALLEST_SIZE: Final = 16
 """Tokens. A smaller limit or prompt is not a size: "at least 1", an index, a minute."""
 
 STATUSES: Final = frozenset({400, 401, 402, 403, 404, 408, 413, 422, 424, 429, 500, 502, 503, 504})
@@ -125,7 +125,7 @@ def _explain(words: str) -> tuple[dict[str, int], list[int]]:
             if _agrees(found, match):
                 words = words[: match.start()] + match[0].replace("#", "@") + words[match.end() :]
     rest = [int(number) for number in re.findall(r" #(\d+)(?= )", words)]
-    return found, [number for number in rest if number >= SMALLEST]
+    return found, [number for number in rest if number >= SMALLEST_SIZE]
 
 
 def _agrees(found: dict[str, int], match: re.Match[str]) -> bool:
@@ -136,8 +136,8 @@ def _agrees(found: dict[str, int], match: re.Match[str]) -> bool:
         if one == other:
             return False
         roles = {"prompt": max(one, other), "limit": min(one, other)}
-    limit, prompt = roles.get("limit", SMALLEST), roles.get("prompt", SMALLEST)
-    if min(limit, prompt) < SMALLEST or limit in STATUSES or roles.get("completion") == 0:
+    limit, prompt = roles.get("limit", SMALLEST_SIZE), roles.get("prompt", SMALLEST_SIZE)
+    if min(limit, prompt) < SMALLEST_SIZE or limit in STATUSES or roles.get("completion") == 0:
         return False
     if any(found.get(role, number) != number for role, number in roles.items()):
         return False

@@ -11,11 +11,11 @@ import unicodedata
 from functools import cache
 from typing import Final
 
-HEAD: Final = 100
-"""Words kept from the beginning of a statement. Chosen: refusals state the reason first, tracebacks last (`TAIL`)."""
+HEAD_WORDS: Final = 100
+"""Words kept from the beginning of a statement. Chosen: refusals state the reason first, tracebacks last (`TAIL_WORDS`)."""
 
-TAIL: Final = 50
-"""Words kept from the end of a statement; see `HEAD`."""
+TAIL_WORDS: Final = 50
+"""Words kept from the end of a statement; see `HEAD_WORDS`."""
 
 NOISE: Final = re.compile(
     r"\bb(?=['\"])"  # the repr of bytes
@@ -226,8 +226,8 @@ def normalise(text: str) -> str:
         word = _word(found)
         if word and not (word in "~." and said and said[-1] == word):
             said.append(word)
-    if len(said) > HEAD + TAIL:
-        said = [*said[:HEAD], ".", *said[-TAIL:]]
+    if len(said) > HEAD_WORDS + TAIL_WORDS:
+        said = [*said[:HEAD_WORDS], ".", *said[-TAIL_WORDS:]]
     return f" {' '.join(said)} "
 
 

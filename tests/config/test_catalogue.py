@@ -103,10 +103,10 @@ def test_an_unknown_model_is_unknown(name: str) -> None:
 
 
 def test_names_are_remembered_within_bounds() -> None:
-    for n in range(catalogue.REMEMBERED + 10):
+    for n in range(catalogue.KEPT_NAMES + 10):
         KNOWN.find(f"model-{n}")
 
-    assert len(KNOWN.found) <= catalogue.REMEMBERED
+    assert len(KNOWN.found) <= catalogue.KEPT_NAMES
 
 
 def test_where_the_prompt_is_limited_the_window_is_no_larger_than_prompt_and_answer() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from gateway.config.catalogue import spellings
 from gateway.config.values import matches
-from providers.overflow.wording import HEAD, TAIL
+from providers.overflow.wording import HEAD_WORDS, TAIL_WORDS
 from tests.hostile.steps import MARKS, Matcher, TooManySteps
 from tests.running import ROOT
 
@@ -174,7 +174,11 @@ def test_patterns_that_only_see_short_texts_take_few_steps_on_the_longest_of_the
             matcher = Matcher(pattern, flags)
             for before, part in sorted(set(repeats(matcher.tree)))[::3]:
                 if part.strip():
-                    steps.append(matcher.count(before + part * ((HEAD + TAIL) // len(part.split())) + " ~ ", FEW_STEPS))
+                    steps.append(
+                        matcher.count(
+                            before + part * ((HEAD_WORDS + TAIL_WORDS) // len(part.split())) + " ~ ", FEW_STEPS
+                        )
+                    )
     assert len(steps) > 100
 
 

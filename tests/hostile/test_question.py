@@ -11,7 +11,15 @@ import pytest
 from gateway.context.count.counter import Counter
 from gateway.context.count.tokens import scaled
 from gateway.context.cut.policy import Policy
-from gateway.context.life.ladder import Attempt, Reading, Task, first_attempt, hopeless, lower_output, next_attempt
+from gateway.context.life.ladder import (
+    Attempt,
+    StatedNumbers,
+    Task,
+    first_attempt,
+    hopeless,
+    lower_output,
+    next_attempt,
+)
 from gateway.wire import chat as wire
 from gateway.wire.chat import dumps, text_of
 from tests.fakes import assistant, call, result, system, user
@@ -96,17 +104,17 @@ def task_of(rng: random.Random, messages: list[dict[str, Any]], window: int) -> 
     )  # fmt: skip
 
 
-def refusal(rng: random.Random, mode: str, task: Task, attempt: Attempt) -> Reading:
+def refusal(rng: random.Random, mode: str, task: Task, attempt: Attempt) -> StatedNumbers:
     """What an upstream says that counts a little differently, or has a smaller window, or says nothing."""
     limit = rng.choice([task.window, task.window, int(task.window * 0.8)])
     prompt = int(attempt.prompt * rng.choice([1.0, 1.1]))
     return {
-        "all": Reading(limit=limit, prompt=prompt),
-        "limit": Reading(limit=limit),
-        "prompt": Reading(prompt=prompt),
-        "output": Reading(limit=limit, prompt=prompt, completion=task.asked or 0),
-        "excess": Reading(excess=max(prompt - task.window, 7)),
-        "nothing": Reading(),
+        "all": StatedNumbers(limit=limit, prompt=prompt),
+        "limit": StatedNumbers(limit=limit),
+        "prompt": StatedNumbers(prompt=prompt),
+        "output": StatedNumbers(limit=limit, prompt=prompt, completion=task.asked or 0),
+        "excess": StatedNumbers(excess=max(prompt - task.window, 7)),
+        "nothing": StatedNumbers(),
     }[mode]
 
 
@@ -180,8 +188,8 @@ def check_cut(task: Task, attempt: Attempt, question: dict[str, Any], kept: str)
         assert cost >= free // 2 - 40
 
 
-@pytest.mark.parametrize("stated", [Reading(), Reading(limit=2000)], ids=["nothing", "the limit"])
-def test_a_pasted_book_keeps_at_least_half_of_the_room_however_often_it_is_refused(stated: Reading) -> None:
+@pytest.mark.parametrize("stated", [StatedNumbers(), StatedNumbers(limit=2000)], ids=["nothing", "the limit"])
+def test_a_pasted_book_keeps_at_least_half_of_the_room_however_often_it_is_refused(stated: StatedNumbers) -> None:
     rng = random.Random(5)
     task = task_of(rng, [system("Be kind."), user(f"{words(rng, 6000)}\nWhat is the whale called?")], 2000)
     task = replace(task, counter=characters(exact=True), asked=None, margin=0, kept=0)
@@ -223,4 +231,4 @@ def test_with_refuse_a_question_is_never_cut() -> None:
     assert attempt.draft.question_kept is None
     assert text_of(last_user(attempt.draft.messages)) == messages[-1]["content"]
     assert hopeless(task, attempt), "so that the refusal is ours, and no upstream is asked"
-    assert next_attempt(task, attempt, Reading()) is None
+    assert next_attempt(task, attempt, StatedNumbers()) is None

@@ -18,7 +18,7 @@ from gateway.context.cut.turns import split
 from gateway.context.life import identity
 from gateway.state.store import Store, open_store
 from gateway.state.store.memory import MemoryStore
-from gateway.state.summariser import FAILED_TTL_S, KNOWN_S, LARGEST, Job, Summarizer
+from gateway.state.summariser import FAILED_TTL_S, KNOWN_S, LARGEST_SUMMARY, Job, Summarizer
 from gateway.state.tasks import Tasks
 from gateway.wire.chat import text_of
 
@@ -313,7 +313,7 @@ async def test_a_session_attached_late_is_told_in_pieces_that_fit_the_summariser
     await settled()
     sizes = [sum(count(text_of(message)) for message in asked) for asked in model.asked]
     assert 4 < len(sizes) <= 16
-    assert max(sizes) + LARGEST <= window
+    assert max(sizes) + LARGEST_SUMMARY <= window
     assert all(TEXT in question for question in model.questions()[1:]), "each piece is told on top of the ones before"
     assert await summarizer.find(chain(messages)) == Summary(TEXT, cut_of(source(messages, 16_000)))
 

@@ -5,14 +5,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from gateway.context import marks
-from gateway.context.choose.line import Line, Reading, Sort
+from gateway.context.choose.line import Line, MessageLines, Sort
 from gateway.context.choose.weights import WISHES_OF_AGENT, WISHES_OF_CHAT
 from gateway.context.choose.words import Word
-from gateway.context.choose.worth import Pool
+from gateway.context.choose.worth import LinePool
 
-GAP: Final = 3
+OPENING_TOKENS: Final = 3
 """Approximate tokens of the beginning of another message's line."""
-FULL: Final = 0.97
+FULL_SHARE: Final = 0.97
 """Share of the room at which the choice ends. Chosen: sizes are estimates, and the rest seldom holds a line."""
 
 SOME: Final = 0.5
@@ -23,13 +23,13 @@ NOTHING: Final = 1e-9
 MOST_SKIPPED: Final = 24
 """Lines in a row that are too long for the remaining room, after which the search ends."""
 
-Count = Callable[[str], int]
+CountText = Callable[[str], int]
 
 
 def choose(
-    pool: Pool,
+    pool: LinePool,
     tokens: int,
-    count: Count,
+    count: CountText,
     *,
     known: frozenset[str] = frozenset(),
     relevance: Mapping[int, float] | None = None,
@@ -53,7 +53,7 @@ def choose(
         if len(chosen) == before:
             break
         spent = count(render(pool, sorted(chosen)))
-        if spent > tokens * FULL:
+        if spent > tokens * FULL_SHARE:
             break
         fill = greedy.used + (tokens - spent) * max(greedy.used / max(spent, 1), 0.5)
     while chosen and (spent := count(render(pool, sorted(chosen)))) > tokens:
@@ -64,7 +64,7 @@ def choose(
 class _Greedy:
     """Lazy greedy choice: take the best line; the facts it makes known no longer count for the others."""
 
-    def __init__(self, pool: Pool, known: Collection[str], relevance: Mapping[int, float] | None) -> None:
+    def __init__(self, pool: LinePool, known: Collection[str], relevance: Mapping[int, float] | None) -> None:
         self.pool = pool
         self.lines = pool.lines
         self.relevance = relevance
@@ -137,7 +137,7 @@ class _Greedy:
     def _cost(self, position: int) -> float:
         line, message = self.lines[position], self.pool.message_of[position]
         if message not in self.messages:
-            return line.size + 1 + GAP + len(self.pool.readings[message].tool) / 4
+            return line.size + 1 + OPENING_TOKENS + len(self.pool.readings[message].tool) / 4
         if (message, line.group) in self.open:
             return line.size
         return line.size + (2 if line.label else 1)
@@ -146,7 +146,7 @@ class _Greedy:
 SPEAKERS: Final = {"user": "user: ", "assistant": "assistant: "}
 
 
-def render(pool: Pool, positions: Sequence[int]) -> str:
+def render(pool: LinePool, positions: Sequence[int]) -> str:
     """Write chosen lines in the order of the conversation, one line per message."""
     written: list[str] = []
     index = group = -1
@@ -170,7 +170,7 @@ def render(pool: Pool, positions: Sequence[int]) -> str:
     return "".join(written).lstrip("\n")
 
 
-def _opened(reading: Reading, line: Line, called: str) -> str:
+def _opened(reading: MessageLines, line: Line, called: str) -> str:
     """Return a line behind its speaker; a result behind its tool, unless its call is directly before it."""
     if line.sort is Sort.RECORD or line.sort is Sort.OUTPUT:
         label = f"{line.label}: " if line.label else ""

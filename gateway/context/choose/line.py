@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from gateway.context.choose.words import Word
 
-MOST: Final = 1200
+MOST_LINES: Final = 1200
 """Lines of one message that are considered, from its head and from its tail."""
 
 
@@ -41,7 +41,7 @@ class Line(NamedTuple):
     """Below 1 for one of very many similar lines."""
 
 
-class Reading(NamedTuple):
+class MessageLines(NamedTuple):
     """A message as lines, with its origin."""
 
     message: int

@@ -12,7 +12,7 @@ from typing import Final
 import orjson
 
 from gateway.context.choose.cues import binding, errors_in, reports_error
-from gateway.context.choose.line import MOST, Line, Sort, few_of_many, make, pieces
+from gateway.context.choose.line import MOST_LINES, Line, Sort, few_of_many, make, pieces
 from gateway.context.choose.records import records
 from gateway.context.choose.words import Words, lexicon_of
 from gateway.wire.chat import (
@@ -33,7 +33,7 @@ ALONE: Final = 80
 """Characters from which a user's sentence is a separate line."""
 BINDS: Final = 1.1
 """Points of `cues.binding` from which a user's sentence is a line by itself: more than one weak sign."""
-LONGEST: Final = 360
+LONGEST_LINE: Final = 360
 """Characters. A longer sentence or row is quoted in pieces."""
 
 LINE_BYTES: Final = 300
@@ -121,7 +121,7 @@ def _of_user(text: str, group: int, words: Words) -> Iterator[Line]:
         told = f"[pasted {rows} rows{f' of {language.strip()}' if language.strip() else ''}{f': {names}' if names else ''}]"
         yield make(told, Sort.SAID, words(names), group)
         for line in _output(block, words):
-            yield line._replace(group=line.group + group * MOST)
+            yield line._replace(group=line.group + group * MOST_LINES)
 
 
 def _call(name: str, arguments: str, group: int, words: Words) -> Line:
@@ -129,8 +129,8 @@ def _call(name: str, arguments: str, group: int, words: Words) -> Line:
     value = _json(arguments)
     written = _flat_arguments(value) if isinstance(value, dict) else arguments
     found = words(" ".join(_values(value)) if isinstance(value, dict) else arguments[:2000])
-    if len(written) > LONGEST:
-        written = f"{written[: LONGEST * 2 // 3]} … {written[-LONGEST // 3 :]}"
+    if len(written) > LONGEST_LINE:
+        written = f"{written[: LONGEST_LINE * 2 // 3]} … {written[-LONGEST_LINE // 3 :]}"
     return make(f"{name}({written})", Sort.CALL, found, group)
 
 
@@ -176,9 +176,9 @@ def _result(text: str, words: Words) -> Iterator[Line]:
 def _output(text: str, words: Words) -> Iterator[Line]:
     """Return rows of output: logs, code, tables, diffs. Of many rows, those of one shape share their worth."""
     rows = [row for row in _rows(text.split("\n")) if row.strip()]
-    if len(rows) > MOST:
-        head = MOST * 2 // 3
-        rows = [*rows[:head], *rows[head - MOST :]]
+    if len(rows) > MOST_LINES:
+        head = MOST_LINES * 2 // 3
+        rows = [*rows[:head], *rows[head - MOST_LINES :]]
     shapes = [_DIGITS.sub("0", row[:80]) for row in rows]
     alike: dict[str, int] = {}
     for shape in shapes:
@@ -195,10 +195,10 @@ _DIGITS: Final = re.compile(r"\d+")
 
 def _rows(lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
-        if len(line) <= LONGEST:
+        if len(line) <= LONGEST_LINE:
             yield line
         else:
-            yield from pieces(line, LONGEST)
+            yield from pieces(line, LONGEST_LINE)
 
 
 _STOP: Final = re.compile(r"""[.!?…。！？；](?:(?<=[。！？；])|["'”’)\]]*\s+)""")
@@ -229,7 +229,7 @@ def _together(line: str, *, user: bool) -> Iterator[str]:
     """Return the sentences of a line, short ones joined; a user's binding sentence, or one with a number, stays
     separate."""
     grown = ""
-    for sentence in chain.from_iterable(pieces(stop, LONGEST) for stop in _stops(line)):
+    for sentence in chain.from_iterable(pieces(stop, LONGEST_LINE) for stop in _stops(line)):
         piece = sentence.strip()
         alone = user and (len(piece) > ALONE or binding(piece) > BINDS or _DIGITS.search(piece) is not None)
         if grown and (alone or len(grown) + len(piece) > UNIT):
@@ -291,8 +291,8 @@ def _skim(message: Message, text: str, memory: Memory | None) -> tuple[Line, ...
 
 
 def _said(said: Sequence[str], group: int, words: Words, *, user: bool) -> Iterator[Line]:
-    if len(said) > MOST:
-        said = [*said[: MOST // 2], *said[-MOST // 2 :]]
+    if len(said) > MOST_LINES:
+        said = [*said[: MOST_LINES // 2], *said[-MOST_LINES // 2 :]]
     # A user who pastes a file or a log writes few own words.
     share = few_of_many(len(said))
     for piece in said:

@@ -11,7 +11,7 @@ from typing import Final
 from gateway.context import marks
 from gateway.context.choose import digest
 from gateway.context.choose.cues import asks, speaks_of_self, speaks_to_other
-from gateway.context.choose.digest import Count
+from gateway.context.choose.digest import CountText
 from gateway.context.choose.weights import (
     ADJACENT,
     ALIKE,
@@ -23,12 +23,12 @@ from gateway.context.choose.weights import (
     UNNAMED,
 )
 from gateway.context.choose.words import Word, words
-from gateway.context.choose.worth import FAMILY, Passage, Pool
+from gateway.context.choose.worth import FAMILY, LinePool, Passage
 
-COMMON: Final = 1 / 3
+COMMON_SHARE: Final = 1 / 3
 """Share of the lines. A word in more lines than this, and in more than `FEW`, distinguishes none of them."""
 FEW: Final = 30
-"""Lines; see `COMMON`."""
+"""Lines; see `COMMON_SHARE`."""
 OPENING: Final = 4.0
 """Tokens of the beginning of another message's line."""
 MOST_ALIKE: Final = 12
@@ -38,10 +38,10 @@ MOST_WORDS: Final = 200
 
 
 def excerpts(  # noqa: PLR0917  # a search has that many sides
-    pool: Pool,
+    pool: LinePool,
     query: str,
     tokens: int,
-    count: Count,
+    count: CountText,
     skip: Collection[int],
     known: Collection[str] = (),
 ) -> list[int]:
@@ -62,7 +62,7 @@ def excerpts(  # noqa: PLR0917  # a search has that many sides
     return _fitting(pool, ranked, room, count, frozenset(skip))
 
 
-def _fitting(pool: Pool, ranked: Sequence[Passage], room: int, count: Count, skip: frozenset[int]) -> list[int]:
+def _fitting(pool: LinePool, ranked: Sequence[Passage], room: int, count: CountText, skip: frozenset[int]) -> list[int]:
     """Return the positions of the best passages that fit, in order. Their size is estimated first and counted at the
     end."""
     chosen: list[tuple[Passage, list[int]]] = []
@@ -97,7 +97,7 @@ def _fitting(pool: Pool, ranked: Sequence[Passage], room: int, count: Count, ski
     return positions
 
 
-def relevance(pool: Pool, query: str, known: Collection[str] = ()) -> dict[Passage, float]:
+def relevance(pool: LinePool, query: str, known: Collection[str] = ()) -> dict[Passage, float]:
     """Return how much passages bear on a question: by their own words, and by those of neighbouring messages."""
     sought = _sought(pool, words(query), known)
     if not sought:
@@ -122,13 +122,13 @@ def relevance(pool: Pool, query: str, known: Collection[str] = ()) -> dict[Passa
     return _spread(pool, own, best, _speakers(query))
 
 
-def _sought(pool: Pool, asked: Iterable[Word], known: Collection[str]) -> dict[str, float]:
+def _sought(pool: LinePool, asked: Iterable[Word], known: Collection[str]) -> dict[str, float]:
     """Return by word the worth of a passage that has it. Words of one family count for less than the word itself."""
     total = len(pool.lines)
     sought: dict[str, float] = {}
     for word in asked:
         number = pool.count(word.key)
-        if 0 < number <= max(total * COMMON, FEW):
+        if 0 < number <= max(total * COMMON_SHARE, FEW):
             sought[word.key] = _rarity(number, total) * (PINNED_WORD if word.key in known else 1.0)
     if len(sought) > MOST_WORDS:
         sought = dict(sorted(sought.items(), key=lambda item: -item[1])[:MOST_WORDS])
@@ -154,7 +154,7 @@ def _speakers(query: str) -> Mapping[str, float]:
 
 
 def _spread(
-    pool: Pool, own: Mapping[Passage, float], best: Mapping[int, float], speakers: Mapping[str, float]
+    pool: LinePool, own: Mapping[Passage, float], best: Mapping[int, float], speakers: Mapping[str, float]
 ) -> dict[Passage, float]:
     """Give passages a share in the score of neighbouring messages, and weigh them by size and speaker."""
     order, rank = pool.order, pool.rank
@@ -180,6 +180,6 @@ def _spread(
     return scores
 
 
-def render(pool: Pool, positions: Sequence[int]) -> str:
+def render(pool: LinePool, positions: Sequence[int]) -> str:
     """Write the block of quotes; empty when there are none."""
     return marks.framed(marks.QUOTES, digest.render(pool, positions)) if positions else ""

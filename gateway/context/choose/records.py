@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gateway.context.choose.cues import reports_error
-from gateway.context.choose.line import MOST, Line, Sort, few_of_many, make, pieces
-from gateway.context.choose.words import Kind, Word, Words
+from gateway.context.choose.line import MOST_LINES, Line, Sort, few_of_many, make, pieces
+from gateway.context.choose.words import Shape, Word, Words
 
 REST: Final = 90
 """Characters of weak values (amounts, flags, short numbers) in one line."""
@@ -25,7 +25,7 @@ def records(value: object, errors: Sequence[str], words: Words) -> Iterator[Line
     found = list(_flatten(value, "", "", 0))
     number = sum([len(scalars) for _, scalars in found])
     share = few_of_many(number)
-    if number > MOST:
+    if number > MOST_LINES:
         found = _fewer(found)
     for group, (label, scalars) in enumerate(found, 1):
         yield from _lines(label, scalars, group, share, errors, words=words)
@@ -35,13 +35,13 @@ def _fewer(found: Sequence[_Record]) -> list[_Record]:
     """Return the head and the tail of very many records."""
     head: list[_Record] = []
     tail: list[_Record] = []
-    left = MOST * 2 // 3
+    left = MOST_LINES * 2 // 3
     for label, scalars in found:
         if left <= 0:
             break
         head.append((label, scalars[:left]))
         left -= len(scalars)
-    left = MOST // 3
+    left = MOST_LINES // 3
     for label, scalars in reversed(found[len(head) :]):
         if left <= 0:
             break
@@ -78,8 +78,8 @@ def _flatten(value: object, label: str, name: str, depth: int) -> Iterator[_Reco
                 yield from _flatten(member, label, "", depth + 1)
 
 
-_STRONG: Final = frozenset({Kind.NAME, Kind.CODE, Kind.SYMBOL, Kind.DATE, Kind.IDENT})
-_TELLING: Final = frozenset({Kind.IDENT, Kind.DATE})
+_STRONG: Final = frozenset({Shape.NAME, Shape.CODE, Shape.SYMBOL, Shape.DATE, Shape.IDENT})
+_TELLING: Final = frozenset({Shape.IDENT, Shape.DATE})
 
 
 def _lines(
@@ -88,7 +88,7 @@ def _lines(
     texts = [item.strip() if type(item) is str else _text(item) for _, item in scalars]
     found = list(map(words, texts))
     kinds = [some[0].kind if len(some) == 1 else None for some in found]
-    identity = texts[kinds.index(Kind.IDENT)] if Kind.IDENT in kinds else ""
+    identity = texts[kinds.index(Shape.IDENT)] if Shape.IDENT in kinds else ""
     rest: list[str] = []
     rest_words: list[Word] = []
     length = 0

@@ -16,7 +16,7 @@ from gateway.wire.chat import (
     tool_calls,
 )
 
-Count = Callable[[str], int]
+CountText = Callable[[str], int]
 
 INSTRUCTION: Final = """\
 You write the memory of a conversation whose older part will no longer be shown to its participants. The transcript is \
@@ -37,7 +37,7 @@ EARLIER: Final = (
     "The memory so far, which covers everything before this transcript. Carry over all of it that still holds."
 )
 
-LONGEST: Final = (8000, 2000, 500)
+LONGEST_ENTRY: Final = (8000, 2000, 500)
 """Characters of one message in the text; fewer if the whole would be too many pieces."""
 SAFETY: Final = 0.9
 """Share of a window that is filled: the count of the summariser's tokens may be an estimate."""
@@ -73,7 +73,7 @@ def ends(text: str, longest: int) -> str:
     return f"{text[:head]} […{gap} characters…] {text[-(longest - head) :]}"
 
 
-def pieces(entries: Sequence[str], room: int, count: Count) -> list[str]:
+def pieces(entries: Sequence[str], room: int, count: CountText) -> list[str]:
     """Pack entries into few pieces of at most ``room`` tokens each; an entry that is too long is divided."""
     packed: list[str] = []
     parts: list[str] = []
@@ -88,7 +88,7 @@ def pieces(entries: Sequence[str], room: int, count: Count) -> list[str]:
     return [*packed, "\n".join(parts)] if parts else packed
 
 
-def _divided(entry: str, room: int, count: Count) -> Iterator[str]:
+def _divided(entry: str, room: int, count: CountText) -> Iterator[str]:
     """Halve an entry until each part fits; a part of one character always passes."""
     if len(entry) < 2 or count(entry) < room:
         yield entry
@@ -98,7 +98,7 @@ def _divided(entry: str, room: int, count: Count) -> Iterator[str]:
     yield from _divided(entry[middle:], room, count)
 
 
-def input_room(window: int, size: int, earlier: str, count: Count) -> int:
+def input_room(window: int, size: int, earlier: str, count: CountText) -> int:
     """Return the tokens of a piece when the summariser writes ``size`` tokens and reads the earlier memory first.
 
     The answer gets three times its size: models overshoot, and some think first. The memory may be as long as an

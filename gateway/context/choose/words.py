@@ -15,7 +15,7 @@ from gateway.context.choose.weights import IN_DATA, IN_SPEECH
 from gateway.wire.memory import Memory, Recent
 
 
-class Kind(IntEnum):
+class Shape(IntEnum):
     """The shape of a word, the most telling last."""
 
     PLAIN = 0
@@ -35,7 +35,7 @@ class Word:
     """One word: its normal form (a rough stem of a plain word), its shape, and its tokens beyond the usual."""
 
     key: str
-    kind: Kind
+    kind: Shape
     size: float
     in_speech: float
     in_data: float
@@ -51,10 +51,10 @@ TOKENS_SHARE: Final = 1 / 8
 """Share of the memory's budget for tokens; see `TEXTS_SHARE`."""
 TEXTS_SHARE: Final = 1 / 16
 """Shares of the memory's budget for tokens and for short texts."""
-_ORDINARY: Final = frozenset({Kind.PLAIN, Kind.NAME})
+_ORDINARY: Final = frozenset({Shape.PLAIN, Shape.NAME})
 
 
-def _word(key: str, kind: Kind, size: float) -> Word:
+def _word(key: str, kind: Shape, size: float) -> Word:
     return Word(key, kind, size, IN_SPEECH[kind], IN_DATA[kind], kind in _ORDINARY)
 
 
@@ -137,29 +137,29 @@ def words(text: str, memory: Memory | None = None) -> tuple[Word, ...]:
 
 def _unspaced(run: str) -> Iterator[Word]:
     for start in range(max(len(run) - 1, 1)):
-        yield _word(run[start : start + 2], Kind.PLAIN, 0.5)
+        yield _word(run[start : start + 2], Shape.PLAIN, 0.5)
 
 
-def _kind(bare: str) -> Kind:
+def _kind(bare: str) -> Shape:
     if bare.isalpha():
         return _kind_of_letters(bare)
     if _DIGIT.search(bare):
         if _DATE.fullmatch(bare):
-            return Kind.DATE
+            return Shape.DATE
         number = _NUMBER.fullmatch(bare)
-        return Kind.NUMBER if number and not (len(bare) >= 7 and bare.isdigit()) else Kind.IDENT
+        return Shape.NUMBER if number and not (len(bare) >= 7 and bare.isdigit()) else Shape.IDENT
     if _OF_SYMBOLS.search(bare):
-        return Kind.SYMBOL
-    return Kind.NAME if bare[0].isupper() else Kind.PLAIN
+        return Shape.SYMBOL
+    return Shape.NAME if bare[0].isupper() else Shape.PLAIN
 
 
-def _kind_of_letters(bare: str) -> Kind:
+def _kind_of_letters(bare: str) -> Shape:
     if bare.islower() or not bare.isascii():
-        return Kind.NAME if bare[0].isupper() else Kind.PLAIN
+        return Shape.NAME if bare[0].isupper() else Shape.PLAIN
     if bare.isupper() and 2 <= len(bare) <= 5:
-        return Kind.CODE
+        return Shape.CODE
     # One capital at the beginning is a name; capitals inside are a program's identifier.
-    return Kind.NAME if bare[0].isupper() and (len(bare) == 1 or bare[1:].islower()) else Kind.SYMBOL
+    return Shape.NAME if bare[0].isupper() and (len(bare) == 1 or bare[1:].islower()) else Shape.SYMBOL
 
 
 def stem(word: str) -> str:

@@ -15,8 +15,8 @@ from typing import Any, Final, TypeVar
 
 from gateway.context.choose import weights, wishes
 from gateway.context.choose.changes import superseded
-from gateway.context.choose.line import Line, Reading, Sort
-from gateway.context.choose.words import Kind, Word, stem
+from gateway.context.choose.line import Line, MessageLines, Sort
+from gateway.context.choose.words import Shape, Word, stem
 
 OPENED: Final = 12
 """Tokens added to a line's size in comparisons: the beginning of its message, so that short lines get no advantage."""
@@ -52,11 +52,11 @@ def _bytes_of(value: object) -> int:
     return getsizeof(value) + (sum(map(_bytes_of, value)) if isinstance(value, tuple) else 0)
 
 
-class Pool:
+class LinePool:
     """The lines of a folded part, oldest first, and facts derived from them. A line's position is its index in
     ``lines``."""
 
-    def __init__(self, readings: Iterable[Reading], first: int = -1) -> None:
+    def __init__(self, readings: Iterable[MessageLines], first: int = -1) -> None:
         self.readings = {reading.message: reading for reading in readings if reading.lines}
         """By message, in order."""
         self.first = first
@@ -336,7 +336,7 @@ class Pool:
 
 def _addressed(line: Line, reply: str) -> bool:
     """Return whether a line gives a name with which the reply addresses the user: set apart by a comma or an end."""
-    names = [word.key for word in line.words if word.kind is Kind.NAME and len(word.key) > 1]
+    names = [word.key for word in line.words if word.kind is Shape.NAME and len(word.key) > 1]
     if not names or not reply:
         return False
     opening = _VOCATIVE.findall(reply[:80])

@@ -11,17 +11,17 @@ from math import ceil, log
 from statistics import median_high, median_low
 from typing import Final
 
-STEP: Final = 1.05
+RATIO_STEP: Final = 1.05
 """Factor between two steps of the ratio. Chosen: 5 % is within an estimate's error and rarely moves a cut."""
 KEPT: Final = 9
 """Reports kept. Chosen: enough for a median, few enough to forget an old tokenizer soon."""
 RECENT: Final = 3
 """Newest reports, of which two must agree."""
-LEAST: Final = 0.2
-"""Ratio; see `MOST`."""
-MOST: Final = 8.0
-"""Ratios. A report outside `LEAST` to `MOST` does not count the same text: characters, bytes, sums of several calls."""
-SMALLEST: Final = 1000
+LEAST_RATIO: Final = 0.2
+"""Ratio; see `MOST_RATIO`."""
+MOST_RATIO: Final = 8.0
+"""Ratios. A report outside `LEAST_RATIO` to `MOST_RATIO` does not count the same text: characters, bytes, sums of several calls."""
+SMALLEST_PROMPT: Final = 1000
 """Tokens. In a smaller request the template's frame outweighs the text, so its bill says little about the text."""
 NEAR: Final = 1.6
 """Factor. A report within this factor of the current ratio is believed at once."""
@@ -59,9 +59,9 @@ class Calibration:
     def observe(self, counted: int, billed: int, *, stated: bool = False) -> "Calibration":
         """Learn from one request: our unscaled token count and the upstream's."""
         known = replace(self, absurd=max(self.absurd - 1, 0))
-        if billed > ABSURD * self.ratio * (counted + SMALLEST // 4) and not stated:
+        if billed > ABSURD * self.ratio * (counted + SMALLEST_PROMPT // 4) and not stated:
             known = replace(known, absurd=KEPT)
-        if counted < SMALLEST or billed <= 0 or not LEAST <= billed / counted <= MOST:
+        if counted < SMALLEST_PROMPT or billed <= 0 or not LEAST_RATIO <= billed / counted <= MOST_RATIO:
             return known
         report = (counted, billed)
         if report in self.reports:
@@ -103,4 +103,4 @@ def coarse(ratio: float) -> float:
     """Return the nearest step of the ratio, preferably slightly above."""
     if abs(ratio - 1.0) <= EXACT:
         return 1.0
-    return round(STEP ** ceil(log(ratio) / log(STEP) - 0.3), 4)
+    return round(RATIO_STEP ** ceil(log(ratio) / log(RATIO_STEP) - 0.3), 4)

@@ -10,7 +10,7 @@ _PAGES: Final = re.compile(rb"/Count\s+(\d{1,5})")
 _STREAM: Final = re.compile(rb"stream\r?\n")
 _SHOWN: Final = re.compile(rb"\(((?:[^\\()]|\\.){1,2000})\)|<([0-9A-Fa-f]{2,4000})>")
 
-LARGEST: Final = 2_000_000
+LARGEST_DOCUMENT: Final = 2_000_000
 """Bytes of a document that are read, and bytes to which its streams may unpack; the rest is estimated from the size."""
 
 
@@ -26,9 +26,9 @@ def read(document: bytes) -> Contents:
     """Count a PDF's pages and the characters in its content streams. Other documents have none."""
     if not document.startswith(b"%PDF"):
         return Contents(0, 0)
-    head = document[:LARGEST]
+    head = document[:LARGEST_DOCUMENT]
     pages = len(_PAGE.findall(head))
-    characters, left = 0, LARGEST
+    characters, left = 0, LARGEST_DOCUMENT
     for found in _STREAM.finditer(head):
         content = _unpack(head, found.end(), left)
         left -= len(content)

@@ -251,8 +251,8 @@ def _file(part: Part, images: str) -> int:
     size = len(encoded) * 3 // 4
     if head.startswith("data:text") or _plain(head):
         return size // 3
-    contents = documents.read(_lenient(encoded[: documents.LARGEST * 4 // 3]))
-    beyond = max(0, size - documents.LARGEST) // 50_000
+    contents = documents.read(_lenient(encoded[: documents.LARGEST_DOCUMENT * 4 // 3]))
+    beyond = max(0, size - documents.LARGEST_DOCUMENT) // 50_000
     if not contents.pages:
         return max(1, size // 50_000) * (page + _TEXT_OF_PAGE)
     return contents.pages * page + contents.characters // 3 + beyond * (page + _TEXT_OF_PAGE) + 1

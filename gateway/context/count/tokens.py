@@ -49,7 +49,7 @@ _ENVELOPE: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class TokenCount:
     """The token count of a request and its reliability."""
 
     messages: int
@@ -388,7 +388,7 @@ def _escape_cost(value: str) -> int:
 
 def count_request(
     request: Conversation, family: str, images: str = "", ratio: float = 1.0, anchor: Anchor | None = None
-) -> Count:
+) -> TokenCount:
     """Count a whole request by the best method: the earlier bill of this conversation, else vocabulary and ratio."""
     row = family_of(family)
     memory = request.memory
@@ -399,11 +399,11 @@ def count_request(
         new = sum(map(cost, request.messages[anchor.covered :]))
         total = max(anchor.billed + fixed - anchor.fixed + new, 1)
         error = 0.002 + row.error * new / total
-        return Count(max(total - fixed, 0), fixed, "anchor", error, bounded)
+        return TokenCount(max(total - fixed, 0), fixed, "anchor", error, bounded)
     messages = sum(map(cost, request.messages)) + cross_message_tokens(request.messages, family, memory)
     sure = row.exact and ratio == 1.0 and not bounded
     error = row.error if ratio == 1.0 else min(row.error, LEARNED)
-    return Count(messages, fixed, "exact" if sure else "estimate", error, bounded)
+    return TokenCount(messages, fixed, "exact" if sure else "estimate", error, bounded)
 
 
 def has_bounds(messages: Iterable[Message]) -> bool:
@@ -416,7 +416,7 @@ def has_bounds(messages: Iterable[Message]) -> bool:
     )
 
 
-def margin(count: Count, window: int, share: float) -> int:
+def margin(count: TokenCount, window: int, share: float) -> int:
     """Return tokens to keep free because a count may be too low: its own error; for an estimate at least ``share`` of
     the window.
 

@@ -12,7 +12,7 @@ from gateway.context.cut import replay as prefix
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.replay import Unit
 
-STEP: Final = 1 / 48
+GROWTH_STEP: Final = 1 / 48
 """Share of the free room by which one step of the simulation grows."""
 FINER: Final = 32
 """Factor by which the last step of the simulation is divided when it moved the cut too far."""
@@ -64,7 +64,7 @@ def _next_cut(made: Layout) -> int:
     """
     if not made.units:
         return 0
-    step = max(int(made.room.free * STEP), 1)
+    step = max(int(made.room.free * GROWTH_STEP), 1)
     first, steps = _moved(made, _longer(made, [step] * STEPS))
     if first:
         # The last step moved the cut too far: repeat it in small steps.

@@ -20,7 +20,7 @@ from gateway.wire.memory import Memory
 
 STUB: Final = 48
 """Tokens of a tool result that is reduced to its most telling rows."""
-CUT: Final = 1 / 16
+FIRST_CUT_SHARE: Final = 1 / 16
 """Share of the free room that an old tool result keeps when it is first cut."""
 RECALL_OF_FREE: Final = 1.6
 """When pinned messages fill most of the room, excerpts may take this multiple of their share of the rest."""
@@ -167,7 +167,7 @@ def lay_out(source: Source) -> Layout:
 
 def large_of(room: Room) -> int:
     """Return the tokens that an old tool result keeps when it is first cut in such a room."""
-    return max(int(room.free * CUT), STUB)
+    return max(int(room.free * FIRST_CUT_SHARE), STUB)
 
 
 def tokens_of(source: Source, message: Message, longest: int) -> int | None:

@@ -58,7 +58,7 @@ ORDINARY_FIELDS: Final = frozenset(
 """Fields that are known not to shorten a prompt. Any other (``truncate_prompt_tokens``, ``transforms``) may cause
 truncation."""
 
-Verdict = Literal["whole", "suspect", "unclear"]
+BillVerdict = Literal["whole", "suspect", "unclear"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _share_a_run(spoken: str, asked: str) -> bool:
     return any(run in text for run in runs if not found.isdisjoint(halves[run]))
 
 
-def judge(sent: "Measured", billed: int, cached: int | None, before: Before | None) -> Verdict:
+def judge(sent: "SentCount", billed: int, cached: int | None, before: Before | None) -> BillVerdict:
     """Return whether a bill covers everything sent, or is so small that the server must have truncated; ``unclear``
     teaches nothing."""
     low = billed < 0.8 * (1 - max(2 * sent.error, 0.1)) * sent.least
@@ -147,7 +147,7 @@ def judge(sent: "Measured", billed: int, cached: int | None, before: Before | No
     return "unclear" if innocent else "suspect"
 
 
-def stagnates(sent: "Measured", billed: int, before: Before | None) -> bool:
+def stagnates(sent: "SentCount", billed: int, before: Before | None) -> bool:
     """Return whether a conversation has grown since its last believed bill while its bill has not."""
     if before is None or not before.anchored or sent.folded:
         return False
@@ -158,7 +158,7 @@ def stagnates(sent: "Measured", billed: int, before: Before | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class SentCount:
     """The sent request, by our counts."""
 
     request: Conversation

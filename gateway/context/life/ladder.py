@@ -151,7 +151,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class StatedNumbers:
     """A refusal's numbers in tokens, None when not stated; the shape of ``providers.record.Overflow``."""
 
     limit: int | None = None
@@ -212,7 +212,7 @@ def without_thinking(task: Task, attempt: Attempt) -> Attempt | None:
     return changed if changed.body != attempt.body else None
 
 
-def next_attempt(task: Task, attempt: Attempt, refusal: Reading) -> Attempt | None:
+def next_attempt(task: Task, attempt: Attempt, refusal: StatedNumbers) -> Attempt | None:
     """Climb until an attempt is smaller than the refused one, or the ladder ends.
 
     The upstream's numbers take precedence over ours: its limit replaces the configured window if it is smaller, and its
@@ -245,7 +245,7 @@ def next_attempt(task: Task, attempt: Attempt, refusal: Reading) -> Attempt | No
     return None
 
 
-def stated_prompt(refusal: Reading, attempt: Attempt, asked: int | None) -> int | None:
+def stated_prompt(refusal: StatedNumbers, attempt: Attempt, asked: int | None) -> int | None:
     """Return the prompt's size by the upstream's count; None when it states none that may size a cut."""
     if not refusal.exact:
         return None

@@ -11,8 +11,8 @@ from typing import Final, Literal
 
 from gateway.context.count.tokens import Anchor
 from gateway.context.life import evidence, identity, ladder
-from gateway.context.life.evidence import Before, Measured
-from gateway.context.life.ladder import Attempt, Reading, Task
+from gateway.context.life.evidence import Before, SentCount
+from gateway.context.life.ladder import Attempt, StatedNumbers, Task
 
 Kind = Literal["stated", "observed", "guessed"]
 
@@ -33,7 +33,7 @@ class Sent:
     model: str
     scope: str
     """The scope of the memory that may be used."""
-    measured: Measured
+    measured: SentCount
     window: int
     """The size to which the attempt was made to fit."""
     kept: int = 0
@@ -157,7 +157,7 @@ def sent_by(task: Task, attempt: Attempt, upstream: str, scope: str) -> Sent:
     """Describe an attempt of a counted request."""
     messages = task.sent_by(attempt)
     counted = sum(map(task.plain.message, messages)) + task.plain_fixed
-    measured = Measured(
+    measured = SentCount(
         task.request, messages, task.plain, counted, attempt.prompt, task.error, attempt.draft is not None, task.bounded
     )
     return Sent(
@@ -174,7 +174,7 @@ def sent_by(task: Task, attempt: Attempt, upstream: str, scope: str) -> Sent:
     )
 
 
-def from_refusal(sent: Sent, attempt: Attempt, refusal: Reading, sign: str, said: bytes) -> tuple[Lesson, ...]:
+def from_refusal(sent: Sent, attempt: Attempt, refusal: StatedNumbers, sign: str, said: bytes) -> tuple[Lesson, ...]:
     """Learn from "too long". ``said`` is the decoded body of the refusal: a wording that is in the request proves
     nothing."""
     measured, limit = sent.measured, refusal.limit

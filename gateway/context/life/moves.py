@@ -149,7 +149,7 @@ def _one_more_refusal(life: Life, refusal: Refusal) -> Life:
 def _unsized(state: Refused, event: AttemptMade) -> bool:
     """Return whether the refusal left open how much would be accepted: it states no limit, or no believable one."""
     numbers = state.refusal.numbers
-    if not isinstance(numbers, ladder.Reading):
+    if not isinstance(numbers, ladder.StatedNumbers):
         return state.visit.unsized
     believed = any(isinstance(lesson, StatedWindow) for lesson in event.lessons)
     return numbers.limit is None or (numbers.limit < state.attempt.window and not believed)

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from gateway.context.life import ladder, lessons
-from gateway.context.life.ladder import Attempt, Reading, Task
+from gateway.context.life.ladder import Attempt, StatedNumbers, Task
 from gateway.context.life.lessons import NOTHING, Bill, Learned, Lesson
 from gateway.wire.format import Conversation
 
 Mode = Literal["enforce", "observe", "off"]
 
-NEAR: Final = 0.8
+NEAR_WINDOW: Final = 0.8
 """Share of its window from which a request's empty stream means "too long"; after a fold it always does (case 123).
 Chosen: counts are less exact."""
 FAULTS: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
@@ -70,12 +70,12 @@ class Refusal:
     """An upstream's "too long": the sign that matched, and its numbers."""
 
     sign: str
-    numbers: Reading | OutputLimit | ThinkingRejected
+    numbers: StatedNumbers | OutputLimit | ThinkingRejected
 
     @property
     def too_long(self) -> bool:
         """Return whether the prompt is too long, and not only the requested output."""
-        return isinstance(self.numbers, Reading)
+        return isinstance(self.numbers, StatedNumbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class Refused:
     def lessons(self) -> tuple[Lesson, ...]:
         """Return the lessons of the refusal. Slow for a long conversation."""
         numbers = self.refusal.numbers
-        if not isinstance(numbers, Reading):
+        if not isinstance(numbers, StatedNumbers):
             return ()
         sent = lessons.sent_by(self.task, self.attempt, self.visit.place.upstream, self.task.scope)
         return lessons.from_refusal(sent, self.attempt, numbers, self.refusal.sign, self.reply.said)
@@ -330,12 +330,12 @@ def refusal_in(state: Ready, event: ReplyCame) -> Refusal | None:
     reply, visit, attempt = event.reply, state.visit, state.attempt
     refusal = reply.refusal
     if reply.empty_stream:
-        near = visit.task is not None and attempt.prompt >= NEAR * attempt.window
-        return Refusal("empty_stream", Reading()) if near or attempt.draft is not None else None
+        near = visit.task is not None and attempt.prompt >= NEAR_WINDOW * attempt.window
+        return Refusal("empty_stream", StatedNumbers()) if near or attempt.draft is not None else None
     if refusal is not None and refusal.numbers == OutputLimit(0):
         # "max_tokens must be at least 1, got 0": the prompt fills the window, unless the client itself requested 0.
         nothing = any(limit < 1 for limit in state.life.request.output_limits)
-        return None if nothing else Refusal(refusal.sign, Reading())
+        return None if nothing else Refusal(refusal.sign, StatedNumbers())
     return refusal
 
 

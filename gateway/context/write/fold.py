@@ -14,7 +14,7 @@ from gateway.context.write.quotes import write
 from gateway.context.write.standing import standing_of, words_asked_for
 from gateway.wire.chat import RESULT_ROLES, Message, media_parts, text_of
 
-LEAST: Final = 12
+LEAST_OF_MESSAGE: Final = 12
 """Tokens that remain of a message that is cut to make room, if its form allows."""
 
 Stage = Callable[[Sketch, Source], Sketch]
@@ -120,7 +120,11 @@ def _cut_largest(
                 break
             cost = source.bare(standing[index])
             standing[index] = shrink.shrink_message(
-                standing[index], max(cost - over + saved, LEAST), source.counter, asked, thorough=source.thorough
+                standing[index],
+                max(cost - over + saved, LEAST_OF_MESSAGE),
+                source.counter,
+                asked,
+                thorough=source.thorough,
             )
             saved += cost - source.bare(standing[index])
     return standing, saved

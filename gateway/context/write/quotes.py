@@ -9,13 +9,13 @@ from gateway.context import marks
 from gateway.context.choose import digest, lines
 from gateway.context.choose.cues import asks, is_question
 from gateway.context.choose.weights import QUOTED_UNASKED, STAYS
-from gateway.context.choose.worth import Pool
+from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.write.readings import earlier_of, first_read, reading_of
 from gateway.context.write.search import AROUND, Quote, Told, find, places_of
 from gateway.wire.chat import Message, text_of
 
-LEAST: Final = 24
+SMALLEST_NOTE: Final = 24
 """Tokens. A smaller digest or quote says less than it costs."""
 
 
@@ -26,7 +26,7 @@ class Written:
     note: str
     quotes: Mapping[int, str]
     """By the message that follows them: the current question, and earlier questions since the cut."""
-    pool: Pool
+    pool: LinePool
     taken: frozenset[int]
     """Positions in the pool of the note's lines."""
     quoted: frozenset[int]
@@ -52,11 +52,11 @@ def write(source: Source, layout: Layout, standing: Mapping[int, Message]) -> Wr
     return Written(text, quotes, pool, taken, places_of(pool, told), len(told), stage)
 
 
-def _digest(source: Source, pool: Pool, skipped: int, size: int) -> tuple[str, frozenset[int], str]:
+def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> tuple[str, frozenset[int], str]:
     """Return the digest of a pool, with positions counted from ``skipped``, or a bare note when there is no room."""
     count = source.counter.text
     size -= count(marks.HEAD) + count(marks.END) + 2
-    if not pool.lines or size < LEAST:
+    if not pool.lines or size < SMALLEST_NOTE:
         return marks.CUT, frozenset(), "note"
     known = frozenset().union(
         *[lines.facts(source.messages[index], source.memory) for index in source.conversation.pinned]
@@ -73,7 +73,7 @@ def _digest(source: Source, pool: Pool, skipped: int, size: int) -> tuple[str, f
 
 
 def _with_summary(
-    source: Source, layout: Layout, pool: Pool, size: int, left: int
+    source: Source, layout: Layout, pool: LinePool, size: int, left: int
 ) -> tuple[str, frozenset[int], str] | None:
     """Return the summary and a digest of the part it does not cover; None without one, or when it does not fit."""
     summary = source.summary
@@ -105,7 +105,7 @@ LOOKED_AT: Final = 8
 """Questions since the cut, from the first on, whose quotes may stay: a new replica searches once for each of them."""
 
 
-def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], left: int) -> dict[int, Quote]:
+def _quotes(source: Source, layout: Layout, pool: LinePool, taken: frozenset[int], left: int) -> dict[int, Quote]:
     """Choose lines that bear on a question from the part folded when it was sent; earlier questions since the cut keep
     theirs.
 
@@ -113,7 +113,7 @@ def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], l
     question.
     """
     tokens = layout.quoted.quotes
-    if not layout.asked or layout.quoted.first == 0 or tokens < LEAST or source.rung.newest_only:
+    if not layout.asked or layout.quoted.first == 0 or tokens < SMALLEST_NOTE or source.rung.newest_only:
         return {}
     count = source.counter.text
     known = frozenset().union(
@@ -122,7 +122,7 @@ def _quotes(source: Source, layout: Layout, pool: Pool, taken: frozenset[int], l
     quoted: dict[int, Quote] = {}
     spent = 0
     for number, indices in enumerate(layout.asked):
-        if indices != layout.current and (number >= LOOKED_AT or spent + LEAST > STAYS * tokens):
+        if indices != layout.current and (number >= LOOKED_AT or spent + SMALLEST_NOTE > STAYS * tokens):
             continue
         query = text_of(source.messages[indices[-1]])[-QUERY:]
         most = min(tokens if asks(query) else int(tokens * QUOTED_UNASKED), tokens - spent)
@@ -147,7 +147,7 @@ QUERY: Final = 4000
 """Characters at the end of a question that are used for the search."""
 
 
-def pool_of(source: Source, folded: Sequence[int]) -> Pool:
+def pool_of(source: Source, folded: Sequence[int]) -> LinePool:
     """Return the lines of the folded messages, each result with the name of its tool."""
     messages = source.messages
     first = next((index for index, message in enumerate(messages) if message.get("role") == "user"), -1)
@@ -156,14 +156,14 @@ def pool_of(source: Source, folded: Sequence[int]) -> Pool:
     asked = [messages[callers[index]] for index in folded if index in callers]
     # A message seen before is the same object, and the pool keeps those it was made of, so that no other takes their place.
     key = ("pool", tuple(map(id, told)), tuple(map(id, asked)), tuple(folded), first, source.earlier)
-    found: tuple[object, Pool] | None = source.memory.recall(key)
+    found: tuple[object, LinePool] | None = source.memory.recall(key)
     if found is not None:
         return found[1]
     readings = list(earlier_of(source.earlier, source.memory))
     newer = first_read(messages, folded)
     for number, index in enumerate(folded):
         readings.append(reading_of(source, index, lines.read if number >= newer else lines.skim))
-    pool = Pool(readings, first)
+    pool = LinePool(readings, first)
     _, entry = source.memory.keep(key, ((told, asked), pool), bytes_of(pool))
     pool.grown = entry.grow
     return pool
@@ -175,6 +175,6 @@ POOL_WORD_BYTES: Final = 50
 """Bytes that a pool takes for each word in a line: its place in the facts of its message, and the share of its own tables."""
 
 
-def bytes_of(pool: Pool) -> int:
+def bytes_of(pool: LinePool) -> int:
     """Return about how many bytes a pool will take once it was chosen from."""
     return POOL_LINE_BYTES * len(pool.lines) + POOL_WORD_BYTES * sum([len(line.words) for line in pool.lines])

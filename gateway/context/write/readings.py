@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from gateway.context.choose import lines
-from gateway.context.choose.line import Line, Reading
+from gateway.context.choose.line import Line, MessageLines
 from gateway.context.cut.layout import Source
 from gateway.wire.chat import RESULT_ROLES, Message, call_name, text_of, tool_calls
 from gateway.wire.memory import Memory
@@ -25,11 +25,11 @@ def first_read(messages: Sequence[Message], folded: Sequence[int]) -> int:
     return 0
 
 
-def reading_of(source: Source, index: int, read: Callable[[Message, Memory], tuple[Line, ...]]) -> Reading:
+def reading_of(source: Source, index: int, read: Callable[[Message, Memory], tuple[Line, ...]]) -> MessageLines:
     """A message of a conversation, read in full or skimmed."""
     message = source.messages[index]
     tool = _tool(source, index)
-    return Reading(index, str(message.get("role")), read(message, source.memory), tool)
+    return MessageLines(index, str(message.get("role")), read(message, source.memory), tool)
 
 
 def _tool(source: Source, index: int) -> str:
@@ -50,11 +50,11 @@ SHOWN: Final = 72
 """Characters up to which a call is shown in full before its result."""
 
 
-def earlier_of(text: str, memory: Memory) -> Iterator[Reading]:
+def earlier_of(text: str, memory: Memory) -> Iterator[MessageLines]:
     """Return the lines of notes that the client sent back, each with its original speaker."""
     rows = [row for row in text.split("\n") if row.strip()]
     for number, row in enumerate(rows):
         speaker, _, said = row.partition(": ")
         role = speaker if speaker in ("user", "assistant") else ""
         message = {"role": role, "content": said if role else row}
-        yield Reading(number - len(rows) - 1, role, lines.read(message, memory))
+        yield MessageLines(number - len(rows) - 1, role, lines.read(message, memory))

@@ -5,8 +5,8 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from gateway.context.choose import lines, lookup, recall
-from gateway.context.choose.line import Reading
-from gateway.context.choose.worth import Pool
+from gateway.context.choose.line import MessageLines
+from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.write.readings import earlier_of, first_read, reading_of
 from gateway.wire.chat import text_of
@@ -36,7 +36,7 @@ class Quote(NamedTuple):
 def find(  # noqa: PLR0917  # as a search has
     source: Source,
     layout: Layout,
-    pool: Pool,
+    pool: LinePool,
     taken: frozenset[int],
     told: frozenset[Told],
     query: str,
@@ -59,7 +59,7 @@ def find(  # noqa: PLR0917  # as a search has
     return Quote(text, count(text) + AROUND, quoted)
 
 
-def places_of(pool: Pool, told: Iterable[Told]) -> frozenset[int]:
+def places_of(pool: LinePool, told: Iterable[Told]) -> frozenset[int]:
     """The positions of lines in a pool, of those that it has."""
     sought = frozenset(told)
     messages = {message for message, _ in sought}
@@ -71,7 +71,7 @@ def places_of(pool: Pool, told: Iterable[Told]) -> frozenset[int]:
     )
 
 
-def _hidden(layout: Layout, pool: Pool, taken: frozenset[int]) -> frozenset[int]:
+def _hidden(layout: Layout, pool: LinePool, taken: frozenset[int]) -> frozenset[int]:
     """The lines that are not quoted: those in the digest, and those that still stood when the question was asked."""
     early = {index for unit in layout.units[: layout.quoted.first] for index in unit.indices}
     late = [place for index, places in pool.places.items() if index >= 0 and index not in early for place in places]
@@ -81,7 +81,7 @@ def _hidden(layout: Layout, pool: Pool, taken: frozenset[int]) -> frozenset[int]
     return frozenset(place for place in taken if pool.message_of[place] not in parts).union(late)
 
 
-def _searched(source: Source, layout: Layout, pool: Pool, query: str, known: Collection[str]) -> Pool:
+def _searched(source: Source, layout: Layout, pool: LinePool, query: str, known: Collection[str]) -> LinePool:
     """The pool to search: where its old part is only skimmed, a narrower one in which the messages that matter are read in full."""
     folded = layout.folded
     newer = first_read(source.messages, folded)
@@ -90,7 +90,7 @@ def _searched(source: Source, layout: Layout, pool: Pool, query: str, known: Col
     texts = [text_of(source.messages[index]) for index in folded[:newer]]
     hits = lookup.holding(texts, query, known, OLD_MESSAGES)
     left = OLD_CHARACTERS
-    old: dict[int, Reading] = {}
+    old: dict[int, MessageLines] = {}
     for hit in hits:
         for number in sorted(range(max(hit - BESIDE, 0), min(hit + BESIDE + 1, newer)), key=lambda at: abs(at - hit)):
             if number not in old:
@@ -98,6 +98,6 @@ def _searched(source: Source, layout: Layout, pool: Pool, query: str, known: Col
                 read = lines.read if left > 0 else lines.skim
                 old[number] = reading_of(source, folded[number], read)
     newest = [pool.readings[index] for index in folded[newer:] if index in pool.readings]
-    return Pool(
+    return LinePool(
         [*earlier_of(source.earlier, source.memory), *(old[number] for number in sorted(old)), *newest], pool.first
     )

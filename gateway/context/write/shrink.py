@@ -21,13 +21,13 @@ from gateway.context.count.counter import Counter
 from gateway.wire.chat import Message
 from gateway.wire.facts import MESSAGE_BYTES, facts_of
 
-Count = Callable[[str], int]
+CountText = Callable[[str], int]
 
-HEAD: Final = 0.35
-"""Share of the room for the beginning of a text; see `TAIL`."""
-TAIL: Final = 0.4
+HEAD_SHARE: Final = 0.35
+"""Share of the room for the beginning of a text; see `TAIL_SHARE`."""
+TAIL_SHARE: Final = 0.4
 """Share of the tail. Chosen above one half: the ends of questions and logs matter more than their beginnings."""
-GAP: Final = 10
+GAP_TOKENS: Final = 10
 """Tokens of a marker."""
 MOST_FORMS: Final = 32
 """Cached forms of one message: those of old results never change, those of a current one seldom do."""
@@ -37,7 +37,7 @@ _MARKER: Final = re.compile(r"\[\.\.\. (\d{1,12}) characters cut \.\.\.\]")
 
 
 def shrink_text(
-    text: str, tokens: int, count: Count, asked: frozenset[str] = frozenset(), *, thorough: bool = True
+    text: str, tokens: int, count: CountText, asked: frozenset[str] = frozenset(), *, thorough: bool = True
 ) -> str:
     """Cut a text to at most so many tokens; ``asked`` are the keys of the words it is searched for.
 
@@ -52,7 +52,7 @@ def shrink_text(
         return pruned
     rows = _rows(text) if thorough else []
     density = len(text) / max(whole, 1)
-    goal = float(tokens - GAP)
+    goal = float(tokens - GAP_TOKENS)
     shortest = _marker(len(text))
     for _ in range(6):
         if goal <= 4:
@@ -92,8 +92,8 @@ _LONGEST_ROW: Final = 400
 
 def _keep(text: str, rows: Sequence[_Row], characters: int, asked: frozenset[str]) -> str:
     """Choose rows from the head, the tail and the middle, and join them with marked gaps."""
-    head = _upto(text, rows, int(characters * HEAD))
-    tail = _upto(text, rows, int(characters * TAIL), backwards=True)
+    head = _upto(text, rows, int(characters * HEAD_SHARE))
+    tail = _upto(text, rows, int(characters * TAIL_SHARE), backwards=True)
     spans = [(0, head), (tail, len(text))]
     left = characters - head - (len(text) - tail)
     middle = [row for row in rows if row.start >= head and row.end <= tail]
@@ -197,7 +197,7 @@ def _marker(characters: int) -> str:
 _PRUNINGS: Final = ((40, 2000), (20, 1000), (12, 500), (8, 240), (5, 120), (3, 80), (2, 60), (1, 40))
 
 
-def _prune_json(text: str, tokens: int, whole: int, count: Count) -> str | None:
+def _prune_json(text: str, tokens: int, whole: int, count: CountText) -> str | None:
     """Cut JSON to valid JSON with the same keys; None when impossible."""
     if text[:1] not in "{[" or len(text) > _LARGEST_JSON:
         return None
@@ -293,7 +293,7 @@ def _places(message: Message) -> list[tuple[_Path, str]]:
     return places
 
 
-def _shorter(path: _Path, text: str, tokens: int, count: Count, asked: frozenset[str], *, thorough: bool) -> str:
+def _shorter(path: _Path, text: str, tokens: int, count: CountText, asked: frozenset[str], *, thorough: bool) -> str:
     """Cut a text; arguments only as JSON, because upstreams refuse calls that are not JSON (case 43)."""
     if path[-1] == "arguments":
         return _prune_json(text, tokens, max(count(text), 1), count) or _prune_hard(text)

@@ -11,7 +11,7 @@ from gateway.context.cut.question import kept_whole, question_of
 from gateway.context.write import shrink
 from gateway.wire.chat import RESULT_ROLES, Message, text_of
 
-ASKED: Final = 2000
+ASKED_CHARACTERS: Final = 2000
 """Characters at the end of a question that state its request."""
 
 
@@ -41,7 +41,7 @@ def standing_of(source: Source, layout: Layout) -> dict[int, Message]:
 
 def words_asked_for(source: Source) -> frozenset[str]:
     """Return the keys of the words in the current question."""
-    texts = [text_of(source.messages[index])[-ASKED:] for index in question_of(source)]
+    texts = [text_of(source.messages[index])[-ASKED_CHARACTERS:] for index in question_of(source)]
     return frozenset(word.key for text in texts for word in words(text, source.memory))
 
 

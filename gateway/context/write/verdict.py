@@ -10,7 +10,7 @@ import orjson
 
 from gateway.context.choose.cues import binding
 from gateway.context.choose.transcript import longest
-from gateway.context.choose.words import Kind, words
+from gateway.context.choose.words import Shape, words
 from gateway.wire.chat import Message, call_arguments, text_of, texts, tool_calls
 
 SHORTEST: Final = 24
@@ -182,7 +182,7 @@ def _identifiers(messages: Sequence[Message], earlier: str) -> list[tuple[str, s
         here: dict[str, str] = {}
         for token in _TOKENS.findall(text):
             for word in words(token):
-                if word.kind >= Kind.SYMBOL and 3 <= len(word.key) <= 120:
+                if word.kind >= Shape.SYMBOL and 3 <= len(word.key) <= 120:
                     here.setdefault(word.key, token.strip(_EDGES) if len(token) < 130 else word.key)
         for key, spelling in here.items():
             spelled.setdefault(key, spelling)

@@ -30,7 +30,7 @@ LAST_ROUNDS: Final = 8
 MAX_VALUE_BYTES: Final = 256 * 1024
 """Bytes. A long summary has 10 KB; a larger value is not our own."""
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 class Guard:
@@ -125,9 +125,9 @@ class Guard:
         operation: str,
         breaker: Breaker,
         timeout_s: float,
-        call: Callable[[], Awaitable[Answer]],
-        otherwise: Answer,
-    ) -> Answer:
+        call: Callable[[], Awaitable[Result]],
+        otherwise: Result,
+    ) -> Result:
         if self._waiting[operation] >= MOST_WAITING:
             self._failed(operation, "busy")
             return otherwise
@@ -151,7 +151,7 @@ class Guard:
         breaker.succeeded()
         return answer
 
-    async def _within(self, timeout_s: float, call: Awaitable[Answer]) -> Answer:
+    async def _within(self, timeout_s: float, call: Awaitable[Result]) -> Result:
         """Wait for a result, with a time limit. Raises TimeoutError.
 
         A busy event loop sees its timers before it has read the data that arrived meanwhile, and would blame the store

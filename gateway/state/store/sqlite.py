@@ -59,8 +59,8 @@ RETURNING value
 """
 """A count is text, so that it is never read as a value."""
 
-Answer = TypeVar("Answer")
-Use = Callable[[sqlite3.Connection], Answer]
+Result = TypeVar("Result")
+Use = Callable[[sqlite3.Connection], Result]
 
 
 class SqliteStore:
@@ -190,14 +190,14 @@ class _Seat:
         self._connection: sqlite3.Connection | None = None
         self._file = (0, 0)
 
-    async def use(self, work: Use[Answer]) -> Answer:
+    async def use(self, work: Use[Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._work, work)
 
     async def close(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._disconnect)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _work(self, work: Use[Answer]) -> Answer:
+    def _work(self, work: Use[Result]) -> Result:
         connection = self._connect()
         try:
             return work(connection)

@@ -3,19 +3,19 @@
 import pytest
 
 from gateway.context.choose import lines
-from gateway.context.choose.line import Reading
-from gateway.context.choose.worth import Pool
+from gateway.context.choose.line import MessageLines
+from gateway.context.choose.worth import LinePool
 
 OTHER = ("Thanks a lot for that.", "Could you find me a table for Friday?", "It rained all day in Ghent.")
 
 
 def replaced(*said: str, role: str = "user") -> list[str]:
     """The statements that are replaced when these are said one after the other."""
-    readings: list[Reading] = []
+    readings: list[MessageLines] = []
     for index, text in enumerate((said[0], *OTHER, *said[1:])):
         speaker = role if index == 0 else "user"
-        readings.append(Reading(index, speaker, lines.read({"role": speaker, "content": text})))
-    pool = Pool(readings)
+        readings.append(MessageLines(index, speaker, lines.read({"role": speaker, "content": text})))
+    pool = LinePool(readings)
     return [pool.lines[place].text for place in sorted(pool.replaced)]
 
 

@@ -7,23 +7,23 @@ from hypothesis import strategies as st
 
 from gateway.context.choose import lines
 from gateway.context.choose.digest import choose, render
-from gateway.context.choose.line import Reading
-from gateway.context.choose.worth import Pool
+from gateway.context.choose.line import MessageLines
+from gateway.context.choose.worth import LinePool
 from gateway.context.count.tokens import counter
 
 COUNT = counter("o200k").text
 
 
-def pool(*messages: tuple[str, str]) -> Pool:
+def pool(*messages: tuple[str, str]) -> LinePool:
     """A folded part of (role, text); a tool's text comes from a call of ``look``."""
-    readings: list[Reading] = []
+    readings: list[MessageLines] = []
     for index, (role, text) in enumerate(messages):
         tool = "look" if role == "tool" else ""
-        readings.append(Reading(index, role, lines.read({"role": role, "content": text}), tool))
-    return Pool(readings, 0)
+        readings.append(MessageLines(index, role, lines.read({"role": role, "content": text}), tool))
+    return LinePool(readings, 0)
 
 
-def digest(found: Pool, tokens: int, **more: Any) -> str:
+def digest(found: LinePool, tokens: int, **more: Any) -> str:
     return render(found, choose(found, tokens, COUNT, **more))
 
 

@@ -4,9 +4,9 @@ from itertools import cycle
 
 from gateway.context import marks
 from gateway.context.choose import lines
-from gateway.context.choose.line import Reading
+from gateway.context.choose.line import MessageLines
 from gateway.context.choose.recall import excerpts, render
-from gateway.context.choose.worth import Pool
+from gateway.context.choose.worth import LinePool
 from gateway.context.count.tokens import counter
 
 COUNT = counter("o200k").text
@@ -18,8 +18,8 @@ SAID = (
     "We painted the kitchen sage green.",
     "I like long walks.",
 )
-POOL = Pool(
-    Reading(index, role, lines.read({"role": role, "content": text}))
+POOL = LinePool(
+    MessageLines(index, role, lines.read({"role": role, "content": text}))
     for index, (role, text) in enumerate(zip(cycle(("user", "assistant")), SAID, strict=False))
 )
 

@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 
 from gateway.context.choose import lines, weights
-from gateway.context.choose.line import Reading
+from gateway.context.choose.line import MessageLines
 from gateway.context.choose.recall import relevance
-from gateway.context.choose.worth import Pool
+from gateway.context.choose.worth import LinePool
 
 FILLER = [
     ("user", "The kettle broke and the plumber came late."),
@@ -17,11 +17,13 @@ FILLER = [
 ]
 
 
-def pool(*said: tuple[str, str]) -> Pool:
-    return Pool([Reading(n, role, lines.read({"role": role, "content": text})) for n, (role, text) in enumerate(said)])
+def pool(*said: tuple[str, str]) -> LinePool:
+    return LinePool(
+        [MessageLines(n, role, lines.read({"role": role, "content": text})) for n, (role, text) in enumerate(said)]
+    )
 
 
-def ranked(found: Pool, query: str, known: frozenset[str] = frozenset()) -> list[str]:
+def ranked(found: LinePool, query: str, known: frozenset[str] = frozenset()) -> list[str]:
     """The openings of the messages, the one that bears most on the question first."""
     scores = relevance(found, query, known)
     order = sorted(scores, key=lambda passage: -scores[passage])

@@ -3,9 +3,9 @@
 import pytest
 
 from gateway.context.choose import lines
-from gateway.context.choose.line import Reading
+from gateway.context.choose.line import MessageLines
 from gateway.context.choose.wishes import assents, may_revoke, strength
-from gateway.context.choose.worth import Pool
+from gateway.context.choose.worth import LinePool
 
 PAIRS = [
     ("Could you leave out the tables, I read you on a small screen.", "The tables were still wet when they came in."),
@@ -30,11 +30,13 @@ def test_a_reply_that_agrees_is_told_from_one_that_goes_on() -> None:
     assert not any(map(assents, ["The train leaves at nine.", "Which of the two?", "Die Praxis hat bis zwölf offen."]))
 
 
-def pool(*said: tuple[str, str]) -> Pool:
-    return Pool([Reading(n, role, lines.read({"role": role, "content": text})) for n, (role, text) in enumerate(said)])
+def pool(*said: tuple[str, str]) -> LinePool:
+    return LinePool(
+        [MessageLines(n, role, lines.read({"role": role, "content": text})) for n, (role, text) in enumerate(said)]
+    )
 
 
-def texts(found: Pool) -> list[str]:
+def texts(found: LinePool) -> list[str]:
     return [found.lines[position].text for position in found.wishes]
 
 

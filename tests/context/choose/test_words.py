@@ -4,29 +4,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.context.choose.words import Kind, stem, words
+from gateway.context.choose.words import Shape, stem, words
 
 
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("order", Kind.PLAIN),
-        ("42", Kind.NUMBER),
-        ("1250.50", Kind.NUMBER),
-        ("Lisbon", Kind.NAME),
-        ("JFK", Kind.CODE),
-        ("src/app/main.py", Kind.SYMBOL),
-        ("getUserName", Kind.SYMBOL),
-        ("ann@example.com", Kind.SYMBOL),
-        ("2024-05-27", Kind.DATE),
-        ("15:30", Kind.DATE),
-        ("HAT117", Kind.IDENT),
-        ("credit_card_9879898", Kind.IDENT),
-        ("45451592", Kind.IDENT),
-        ("привет", Kind.PLAIN),
+        ("order", Shape.PLAIN),
+        ("42", Shape.NUMBER),
+        ("1250.50", Shape.NUMBER),
+        ("Lisbon", Shape.NAME),
+        ("JFK", Shape.CODE),
+        ("src/app/main.py", Shape.SYMBOL),
+        ("getUserName", Shape.SYMBOL),
+        ("ann@example.com", Shape.SYMBOL),
+        ("2024-05-27", Shape.DATE),
+        ("15:30", Shape.DATE),
+        ("HAT117", Shape.IDENT),
+        ("credit_card_9879898", Shape.IDENT),
+        ("45451592", Shape.IDENT),
+        ("привет", Shape.PLAIN),
     ],
 )
-def test_a_word_is_told_by_its_shape(text: str, kind: Kind) -> None:
+def test_a_word_is_told_by_its_shape(text: str, kind: Shape) -> None:
     assert [word.kind for word in words(text)] == [kind]
 
 

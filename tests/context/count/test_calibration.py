@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gateway.context.count.calibration import LEAST, MOST, SLACK_ABOVE, Calibration, coarse
+from gateway.context.count.calibration import LEAST_RATIO, MOST_RATIO, SLACK_ABOVE, Calibration, coarse
 
 
 def learned(*reports: tuple[int, int]) -> Calibration:
@@ -75,4 +75,4 @@ def test_a_ratio_that_trembles_does_not_move(factors: list[float]) -> None:
 def test_a_ratio_stays_within_belief(reports: list[tuple[int, int]]) -> None:
     ratio = learned(*reports).ratio
 
-    assert coarse(LEAST) <= ratio <= coarse(MOST) * SLACK_ABOVE
+    assert coarse(LEAST_RATIO) <= ratio <= coarse(MOST_RATIO) * SLACK_ABOVE

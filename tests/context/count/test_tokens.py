@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.context.count import tokens
 from gateway.context.count.families import FAMILIES
-from gateway.context.count.tokens import Anchor, Count, count_request, counter, fixed_cost, margin, proven
+from gateway.context.count.tokens import Anchor, TokenCount, count_request, counter, fixed_cost, margin, proven
 from gateway.wire.chat import ChatRequest, parse
 from tests.context.pictures import png
 from tests.context.texts import TEXTS
@@ -285,15 +285,15 @@ def test_what_is_sure_says_so() -> None:
 @pytest.mark.parametrize(
     ("count", "share", "expected"),
     [
-        (Count(1, 1, "exact", 0.01), 0.02, 1280),
-        (Count(1, 1, "exact", 0.03), 0.02, 2560),
-        (Count(1, 1, "anchor", 0.004), 0.02, 512),
-        (Count(1, 1, "estimate", 0.15), 0.02, 19_200),
-        (Count(1, 1, "estimate", 0.01), 0.02, 2560),
-        (Count(1, 1, "estimate", 0.15), 0.0, 0),
+        (TokenCount(1, 1, "exact", 0.01), 0.02, 1280),
+        (TokenCount(1, 1, "exact", 0.03), 0.02, 2560),
+        (TokenCount(1, 1, "anchor", 0.004), 0.02, 512),
+        (TokenCount(1, 1, "estimate", 0.15), 0.02, 19_200),
+        (TokenCount(1, 1, "estimate", 0.01), 0.02, 2560),
+        (TokenCount(1, 1, "estimate", 0.15), 0.0, 0),
     ],
 )
-def test_as_much_is_kept_free_as_the_count_may_be_short(count: Count, share: float, expected: int) -> None:
+def test_as_much_is_kept_free_as_the_count_may_be_short(count: TokenCount, share: float, expected: int) -> None:
     assert margin(count, 128_000, share) == expected
 
 

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from gateway.context.count.counter import Counter
 from gateway.context.cut.policy import Policy
-from gateway.context.life.ladder import Attempt, Reading, Task, first_attempt, hopeless, lower_output, next_attempt
+from gateway.context.life.ladder import (
+    Attempt,
+    StatedNumbers,
+    Task,
+    first_attempt,
+    hopeless,
+    lower_output,
+    next_attempt,
+)
 from gateway.wire import chat as wire
 from gateway.wire.chat import ChatRequest, Message, dumps
 
@@ -105,7 +113,7 @@ def test_numbers_of_the_upstream_beat_ours() -> None:
     job = task(asked, 100_000, exact=False)
     refused = first_attempt(job)
 
-    following = next_attempt(job, refused, Reading(limit=4000, prompt=int(job.prompt * 2.5)))
+    following = next_attempt(job, refused, StatedNumbers(limit=4000, prompt=int(job.prompt * 2.5)))
 
     assert following is not None
     assert following.window == 4000
@@ -118,7 +126,7 @@ def test_a_completion_that_does_not_fit_is_lowered_with_the_numbers_of_the_upstr
     job = task(asked, 1_000_000)
 
     following = next_attempt(
-        job, first_attempt(job), Reading(limit=job.prompt + 1000, prompt=job.prompt, completion=3840)
+        job, first_attempt(job), StatedNumbers(limit=job.prompt + 1000, prompt=job.prompt, completion=3840)
     )
 
     assert following is not None
@@ -132,7 +140,7 @@ def test_a_refusal_without_numbers_takes_a_step_as_large_as_our_doubt(exact: boo
     asked = request(conversation(60))
     job = task(asked, 100_000, exact=exact)
 
-    following = next_attempt(job, first_attempt(job), Reading())
+    following = next_attempt(job, first_attempt(job), StatedNumbers())
 
     assert following is not None
     assert following.prompt <= job.prompt * share
@@ -144,7 +152,7 @@ def test_a_count_that_is_only_a_bound_does_not_size_the_cut() -> None:
     job = task(asked, 100_000, exact=False)
     limit = job.prompt // 2
 
-    following = next_attempt(job, first_attempt(job), Reading(limit=limit, total=limit + 1, exact=False))
+    following = next_attempt(job, first_attempt(job), StatedNumbers(limit=limit, total=limit + 1, exact=False))
 
     assert following is not None
     assert following.ratio == 1.0
@@ -155,7 +163,7 @@ def test_a_sum_that_hides_the_output_is_read_as_the_likelier_of_both() -> None:
     asked = request(conversation(20), max_tokens=3000)
     job = task(asked, 100_000)
 
-    following = next_attempt(job, first_attempt(job), Reading(limit=job.prompt + 2000, total=job.prompt + 3000))
+    following = next_attempt(job, first_attempt(job), StatedNumbers(limit=job.prompt + 2000, total=job.prompt + 3000))
 
     assert following is not None
     assert following.output == 2000
@@ -167,7 +175,7 @@ def test_where_nothing_can_be_dropped_the_ladder_ends() -> None:
     asked = request([{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi"}])
     job = task(asked, 1000)
 
-    assert next_attempt(job, first_attempt(job), Reading(limit=20)) is None
+    assert next_attempt(job, first_attempt(job), StatedNumbers(limit=20)) is None
 
 
 def test_what_cannot_fit_beyond_doubt_is_hopeless_and_what_might_is_not() -> None:
@@ -209,7 +217,7 @@ def test_an_output_nobody_asked_for_cannot_be_lowered() -> None:
 
 
 readings = st.builds(
-    Reading,
+    StatedNumbers,
     limit=st.none() | st.integers(1, 20_000),
     prompt=st.none() | st.integers(0, 200_000),
     completion=st.none() | st.integers(0, 8000),
@@ -227,7 +235,7 @@ readings = st.builds(
     st.lists(readings, min_size=12, max_size=12),
 )
 def test_attempts_shrink_strictly_and_end(
-    turns: int, window: int, max_tokens: int | None, exact: bool, refusals: list[Reading]
+    turns: int, window: int, max_tokens: int | None, exact: bool, refusals: list[StatedNumbers]
 ) -> None:
     """Case 94: whatever the refusals say, no attempt repeats and the ladder ends."""
     fields = {} if max_tokens is None else {"max_tokens": max_tokens}
@@ -250,7 +258,7 @@ def test_attempts_shrink_strictly_and_end(
 def test_a_retry_keeps_the_last_user_message_once() -> None:
     """Case 96."""
     job = task(request(conversation(40)), 100_000)
-    attempt = next_attempt(job, first_attempt(job), Reading(limit=2000, prompt=8000))
+    attempt = next_attempt(job, first_attempt(job), StatedNumbers(limit=2000, prompt=8000))
 
     assert attempt is not None
     users = [message for message in orjson.loads(attempt.body)["messages"] if message["role"] == "user"]

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.context.count.counter import Counter
 from gateway.context.cut.policy import Policy
-from gateway.context.life.ladder import Attempt, Reading, Task, first_attempt
+from gateway.context.life.ladder import Attempt, StatedNumbers, Task, first_attempt
 from gateway.context.life.states import (
     Answered,
     AttemptMade,
@@ -55,7 +55,7 @@ FIRST, SECOND, LARGER = Place("m"), Place("m2"), Place("large", window=9000)
 GOOD, BUSY, LONG, OUTPUT, EMPTY = (
     Reply(200),
     Reply(503),
-    Reply(400, Refusal("too_long", Reading(limit=200, prompt=420))),
+    Reply(400, Refusal("too_long", StatedNumbers(limit=200, prompt=420))),
     Reply(400, Refusal("output", OutputLimit(10))),
     Reply(200, empty_stream=True),
 )
