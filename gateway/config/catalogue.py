@@ -34,6 +34,8 @@ class ModelFacts:
     """Whether the upstream refuses a request whose prompt and requested output together exceed the window."""
     binds_thinking: bool = False
     """Whether signed thinking is accepted only after exactly the conversation it was made in."""
+    cache: str = ""
+    """A rule of `gateway.context.cache.rules`: how the vendor's own service caches prompts; empty when unknown."""
 
     def window_for(self, reserve: int) -> int:
         """Return the window for a request that reserves ``reserve`` tokens for its answer."""

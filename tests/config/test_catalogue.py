@@ -7,6 +7,7 @@ import pytest
 
 from gateway.config import catalogue
 from gateway.config.catalogue import spellings
+from gateway.context.cache.rules import RULES
 from gateway.context.count.families import FAMILIES
 from gateway.context.count.media import _PRICES
 
@@ -23,6 +24,7 @@ def test_every_entry_is_whole(name: str) -> None:
     assert facts.max_output_tokens is not None
     assert facts.max_output_tokens <= facts.context_window
     assert facts.max_input_tokens is None or facts.max_input_tokens < facts.context_window
+    assert not facts.cache or facts.cache in RULES
     if facts.images:
         kind, *numbers = facts.images.split()
         assert (kind, len(numbers)) in _PRICES
@@ -58,7 +60,7 @@ def test_every_entry_can_be_found() -> None:
         ("gpt-35-turbo", "gpt-35-turbo*"),
         ("gpt-5.2-chat-latest", "gpt-5*-chat*"),
         ("gpt-5.4-mini-2026-03-17", "gpt-5.4-mini*"),
-        ("gpt-5.6-sol", "gpt-5.[456789]*"),
+        ("gpt-5.6-sol", "gpt-5.[6789]*"),
         ("openai.gpt-oss-120b-1:0", "gpt-oss*"),
         ("gpt-oss:20b", "gpt-oss*"),
         ("claude-sonnet-4-5-20250929", "claude-sonnet-4[.-]5*"),
@@ -129,3 +131,23 @@ def test_a_name_is_spelled_with_less_and_less_around_it() -> None:
         "claude-sonnet-4-20250514",
         "claude-sonnet-4",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("gpt-4o-mini", "openai"),
+        ("gpt-4.1", "openai-4.1"),
+        ("gpt-5", "openai-5"),
+        ("gpt-5.5", "openai-5"),
+        ("gpt-5.6-mini", "openai-5.6"),
+        ("claude-sonnet-4-5", "anthropic"),
+        ("deepseek-chat", "deepseek"),
+        ("gpt-oss-120b", ""),
+        ("qwen3-8b", ""),
+    ],
+)
+def test_a_model_names_the_rule_of_its_vendors_cache_where_one_is_published(name: str, rule: str) -> None:
+    facts = KNOWN.find(name)
+    assert facts is not None
+    assert facts.cache == rule

@@ -4,7 +4,7 @@ Prices are multiples of the price of one uncached input token. Sizes are tokens,
 documentation page and the day it was read; where a page says nothing, the comment states the assumption.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -56,7 +56,13 @@ OPENAI: Final = CacheRule(
     "openai", Matching.PREFIX, smallest=1024, step=128, read=0.5, written=1.0, lifetime_s=300,
     source=_OPENAI, read_on="2026-11-22",
 )  # fmt: skip
-"""gpt-4o; gpt-4.1 reads at 0.25 and gpt-5 at 0.1, which the model's price row says. Entries live 5 to 10 minutes: the shorter is assumed."""
+"""gpt-4o and o1. Entries live 5 to 10 minutes: the shorter is assumed."""
+
+OPENAI_QUARTER: Final = replace(OPENAI, name="openai-4.1", read=0.25)
+"""gpt-4.1, o3 and o4-mini."""
+
+OPENAI_TENTH: Final = replace(OPENAI, name="openai-5", read=0.1)
+"""gpt-5 up to 5.5."""
 
 OPENAI_BOUNDARY: Final = CacheRule(
     # Up to four entries are written a request, one of them at the newest user or tool message; the latest 80 are searched.
@@ -106,5 +112,9 @@ LLAMA_CPP: Final = CacheRule(
 )  # fmt: skip
 
 RULES: Final = {
-    rule.name: rule for rule in (OPENAI, OPENAI_BOUNDARY, ANTHROPIC, GEMINI, DEEPSEEK, MISTRAL, VLLM, SGLANG, LLAMA_CPP)
-}
+    rule.name: rule
+    for rule in (
+        OPENAI, OPENAI_QUARTER, OPENAI_TENTH, OPENAI_BOUNDARY, ANTHROPIC, GEMINI, DEEPSEEK, MISTRAL, VLLM, SGLANG, LLAMA_CPP
+    )
+}  # fmt: skip
+"""All rules by name; ``cache`` in ``config/models.yaml`` names one."""

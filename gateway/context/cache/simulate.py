@@ -37,6 +37,14 @@ class Bill:
         """All tokens of the prompt."""
         return self.read + self.written + self.written_long + self.fresh
 
+    def __add__(self, other: "Bill") -> "Bill":
+        return Bill(
+            self.read + other.read,
+            self.written + other.written,
+            self.written_long + other.written_long,
+            self.fresh + other.fresh,
+        )
+
     def cost(self, rule: CacheRule) -> float:
         """The price in uncached input tokens."""
         return self.read * rule.read + self.written * rule.written + self.written_long * rule.written_long + self.fresh
