@@ -4,6 +4,7 @@ import asyncio
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 import click
 from multidict import CIMultiDict
@@ -17,6 +18,9 @@ from gateway.serve.shared import Gateway
 from gateway.state import forgetting
 from gateway.state.facts import Fact
 
+SHOWN: Final = 12
+"""Characters of a caller's key hash in the table: enough to tell callers apart."""
+
 
 def show_models(config: Path) -> int:
     """Print every model named in the file, by its upstreams or in past answers: its window, and every learned fact."""
@@ -25,15 +29,15 @@ def show_models(config: Path) -> int:
         return 1
     rows, facts = asyncio.run(_models(settings))
     console = Console()
-    table = Table("model", "upstream", "window", "from", "ratio", box=None, header_style="dim")
+    table = Table("model", "upstream", "window", "from", box=None, header_style="dim")
     for row in rows:
         table.add_row(*row)
     console.print(table)
     if facts:
-        learned = Table("kind", "what", "model", "upstream", "value", "holds for", "since", "until", "evidence",
+        learned = Table("kind", "what", "model", "upstream", "value", "holds for", "caller", "since", "until", "evidence",
                         box=None, header_style="dim", title="learned", title_justify="left")  # fmt: skip
         for fact in facts:
-            learned.add_row(fact.kind, fact.what, fact.model, fact.upstream, f"{fact.value:,}", fact.holds,
+            learned.add_row(fact.kind, fact.what, fact.model, fact.upstream, f"{fact.value:,}", fact.holds, fact.caller[:SHOWN],
                             _time(fact.since), _time(fact.until), fact.evidence)  # fmt: skip
         console.print(learned)
     return 0
@@ -77,11 +81,9 @@ def _row(gateway: Gateway, settings: Settings, upstream: str, model: str) -> tup
     route = settings.route(model)
     target = gateway.setup.targets.get(upstream)
     if target is None:
-        return model, f"{upstream} (not configured)", "", "", ""
+        return model, f"{upstream} (not configured)", "", ""
     place = plan.place_of(gateway, gateway.setup, route, target)
-    origin = "stated by refusals" if place.window < place.configured else place.entry
-    ratio = gateway.learning.ratio(upstream, route.name)
-    return model, upstream, f"{place.window:,}", origin, f"{ratio:g}"
+    return model, upstream, f"{place.window:,}", place.entry
 
 
 async def _forget(settings: Settings, key_hash: str | None, learned: bool, model: str, upstream: str) -> int:

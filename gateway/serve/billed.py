@@ -38,4 +38,4 @@ def _counted(gateway: Gateway, place: Place, request: Conversation, scope: str) 
     upstream, model = place.target.name, place.route.name
     sent = Sent(upstream, model, scope, measured, place.window)
     before = gateway.learning.before(identity.conversation(scope, model, request.messages))
-    return replace(sent, before=before, erratic=bool(gateway.learning.calibration(upstream, model).absurd))
+    return replace(sent, before=before, erratic=bool(gateway.learning.calibration(place.owner).absurd))

@@ -87,9 +87,10 @@ async def _unknown(answer: Answer) -> bool:
 
 async def _ours(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> web.Response:
     """Return one compaction item with our digest, as a body or as events."""
-    place_of, route = plan.place_of, gateway.setup.settings.route(asked.model)
-    place = place_of(gateway, gateway.setup, route, gateway.setup.targets[route.upstream])
-    task = await plan.task_for(gateway, place, asked, plan.scope_of(place, keys.forwarded(request)))
+    route, headers = gateway.setup.settings.route(asked.model), keys.forwarded(request)
+    target = gateway.setup.targets[route.upstream]
+    place = plan.place_of(gateway, gateway.setup, route, target, plan.learner_of(target, headers, request.remote or ""))
+    task = await plan.task_for(gateway, place, asked, plan.scope_of(place, headers))
     tokens = min(task.window // COMPACTION_SHARE, LARGEST_COMPACTION)
 
     def made() -> tuple[str, str]:

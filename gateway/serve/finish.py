@@ -116,7 +116,7 @@ async def _learn(caller: Caller, state: Answered, usage: Usage | None) -> str:
     gateway, size_bytes = caller.gateway, len(state.life.request.raw)
     try:
         learned = await gateway.pool.run(lambda: _learned(caller, state, usage), size_bytes=size_bytes)
-        gateway.learning.learn(learned.lessons)
+        gateway.learning.learn(learned.lessons, plan.place_at(state.visit).caller)
     except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this answer
         gateway.failed("learning", error)
         return ""

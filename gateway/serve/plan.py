@@ -1,6 +1,6 @@
 """Where a request may go and what it must fit there, from settings, catalogue and learned facts."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final
@@ -18,6 +18,7 @@ from gateway.context.life.ladder import Task
 from gateway.context.life.lessons import ANCHORED
 from gateway.context.life.states import Visit
 from gateway.serve.shared import Gateway, Setup
+from gateway.state.facts import Owner
 from gateway.state.pool import INLINE
 from gateway.upstream.client import CALLER, Target
 from gateway.wire.format import Conversation, Edits
@@ -36,6 +37,10 @@ DENSE: Final = 2.0
 CREDENTIALS: Final = frozenset(name.lower() for each in PROVIDERS.values() for name in each.credential_headers) | {
     "cookie"
 }
+
+
+Learner = Callable[[Target], str]
+"""Returns the caller as an upstream's facts name it; see `learner_of`."""
 
 
 def preload(gateway: Gateway, settings: Settings) -> None:
@@ -63,6 +68,8 @@ class Place:
     """The window without anything learned from answers."""
     entry: str
     """The source of the window: a configured or catalogued name, or another source. Bounded, usable as a label."""
+    caller: str = ""
+    """The caller whose refusals and bills count here and who learns from this answer; empty for nobody."""
 
     @property
     def upstream(self) -> str:
@@ -73,6 +80,11 @@ class Place:
     def model(self) -> str:
         """The model's name at the upstream."""
         return self.route.name
+
+    @property
+    def owner(self) -> Owner:
+        """The name of the facts that were learned here."""
+        return self.target.name, self.route.name, self.caller
 
     @property
     def max_retries(self) -> int:
@@ -97,30 +109,30 @@ def place_at(visit: Visit) -> Place:
 
 
 def places(
-    gateway: Gateway, setup: Setup, route: Route, request: Conversation, headers: CIMultiDict[str], *, caller: str = ""
+    gateway: Gateway, setup: Setup, route: Route, request: Conversation, learner: Learner, *, key: str = ""
 ) -> Iterator[Place]:
     """Return the places that may answer, in order: the model's own upstreams, then its fallbacks, each with its own
-    window."""
+    window. ``key`` is the hash of the client's key where it decides which upstreams rest."""
     conversation = _conversation(request) if len(route.choices) > 1 else b""
-    for name in gateway.balance.order(route.choices, conversation, caller):
-        yield place_of(gateway, setup, route, setup.targets[name], headers)
+    for name in gateway.balance.order(route.choices, conversation, key):
+        yield place_of(gateway, setup, route, setup.targets[name], learner(setup.targets[name]))
     for other in setup.settings.fallbacks(route):
-        yield place_of(gateway, setup, other, setup.targets[other.upstream], headers)
+        target = setup.targets[other.upstream]
+        yield place_of(gateway, setup, other, target, learner(target))
 
 
-def larger(gateway: Gateway, setup: Setup, route: Route, headers: CIMultiDict[str]) -> Iterator[Place]:
+def larger(gateway: Gateway, setup: Setup, route: Route, learner: Learner) -> Iterator[Place]:
     """Return the places of ``on_overflow``."""
     for other in setup.settings.larger(route):
-        yield place_of(gateway, setup, other, setup.targets[gateway.balance.order(other.choices)[0]], headers)
+        target = setup.targets[gateway.balance.order(other.choices)[0]]
+        yield place_of(gateway, setup, other, target, learner(target))
 
 
-def place_of(
-    gateway: Gateway, setup: Setup, route: Route, target: Target, headers: CIMultiDict[str] | None = None
-) -> Place:
+def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target, caller: str = "") -> Place:
     """Find the window of a model at an upstream: configured, stated by the running server, catalogued, listed, or the
     default, in this order.
 
-    A smaller window stated in the upstream's own refusals has precedence until it expires.
+    A smaller window stated to this caller in the upstream's own refusals has precedence until it expires.
     """
     facts = gateway.catalogue.find(route.name)
     if route.window is not None:
@@ -133,9 +145,8 @@ def place_of(
         window, entry = told, TOLD
     else:
         window, entry = setup.settings.default_window, DEFAULT
-    caller = None if headers is None else identity.scope(_credentials(target, headers), target.name)
-    learned = gateway.learning.window(target.name, route.name, caller)
-    return Place(route, target, facts, min(window, learned) if learned else window, window, entry)
+    learned = gateway.learning.window((target.name, route.name, caller)) if caller else None
+    return Place(route, target, facts, min(window, learned) if learned else window, window, entry, caller)
 
 
 def renamed(request: Conversation, model: str) -> bytes:
@@ -155,6 +166,11 @@ def _conversation(request: Conversation) -> bytes:
 def key_of(target: Target, headers: CIMultiDict[str]) -> str:
     """Return the hash of the client's credentials as this upstream reads them."""
     return identity.key_hash(_credentials(target, headers))
+
+
+def learner_of(target: Target, headers: CIMultiDict[str], address: str) -> str:
+    """Return the caller whose refusals and bills at this upstream teach about each other, and about nobody else."""
+    return identity.learner(_credentials(target, headers), target.name, "" if CALLER in headers else address)
 
 
 def scope_of(place: Place, headers: CIMultiDict[str]) -> str:
@@ -194,8 +210,8 @@ def _believed(count: TokenCount, place: Place, calibration: Calibration) -> Toke
 
 def proven(gateway: Gateway, place: Place, request: Conversation) -> bool:
     """Return whether the size in bytes alone proves that the request fits, so that nothing is counted."""
-    learning, upstream, model = gateway.learning, place.target.name, place.route.name
-    if learning.ratio(upstream, model) > DENSE or learning.has_smaller(upstream, model):
+    learning = gateway.learning
+    if learning.ratio(place.owner) > DENSE or learning.has_smaller(place.owner):
         return False
     reserve, _ = _reserve(place, request)
     return tokens.proven(len(request.raw), reserve, _window(place, reserve), request, place.family)
@@ -225,9 +241,9 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
     """Count the request and return what it must fit. Much new text is counted and hashed in the pool, off the event
     loop."""
     family, images = place.family, place.images
-    upstream, model, policy = place.target.name, place.route.name, place.route.policy
+    owner, model, policy = place.owner, place.route.name, place.route.policy
     learning = gateway.learning
-    calibration = learning.calibration(upstream, model)
+    calibration = learning.calibration(owner)
     ratio = calibration.ratio
     reserve, asked = _reserve(place, request)
     window = _window(place, reserve)
@@ -240,10 +256,10 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
     heavy = size_bytes >= INLINE or tokens.heavy(request, family, images)  # the latter reads the messages
     stable, bounded = await gateway.pool.run(counted, size_bytes=max(size_bytes, INLINE) if heavy else 0)
     best, anchor, chain = stable, None, list[str]()
-    own = learning.has_smaller(upstream, model)
-    if stable.total > ANCHORED * window or own or learning.watches(upstream, model):
+    own = learning.has_smaller(owner)
+    if stable.total > ANCHORED * window or own or learning.watches(owner):
         chain = await gateway.pool.run(lambda: conversation(scope, model, request.messages), size_bytes=size_bytes)
-        smaller = await learning.smaller(upstream, model, chain) if own else None
+        smaller = await learning.smaller(owner, chain) if own else None
         window = min(window, smaller) if smaller else window
         anchor = await learning.anchor(chain)
         best = tokens.count_request(request, family, images, ratio, anchor) if anchor else stable

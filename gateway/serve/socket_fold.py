@@ -45,10 +45,11 @@ async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, me
     if asked is None or asked.refers_elsewhere:
         return message
     route = gateway.setup.settings.route(asked.model)
-    place = plan.place_of(gateway, gateway.setup, route, target)
+    headers = keys.forwarded(request)
+    place = plan.place_of(gateway, gateway.setup, route, target, plan.learner_of(target, headers, request.remote or ""))
     if mode_of(request, route) != "enforce" or (plan.proven(gateway, place, asked) and route.name == asked.model):
         return message
-    task = await plan.task_for(gateway, place, asked, plan.scope_of(place, keys.forwarded(request)))
+    task = await plan.task_for(gateway, place, asked, plan.scope_of(place, headers))
 
     def made() -> Attempt:
         return ladder.first_attempt(task)

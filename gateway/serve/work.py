@@ -41,7 +41,7 @@ from gateway.serve.answer import Answer, peek
 from gateway.serve.encoding import readable_encodings
 from gateway.serve.plan import Place
 from gateway.serve.shared import Gateway, Setup
-from gateway.upstream.client import UpstreamUnreachable, call_of
+from gateway.upstream.client import Target, UpstreamUnreachable, call_of
 
 log = structlog.get_logger(__name__)
 
@@ -83,14 +83,19 @@ async def find_places(caller: Caller, state: Received) -> Event:
     learning = gateway.learning
     try:
         for name, _ in route.choices:
-            if learning.is_new(name, route.name):
-                await learning.know(name, route.name)
+            owner = name, route.name, _learner(caller, setup.targets[name])
+            if learning.is_new(owner):
+                await learning.know(owner)
             if learning.lists.due(name) and _wants_list(caller, name):
                 await lists.ask_windows(gateway, setup.targets[name], caller.headers)
-        places = list(plan.places(gateway, setup, route, state.life.request, caller.headers, caller=_own_key(caller)))
+
+        def learner(target: Target) -> str:
+            return _learner(caller, target)
+
+        places = list(plan.places(gateway, setup, route, state.life.request, learner, key=_own_key(caller)))
         if len(places) > 1:
             places.sort(key=lambda place: gateway.balance.resting(place.target.name, _key_for(caller, place)))
-        return PlacesFound(tuple(places), tuple(plan.larger(gateway, setup, route, caller.headers)))
+        return PlacesFound(tuple(places), tuple(plan.larger(gateway, setup, route, learner)))
     except Exception as error:  # noqa: BLE001  # promise 6: the request is passed through
         gateway.failed("places", error)
         return PartFailed()
@@ -102,6 +107,10 @@ def _wants_list(caller: Caller, name: str) -> bool:
         return False
     place = plan.place_of(caller.gateway, caller.setup, caller.route, caller.setup.targets[name])
     return place.entry in plan.UNKNOWN or (not place.target.vendor and len(caller.raw) > SHORT_BODY)
+
+
+def _learner(caller: Caller, target: Target) -> str:
+    return plan.learner_of(target, caller.headers, caller.request.remote or "")
 
 
 def _own_key(caller: Caller) -> str:
@@ -165,7 +174,7 @@ async def smaller_attempt(caller: Caller, state: Refused) -> Event:
     learned: tuple[Lesson, ...] = ()
     try:
         learned = await gateway.pool.run(state.lessons, size_bytes=size_bytes)
-        gateway.learning.learn(learned)
+        gateway.learning.learn(learned, plan.place_at(state.visit).caller)
     except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this refusal
         gateway.failed("learning", error)
     try:

@@ -5,10 +5,11 @@ from typing import Any, Final, Literal
 
 from gateway.context.count.calibration import KEPT, LEAST_RATIO, MOST_RATIO, Calibration
 from gateway.context.life.evidence import SMALLEST_WINDOW
+from gateway.context.life.identity import key_hash_in
 from gateway.context.life.lessons import Kind
 from gateway.state.store import values
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Version of the stored form; other versions are ignored."""
 LARGEST_TOKENS: Final = 100_000_000
 """Tokens. More than any window: a larger number is not a token count."""
@@ -19,15 +20,15 @@ NAME_CHARS: Final = 1024
 STATED_KEPT: Final = 4
 """Different windows kept for one model: one name may have this many backends of different size."""
 ENOUGH: Final = 2
-"""Conversations that must be refused with the same number before it holds for all: one small backend of several may
-have sent it."""
-CALLERS: Final = 2
-"""Callers that must be refused with the same number before it holds for others: a caller may choose a small backend, or have a smaller tier."""
+"""Conversations that must be refused with the same number before it holds for all of their caller: one small backend
+of several may have sent it."""
 ENOUGH_AGAINST_BILLS: Final = 4
 """The same, when a larger prompt was billed lately."""
 
 Model = tuple[str, str]
 """Upstream and model."""
+Owner = tuple[str, str, str]
+"""Upstream, model, and the caller whose refusals and bills taught the fact (`identity.learner`)."""
 Holds = Literal["everyone", "its caller", "its conversation", "nobody yet"]
 
 
@@ -45,8 +46,6 @@ class Stated:
     """Refusals of different conversations in a row."""
     since: float
     until: float
-    callers: tuple[str, ...] = ()
-    """The scopes of the first callers refused with it, at most `CALLERS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +54,7 @@ class Smaller:
 
     upstream: str
     model: str
+    caller: str
     tokens: int
     kind: Kind
     sign: str
@@ -66,7 +66,7 @@ class Smaller:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """All facts about one model's window."""
+    """All facts about one model's window for one caller."""
 
     stated: tuple[Stated, ...] = ()
     largest: int = 0
@@ -79,7 +79,7 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """The ratio between a model's bills and our counts."""
+    """The ratio between a model's bills to one caller and our counts."""
 
     calibration: Calibration
     since: float
@@ -94,6 +94,8 @@ class Fact:
     what: Literal["window", "told window", "conversation", "largest prompt", "ratio"]
     upstream: str
     model: str
+    caller: str
+    """The key hash of the caller whom it holds for; empty where it holds for everyone."""
     value: float
     holds: Holds
     evidence: str
@@ -114,7 +116,7 @@ def _maybe(check: values.Check) -> values.Check:
 
 _STATED: Final = values.fields(
     tokens=_WINDOW, prompt=_maybe(_TOKENS), counted=_TOKENS, sign=_SIGN, conversation=_SIGN, refusals=values.whole(1, 10**9),
-    since=_TIME, until=_TIME, callers=values.each(_NAME, CALLERS),
+    since=_TIME, until=_TIME,
 )  # fmt: skip
 
 
@@ -144,10 +146,7 @@ def read_windows(stored: bytes) -> Windows | None:
     )
     if value is None:
         return None
-    stated = tuple(
-        Stated(**{**{name: one[name] for name in Stated.__slots__}, "callers": tuple(one["callers"])})
-        for one in value["stated"]
-    )
+    stated = tuple(Stated(**{name: one[name] for name in Stated.__slots__}) for one in value["stated"])
     return Windows(stated, value["largest"], value["largest_since"], value["largest_until"], value["smaller_until"])
 
 
@@ -194,6 +193,7 @@ def read_smaller(stored: bytes) -> Smaller | None:
         VERSION,
         upstream=_NAME,
         model=_NAME,
+        caller=_NAME,
         tokens=values.whole(1, LARGEST_TOKENS),
         kind=lambda kind: kind in ("stated", "guessed"),
         sign=_SIGN,
@@ -210,9 +210,10 @@ def read_usage(stored: bytes) -> dict[str, Any] | None:
     return values.unpack(stored, VERSION, billed=values.whole(1, LARGEST_TOKENS), fixed=_TOKENS)
 
 
-def facts_of(model: Model, known: Windows, now: float) -> list[Fact]:
-    """Return the facts about a model's window, for operators."""
-    upstream, name = model
+def facts_of(owner: Owner, known: Windows, now: float) -> list[Fact]:
+    """Return the facts about a model's window for one caller, for operators."""
+    upstream, name, caller = owner
+    shown = key_hash_in(caller)
     found: list[Fact] = []
     for one in known.stated:
         if one.until <= now:
@@ -221,24 +222,18 @@ def facts_of(model: Model, known: Windows, now: float) -> list[Fact]:
         evidence = (
             f"{one.refusals} refusal{'s' * (one.refusals != 1)}, sign {one.sign}, {size}, {one.counted:,} by our count"
         )
-        holds: Holds = "nobody yet"
-        if in_force(one, known, now):
-            holds = "its caller" if len(one.callers) == 1 else "everyone"
-        found.append(Fact("stated", "window", upstream, name, one.tokens, holds, evidence, one.since, one.until))
+        holds: Holds = "its caller" if in_force(one, known, now) else "nobody yet"
+        found.append(Fact("stated", "window", upstream, name, shown, one.tokens, holds, evidence, one.since, one.until))
     if known.largest and known.largest_until > now:
         found.append(
-            Fact("observed", "largest prompt", upstream, name, known.largest, "nobody yet", "billed",
+            Fact("observed", "largest prompt", upstream, name, shown, known.largest, "nobody yet", "billed",
                  known.largest_since, known.largest_until)
         )  # fmt: skip
     return found
 
 
-def in_force(stated: Stated, known: Windows, now: float, caller: str | None = None) -> bool:
-    """Return whether a stated window holds for all conversations of a caller, or of some caller where none is given.
-
-    It does where it was refused often enough, considering the bills, to this caller or to several.
-    """
-    if caller is not None and caller not in stated.callers and len(stated.callers) < CALLERS:
-        return False
+def in_force(stated: Stated, known: Windows, now: float) -> bool:
+    """Return whether a stated window holds for all conversations of its caller: refused often enough, considering the
+    bills."""
     against = known.largest > stated.tokens and known.largest_until > now
     return stated.until > now and stated.refusals >= (ENOUGH_AGAINST_BILLS if against else ENOUGH)

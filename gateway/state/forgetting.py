@@ -86,7 +86,7 @@ async def forget_learned(store: Store, now: float, upstream: str = "", model: st
     """Forget everything learned about one upstream's model, or all; summaries stay. Return how many facts are no longer
     valid."""
     names = await store.names("window", MOST_NAMES) + await store.names("ratio", MOST_NAMES)
-    gone = sum(not model or name == f"{upstream}\n{model}" for name in names)
+    gone = sum(not model or name.startswith(f"{upstream}\n{model}\n") for name in names)
     known = read(await store.get(KIND, KEY))
     if not model or len(known.models) >= MOST_MODELS:
         await _write(store, Forgotten(now, {}, now))

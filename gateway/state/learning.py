@@ -2,13 +2,14 @@
 
 Reads on the way of a request answer from memory. What neighbours learned is fetched when a model is first seen and again every now and then;
 what is learned here is written in the background. All of it is derived: losing it costs a refusal or a count. What a lesson may change
-is decided here: stated knowledge holds for everybody once two callers were told it, a guess for its own conversation alone.
+is decided here: a caller's refusals and bills teach about that caller alone, a guess about its own conversation alone; only an upstream's
+own model list holds for everyone.
 """
 
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import structlog
@@ -16,6 +17,7 @@ import structlog
 from gateway.context.count.calibration import Calibration
 from gateway.context.count.tokens import Anchor
 from gateway.context.life.evidence import Before
+from gateway.context.life.identity import key_hash_in
 from gateway.context.life.lessons import (
     ConversationBilled,
     ConversationSeen,
@@ -26,7 +28,7 @@ from gateway.context.life.lessons import (
     StatedWindow,
 )
 from gateway.state import facts
-from gateway.state.facts import Fact, Model, Ratio, Smaller, Stated, Windows
+from gateway.state.facts import Fact, Owner, Ratio, Smaller, Stated, Windows
 from gateway.state.forgetting import Forgotten
 from gateway.state.store.base import Store
 from gateway.state.store.values import pack
@@ -52,10 +54,22 @@ REFRESH_S: Final = 30.0
 """Interval at which facts of other processes are fetched again."""
 CONVERSATIONS: Final = 4096
 """Conversations whose bills are kept in this process. Chosen to bound memory."""
-MODELS: Final = 4096
-"""Models whose facts are kept in this process. Chosen to bound memory: clients choose the names."""
+OWNERS: Final = 4096
+"""Callers' models whose facts are kept in this process, about 1 KB each. Chosen to bound memory: clients choose the names."""
 LOOKED_UP: Final = 24
 """Newest messages after which the last request of a conversation may have ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The facts about one model that one caller's requests taught."""
+
+    windows: Windows = field(default_factory=Windows)
+    ratio: Ratio | None = None
+    read: float | None = None
+    """When they were fetched from the store."""
+    watched: bool = False
+    """Some bills were suspect."""
 
 
 class Learning:
@@ -74,57 +88,48 @@ class Learning:
         self._ignored = ignored
         self._forgotten = Forgotten()
         self.lists = Lists(clock)
-        self._windows: dict[Model, Windows] = {}
-        self._ratios: dict[Model, Ratio] = {}
-        self._read: dict[Model, float] = {}
+        self._known: OrderedDict[Owner, Known] = OrderedDict()
         self._anchors: OrderedDict[str, Anchor] = OrderedDict()
         self._smaller: OrderedDict[str, Smaller] = OrderedDict()
         self._before: OrderedDict[str, Before] = OrderedDict()
-        self._watched: set[Model] = set()
 
-    def is_new(self, upstream: str, model: str) -> bool:
-        """Return whether to `know` a model: never done, or long ago."""
-        read = self._read.get((upstream, model))
+    def is_new(self, owner: Owner) -> bool:
+        """Return whether to `know` a caller's model: never done, or long ago."""
+        read = self._of(owner).read
         return read is None or self._clock() - read >= REFRESH_S
 
-    async def know(self, upstream: str, model: str) -> None:
-        """Fetch the store's facts about a model: the first time with waiting, later in the background."""
-        key = (upstream, model)
-        read = self._read.get(key)
-        if len(self._read) >= MODELS:  # names come from clients
-            self._read.clear()
-        self._read[key] = self._clock()
-        if read is None:
-            await self._fetch(key)
+    async def know(self, owner: Owner) -> None:
+        """Fetch the store's facts: the first time with waiting, later in the background."""
+        first = self._of(owner).read is None
+        self._keep(owner, read=self._clock())
+        if first:
+            await self._fetch(owner)
         else:
-            self._tasks.start(self._fetch(key), "learned")
+            self._tasks.start(self._fetch(owner), "learned")
 
-    def window(self, upstream: str, model: str, caller: str | None = None) -> int | None:
-        """The window that refusals stated, where it holds for this caller, or for any; None where there is none, or it has expired."""
-        known = self._windows.get((upstream, model))
-        if known is None:
-            return None
+    def window(self, owner: Owner) -> int | None:
+        """The window that refusals stated to this caller; None where there is none, or it has expired."""
+        known = self._of(owner).windows
         now = self._clock()
-        return min((one.tokens for one in known.stated if facts.in_force(one, known, now, caller)), default=None)
+        return min((one.tokens for one in known.stated if facts.in_force(one, known, now)), default=None)
 
-    def calibration(self, upstream: str, model: str) -> Calibration:
+    def calibration(self, owner: Owner) -> Calibration:
         """Return the ratio between a model's bills and our counts, with its evidence."""
-        known = self._ratios.get((upstream, model))
+        known = self._of(owner).ratio
         return known.calibration if known is not None and known.until > self._clock() else Calibration()
 
-    def ratio(self, upstream: str, model: str) -> float:
+    def ratio(self, owner: Owner) -> float:
         """Return the factor for our counts of a model; it moves in coarse steps."""
-        return self.calibration(upstream, model).ratio
+        return self.calibration(owner).ratio
 
-    def has_smaller(self, upstream: str, model: str) -> bool:
-        """Return whether some conversation with this model is folded smaller than its window: only then `smaller` is
+    def has_smaller(self, owner: Owner) -> bool:
+        """Return whether some conversation of this caller is folded smaller than its window: only then `smaller` is
         needed."""
-        known = self._windows.get((upstream, model))
-        return known is not None and known.smaller_until > self._clock()
+        return self._of(owner).windows.smaller_until > self._clock()
 
-    async def smaller(self, upstream: str, model: str, chain: Sequence[str]) -> int | None:
+    async def smaller(self, owner: Owner, chain: Sequence[str]) -> int | None:
         """Return the size to which this conversation is folded, if it is smaller than the common window."""
-        known = self._windows.get((upstream, model), Windows())
+        known = self._of(owner).windows
         now = self._clock()
         recent = list(chain)[-LOOKED_UP:]
         if not any(key in self._smaller for key in recent):
@@ -134,7 +139,7 @@ class Learning:
                     _put(self._smaller, key, read)
         for key in reversed(recent):
             one = self._smaller.get(key)
-            if one is None or one.until <= now or (one.upstream, one.model) != (upstream, model):
+            if one is None or one.until <= now or _owner(one) != owner:
                 continue
             if known.largest <= one.tokens or known.largest_until <= now:
                 return one.tokens
@@ -148,9 +153,9 @@ class Learning:
                 return known
         return None
 
-    def watches(self, upstream: str, model: str) -> bool:
-        """Return whether bills of this model were suspect, so that `before` is needed."""
-        return (upstream, model) in self._watched
+    def watches(self, owner: Owner) -> bool:
+        """Return whether bills of this model to this caller were suspect, so that `before` is needed."""
+        return self._of(owner).watched
 
     async def anchor(self, chain: Sequence[str]) -> Anchor | None:
         """Return the newest usage that covers a prefix of a `conversation`, from this or another process."""
@@ -169,59 +174,53 @@ class Learning:
                 return anchor
         return None
 
-    def learn(self, lessons: Iterable[Lesson]) -> None:
-        """Apply the lessons of a refusal or an answer."""
+    def learn(self, lessons: Iterable[Lesson], caller: str) -> None:
+        """Apply the lessons of a refusal or an answer that this caller got."""
         for lesson in lessons:
             match lesson:
                 case StatedWindow():
-                    self._stated(lesson)
+                    self._stated(lesson, caller)
                 case SmallerFold():
                     until = self._clock() + GUESSED_TTL_S
-                    self._fold_smaller(lesson.scope, lesson.conversation, _guess(lesson, self._clock(), until))
+                    self._fold_smaller(lesson.scope, lesson.conversation, _guess(lesson, caller, self._clock(), until))
                 case PromptRead():
-                    self._prompt_read(lesson)
+                    self._prompt_read(lesson, caller)
                 case CountCompared():
-                    self._compared(lesson)
+                    self._compared(lesson, caller)
                 case ConversationBilled():
                     _put(self._anchors, lesson.conversation, lesson.anchor)
                     value = pack(facts.VERSION, billed=lesson.anchor.billed, fixed=lesson.anchor.fixed)
                     self._write("usage", lesson.conversation, value, USAGE_TTL_S, lesson.scope)
                 case ConversationSeen():
                     _put(self._before, lesson.conversation, lesson.before)
-                    if lesson.before.suspicions and len(self._watched) < MODELS:
-                        self._watched.add((lesson.upstream, lesson.model))
+                    if lesson.before.suspicions:
+                        self._keep((lesson.upstream, lesson.model, caller), watched=True)
 
     def facts(self) -> list[Fact]:
         """Return everything this process has learned, for operators."""
         now = self._clock()
         found = self.lists.facts()
-        found += [fact for model, known in self._windows.items() for fact in facts.facts_of(model, known, now)]
-        for (upstream, model), ratio in self._ratios.items():
-            known = ratio.calibration
-            if ratio.until > now:
-                reports = ", ".join(f"{billed:,} for {counted:,}" for counted, billed in known.reports[-3:])
-                sure = "confirmed" if known.confirmed else "not confirmed"
-                found.append(
-                    Fact("observed", "ratio", upstream, model, known.ratio, "everyone", f"{sure}; billed {reports}",
-                         ratio.since, ratio.until)
-                )  # fmt: skip
+        for owner, known in self._known.items():
+            found += facts.facts_of(owner, known.windows, now)
+            if known.ratio is not None and known.ratio.until > now:
+                found.append(_shown_ratio(owner, known.ratio))
         for one in self._smaller.values():
             if one.until > now:
                 billed = f"billed {one.billed:,}, " if one.billed is not None else ""
                 evidence = f"sign {one.sign}, {billed}{one.counted:,} by our count"
                 found.append(
-                    Fact(one.kind, "conversation", one.upstream, one.model, one.tokens, "its conversation", evidence,
-                         one.since, one.until)
+                    Fact(one.kind, "conversation", one.upstream, one.model, key_hash_in(one.caller), one.tokens,
+                         "its conversation", evidence, one.since, one.until)
                 )  # fmt: skip
         return found
 
     async def load(self) -> None:
         """Fetch everything in the store, for operators."""
         for kind in ("window", "ratio"):
-            for name in await self._store.names(kind, MODELS):
-                upstream, _, model = name.partition("\n")
-                await self._fetch((upstream, model))
-        for key, stored in (await self._store.get_many("guess", await self._store.names("guess", MODELS))).items():
+            for name in await self._store.names(kind, OWNERS):
+                if (owner := _owner_of(name)) is not None:
+                    await self._fetch(owner)
+        for key, stored in (await self._store.get_many("guess", await self._store.names("guess", OWNERS))).items():
             read = self._checked("guess", stored, facts.read_smaller)
             if read is not None and not self._forgotten.covers((read.upstream, read.model), read.since):
                 _put(self._smaller, key, read)
@@ -229,58 +228,53 @@ class Learning:
     def forget(self, forgotten: Forgotten) -> None:
         """Drop everything in memory; facts stored after the deletion are fetched again when needed."""
         self._forgotten = forgotten
-        for memory in (self._windows, self._ratios, self._read, self._anchors, self._smaller, self._before):
+        for memory in (self._known, self._anchors, self._smaller, self._before):
             memory.clear()
-        self._watched.clear()
         self.lists.forget()
 
-    def _stated(self, lesson: StatedWindow) -> None:
-        """A window was stated: it holds for this conversation at once, for its caller at the second, for all once another caller is told it."""
-        model, now = (lesson.upstream, lesson.model), self._clock()
-        known = self._windows.get(model, Windows())
+    def _stated(self, lesson: StatedWindow, caller: str) -> None:
+        """A window was stated: it holds for this conversation at once, for all of its caller at the second refusal."""
+        owner, now = (lesson.upstream, lesson.model, caller), self._clock()
+        known = self._of(owner).windows
         earlier = next((one for one in known.stated if one.tokens == lesson.tokens and one.until > now), None)
         refusals, since = (earlier.refusals, earlier.since) if earlier else (0, now)
         refusals += earlier is None or earlier.conversation != lesson.conversation
-        callers = earlier.callers if earlier else ()
-        if lesson.scope not in callers:
-            callers = (*callers, lesson.scope)[: facts.CALLERS]
         ttl_s = STATED_TTL_S if refusals != facts.ENOUGH else FIRST_STATED_TTL_S
         stated = Stated(lesson.tokens, lesson.prompt, lesson.counted, lesson.sign[: facts.SIGN_CHARS], lesson.conversation,
-                        refusals, since, now + ttl_s, callers)  # fmt: skip
+                        refusals, since, now + ttl_s)  # fmt: skip
         others = [one for one in known.stated if one.tokens != lesson.tokens and one.until > now]
-        self._set_windows(model, replace(known, stated=(*others, stated)[-facts.STATED_KEPT :]))
-        log.info("window_stated", upstream=model[0], model=model[1], window=lesson.tokens, prompt=lesson.prompt,
+        self._set_windows(owner, replace(known, stated=(*others, stated)[-facts.STATED_KEPT :]))
+        log.info("window_stated", upstream=owner[0], model=owner[1], window=lesson.tokens, prompt=lesson.prompt,
                  counted=lesson.counted, sign=lesson.sign, refusals=refusals, expires_in_s=ttl_s)  # fmt: skip
         if known.largest <= lesson.tokens or known.largest_until <= now:
             smaller = Smaller(
-                *model, lesson.tokens, "stated", stated.sign, None, lesson.counted, now, now + STATED_TTL_S
+                *owner, lesson.tokens, "stated", stated.sign, None, lesson.counted, now, now + STATED_TTL_S
             )
             self._fold_smaller(lesson.scope, lesson.conversation, smaller)
 
     def _fold_smaller(self, scope: str, conversation: str, smaller: Smaller) -> None:
         """Fold one conversation smaller from now on."""
-        model = (smaller.upstream, smaller.model)
+        owner = _owner(smaller)
         _put(self._smaller, conversation, smaller)
         ttl_s = smaller.until - smaller.since
         self._write("guess", conversation, facts.pack_smaller(smaller), ttl_s, scope)
-        known = self._windows.get(model, Windows())
+        known = self._of(owner).windows
         if known.smaller_until < smaller.until:
-            self._set_windows(model, replace(known, smaller_until=smaller.until))
+            self._set_windows(owner, replace(known, smaller_until=smaller.until))
         if smaller.kind == "guessed":
-            log.info("fold_guessed", upstream=model[0], model=model[1], tokens=smaller.tokens, sign=smaller.sign,
+            log.info("fold_guessed", upstream=owner[0], model=owner[1], tokens=smaller.tokens, sign=smaller.sign,
                      billed=smaller.billed, counted=smaller.counted, expires_in_s=ttl_s)  # fmt: skip
 
-    def _prompt_read(self, lesson: PromptRead) -> None:
+    def _prompt_read(self, lesson: PromptRead, caller: str) -> None:
         """Apply a bill: it disproves smaller windows, stated or guessed."""
-        model, now = (lesson.upstream, lesson.model), self._clock()
-        known = self._windows.get(model, Windows())
+        owner, now = (lesson.upstream, lesson.model, caller), self._clock()
+        known = self._of(owner).windows
         stated = tuple(one for one in known.stated if one.tokens >= lesson.tokens)
         for one in known.stated:
             if one not in stated:
-                log.info("window_disproved", upstream=model[0], model=model[1], window=one.tokens, billed=lesson.tokens)
-        for key in [key for key, one in self._smaller.items() if _ends(one, model, lesson.tokens)]:
-            gone = self._smaller.pop(key)
-            self._write("guess", key, facts.pack_smaller(replace(gone, until=now)), 1.0)
+                log.info("window_disproved", upstream=owner[0], model=owner[1], window=one.tokens, billed=lesson.tokens)
+        if known.smaller_until > now:
+            self._end_smaller(owner, lesson.tokens)
         grew = lesson.tokens > known.largest or known.largest_until <= now
         dropped = len(stated) != len(known.stated)
         if not grew and not dropped:
@@ -290,37 +284,50 @@ class Learning:
             fresh = replace(fresh, largest=lesson.tokens, largest_since=now, largest_until=now + LARGEST_TTL_S)
         # A growing conversation is billed a little more each time: the stored value follows in steps of a quarter.
         worth = dropped or lesson.tokens > 1.25 * known.largest or known.largest_until <= now
-        self._set_windows(model, fresh, write=worth)
+        self._set_windows(owner, fresh, write=worth)
 
-    def _compared(self, lesson: CountCompared) -> None:
-        model, now = (lesson.upstream, lesson.model), self._clock()
-        known = self._ratios.get(model) or Ratio(Calibration(), now, now)
+    def _end_smaller(self, owner: Owner, billed: int) -> None:
+        """End the smaller folds of a caller's conversations that a bill disproves."""
+        for key in [key for key, one in self._smaller.items() if _owner(one) == owner and one.tokens < billed]:
+            gone = replace(self._smaller.pop(key), until=self._clock())
+            self._write("guess", key, facts.pack_smaller(gone), 1.0)
+
+    def _compared(self, lesson: CountCompared, caller: str) -> None:
+        owner, now = (lesson.upstream, lesson.model, caller), self._clock()
+        known = self._of(owner).ratio or Ratio(Calibration(), now, now)
         calibration = known.calibration.observe(lesson.counted, lesson.billed, stated=lesson.stated)
         if calibration == known.calibration:
             return
-        if len(self._ratios) >= MODELS:
-            self._ratios.clear()
-        learned = self._ratios[model] = Ratio(calibration, known.since, now + RATIO_TTL_S)
+        learned = Ratio(calibration, known.since, now + RATIO_TTL_S)
+        self._keep(owner, ratio=learned)
         if calibration.ratio != known.calibration.ratio or calibration.confirmed != known.calibration.confirmed:
-            log.info("ratio_learned", upstream=model[0], model=model[1], ratio=calibration.ratio,
+            log.info("ratio_learned", upstream=owner[0], model=owner[1], ratio=calibration.ratio,
                      counted=lesson.counted, billed=lesson.billed, confirmed=calibration.confirmed)  # fmt: skip
-            self._write("ratio", _name(model), facts.pack_ratio(learned), RATIO_TTL_S)
+            self._write("ratio", _name(owner), facts.pack_ratio(learned), RATIO_TTL_S, owner[2])
 
-    def _set_windows(self, model: Model, known: Windows, *, write: bool = True) -> None:
-        if len(self._windows) >= MODELS:
-            self._windows.clear()
-        self._windows[model] = known
+    def _of(self, owner: Owner) -> Known:
+        return self._known.get(owner) or Known()
+
+    def _keep(self, owner: Owner, **facts: Any) -> None:
+        """Store some facts; the least recently changed owner is dropped when there are too many."""
+        self._known[owner] = replace(self._of(owner), **facts)
+        self._known.move_to_end(owner)
+        while len(self._known) > OWNERS:
+            self._known.popitem(last=False)
+
+    def _set_windows(self, owner: Owner, windows: Windows, *, write: bool = True) -> None:
+        self._keep(owner, windows=windows)
         if write:
-            self._write("window", _name(model), facts.pack_windows(known), STATED_TTL_S)
+            self._write("window", _name(owner), facts.pack_windows(windows), STATED_TTL_S, owner[2])
 
-    async def _fetch(self, model: Model) -> None:
-        name = _name(model)
+    async def _fetch(self, owner: Owner) -> None:
+        name, model = _name(owner), owner[:2]
         windows = self._checked("window", await self._store.get("window", name), facts.read_windows)
-        if windows is not None:
-            self._windows[model] = self._forgotten.left_of(model, windows)
         ratio = self._checked("ratio", await self._store.get("ratio", name), facts.read_ratio)
+        if windows is not None:
+            self._keep(owner, windows=self._forgotten.left_of(model, windows))
         if ratio is not None and not self._forgotten.covers(model, ratio.since):
-            self._ratios[model] = ratio
+            self._keep(owner, ratio=ratio)
 
     def _checked(self, kind: str, stored: bytes | None, read: Callable[[bytes], Any]) -> Any:
         """Decode a stored value; one that cannot be our own is ignored and counted."""
@@ -335,19 +342,35 @@ class Learning:
         self._tasks.start(self._store.put(kind, key, value, ttl_s=ttl_s, scope=scope), "learn")
 
 
-def _guess(lesson: SmallerFold, now: float, until: float) -> Smaller:
+def _guess(lesson: SmallerFold, caller: str, now: float, until: float) -> Smaller:
     return Smaller(
-        lesson.upstream, lesson.model, lesson.tokens, "guessed", lesson.sign[: facts.SIGN_CHARS], lesson.billed, lesson.counted,
-        now, until,
+        lesson.upstream, lesson.model, caller, lesson.tokens, "guessed", lesson.sign[: facts.SIGN_CHARS], lesson.billed,
+        lesson.counted, now, until,
     )  # fmt: skip
 
 
-def _ends(one: Smaller, model: Model, billed: int) -> bool:
-    return (one.upstream, one.model) == model and one.tokens < billed
+def _shown_ratio(owner: Owner, ratio: Ratio) -> Fact:
+    upstream, model, caller = owner
+    known = ratio.calibration
+    reports = ", ".join(f"{billed:,} for {counted:,}" for counted, billed in known.reports[-3:])
+    evidence = f"{'confirmed' if known.confirmed else 'not confirmed'}; billed {reports}"
+    return Fact("observed", "ratio", upstream, model, key_hash_in(caller), known.ratio, "its caller", evidence,
+                ratio.since, ratio.until)  # fmt: skip
 
 
-def _name(model: Model) -> str:
-    return f"{model[0]}\n{model[1]}"
+def _owner(smaller: Smaller) -> Owner:
+    return smaller.upstream, smaller.model, smaller.caller
+
+
+def _name(owner: Owner) -> str:
+    return "\n".join(owner)
+
+
+def _owner_of(name: str) -> Owner | None:
+    """Return the owner of a stored fact; None for a name in another form."""
+    upstream, _, rest = name.partition("\n")
+    model, separator, caller = rest.rpartition("\n")  # clients choose the model's name
+    return (upstream, model, caller) if separator else None
 
 
 def _put(memory: "OrderedDict[str, Any]", key: str, value: Any) -> None:

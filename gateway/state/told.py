@@ -95,7 +95,7 @@ class Lists:
     def facts(self) -> list[Fact]:
         """Return the facts from lists, for operators."""
         return [
-            Fact("stated", "told window", upstream, model, tokens, "everyone",
+            Fact("stated", "told window", upstream, model, "", tokens, "everyone",
                  "the running server's model list" if model in told.running else "the upstream's model list",
                  told.since, told.next)
             for upstream, told in self._told.items()

@@ -40,7 +40,7 @@ async def test_what_a_running_gateway_learned_is_shown_and_forgotten(gateway, tm
 
         shown = await turnfold("models", "--config", str(file))
         assert "llama-of-nobody" in shown, "though no file names it"
-        for told in ("stated", "8,192", "everyone", "2 refusals"):
+        for told in ("stated", "8,192", "its caller", "2 refusals"):
             assert told in shown
 
         assert "forgotten" in await turnfold("forget", "--config", str(file), *order)

@@ -6,11 +6,13 @@ fresh process would have sent, byte for byte.
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 import orjson
 import pytest
+from aiohttp import ClientSession, TCPConnector
 
 from gateway.standin import Raw, Refuse, Reply, Seen, StandIn
 from tests import fakes
@@ -32,7 +34,7 @@ def config(**more: Any) -> dict[str, Any]:
 
 
 def is_liar(seen: Seen) -> bool:
-    return seen.headers.get("authorization") == LIAR_KEY["authorization"]
+    return seen.headers.get("authorization", "").startswith(LIAR_KEY["authorization"])
 
 
 async def as_a_fresh_process_does(gateway: Gateway, standin: StandIn) -> None:
@@ -182,6 +184,56 @@ async def test_a_window_that_one_caller_alone_was_told_folds_that_caller_alone(g
         await as_a_fresh_process_does(running, standin)
 
 
+async def test_any_number_of_keys_and_addresses_of_one_attacker_fold_nobody_else(gateway):
+    """At an upstream that checks no keys: keys are free, and a key that everybody uses may be used by the attacker too."""
+
+    def answer(seen: Seen) -> Any:
+        attack = "Attempt" in seen.messages[0]["content"]
+        return Refuse("openai", 8192, seen.prompt_tokens) if attack and seen.prompt_tokens > 8192 else None
+
+    async with StandIn(window=WINDOW, otherwise=answer) as standin:
+        running = await gateway(standin, config())
+        elsewhere = TCPConnector(local_addr=("127.0.0.9", 0), force_close=True)
+        async with ClientSession(connector=elsewhere, auto_decompress=False) as session:
+            other = replace(running, session=session)
+            for number in range(12):
+                key = HONEST_KEY if number % 4 == 0 else {"authorization": f"Bearer liar-{number}"}
+                attempt = [system(f"Attempt {number // 2}."), *chat(60, 250)]
+                assert (await other.chat({"model": "m", "messages": attempt}, key)).status == 200
+        windows = [fact for fact in await learned(running) if fact["what"] == "window"]
+        assert len({fact["caller"] for fact in windows}) > 2
+        await as_a_fresh_process_does(running, standin)
+
+
+async def test_bills_of_one_caller_set_no_ratio_for_another(gateway):
+    """Text that is dense in the upstream's vocabulary, or bills that the client brings about in another way."""
+
+    def billed(seen: Seen) -> int:
+        return 3 * seen.prompt_tokens if is_liar(seen) else seen.prompt_tokens
+
+    async with StandIn(window=WINDOW, otherwise=bills(billed)) as standin:
+        running = await gateway(standin, config())
+        for size in range(10):
+            await running.chat({"model": "m", "messages": chat(40 + size, 250)}, LIAR_KEY)
+        assert [fact["holds"] for fact in await learned(running) if fact["what"] == "ratio"] == ["its caller"]
+        await as_a_fresh_process_does(running, standin)
+
+
+async def test_two_honest_callers_of_one_small_backend_pay_a_refused_call_each_in_their_first_two_conversations(
+    gateway,
+):
+    async with StandIn(window=8192) as standin:
+        running = await gateway(standin, config())
+        for key in (HONEST_KEY, LIAR_KEY):
+            counts = []
+            for number in range(4):
+                before = len(standin.chats)
+                messages = [system(f"Session {number}."), *chat(60, 250)]
+                assert (await running.chat({"model": "m", "messages": messages}, key)).status == 200
+                counts.append(len(standin.chats) - before)
+            assert counts == [2, 2, 1, 1]
+
+
 async def test_one_small_backend_among_four_folds_only_what_it_refused_itself(gateway):
     """Two sources that disagree are kept as such."""
     turn = 0
@@ -211,7 +263,7 @@ async def test_a_stated_window_ends_when_a_larger_prompt_is_billed(gateway):
     async with StandIn(window=window) as standin:
         running = await gateway(standin, config())
         for name in "ab":
-            await running.chat({"model": "m", "messages": [system(f"I am {name}."), *chat(60, 250)]})
+            await running.chat({"model": "m", "messages": [system(f"I am {name}."), *chat(60, 250)]}, HONEST_KEY)
         assert [fact["value"] for fact in await learned(running) if fact["what"] == "window"] == [8192]
         # Whole, for a conversation in mode observe is forwarded untouched: the larger prompt that is billed.
         await running.chat(HONEST, {**HONEST_KEY, "x-turnfold-mode": "observe"})
@@ -370,7 +422,7 @@ async def test_no_stated_window_makes_a_request_refused_that_fits_the_configured
     async with StandIn(window=window) as standin:
         running = await gateway(standin, config())
         for name in "ab":
-            await running.chat({"model": "m", "messages": [system(f"I am {name}."), *chat(60, 250)]})
+            await running.chat({"model": "m", "messages": [system(f"I am {name}."), *chat(60, 250)]}, HONEST_KEY)
         answer = await running.chat({"model": "m", "messages": [system("s"), user(f"{words(20_000)}?")]}, HONEST_KEY)
         assert answer.status == 200
 
@@ -463,11 +515,12 @@ async def test_forgetting_reaches_every_process_that_shares_the_store(gateway, t
     async with StandIn(window=8192) as standin:
         here, there = await gateway(standin, config(**store)), await gateway(standin, config(**store))
         for name in "ab":
-            await here.chat({"model": "m", "messages": [system(f"I am {name}."), *chat(60, 250)]})
+            await here.chat({"model": "m", "messages": [system(f"I am {name}."), *chat(60, 250)]}, HONEST_KEY)
         assert here.settled
         await here.settled()
-        answer = await there.chat(HONEST)
-        assert answer.headers["x-turnfold-window"] == "8192", "the neighbour knows"
+        answer = await there.chat(HONEST, HONEST_KEY)
+        assert answer.headers["x-turnfold-window"] == "8192"
+        assert answer.headers["x-turnfold-attempts"] == "1", "the neighbour knows"
         assert {fact["what"] for fact in await learned(here)} >= {"window", "conversation"}
 
         async with here.session.post(
@@ -479,7 +532,7 @@ async def test_forgetting_reaches_every_process_that_shares_the_store(gateway, t
             while await learned(there):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)  # another process has no event to wait for
         standin._window = WINDOW
-        assert (await there.chat(HONEST)).action == "none"
+        assert (await there.chat(HONEST, HONEST_KEY)).action == "none"
 
 
 @pytest.mark.parametrize(
@@ -589,7 +642,8 @@ async def test_a_process_that_was_lied_to_by_every_road_answers_an_honest_caller
         for number, (told, asked) in enumerate(day() * 2):
             lie = told
             messages = [system(f"Part {number % 2}."), *asked["messages"]]
-            await liars.chat({"model": "m", **asked, "messages": messages}, LIAR_KEY)
+            key = {"authorization": f"{LIAR_KEY['authorization']}-{number % 3}"}  # keys cost nothing
+            await liars.chat({"model": "m", **asked, "messages": messages}, key)
         for body in (HONEST, folded, *growing):
             answers: list[Answered] = []
             for process in (liars, fresh):

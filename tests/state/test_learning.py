@@ -11,7 +11,7 @@ from gateway.context.life.lessons import ConversationBilled, CountCompared, Prom
 from gateway.state import facts, forgetting
 from gateway.state.facts import Ratio, Stated, Windows
 from gateway.state.forgetting import Watch
-from gateway.state.learning import FIRST_STATED_TTL_S, GUESSED_TTL_S, REFRESH_S, STATED_TTL_S, Learning
+from gateway.state.learning import FIRST_STATED_TTL_S, GUESSED_TTL_S, OWNERS, REFRESH_S, STATED_TTL_S, Learning
 from gateway.state.store import open_store
 from gateway.state.store.base import Store
 from gateway.state.store.memory import MemoryStore
@@ -22,6 +22,10 @@ CHAT = [
     {"role": "assistant", "content": "Hi"},
     {"role": "user", "content": "Go on"},
 ]
+
+
+ME = "keyhash.upstream.address"
+M, N = ("up", "m", ME), ("up", "n", ME)
 
 
 def stated(tokens: int, conversation: str, model: str = "m") -> StatedWindow:
@@ -58,96 +62,127 @@ async def world() -> AsyncIterator[World]:
     await made.close()
 
 
-async def test_a_stated_window_holds_for_its_conversation_at_once_and_for_all_when_others_are_refused_too(
+async def test_a_stated_window_holds_for_its_conversation_at_once_and_for_its_caller_when_another_is_refused_too(
     world: World,
 ) -> None:
     """Case 102."""
     learning = world.process()
-    learning.learn([stated(4096, "one")])
-    assert learning.window("up", "m") is None
-    assert await learning.smaller("up", "m", ["one", "next"]) == 4096
-    assert await learning.smaller("up", "m", ["other"]) is None
+    learning.learn([stated(4096, "one")], ME)
+    assert learning.window(M) is None
+    assert await learning.smaller(M, ["one", "next"]) == 4096
+    assert await learning.smaller(M, ["other"]) is None
 
-    learning.learn([stated(4096, "one")])
-    assert learning.window("up", "m") is None, "the same conversation is no second witness"
-    learning.learn([stated(4096, "two")])
-    assert learning.window("up", "m") == 4096
+    learning.learn([stated(4096, "one")], ME)
+    assert learning.window(M) is None, "the same conversation is no second witness"
+    learning.learn([stated(4096, "two")], ME)
+    assert learning.window(M) == 4096
 
 
 async def test_a_stated_window_expires_soon_when_it_is_new_and_after_a_day_once_it_has_lasted(world: World) -> None:
     learning = world.process()
-    learning.learn([stated(4096, "one"), stated(4096, "two")])
+    learning.learn([stated(4096, "one"), stated(4096, "two")], ME)
     world.now += FIRST_STATED_TTL_S + 1
-    assert learning.window("up", "m") is None
+    assert learning.window(M) is None
 
-    learning.learn([stated(4096, "one"), stated(4096, "two"), stated(4096, "three")])
+    learning.learn([stated(4096, "one"), stated(4096, "two"), stated(4096, "three")], ME)
     world.now += STATED_TTL_S - 1
-    assert learning.window("up", "m") == 4096
+    assert learning.window(M) == 4096
     world.now += 2
-    assert learning.window("up", "m") is None
+    assert learning.window(M) is None
 
 
 async def test_a_larger_prompt_that_was_billed_ends_a_stated_window(world: World) -> None:
     learning = world.process()
-    learning.learn([stated(4096, "one"), stated(4096, "two"), PromptRead("up", "m", 4097)])
+    learning.learn([stated(4096, "one"), stated(4096, "two"), PromptRead("up", "m", 4097)], ME)
 
-    assert learning.window("up", "m") is None
-    assert await learning.smaller("up", "m", ["one"]) is None
+    assert learning.window(M) is None
+    assert await learning.smaller(M, ["one"]) is None
 
 
 async def test_where_larger_prompts_are_billed_a_small_backend_among_several_decides_nothing(world: World) -> None:
     learning = world.process()
     for number in range(40):
         backend = PromptRead("up", "m", 20_000) if number % 4 else stated(8192, f"c{number}")
-        learning.learn([backend])
-        assert learning.window("up", "m") is None
-    assert await learning.smaller("up", "m", ["c36"]) is None, "nor for a conversation of its own"
+        learning.learn([backend], ME)
+        assert learning.window(M) is None
+    assert await learning.smaller(M, ["c36"]) is None, "nor for a conversation of its own"
 
-    learning.learn([stated(8192, f"d{number}") for number in range(facts.ENOUGH_AGAINST_BILLS)])
-    assert learning.window("up", "m") == 8192, "but a server that was restarted smaller is noticed"
+    learning.learn([stated(8192, f"d{number}") for number in range(facts.ENOUGH_AGAINST_BILLS)], ME)
+    assert learning.window(M) == 8192, "but a server that was restarted smaller is noticed"
+
+
+async def test_callers_teach_nothing_about_each_other(world: World) -> None:
+    """Windows, ratios, bills that disprove, guesses: each belongs to the caller who got it, in memory and in the store."""
+    here, there = world.process(), world.process()
+    liars = [f"liar{number}.upstream.address" for number in range(5)]
+    for number, liar in enumerate(liars):
+        here.learn([stated(2048, f"{liar} {turn}") for turn in range(5)], liar)
+        here.learn([CountCompared("up", "m", 2000 + turn, 9000 + number, stated=True) for turn in range(5)], liar)
+        here.learn([SmallerFold("up", "m", "scope", "shared prefix", 1500, None, 9000, "accepted")], liar)
+    here.learn([stated(4096, "one"), stated(4096, "two")], ME)
+    here.learn([PromptRead("up", "m", 900_000)], liars[0])
+    await world.settle()
+    await there.know(M)
+
+    for learning in (here, there):
+        assert (learning.window(M), learning.ratio(M)) == (4096, 1.0)
+        assert await learning.smaller(M, ["shared prefix"]) is None
+        assert await learning.smaller(M, ["one"]) == 4096
+
+
+async def test_what_callers_taught_is_bounded_and_what_is_dropped_is_fetched_again(world: World) -> None:
+    learning = world.process()
+    learning.learn([stated(4096, "one"), stated(4096, "two")], ME)
+    await learning.know(M)
+    for number in range(OWNERS):
+        learning.learn([PromptRead("up", "m", 5000)], f"other{number}")
+    await world.settle()
+    assert learning.is_new(M)
+    await learning.know(M)
+    assert learning.window(M) == 4096
 
 
 async def test_a_guess_holds_for_its_conversation_for_an_hour_or_until_more_is_billed(world: World) -> None:
     learning = world.process()
     for model in ("m", "n"):
-        learning.learn([SmallerFold("up", model, "scope", f"mine-{model}", 2048, 1500, 9000, "truncated")])
-    assert learning.window("up", "m") is None
-    assert await learning.smaller("up", "m", ["mine-m"]) == 2048
-    assert await learning.smaller("up", "m", ["theirs"]) is None
-    assert await learning.smaller("up", "n", ["mine-m"]) is None
+        learning.learn([SmallerFold("up", model, "scope", f"mine-{model}", 2048, 1500, 9000, "truncated")], ME)
+    assert learning.window(M) is None
+    assert await learning.smaller(M, ["mine-m"]) == 2048
+    assert await learning.smaller(M, ["theirs"]) is None
+    assert await learning.smaller(N, ["mine-m"]) is None
 
-    learning.learn([PromptRead("up", "n", 2049)])
-    assert await learning.smaller("up", "n", ["mine-n"]) is None
+    learning.learn([PromptRead("up", "n", 2049)], ME)
+    assert await learning.smaller(N, ["mine-n"]) is None
     world.now += GUESSED_TTL_S + 1
-    assert await learning.smaller("up", "m", ["mine-m"]) is None
+    assert await learning.smaller(M, ["mine-m"]) is None
 
 
 async def test_a_neighbour_knows_what_was_learned_here(world: World) -> None:
     here, there = world.process(), world.process()
-    here.learn([stated(4096, "one"), stated(4096, "two")])
-    here.learn([CountCompared("up", "m", 2000, 5000, stated=True), CountCompared("up", "m", 1000, 2500)])
-    here.learn([ConversationBilled("scope", conversation("scope", "m", CHAT)[0], Anchor(1, 777, 7))])
+    here.learn([stated(4096, "one"), stated(4096, "two")], ME)
+    here.learn([CountCompared("up", "m", 2000, 5000, stated=True), CountCompared("up", "m", 1000, 2500)], ME)
+    here.learn([ConversationBilled("scope", conversation("scope", "m", CHAT)[0], Anchor(1, 777, 7))], ME)
     await world.settle()
-    await there.know("up", "m")
+    await there.know(M)
 
-    assert there.window("up", "m") == 4096
-    assert there.ratio("up", "m") == here.ratio("up", "m") > 2.4
+    assert there.window(M) == 4096
+    assert there.ratio(M) == here.ratio(M) > 2.4
     assert await there.anchor(conversation("scope", "m", CHAT)) == Anchor(1, 777, 7)
-    assert await there.smaller("up", "m", ["two"]) == 4096
+    assert await there.smaller(M, ["two"]) == 4096
 
 
 async def test_what_a_neighbour_learns_later_is_fetched_after_a_while(world: World) -> None:
     here, there = world.process(), world.process()
-    await there.know("up", "m")
-    here.learn([stated(4096, "one"), stated(4096, "two")])
+    await there.know(M)
+    here.learn([stated(4096, "one"), stated(4096, "two")], ME)
     await world.settle()
 
-    assert not there.is_new("up", "m")
+    assert not there.is_new(M)
     world.now += REFRESH_S
-    assert there.is_new("up", "m")
-    await there.know("up", "m")
+    assert there.is_new(M)
+    await there.know(M)
     await world.settle()
-    assert there.window("up", "m") == 4096
+    assert there.window(M) == 4096
 
 
 async def test_the_newest_usage_of_a_conversation_is_found_and_nobody_elses(world: World) -> None:
@@ -155,8 +190,8 @@ async def test_the_newest_usage_of_a_conversation_is_found_and_nobody_elses(worl
     learning = world.process()
     edited = [{"role": "user", "content": "Hullo"}, *CHAT[1:]]
     chain = conversation("mine", "m", CHAT)
-    learning.learn([ConversationBilled("mine", chain[0], Anchor(1, 100, 7))])
-    learning.learn([ConversationBilled("mine", chain[1], Anchor(2, 130, 7))])
+    learning.learn([ConversationBilled("mine", chain[0], Anchor(1, 100, 7))], ME)
+    learning.learn([ConversationBilled("mine", chain[1], Anchor(2, 130, 7))], ME)
 
     assert await learning.anchor(conversation("mine", "m", CHAT)) == Anchor(2, 130, 7)
     assert await learning.anchor(conversation("theirs", "m", CHAT)) is None
@@ -182,29 +217,29 @@ BAD = [
 
 
 async def test_what_is_stored_is_read_again(world: World) -> None:
-    await world.store.put("window", "up\nm", GOOD_WINDOW, ttl_s=60)
-    await world.store.put("ratio", "up\nm", GOOD_RATIO, ttl_s=60)
+    await world.store.put("window", f"up\nm\n{ME}", GOOD_WINDOW, ttl_s=60)
+    await world.store.put("ratio", f"up\nm\n{ME}", GOOD_RATIO, ttl_s=60)
     learning = world.process()
-    await learning.know("up", "m")
+    await learning.know(M)
 
-    assert (learning.window("up", "m"), learning.ratio("up", "m"), world.ignored) == (4096, 1.5, [])
+    assert (learning.window(M), learning.ratio(M), world.ignored) == (4096, 1.5, [])
 
 
 @pytest.mark.parametrize(("kind", "value"), BAD)
 async def test_a_value_that_cannot_be_ours_is_ignored_and_counted(world: World, kind: str, value: bytes) -> None:
     assert value not in (GOOD_WINDOW, GOOD_RATIO)
-    await world.store.put(kind, "up\nm", value, ttl_s=60)
+    await world.store.put(kind, f"up\nm\n{ME}", value, ttl_s=60)
     learning = world.process()
-    await learning.know("up", "m")
+    await learning.know(M)
 
-    assert (learning.window("up", "m"), learning.ratio("up", "m"), world.ignored) == (None, 1.0, [kind])
+    assert (learning.window(M), learning.ratio(M), world.ignored) == (None, 1.0, [kind])
 
 
 async def test_operators_see_every_fact_with_its_kind_its_evidence_and_its_time(world: World) -> None:
     learning = world.process()
-    learning.learn([stated(4096, "one"), stated(8192, "one"), stated(8192, "two")])
-    learning.learn([SmallerFold("up", "n", "scope", "mine", 2048, 1500, 9000, "truncated")])
-    learning.learn([PromptRead("up", "o", 700), CountCompared("up", "o", 2000, 2900)])
+    learning.learn([stated(4096, "one"), stated(8192, "one"), stated(8192, "two")], ME)
+    learning.learn([SmallerFold("up", "n", "scope", "mine", 2048, 1500, 9000, "truncated")], ME)
+    learning.learn([PromptRead("up", "o", 700), CountCompared("up", "o", 2000, 2900)], ME)
     learning.lists.read("up", {"p": 8192}, {"p": 8192})
 
     shown = {(fact.kind, fact.what, fact.model, fact.value, fact.holds) for fact in learning.facts()}
@@ -214,7 +249,7 @@ async def test_operators_see_every_fact_with_its_kind_its_evidence_and_its_time(
         ("stated", "conversation", "m", 8192, "its conversation"),
         ("guessed", "conversation", "n", 2048, "its conversation"),
         ("observed", "largest prompt", "o", 700, "nobody yet"),
-        ("observed", "ratio", "o", learning.ratio("up", "o"), "everyone"),
+        ("observed", "ratio", "o", learning.ratio(("up", "o", ME)), "its caller"),
         ("stated", "told window", "p", 8192, "everyone"),
     }
     assert all(fact.evidence and fact.since <= world.now < fact.until for fact in learning.facts())
@@ -222,20 +257,20 @@ async def test_operators_see_every_fact_with_its_kind_its_evidence_and_its_time(
 
 async def test_what_is_forgotten_is_not_believed_when_a_process_that_has_not_heard_writes_it_back(world: World) -> None:
     here, there = world.process(), world.process()
-    here.learn([stated(4096, "one")])
+    here.learn([stated(4096, "one")], ME)
     await world.settle()
     world.now += 10
     await forgetting.forget_learned(world.store, world.now)
     world.now += 1
-    here.learn([stated(4096, "two")])  # it has not looked yet, and still knows the first
+    here.learn([stated(4096, "two")], ME)  # it has not looked yet, and still knows the first
     await world.settle()
 
     await Watch(world.store, Tasks(), there.forget).look()
-    await there.know("up", "m")
-    assert there.window("up", "m") is None
+    await there.know(M)
+    assert there.window(M) is None
     here.forget(forgetting.read(await world.store.get("forgotten", "all")))
-    here.learn([stated(4096, "three"), stated(4096, "four")])
-    assert here.window("up", "m") == 4096, "what is learned afterwards is believed"
+    here.learn([stated(4096, "three"), stated(4096, "four")], ME)
+    assert here.window(M) == 4096, "what is learned afterwards is believed"
 
 
 async def test_one_model_is_forgotten_and_the_others_stay(world: World) -> None:
@@ -243,15 +278,15 @@ async def test_one_model_is_forgotten_and_the_others_stay(world: World) -> None:
     watch = Watch(world.store, Tasks(), here.forget)
     await watch.look()
     for model in ("m", "n"):
-        here.learn([stated(4096, who, model) for who in ("one", "two")])
+        here.learn([stated(4096, who, model) for who in ("one", "two")], ME)
     await world.settle()
     world.now += 1
     assert await forgetting.forget_learned(world.store, world.now, "up", "m") == 1
     await watch.look()
     for model in ("m", "n"):
-        await here.know("up", model)
+        await here.know(("up", model, ME))
 
-    assert (here.window("up", "m"), here.window("up", "n")) == (None, 4096)
+    assert (here.window(M), here.window(N)) == (None, 4096)
 
 
 async def test_forgetting_that_the_store_does_not_keep_is_an_error(world: World) -> None:

@@ -59,6 +59,19 @@ def scope(credentials: Iterable[str], upstream: str) -> str:
     return f"{key_hash(credentials)}.{blake2b(upstream.encode(), digest_size=8).hexdigest()}"
 
 
+def learner(credentials: Iterable[str], upstream: str, address: str) -> str:
+    """Return the name under which a caller's refusals and bills are kept: its scope, and a short hash of its network address.
+
+    An upstream may check no keys, so different callers may send the same key. Pass no address for a key that the gateway has checked.
+    """
+    return f"{scope(credentials, upstream)}.{blake2b(address.encode(), digest_size=8).hexdigest()}"
+
+
+def key_hash_in(scope: str) -> str:
+    """Return the key hash with which a scope begins."""
+    return scope.partition(".")[0]
+
+
 def _bare(credential: str) -> str:
     scheme, _, rest = credential.strip().partition(" ")
     return rest.strip() if scheme.lower() == "bearer" and rest.strip() else credential.strip()
