@@ -157,6 +157,8 @@ _any_file = click.option(
               help="What x-turnfold-mode may ask for; may be repeated. Default: all.")  # fmt: skip
 @click.option("--rpm", type=click.IntRange(min=1), help="Requests a minute.")
 @click.option("--tpm", type=click.IntRange(min=1), help="Tokens a minute.")
+@click.option("--address", "addresses", multiple=True, metavar="NETWORK",
+              help="Where it may be used from, such as 10.0.0.0/8; may be repeated. Default: anywhere.")  # fmt: skip
 @click.option("--expires", help="A date (2027-01-31), or a time from now (90d, 12h).")
 @click.option(
     "--print", "only_print", is_flag=True, help="Write no file: print the entry for the section keys: instead."

@@ -68,7 +68,7 @@ def show(config: Path) -> int:
         keys = load(config, os.environ).keys
     except SettingsError as error:
         return _failed(error)
-    rows = [("name", "models", "modes", "rpm", "tpm", "expires"), *map(_row, keys.values())]
+    rows = [("name", "models", "modes", "rpm", "tpm", "expires", "addresses"), *map(_row, keys.values())]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -80,7 +80,8 @@ def _row(key: ClientKey) -> tuple[str, ...]:
     if key.expires is not None and key.expires <= time.time():
         expires += " (expired)"
     modes = "all" if key.modes == MODES else ", ".join(key.modes) or "none"
-    return key.name, ", ".join(key.models) or "all", modes, str(key.rpm or "-"), str(key.tpm or "-"), expires
+    addresses = ", ".join(map(str, key.addresses)) or "all"
+    return key.name, ", ".join(key.models) or "all", modes, str(key.rpm or "-"), str(key.tpm or "-"), expires, addresses
 
 
 def _entry(key: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -138,4 +138,8 @@ NAMES: Final = Kind(
     {"anyOf": [{"type": "array", "items": {"type": ["string", "number"]}}, {"type": ["string", "null"]}]},
     write_list,
 )
+NETWORKS: Final = Kind(
+    read.networks, {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": ["string", "null"]}]}, write_list
+)
+BASE_PATH: Final = single(read.base_path, {"type": "string", "pattern": r"^(/[A-Za-z0-9._~-]+)*/?$"}, plain)
 STORE_URL: Final = single(read.store_url, {"type": "string", "pattern": "^(memory|sqlite|rediss?|unix)://"}, plain)

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from typing import Any, Final
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from gateway.config.document import NUMBER, Node, Wrong
@@ -18,6 +19,10 @@ BYTES: Final = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mi
 KEY_HASH: Final = re.compile(r"sha256:[0-9a-f]{64}\Z")
 STORES: Final = {"memory": False, "sqlite": True, "redis": True, "rediss": True, "unix": True}
 """Schemes of stores, and whether a location follows."""
+UNIX: Final = "unix"
+"""Stands for the Unix socket among networks."""
+BASE_PATH: Final = re.compile(r"(?:/[A-Za-z0-9._~-]+)*\Z")
+Network = IPv4Network | IPv6Network | Literal["unix"]
 BOOLEANS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -192,6 +197,45 @@ def names(node: Node) -> tuple[str, ...]:
     except Wrong:
         return (name(node),)
     return tuple(each(items, name))
+
+
+def networks(node: Node) -> tuple[Network, ...]:
+    """Read a list of addresses and networks; a single one counts as a list of one."""
+    try:
+        items = node.items()
+    except Wrong:
+        return (network(node),)
+    return tuple(each(items, network))
+
+
+def network(node: Node) -> Network:
+    """Read an address or a network; ``unix`` is the Unix socket."""
+    found = node.text().strip()
+    if found.lower() == UNIX:
+        return "unix"
+    try:
+        return ip_network(found)
+    except ValueError:
+        raise Wrong(_expected_network(found)) from None
+
+
+def _expected_network(found: str) -> str:
+    try:
+        meant = f"; did you mean {ip_network(found, strict=False)}?"
+    except ValueError:
+        meant = ""
+    return f"an address or a network, such as 10.0.0.0/8 or fd00::/8, or unix{meant}"
+
+
+def base_path(node: Node) -> str:
+    """Read the path below which everything is served, without a slash at the end; "" is the root."""
+    found = node.text().strip().rstrip("/")
+    segments = found.split("/")
+    if not BASE_PATH.match(found) or {".", ".."} & set(segments):
+        raise Wrong("a path such as /llm or /teams/llm")
+    if segments[-1] == "v1":
+        raise Wrong("a path such as /llm; /v1 comes after it by itself")
+    return found
 
 
 def mapping(read: Reader, *, secret: bool = False, null: Any = None) -> Reader:

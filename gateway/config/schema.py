@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from gateway.config import readers as read
 from gateway.config.kinds import (
+    BASE_PATH,
     BOOLEAN,
     COUNT,
     DURATION,
@@ -18,6 +19,7 @@ from gateway.config.kinds import (
     MOMENT,
     NAME,
     NAMES,
+    NETWORKS,
     PORT,
     POSITIVE,
     SHARE,
@@ -108,6 +110,15 @@ SETTINGS: Final = (
     Setting(
         "server.cors_origins", NAMES, "origins of web pages that may use the client port; others get 403",
         "`https://chat.example.com`; `*` is any.", default="none",
+    ),
+    Setting(
+        "server.trusted_proxies", NETWORKS, "proxies in front whose x-forwarded-for and forwarded tell the client's address",
+        "Addresses and networks, `10.0.0.0/8`; `unix` trusts what comes through `server.socket`. From others these headers tell nothing. "
+        "See [behind a proxy](operations.md#behind-a-proxy).", default="none",
+    ),
+    Setting(
+        "server.base_path", BASE_PATH, "path below which both ports serve, /llm: clients then use http://HOST:PORT/llm/v1",
+        "For a proxy in front that hands a part of its paths on unchanged. `/healthz` and `/readyz` are served at the root too.",
     ),
     Setting(
         "server.keys_file", NAME, "file of client keys that `turnfold keys` writes, beside this file; once named, clients need a key",
@@ -226,6 +237,10 @@ SETTINGS: Final = (
     ),
     Setting("keys.*.rpm", POSITIVE, "requests a minute; more get 429 with retry-after"),
     Setting("keys.*.tpm", TOKENS, "tokens a minute as upstreams bill them; once they are used up, requests get 429 with retry-after"),
+    Setting(
+        "keys.*.addresses", NETWORKS, "addresses and networks of clients it may be used from; others get 403",
+        "Behind a proxy, name it in `server.trusted_proxies`: the client's address is then the one that the proxy saw.", default="all",
+    ),
     Setting("keys.*.expires", MOMENT, "the moment from which it is refused: 2027-01-31 or 2027-01-31T12:00:00Z", default="never"),
 
     Setting("defaults.max_tokens", TOKENS, "the window of an unknown model is taken to be four times this"),

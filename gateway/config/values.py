@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Final, Literal
 
+from gateway.config.readers import Network
 from gateway.context.cut.policy import Policy
 
 Mode = Literal["enforce", "observe", "off"]
@@ -51,6 +52,10 @@ class Server:
     """Host names of the gateway, besides addresses and localhost."""
     cors_origins: tuple[str, ...] = ()
     """Origins of web pages that may use the gateway."""
+    trusted_proxies: tuple[Network, ...] = ()
+    """Networks of proxies whose headers about the client's address are read; `unix` is the Unix socket."""
+    base_path: str = ""
+    """The path below which both ports serve, without a slash at the end; empty: the root."""
     socket: str = ""
     """A Unix socket that clients may use beside the port; empty: none."""
     tls_cert: str = ""
@@ -77,6 +82,8 @@ class ClientKey:
     """Tokens a minute, as upstreams bill them."""
     expires: float | None = None
     """Seconds since 1970; from then on the key is refused."""
+    addresses: tuple[Network, ...] = ()
+    """Networks of clients that may use it; empty: all."""
 
     @property
     def id(self) -> str:

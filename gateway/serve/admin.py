@@ -17,6 +17,8 @@ from gateway.state.facts import Fact
 from gateway.wire.formats import recognise
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+HEALTH: Final = "/healthz"
+"""The only path, at the root or below the base path, that needs no token."""
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -63,13 +65,21 @@ def runner(gateway: Gateway) -> web.AppRunner:
         return _json(await _forget(gateway, await request.read()))
 
     app = web.Application(middlewares=[authorised], client_max_size=gateway.settings.server.max_body)
-    app.router.add_get("/healthz", healthz)
+    app.router.add_get(HEALTH, healthz)
     app.router.add_get("/metrics", metrics)
     app.router.add_get("/api/exchanges", exchanges)
     app.router.add_get("/api/learned", learned)
     app.router.add_post("/api/explain", explained)
     app.router.add_post("/api/forget", forgotten)
+    _serve_below(gateway.settings.server.base_path, app)
     return web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+
+
+def _serve_below(base_path: str, app: web.Application) -> None:
+    """Serve every route below the base path too; at the root, machines in the same network still find it."""
+    for route in list(app.router.routes()) if base_path else ():
+        if route.resource is not None:
+            app.router.add_route(route.method, base_path + route.resource.canonical, route.handler)
 
 
 FORGET_HINT: Final = (
@@ -115,7 +125,7 @@ def _shown(fact: Fact) -> dict[str, Any]:
 
 def _check_token(request: web.Request, token: str) -> None:
     given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
-    if token and request.path != "/healthz" and not hmac.compare_digest(given.encode(), token.encode()):
+    if token and not request.path.endswith(HEALTH) and not hmac.compare_digest(given.encode(), token.encode()):
         raise errors.ClientError(401, "The admin port wants `Authorization: Bearer TOKEN`.", code="unauthorized")
 
 

@@ -13,18 +13,19 @@ import aiohttp
 import structlog
 from aiohttp import http_exceptions, web
 
-from gateway.config import Settings
+from gateway.config import Server, Settings
 from gateway.observe.exchange import Why
 from gateway.observe.metrics import Metrics
 from gateway.serve import admin, compact, counting, errors, keys, plan, websocket
 from gateway.serve import models as listing
 from gateway.serve import record as records
+from gateway.serve.addresses import Proxies, peer_of
 from gateway.serve.body import too_large
 from gateway.serve.chat import chat
 from gateway.serve.connection import Connection, Connections, malformed
 from gateway.serve.guard import Guard, check_hops, preflight, shared_with
 from gateway.serve.passthrough import forward
-from gateway.serve.paths import api_path, normal
+from gateway.serve.paths import served_path, with_path
 from gateway.serve.record import Record
 from gateway.serve.shared import Gateway
 from gateway.serve.tls import Certificate, certificate
@@ -46,12 +47,28 @@ BESIDE: Final = MappingProxyType({**dict.fromkeys(counting.PATHS, counting.count
 """Endpoints beside a conversation that we answer where the upstream does not have them."""
 
 
-async def handle(gateway: Gateway, request: web.BaseRequest, guard: Guard) -> web.StreamResponse:
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """How clients reach the gateway."""
+
+    guard: Guard
+    proxies: Proxies
+    base_path: str
+
+    @classmethod
+    def of(cls, server: Server) -> "Entrance":
+        """Return the entrance of the client port."""
+        guard = Guard(server.host, server.allowed_hosts, server.cors_origins)
+        return cls(guard, Proxies(server.trusted_proxies), server.base_path)
+
+
+async def handle(gateway: Gateway, request: web.BaseRequest, entrance: Entrance) -> web.StreamResponse:
     """Serve one request on the client port: every failure becomes an error in the API's shape, every request leaves a
     record."""
-    record = records.opened(request)
+    client = entrance.proxies.client(peer_of(request), request.headers)
+    record = records.opened(request, client, served_path(request.rel_url.raw_path, entrance.base_path))
     try:
-        response = await _admitted(gateway, request, guard, record)
+        response = await _admitted(gateway, request, entrance, record)
         record.left(response)
         return response
     except errors.ClientError as error:
@@ -89,18 +106,22 @@ def refused(
 
 def _format(request: web.BaseRequest) -> Format:
     """Return the API format in which the client of a request reads errors; Anthropic's libraries send a header of theirs."""
-    found = format_at(api_path(request.rel_url.raw_path))
+    found = format_at(records.of(request).path)
     return MESSAGES if found is CHAT and "anthropic-version" in request.headers else found
 
 
-async def _admitted(gateway: Gateway, request: web.BaseRequest, guard: Guard, record: Record) -> web.StreamResponse:
+async def _admitted(
+    gateway: Gateway, request: web.BaseRequest, entrance: Entrance, record: Record
+) -> web.StreamResponse:
     """Serve a request that passes the guard. Raises ClientError for any other."""
-    origin = guard.check(request.raw_path, request.headers)
+    origin = entrance.guard.check(request.raw_path, request.headers)
     check_hops(request.headers, gateway.client.hop)
-    request = normal(request)
+    record.shared = shared_with(origin) if origin else {}
+    if not record.path:
+        raise _not_found(request, entrance.base_path)
+    request = with_path(request, record.path)
     if not origin:
         return await _served(gateway, request)
-    record.shared = shared_with(origin)
     if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
         record.answered(204)
         return web.Response(status=204, headers=preflight(origin, request.headers))
@@ -144,8 +165,13 @@ def _own(gateway: Gateway, request: web.BaseRequest, path: str) -> web.StreamRes
         return web.Response(
             body=b'{"status":"ok"}', content_type=errors.JSON
         )  # Claude Code checks that the server is there
-    hint = "the API lives under /v1: set the client's base URL to http://HOST:PORT/v1"
-    raise errors.ClientError(404, f"Nothing is served at {request.method} {path[:200]}; {hint}.", code="not_found")
+    raise _not_found(request, gateway.settings.server.base_path)
+
+
+def _not_found(request: web.BaseRequest, base_path: str) -> errors.ClientError:
+    hint = f"the API lives under {base_path}/v1: set the client's base URL to http://HOST:PORT{base_path}/v1"
+    path = request.rel_url.raw_path[:200]
+    return errors.ClientError(404, f"Nothing is served at {request.method} {path}; {hint}.", code="not_found")
 
 
 async def _continue(request: web.BaseRequest) -> None:
@@ -168,7 +194,8 @@ class Running:
     @property
     def url(self) -> str:
         """The base URL for clients."""
-        return f"{'https' if self.certificate else 'http'}://{self.host}:{self.port}/v1"
+        base_path = self.gateway.settings.server.base_path
+        return f"{'https' if self.certificate else 'http'}://{self.host}:{self.port}{base_path}/v1"
 
     async def close(self) -> None:
         """Stop listening, let running requests end within the grace period, then close everything."""
@@ -216,10 +243,10 @@ def store_of(settings: Settings, failed: Callable[[str, str], None] = lambda ope
 
 
 def _client_runner(gateway: Gateway, settings: Settings) -> web.BaseRunner:
-    guard = Guard(settings.server.host, settings.server.allowed_hosts, settings.server.cors_origins)
+    entrance = Entrance.of(settings.server)
 
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
-        return await handle(gateway, request, guard)
+        return await handle(gateway, request, entrance)
 
     def answer(error: errors.ClientError) -> web.Response:
         record = Record()

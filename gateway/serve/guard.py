@@ -22,6 +22,14 @@ MOST_DECODINGS: Final = 3
 FOREIGN: Final = frozenset({"cross-site", "same-site"})
 """Values of Sec-Fetch-Site for a page of another origin: https://www.w3.org/TR/fetch-metadata/."""
 ANY: Final = "*"
+PRIVATE_NETWORK: Final = "Access-Control-{}-Private-Network"
+"""A public page asks with it for a server in a private network: https://wicg.github.io/private-network-access/."""
+EXPOSED: Final = (
+    "x-request-id", "retry-after", *(f"x-turnfold-{name}" for name in (
+        "request-id", "action", "window", "tokens-before", "tokens-after", "turns-folded", "attempts", "warning",
+    )), *(f"x-ratelimit-{part}-{what}" for part in ("limit", "remaining", "reset") for what in ("requests", "tokens")),
+)  # fmt: skip
+"""Headers that pages may read, by name: older browsers take ``*`` for a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +133,25 @@ def check_json(headers: Headers) -> None:
 
 def preflight(origin: str, headers: Headers) -> dict[str, str]:
     """Return the headers that answer a browser's preflight request from a page of this origin."""
+    asks_for_network = headers.get(PRIVATE_NETWORK.format("Request")) == "true"
     return {
         **shared_with(origin),
         "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE, OPTIONS",
         "Access-Control-Allow-Headers": _clean(headers.get("Access-Control-Request-Headers", ""))
         or "authorization, content-type",
         "Access-Control-Max-Age": "600",
+        **({PRIVATE_NETWORK.format("Allow"): "true"} if asks_for_network else {}),
+        "Vary": "Origin, Access-Control-Request-Method, Access-Control-Request-Headers",
     }
 
 
 def shared_with(origin: str) -> dict[str, str]:
     """Return the headers that let a browser give the answer to a page of this origin."""
-    return {"Access-Control-Allow-Origin": _clean(origin), "Access-Control-Expose-Headers": "*", "Vary": "Origin"}
+    return {
+        "Access-Control-Allow-Origin": _clean(origin),
+        "Access-Control-Expose-Headers": ", ".join((ANY, *EXPOSED)),
+        "Vary": "Origin",
+    }
 
 
 def hostname(host: str) -> str:

@@ -17,6 +17,7 @@ from gateway.config import ClientKey, Settings
 from gateway.serve import headers as http
 from gateway.serve import plan
 from gateway.serve import record as records
+from gateway.serve.addresses import within
 from gateway.serve.errors import ClientError
 from gateway.serve.record import Record
 from gateway.serve.shared import Gateway
@@ -52,6 +53,13 @@ async def admit(gateway: Gateway, request: web.BaseRequest, record: Record) -> N
     record.key, record.credential = key, presented
     if key.expires is not None and key.expires <= time.time():
         raise _unknown("This key has expired.", "expired_api_key")
+    if key.addresses and not within(record.client, key.addresses):
+        raise ClientError(
+            403,
+            "This key may not be used from your address.",
+            code="address_not_allowed",
+            type_="permission_error",
+        )
     await _count(gateway, key, record)
 
 

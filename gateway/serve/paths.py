@@ -3,6 +3,7 @@
 from typing import Final
 
 from aiohttp import web
+from yarl import URL
 
 ROOTS: Final = frozenset(
     {
@@ -11,6 +12,9 @@ ROOTS: Final = frozenset(
     }
 )  # fmt: skip
 """Paths below ``/v1`` at OpenAI and Anthropic; without ``/v1``, the client's base URL lacks it."""
+
+PROBES: Final = frozenset({"/healthz", "/readyz"})
+"""Paths that machines poll to learn whether this process is alive and takes requests."""
 
 
 def api_path(path: str) -> str:
@@ -21,14 +25,20 @@ def api_path(path: str) -> str:
     return f"/v1{path}" if first in ROOTS else path
 
 
-def normal(request: web.BaseRequest) -> web.BaseRequest:
-    """Return the request with that path; the same request if it has it already."""
+def served_path(path: str, base_path: str) -> str:
+    """Return a path below the base path as the API has it; "" outside. Probes find `/healthz` and `/readyz` at the root too."""
+    if base_path and path not in PROBES:
+        if path == base_path:
+            return "/"
+        if not path.startswith(f"{base_path}/"):
+            return ""
+        path = path.removeprefix(base_path)
+    return api_path(path)
+
+
+def with_path(request: web.BaseRequest, path: str) -> web.BaseRequest:
+    """Return the request with another path and the same query; the same request if it has that path already."""
     url = request.rel_url
-    path = api_path(url.raw_path)
     if path == url.raw_path:
         return request
-    return request.clone(
-        rel_url=url.with_path(path, encoded=True).with_query(url.query)
-        if url.query
-        else url.with_path(path, encoded=True)
-    )
+    return request.clone(rel_url=URL.build(path=path, query_string=url.raw_query_string, encoded=True))

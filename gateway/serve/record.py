@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from aiohttp import web
+from multidict import CIMultiDict
 
 from gateway.config import ClientKey
 from gateway.observe.exchange import Action, Exchange, Why
@@ -18,11 +19,18 @@ from providers.record import Usage
 CLIENT_GONE: Final = 499
 """The status of a request whose client left before its answer; nginx's number."""
 
+SHARING: Final = "Access-Control-"
+"""How the headers begin that let a web page read an answer."""
+
 
 @dataclass(slots=True)
 class Record:
     """The known facts about one request."""
 
+    client: str = ""
+    """The client's address, as trusted proxies say; "" on a Unix socket."""
+    path: str = ""
+    """The path of the request as the API has it; "" for one that is not served."""
     why: Why = "not_chat"
     upstream: str = ""
     model: str = ""
@@ -49,14 +57,25 @@ class Record:
         self.request_id = self.request_id or gateway.request_id()
         return {"x-turnfold-request-id": self.request_id, "x-turnfold-action": action, **self.shared}
 
+    def share(self, headers: CIMultiDict[str]) -> None:
+        """Add the headers of every answer to those of an upstream. For a page, ours about sharing replace all of its own."""
+        if SHARING + "Allow-Origin" in self.shared:
+            for name in [name for name in headers if name.lower().startswith(SHARING.lower())]:
+                headers.popall(name, None)
+        varies = [*headers.getall("Vary", ()), self.shared.get("Vary", "")]
+        headers.update(self.shared)
+        if "Vary" in self.shared:
+            headers["Vary"] = ", ".join(dict.fromkeys(filter(None, varies)))
+
     def answered(self, status: int, error: str = "") -> None:
         """Note how the request ended."""
         self.status, self.error = status, error
 
     def left(self, response: web.StreamResponse) -> None:
         """Note the answer of a handler that makes no record itself."""
-        if self.shared and not response.prepared:
-            response.headers.update(self.shared)
+        if not response.prepared:
+            for name, value in self.shared.items():
+                response.headers.setdefault(name, value)
         if self.status == CLIENT_GONE:
             self.request_id = response.headers.get("x-turnfold-request-id", self.request_id)
             self.answered(response.status)
@@ -93,7 +112,7 @@ def of(request: web.BaseRequest) -> Record:
     return request[RECORD]
 
 
-def opened(request: web.BaseRequest) -> Record:
-    """Open the record of an arriving request."""
-    record = request[RECORD] = Record()
+def opened(request: web.BaseRequest, client: str, path: str) -> Record:
+    """Open the record of an arriving request of a client at an address."""
+    record = request[RECORD] = Record(client, path)
     return record

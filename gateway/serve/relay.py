@@ -58,8 +58,9 @@ async def relay(request: web.BaseRequest, answer: Answer, extra: Mapping[str, st
     CancelledError or ConnectionResetError and the upstream's connection is closed. The last ``keep`` bytes are kept.
     """
     headers = http.returned(answer.response.headers)
-    headers.update(extra)
-    headers.update(record.of(request).shared)
+    mine = record.of(request)
+    mine.share(headers)
+    headers.update({name: value for name, value in extra.items() if name not in mine.shared})
     status, reason = answer.response.status, http.clean(answer.response.reason or "")
     if answer.complete and request.method != "HEAD":
         answer.drop()
