@@ -87,14 +87,18 @@ def _row(gateway: Gateway, settings: Settings, upstream: str, model: str) -> tup
 
 
 async def _forget(settings: Settings, key_hash: str | None, learned: bool, model: str, upstream: str) -> int:
-    store, now = app.store_of(settings), forgetting.now()
+    store, log, now = app.store_of(settings), app.log_of(settings), forgetting.now()
     try:
         if learned or model:
             return await forgetting.forget_learned(store, now, upstream, model)
         if key_hash is not None:
-            return await forgetting.forget_caller(store, key_hash, now)
-        return await forgetting.forget_everything(store, now)
+            gone = await log.forget(key_hash) if log is not None else 0
+            return gone + await forgetting.forget_caller(store, key_hash, now)
+        gone = await log.forget(None) if log is not None else 0
+        return gone + await forgetting.forget_everything(store, now)
     finally:
+        if log is not None:
+            await log.close()
         await store.close()
 
 

@@ -83,7 +83,9 @@ def share(node: Node) -> float:
 
 
 def duration(node: Node) -> float:
-    """Read a duration, in seconds."""
+    """Read a duration, in seconds. A bare 0 needs no unit."""
+    if node.text().strip() == "0":
+        return 0.0
     return _measure(node, SECONDS, str, "a duration with its unit, such as 30s, 500ms or 5m")
 
 

@@ -43,6 +43,7 @@ from gateway.config.values import (
     Fold,
     Log,
     Model,
+    Observe,
     Server,
     StoreSettings,
     SummarySettings,
@@ -190,6 +191,17 @@ SETTINGS: Final = (
     Setting("log.level", choice("debug", "info", "warning", "error"), "debug, info, warning or error"),
 
     Setting(
+        "observe.keep", DURATION, "how long the store keeps the record of each request; 0: the newest 1000 in memory alone",
+        "Records hold no text, unless observe.text is on: see [records](records.md).", attribute="keep_s",
+    ),
+    Setting("observe.max_records", POSITIVE, "the most records that the store keeps; the oldest go first"),
+    Setting("observe.max_size", SIZE, "bound of what records take in the store; the oldest go first"),
+    Setting(
+        "observe.text", BOOLEAN, "true: keep what each request said, line by line, for the dashboard",
+        "In memory and, sealed like everything else there, in the store. Off, no text is kept anywhere.",
+    ),
+
+    Setting(
         "upstreams.*.provider", choice(*PROVIDERS, shown=[row.name for row in ROWS]), "openai, azure, vllm, ollama, ... or generic",
         "A row of [providers.md](providers.md).", example="vllm",
     ),
@@ -284,6 +296,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "admin": "metrics, recent exchanges and explain",
     "store": "what was learned: limits, ratios, summaries. Safe to delete at any moment.",
     "log": "how events are written",
+    "observe": "what is kept of past requests",
     "upstreams": "servers by a name of yours",
     "default_upstream": "",
     "models": "well-known models need no entry: their windows come with Turnfold",
@@ -299,6 +312,7 @@ OWNERS: Final[Mapping[str, tuple[type, ...]]] = {
     "admin": (Admin,),
     "store": (StoreSettings,),
     "log": (Log,),
+    "observe": (Observe,),
     "upstreams.*": (Upstream,),
     "models.*": (Model,),
     "keys.*": (ClientKey,),

@@ -126,6 +126,19 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
+class Observe:
+    """What is kept of past requests."""
+
+    keep_s: float = 7 * 86400.0
+    """How long the store keeps records; 0: not at all, only the newest are in memory."""
+    max_records: int = 200_000
+    max_size: int = 256 * 2**20
+    """Bytes that records may take in the store."""
+    text: bool = False
+    """Whether records hold what was said."""
+
+
+@dataclass(frozen=True, slots=True)
 class Upstream:
     """One server for models."""
 
@@ -252,6 +265,7 @@ class Settings:
     admin: Admin = Admin()
     store: StoreSettings = StoreSettings()
     log: Log = Log()
+    observe: Observe = Observe()
     models: Mapping[str, Model] = field(default_factory=dict)
     defaults: Defaults = Defaults()
     fold: Fold = Fold()

@@ -1,4 +1,7 @@
-"""The exchange: one frozen record of what happened to one request, without any message text, for every observer."""
+"""The exchange: one frozen record of what happened to one request, without any message text, for every observer.
+
+Tokens of all kinds are integers; times of day are seconds since 1970.
+"""
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
@@ -15,18 +18,72 @@ Why = Literal[
     "off",  # folding is switched off
     "too_large",  # even the smallest form does not fit
     "failed",  # a fault of the gateway itself: forwarded unchanged, or answered with an error
-    "stateful",  # refers to an earlier response: the history is not in the body
-    "not_chat",  # another endpoint, passed through
-    "not_understood",  # the body is not a conversation; passed through
+    "stateful",  # fits, and text outside the body enters the prompt: an earlier response, a stored prompt
+    "compacted",  # a compaction: the upstream's, or our digest
+    "not_chat",  # another known endpoint, passed through
+    "unknown_endpoint",  # a path that no documented API has, passed through
+    "not_json",  # the body is not JSON; passed through
+    "not_understood",  # JSON, but not a conversation; passed through
     "websocket",  # passed through
+    "own",  # answered by the gateway itself: a preflight request, the root page
     "rejected",  # refused by the gateway before anything was sent
     "malformed",  # no valid HTTP
 ]
 """The reason for the gateway's action, in one word."""
 
 
+class Call(NamedTuple):
+    """One call to an upstream."""
+
+    upstream: str
+    model: str
+    """The model's name at the upstream."""
+    status: int
+    """0 when no answer came."""
+    sign: str = ""
+    """The sign by which a refusal was recognised; empty without one."""
+    limit: int | None = None
+    """The limit in tokens that the refusal states."""
+    tokens: int | None = None
+    """The prompt that was sent, by our count; None when nothing was counted."""
+    rung: int = 0
+    """The rung of the ladder: 0 unchanged, 1 the usual fold, above that after refusals."""
+    seconds: float = 0.0
+    """From sending to the recognised answer."""
+
+
+class Lost(NamedTuple):
+    """What of a conversation does not reach the model. Turns and lines that stand nowhere, not even in the digest."""
+
+    turns: int = 0
+    """Whole turns that no longer stand verbatim."""
+    lines: int = 0
+    """Lines of the folded part that stand neither in the digest nor in the quotes."""
+    images: int = 0
+    """Images, audio, video and files."""
+    question_characters: int = 0
+    """Characters of the current question."""
+
+
+class Parts(NamedTuple):
+    """What fills the window, in tokens."""
+
+    system: int = 0
+    tools: int = 0
+    """Tools, schemas and the overhead of a request."""
+    digest: int = 0
+    """The digest or summary of what was folded."""
+    quotes: int = 0
+    """Excerpts that bear on the question."""
+    history: int = 0
+    question: int = 0
+    """The last user message, without what was placed in it."""
+    reserve: int = 0
+    """Kept free for the answer."""
+
+
 class Exchange(NamedTuple):
-    """The record of one chat request. Token counts are None when not counted; times are in seconds.
+    """The record of one request. Token counts are None when not counted; times are in seconds.
 
     It is a named tuple, because every request makes one and a frozen dataclass with this many fields takes five times
     as long.
@@ -73,6 +130,29 @@ class Exchange(NamedTuple):
 
     key: str = ""
     """The name of the client key, never the key; empty where the gateway asks for none."""
+    at: float = 0.0
+    """When the request arrived, in seconds since 1970."""
+    client: str = ""
+    """The client's address."""
+    method: str = ""
+    path: str = ""
+    """Without the query."""
+    session: str = ""
+    """The client's own name of the conversation, where it sends one; else empty."""
+    conversation: str = ""
+    """A hash of how the conversation begins and of the caller: the same for all its requests."""
+    model_used: str = ""
+    """The model's name at the upstream that answered."""
+    answer_bytes: int = 0
+    reserve: int = 0
+    """Tokens kept free for the answer."""
+    calls: tuple[Call, ...] = ()
+    """Every call to an upstream, in order."""
+    lost: Lost = Lost()
+    parts: Parts | None = None
+    """What fills the window; None when nothing was counted."""
+    caller: str = ""
+    """A hash of the caller's credentials, by which an operator deletes what is stored about a caller."""
 
     @classmethod
     def passed(cls, request_id: str, why: Why, status: int, *, error: str = "", **known: Any) -> "Exchange":

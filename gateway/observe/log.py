@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, Literal, TextIO, TypeVar, cast
 import orjson
 import structlog
 
-from gateway.observe.exchange import Exchange
+from gateway.observe.exchange import Exchange, Lost
 
 Item = TypeVar("Item")
 MOMENT_S: Final = 0.02
@@ -126,6 +126,8 @@ def _fields(exchange: Exchange) -> dict[str, Any]:
     """Return the fields of an exchange without the empty ones."""
     # `or value == 0` keeps 0 and False, and is several times as fast as comparing with None, "" and ().
     fields = {name: value for name, value in zip(_NAMES, _values(exchange), strict=True) if value or value == 0}
+    if exchange.lost != Lost():
+        fields["lost"] = {name: count for name, count in exchange.lost._asdict().items() if count}
     fields["decided_ms"] = round(exchange.decided_s * 1000, 3)
     fields["first_byte_ms"] = round(exchange.first_byte_s * 1000, 3)
     fields["total_ms"] = round(exchange.total_s * 1000, 3)
@@ -146,6 +148,8 @@ def _iso(seconds: float) -> str:
 
 
 _NAMES: Final = tuple(
-    name for name in Exchange._fields if name not in {"steps", "decided_s", "first_byte_s", "total_s"}
+    name
+    for name in Exchange._fields
+    if name not in {"steps", "decided_s", "first_byte_s", "total_s", "at", "calls", "lost", "parts", "caller"}
 )
 _values: Final = attrgetter(*_NAMES)

@@ -105,6 +105,10 @@ class Metrics:
         self._counters["summaries"][(outcome,)] += 1
         self._counters["summary_tokens"][()] += tokens
 
+    def summaries(self) -> dict[str, int]:
+        """Return how many background summaries had each outcome."""
+        return {outcome: int(number) for (outcome,), number in self._counters["summaries"].items()}
+
     def counters(self) -> Iterator[tuple[str, str, Labels, list[tuple[Labels, float]]]]:
         """Return every counter: name, description, label names, and numbers by label values."""
         self._settle()

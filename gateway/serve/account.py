@@ -4,11 +4,14 @@ import time
 from dataclasses import dataclass
 
 from gateway.context.count.tokens import self_contained
+from gateway.context.life import identity
 from gateway.context.life.ladder import Attempt
 from gateway.context.life.states import Answered, PassedOn, State, TooLarge, Unreachable, Visit
-from gateway.observe.exchange import Action, Exchange, Why
+from gateway.observe.exchange import Action, Call, Exchange, Lost, Why
 from gateway.serve import plan
 from gateway.serve.errors import OUR_FAULT
+from gateway.serve.record import LONGEST_NAME
+from gateway.serve.window import lost_by, parts_of
 from providers.record import Usage
 
 
@@ -39,10 +42,25 @@ class Ending:
     """The client has the whole answer, so its leaving is not an error."""
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a request comes from and where it went: the part of its record that no state knows."""
+
+    request_id: str
+    method: str = ""
+    path: str = ""
+    client: str = ""
+    key: str = ""
+    caller: str = ""
+    """The hash of the caller's credentials."""
+    answer_bytes: int = 0
+    calls: tuple[Call, ...] = ()
+
+
 def headers(state: State, request_id: str, warning: str = "") -> dict[str, str]:
     """Return the response headers that describe the gateway's actions; numbers are tokens."""
     visit, shown = _visit(state), _shown(state)
-    found = {"x-turnfold-request-id": request_id, "x-turnfold-action": action(state)}
+    found = {"x-turnfold-request-id": request_id, "x-turnfold-action": action(state), "x-turnfold-why": why(state)}
     if visit is not None:
         found["x-turnfold-window"] = str(shown.window if shown else visit.place.window)
         if visit.task is not None:
@@ -57,15 +75,16 @@ def headers(state: State, request_id: str, warning: str = "") -> dict[str, str]:
     return found
 
 
-def exchange(state: State, request_id: str, times: Times, ending: Ending) -> Exchange:
+def exchange(state: State, origin: Origin, times: Times, ending: Ending) -> Exchange:
     """Return the frozen record for all observers. ``state`` is the last state of the request."""
     life, visit, shown, usage = state.life, _visit(state), _shown(state), ending.usage
+    total_s = time.perf_counter() - times.arrived
     task = visit.task if visit else None
     place = plan.place_at(visit) if visit else None
     return Exchange(
-        request_id=request_id,
+        request_id=origin.request_id,
         upstream=place.target.name if place else "",
-        model=life.request.model[:200],
+        model=life.request.model[:LONGEST_NAME],
         entry=place.entry if place else "",
         action=action(state),
         status=ending.status,
@@ -87,10 +106,23 @@ def exchange(state: State, request_id: str, times: Times, ending: Ending) -> Exc
         body_bytes=len(life.request.raw),
         decided_s=max(times.decided - times.read, 0.0),
         first_byte_s=max(times.first_byte - times.arrived, 0.0),
-        total_s=time.perf_counter() - times.arrived,
+        total_s=total_s,
         mode=life.mode,
         format=life.request.format.name,
         question_kept=_share_kept(shown),
+        key=origin.key,
+        at=time.time() - total_s,
+        client=origin.client,
+        method=origin.method,
+        path=origin.path,
+        conversation=identity.name_of(origin.caller, life.request.opening),
+        model_used=place.model[:LONGEST_NAME] if place else "",
+        answer_bytes=origin.answer_bytes,
+        reserve=task.output_of(shown) or task.reserve if task and shown else 0,
+        calls=origin.calls,
+        lost=lost_by(task, shown) if task and shown else Lost(),
+        parts=parts_of(task, shown) if task and shown else None,
+        caller=origin.caller,
     )
 
 
@@ -109,17 +141,24 @@ def action(state: State) -> Action:
 
 def why(state: State) -> Why:
     """Return the reason for the action, in one word."""
-    life, visit, attempt = state.life, _visit(state), _attempt(state)
+    life, visit = state.life, _visit(state)
     if isinstance(state, PassedOn) or visit is None or visit.failed:
         return "failed"
     if isinstance(state, TooLarge) or _too_long_everywhere(state):
         return "too_large"
     if life.mode != "enforce":
         return life.mode
+    return _enforced(state, visit)
+
+
+def _enforced(state: State, visit: Visit) -> Why:
+    attempt = _attempt(state)
     if attempt is not None and attempt.draft is not None:
         return "folded"
     if attempt is not None and attempt.output is not None:
         return "lowered"
+    if state.life.request.refers_elsewhere:
+        return "stateful"
     return "proven" if visit.proven else "fits"
 
 

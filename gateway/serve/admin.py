@@ -3,12 +3,13 @@
 import hmac
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 import orjson
 from aiohttp import web
 
-from gateway.serve import errors
+from gateway.serve import errors, health, lookup
 from gateway.serve.explain import explain
 from gateway.serve.guard import Guard, check_json
 from gateway.serve.shared import Gateway
@@ -17,6 +18,7 @@ from gateway.state.facts import Fact
 from gateway.wire.formats import recognise
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Answer = Callable[[Gateway, web.Request], Awaitable[Any]]
 HEALTH: Final = "/healthz"
 """The only path, at the root or below the base path, that needs no token."""
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -37,40 +39,9 @@ def runner(gateway: Gateway) -> web.AppRunner:
         except errors.ClientError as error:
             return errors.response(error, {"WWW-Authenticate": "Bearer"} if error.status == 401 else None)
 
-    async def healthz(_: web.Request) -> web.Response:
-        return _json({"status": "ok"})
-
-    async def metrics(_: web.Request) -> web.Response:
-        from gateway.observe.exposition import text_of  # noqa: PLC0415  # 20 ms of the start, if nobody ever scrapes
-
-        return web.Response(body=text_of(gateway.metrics), headers={"Content-Type": METRICS_TYPE})
-
-    async def exchanges(request: web.Request) -> web.Response:
-        limit = request.query.get("limit", "100")
-        if not limit.isdigit():
-            raise errors.ClientError(400, f"limit: {limit[:20]!r} is not a whole number", code="invalid_query")
-        return _json([exchange._asdict() for exchange in gateway.recent.newest(int(limit))])
-
-    async def explained(request: web.Request) -> web.Response:
-        asked = recognise(await request.read(), gateway.memory)
-        if asked is None:
-            message = "The body is no request for chat completions, responses or messages: expected JSON with `messages` or `input`."
-            raise errors.ClientError(400, message, code="invalid_body")
-        return _json(await explain(gateway, asked))
-
-    async def learned(_: web.Request) -> web.Response:
-        return _json({"facts": [_shown(fact) for fact in gateway.learning.facts()]})
-
-    async def forgotten(request: web.Request) -> web.Response:
-        return _json(await _forget(gateway, await request.read()))
-
     app = web.Application(middlewares=[authorised], client_max_size=gateway.settings.server.max_body)
-    app.router.add_get(HEALTH, healthz)
-    app.router.add_get("/metrics", metrics)
-    app.router.add_get("/api/exchanges", exchanges)
-    app.router.add_get("/api/learned", learned)
-    app.router.add_post("/api/explain", explained)
-    app.router.add_post("/api/forget", forgotten)
+    for method, path, answer in ROUTES:
+        app.router.add_route(method, path, partial(_answered, gateway, answer))
     _serve_below(gateway.settings.server.base_path, app)
     return web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
 
@@ -81,6 +52,60 @@ def _serve_below(base_path: str, app: web.Application) -> None:
         if route.resource is not None:
             app.router.add_route(route.method, base_path + route.resource.canonical, route.handler)
 
+
+async def _answered(gateway: Gateway, answer: Answer, request: web.Request) -> web.StreamResponse:
+    found = await answer(gateway, request)
+    return found if isinstance(found, web.StreamResponse) else _json(found)
+
+
+async def healthz(_: Gateway, __: web.Request) -> Any:
+    """Answer that the process is there."""
+    return {"status": "ok"}
+
+
+async def metrics(gateway: Gateway, _: web.Request) -> web.Response:
+    """Return the numbers for Prometheus."""
+    from gateway.observe.exposition import text_of  # noqa: PLC0415  # 20 ms of the start, if nobody ever scrapes
+
+    return web.Response(body=text_of(gateway.metrics), headers={"Content-Type": METRICS_TYPE})
+
+
+async def explained(gateway: Gateway, request: web.Request) -> Any:
+    """Explain what would be done to a request. Raises ClientError."""
+    asked = recognise(await request.read(), gateway.memory)
+    if asked is None:
+        message = "The body is no request for chat completions, responses or messages: expected JSON with `messages` or `input`."
+        raise errors.ClientError(400, message, code="invalid_body")
+    return await explain(gateway, asked)
+
+
+async def learned(gateway: Gateway, _: web.Request) -> Any:
+    """Return what was learned from upstreams, with its evidence."""
+    return {"facts": [_shown(fact) for fact in gateway.learning.facts()]}
+
+
+async def status(gateway: Gateway, _: web.Request) -> Any:
+    """Return how the parts of this process are."""
+    return health.status(gateway)
+
+
+async def forget(gateway: Gateway, request: web.Request) -> Any:
+    """Delete what the operator names. Raises ClientError."""
+    return await _forget(gateway, await request.read())
+
+
+ROUTES: Final[tuple[tuple[str, str, Answer], ...]] = (
+    ("GET", HEALTH, healthz),
+    ("GET", "/metrics", metrics),
+    ("GET", "/api/exchanges", lookup.exchanges),
+    ("GET", "/api/exchanges/{id}", lookup.exchange),
+    ("GET", "/api/conversations/{id}", lookup.conversation),
+    ("GET", "/api/status", status),
+    ("GET", "/api/learned", learned),
+    ("POST", "/api/explain", explained),
+    ("POST", "/api/forget", forget),
+)
+"""Everything that the admin port answers."""
 
 FORGET_HINT: Final = (
     'expected one of {"everything": true}, {"learned": true}, {"upstream": NAME, "model": NAME}, {"key_hash": HASH}'
@@ -95,13 +120,17 @@ async def _forget(gateway: Gateway, body: bytes) -> dict[str, Any]:
         asked = None
     match asked:
         case {"everything": True, **others} if not others:
-            order, work = "everything", forgetting.forget_everything(gateway.store, forgetting.now())
+            order, work = (
+                "everything",
+                _with_records(gateway, None, forgetting.forget_everything(gateway.store, forgetting.now())),
+            )
         case {"learned": True, **others} if not others:
             order, work = "learned", forgetting.forget_learned(gateway.store, forgetting.now())
         case {"upstream": str(upstream), "model": str(model), **others} if not others:
             order, work = "model", forgetting.forget_learned(gateway.store, forgetting.now(), upstream, model)
         case {"key_hash": str(key_hash), **others} if not others and key_hash:
-            order, work = "caller", forgetting.forget_caller(gateway.store, key_hash, forgetting.now())
+            work = forgetting.forget_caller(gateway.store, key_hash, forgetting.now())
+            order, work = "caller", _with_records(gateway, key_hash, work)
         case _:
             raise errors.ClientError(400, f"The body is not an order to forget: {FORGET_HINT}.", code="invalid_body")
     try:
@@ -113,6 +142,11 @@ async def _forget(gateway: Gateway, body: bytes) -> dict[str, Any]:
     finally:
         await gateway.watch.look()
     return {"forgotten": order, "values": values, "other_processes_within_s": forgetting.EVERY_S}
+
+
+async def _with_records(gateway: Gateway, caller: str | None, work: Awaitable[int]) -> int:
+    """Delete a caller's records too, or all; return how many values and records went."""
+    return await gateway.records.forget(caller) + await work
 
 
 def _shown(fact: Fact) -> dict[str, Any]:

@@ -30,6 +30,8 @@ from gateway.serve.record import Record
 from gateway.serve.shared import Gateway
 from gateway.serve.tls import Certificate, certificate
 from gateway.serve.uploads import SlowUpload
+from gateway.state.records.base import Bounds, RecordLog
+from gateway.state.records.opening import open_log
 from gateway.state.store import Store, open_store
 from gateway.state.tasks import where
 from gateway.upstream.client import UpstreamUnreachable
@@ -86,7 +88,7 @@ async def handle(gateway: Gateway, request: web.BaseRequest, entrance: Entrance)
         gateway.failed("request", error)
         return refused(gateway, request, record, errors.OUR_FAULT, "failed")
     finally:
-        record.close(gateway)
+        record.close(gateway, request)
 
 
 def refused(
@@ -101,7 +103,9 @@ def refused(
     """Answer a request with our own error, and record it."""
     record.why = why
     record.answered(error.status, error.code)
-    return errors.response(error, record.marks(gateway, "error"), close=close, format=_format(request))
+    answer = errors.response(error, record.marks(gateway, "error"), close=close, format=_format(request))
+    record.answer_bytes = records.size_of(answer)
+    return answer
 
 
 def _format(request: web.BaseRequest) -> Format:
@@ -123,6 +127,7 @@ async def _admitted(
     if not origin:
         return await _served(gateway, request)
     if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
+        record.why = "own"
         record.answered(204)
         return web.Response(status=204, headers=preflight(origin, request.headers))
     return await _served(gateway, request)
@@ -162,6 +167,7 @@ def _own(gateway: Gateway, request: web.BaseRequest, path: str) -> web.StreamRes
             return web.Response(status=503, body=b'{"status":"draining"}', content_type=errors.JSON)
         return web.Response(body=b'{"status":"ready"}', content_type=errors.JSON)
     if path == "/" and request.method in ("GET", "HEAD"):
+        records.of(request).why = "own"
         return web.Response(
             body=b'{"status":"ok"}', content_type=errors.JSON
         )  # Claude Code checks that the server is there
@@ -210,7 +216,7 @@ async def start(settings: Settings, *, reuse_port: bool = False, admin_offset: i
     own = certificate(settings.server)
     metrics = Metrics()
     store = store_of(settings, lambda operation, reason: metrics.degraded(f"store {operation}"))
-    gateway = Gateway(settings, store, metrics)
+    gateway = Gateway(settings, store, metrics, log_of(settings))
     if settings.server.preload:
         plan.preload(gateway, settings)
     runner = _client_runner(gateway, settings)
@@ -242,14 +248,25 @@ def store_of(settings: Settings, failed: Callable[[str, str], None] = lambda ope
     )
 
 
+def log_of(settings: Settings) -> RecordLog | None:
+    """Open the log of records beside the configured store; None for a store in memory."""
+    return open_log(settings.store.url, bounds_of(settings))
+
+
+def bounds_of(settings: Settings) -> Bounds:
+    """Return how much is kept of records."""
+    chosen = settings.observe
+    return Bounds(chosen.keep_s, chosen.max_records, chosen.max_size)
+
+
 def _client_runner(gateway: Gateway, settings: Settings) -> web.BaseRunner:
     entrance = Entrance.of(settings.server)
 
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
         return await handle(gateway, request, entrance)
 
-    def answer(error: errors.ClientError) -> web.Response:
-        record = Record()
+    def answer(error: errors.ClientError, client: str) -> web.Response:
+        record = Record(client=client)
         try:
             record.why = "failed" if error.status >= 500 else "malformed"
             record.answered(error.status, error.code)

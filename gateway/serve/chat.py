@@ -22,7 +22,7 @@ from gateway.context.life.states import (
     Uncounted,
     Unreachable,
 )
-from gateway.serve import compact, finish, work
+from gateway.serve import compact, finish, texts, work
 from gateway.serve import record as records
 from gateway.serve.account import Ending, Times
 from gateway.serve.body import read, understood
@@ -72,6 +72,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
         if not isinstance(state, PassedOn):  # passed through: the record stays open, as for any other path
             record.done = True
             finish.observe(caller, state, times, ending)
+            texts.keep(caller, state)
 
 
 async def _understood(gateway: Gateway, request: web.BaseRequest, raw: bytes, format: Format) -> Conversation | None:

@@ -61,7 +61,9 @@ async def by_upstream_or_us(
     setup, headers, record = gateway.setup, keys.forwarded(request), records.of(request)
     route = setup.settings.route(asked.model)
     target = setup.targets[route.upstream]
-    record.upstream, record.model, record.body_bytes = target.name, asked.model, len(raw)
+    record.sent_to(target, asked.model, route.name, headers)
+    record.why, record.format, record.opening = "compacted", asked.format.name, asked.opening
+    record.body_bytes, record.attempts = len(raw), 0
     if setup.settings.upstreams[route.upstream].compact == "ours":
         return await _ours(gateway, request, asked)
     record.attempts = 1
@@ -71,6 +73,7 @@ async def by_upstream_or_us(
         body = plan.renamed(asked, route.name)
     call = call_of("POST", request.rel_url, route.name)
     answer = Answer(target, await gateway.client.send(target, call, target.authorised(headers), body), RESPONSES)
+    record.called(answer.status)
     if answer.status in ABSENT or (wanted(asked) and answer.status in REFUSALS and await _unknown(answer)):
         answer.drop()
         return await _ours(gateway, request, asked)

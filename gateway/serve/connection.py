@@ -31,8 +31,8 @@ _FAULTS: Final[tuple[tuple[type[BaseException], int, str], ...]] = (
 )
 """Messages for aiohttp's parser errors; the first matching row is used."""
 
-AnswerMalformed = Callable[[ClientError], web.Response]
-"""Records a request that was never parsed, and returns the answer to it."""
+AnswerMalformed = Callable[[ClientError, str], web.Response]
+"""Records a request that was never parsed, with the client's address, and returns the answer to it."""
 Failed = Callable[[str, Exception], None]
 """Called with a fault of our own: the part and the error."""
 
@@ -96,11 +96,11 @@ class Connection(web.RequestHandler):
         if isinstance(exc, ConnectionError):
             raise exc  # the client has gone
         if status < 500:
-            return self._answer(malformed(exc))
+            return self._answer(malformed(exc), self._client())
         self._failed("connection", exc if isinstance(exc, Exception) else RuntimeError())
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has begun; only cutting it off tells the client that it is not whole")
-        return self._answer(OUR_FAULT)
+        return self._answer(OUR_FAULT, self._client())
 
     def log_exception(self, *_: Any, **details: Any) -> None:
         """Count and log a failure by its type alone: aiohttp's text and traceback may quote the request."""
@@ -108,6 +108,11 @@ class Connection(web.RequestHandler):
         if isinstance(error, web.RequestPayloadError | ConnectionError):
             return  # the client's broken body, already answered
         self._failed("connection", error if isinstance(error, Exception) else RuntimeError())
+
+    def _client(self) -> str:
+        """Return the client's address; empty on a Unix socket, or when it has gone."""
+        peer = self.transport.get_extra_info("peername") if self.transport is not None else None
+        return str(peer[0]) if isinstance(peer, tuple) and peer else ""
 
     def _end_broken_body(self) -> None:
         """End a body that turns out broken while it is read: aiohttp would leave its reader waiting."""
@@ -135,7 +140,7 @@ class Connection(web.RequestHandler):
     def _end(self, status: int, message: str) -> None:
         """Send the reason, and close. There is no request object yet."""
         code = "request_timeout" if status == 408 else "headers_too_large"
-        answer = self._answer(ClientError(status, message, code=code))
+        answer = self._answer(ClientError(status, message, code=code), self._client())
         body = answer.body if isinstance(answer.body, bytes) else b""
         named = {**answer.headers, "Content-Length": str(len(body)), "Connection": "close"}
         lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())

@@ -44,13 +44,15 @@ async def count(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespons
     setup, headers = gateway.setup, keys.forwarded(request)
     route = setup.settings.route(asked.model)
     target = setup.targets[route.upstream]
-    record.upstream, record.model, record.attempts, record.body_bytes = target.name, asked.model, 1, len(raw)
+    record.sent_to(target, asked.model, route.name, headers)
+    record.format, record.opening, record.body_bytes = asked.format.name, asked.opening, len(raw)
     call = call_of("POST", request.rel_url, route.name)
     body = raw
     if route.name != asked.model:
         headers.popall("Content-Encoding", None)
         body = await gateway.pool.run(lambda: plan.renamed(asked, route.name), size_bytes=len(raw))
     response = await gateway.client.send(target, call, target.authorised(headers), body)
+    record.called(response.status)
     if response.status in ABSENT:
         response.close()
         return await _own_count(gateway, request, asked)

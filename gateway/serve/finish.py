@@ -4,6 +4,7 @@ Nothing after a good answer may spoil it: reading the usage, learning and reques
 """
 
 import asyncio
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -11,11 +12,11 @@ import structlog
 from aiohttp import web
 
 from gateway.context.life.lessons import Bill, Learned
-from gateway.context.life.states import Answered, Ended, PassedOn, State, TooLarge, Unreachable
+from gateway.context.life.states import Answered, Ended, PassedOn, State, TooLarge, Unreachable, Visit
 from gateway.observe.exchange import Exchange
 from gateway.serve import account, billed, errors, memory, plan
 from gateway.serve import record as records
-from gateway.serve.account import Ending, Times
+from gateway.serve.account import Ending, Origin, Times
 from gateway.serve.answer import Answer
 from gateway.serve.missing import lacks, told
 from gateway.serve.relay import relay, usage_in, worth_keeping
@@ -97,13 +98,34 @@ def headers_of(caller: Caller, state: Ended, warning: str = "") -> Mapping[str, 
 
 def observe(caller: Caller, state: State, times: Times, ending: Ending) -> None:
     """Make the one record of the request and inform every observer."""
+    origin = _origin(caller, state)
     try:
-        record = account.exchange(state, caller.request_id, times, ending)
+        record = account.exchange(state, origin, times, ending)
     except Exception as error:  # noqa: BLE001  # promise 6
         caller.gateway.failed("record", error)
-        record = Exchange.passed(caller.request_id, "failed", ending.status, error=ending.error)
-    key = records.of(caller.request).key
-    caller.gateway.observe(record if key is None else record._replace(key=key.name))
+        record = Exchange.passed(
+            caller.request_id, "failed", ending.status, error=ending.error, at=time.time(), client=origin.client,
+            key=origin.key, method=origin.method, path=origin.path, calls=origin.calls,
+        )  # fmt: skip
+    caller.gateway.observe(record)
+
+
+def _origin(caller: Caller, state: State) -> Origin:
+    """Collect where a request came from and where it went."""
+    request = caller.request
+    known = records.of(request)
+    visit: Visit | None = getattr(state, "visit", None)
+    target = plan.place_at(visit).target if visit is not None else caller.setup.targets[caller.route.upstream]
+    return Origin(
+        request_id=caller.request_id,
+        method=request.method,
+        path=records.path_of(request),
+        client=known.client,
+        key=known.key.name if known.key is not None else "",
+        caller=plan.key_of(target, caller.headers),
+        answer_bytes=known.answer_bytes,
+        calls=tuple(caller.calls),
+    )
 
 
 def _unreachable(state: Unreachable) -> UpstreamUnreachable:

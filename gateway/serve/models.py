@@ -17,6 +17,7 @@ from multidict import CIMultiDict
 
 from gateway.config import is_pattern
 from gateway.serve import errors, keys, plan
+from gateway.serve import record as records
 from gateway.serve.answer import readable
 from gateway.serve.passthrough import forward
 from gateway.serve.shared import Gateway, Setup
@@ -44,7 +45,7 @@ async def models(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespon
     if alias:
         keys.check_model(request, alias)
         known = alias in setup.settings.models and setup.settings.route(alias).name != alias
-        return _json(gateway, own_entry(gateway, setup, alias)) if known else await forward(gateway, request)
+        return _json(gateway, request, own_entry(gateway, setup, alias)) if known else await forward(gateway, request)
     names = [name for name in setup.settings.models if not is_pattern(name)]
     if len(setup.targets) == 1 and not names and not keys.is_restricted(request):
         return await forward(gateway, request)
@@ -59,12 +60,15 @@ async def models(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespon
     for name in names:
         entries.setdefault(name, own_entry(gateway, setup, name))
     return _json(
-        gateway, {"object": "list", "data": [each for name, each in entries.items() if keys.may_see(request, name)]}
+        gateway,
+        request,
+        {"object": "list", "data": [each for name, each in entries.items() if keys.may_see(request, name)]},
     )
 
 
-def _json(gateway: Gateway, value: object) -> web.Response:
-    return web.Response(body=orjson.dumps(value), headers=gateway.marks("none"), content_type=errors.JSON)
+def _json(gateway: Gateway, request: web.BaseRequest, value: object) -> web.Response:
+    headers = records.of(request).marks(gateway, "none")
+    return web.Response(body=orjson.dumps(value), headers=headers, content_type=errors.JSON)
 
 
 def own_entry(gateway: Gateway, setup: Setup, name: str) -> Entry:

@@ -7,6 +7,7 @@ model cannot be read is answered with 400, because the default upstream and its 
 import time
 from typing import Final, cast
 
+import msgspec
 from aiohttp import web
 from multidict import CIMultiDict
 
@@ -16,6 +17,7 @@ from gateway.serve.answer import Answer
 from gateway.serve.body import READS_FASTER, plain, read
 from gateway.serve.errors import ClientError
 from gateway.serve.limits import check_name
+from gateway.serve.paths import known
 from gateway.serve.record import Record
 from gateway.serve.relay import relay, usage_in, worth_keeping
 from gateway.serve.shared import Gateway, Setup
@@ -27,6 +29,9 @@ WITHOUT_MODEL: Final = ("/v1/files", "/v1/uploads")
 """Endpoints whose bodies are files: they name no model and may be longer than server.max_body, so they stream to the
 default upstream."""
 
+SMALL_ANSWER: Final = 2**16
+"""Bytes. Of a passed answer no longer than this the bill is read for the record: an embedding has 8 to 40 KB."""
+
 
 async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None = None) -> web.StreamResponse:
     """Forward a request unchanged, and its answer.
@@ -37,7 +42,12 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     setup, record = gateway.setup, records.of(request)
     headers = keys.forwarded(request)
     if body is not None:
-        record.why = "not_understood"
+        readable = await gateway.pool.run(
+            lambda: _is_json(request, body, gateway), size_bytes=len(body) // READS_FASTER
+        )
+        record.why = "not_understood" if readable else "not_json"
+    elif not known(request.rel_url.raw_path):
+        record.why = "unknown_endpoint"
     record.body_bytes = request.content_length or 0
     reads_model = len(setup.targets) > 1 or keys.is_restricted(request)
     payload = await _payload(setup, request, headers, body, reads_model=reads_model)
@@ -48,22 +58,26 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
         keys.check_model(request, model)
         payload = await _renamed(gateway, setup, model, payload) if model else payload
     target = setup.target_of(model)
-    record.upstream, record.model, record.attempts = target.name, model, 1
+    record.sent_to(target, model, setup.settings.route(model).name if model else "", headers)
     call = call_of(request.method, request.rel_url, model)
     try:
         response = await gateway.client.send(target, call, target.authorised(headers), payload)
     except UpstreamUnreachable:
         if (broken := request.content.exception()) is not None:
             raise broken from None  # the client's body broke off
+        record.called(0)
         raise
+    record.called(response.status)
     record.first_byte = time.perf_counter()
     return await _relayed(gateway, request, Answer(target, response), record)
 
 
 async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, record: Record) -> web.StreamResponse:
     limited = record.key is not None and record.key.tpm is not None
-    relayed = await relay(request, answer, record.marks(gateway, "none"), keep=worth_keeping(answer) if limited else 0)
-    record.usage = usage_in(answer, relayed.tail, gateway.failed) if limited else None
+    keep = worth_keeping(answer) if limited else SMALL_ANSWER
+    relayed = await relay(request, answer, record.marks(gateway, "none"), keep=keep)
+    if limited or record.answer_bytes <= SMALL_ANSWER:
+        record.usage = usage_in(answer, relayed.tail, gateway.failed)
     record.answered(answer.status, "upstream_broke_off" if relayed.broken else "")
     return relayed.response
 
@@ -80,6 +94,14 @@ async def _payload(
     if request.content_length is not None:
         headers["Content-Length"] = str(request.content_length)
     return cast("Payload", request.content)
+
+
+def _is_json(request: web.BaseRequest, body: bytes, gateway: Gateway) -> bool:
+    try:
+        msgspec.json.decode(plain(request, body, gateway.settings.server.max_body), type=msgspec.Raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
 
 
 async def _model(gateway: Gateway, request: web.BaseRequest, body: bytes) -> str:

@@ -16,6 +16,19 @@ ROOTS: Final = frozenset(
 PROBES: Final = frozenset({"/healthz", "/readyz"})
 """Paths that machines poll to learn whether this process is alive and takes requests."""
 
+OTHERS: Final = frozenset(
+    {
+        "admin", "chatkit", "classify", "containers", "detokenize", "edits", "engines", "evals", "experimental", "fim", "fine-tuning",
+        "moderate", "ocr", "organization", "organizations", "pooling", "rerank", "score", "skills", "tokenize", "videos",
+    }
+)  # fmt: skip
+"""Further documented first parts of paths below ``/v1``, which are not recognised without it."""
+
+
+def known(path: str) -> bool:
+    """Return whether some documented API has endpoints under the first part of a path below ``/v1``."""
+    return path.removeprefix("/v1/").partition("/")[0] in ROOTS | OTHERS
+
 
 def api_path(path: str) -> str:
     """Return a path with exactly one ``/v1``: Anthropic's libraries add it to the base URL, OpenAI's do not."""

@@ -12,8 +12,11 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from gateway.config import ClientKey
-from gateway.observe.exchange import Action, Exchange, Why
+from gateway.context.life import identity
+from gateway.observe.exchange import Action, Call, Exchange, Why
+from gateway.serve import plan
 from gateway.serve.shared import Gateway
+from gateway.upstream.client import Target
 from providers.record import Usage
 
 CLIENT_GONE: Final = 499
@@ -21,6 +24,12 @@ CLIENT_GONE: Final = 499
 
 SHARING: Final = "Access-Control-"
 """How the headers begin that let a web page read an answer."""
+LONGEST_NAME: Final = 200
+"""Characters of a model's name that are kept. Chosen: longer than any real one."""
+LONGEST_PATH: Final = 300
+"""Characters of a path that are kept. Chosen: longer than any documented one."""
+LONGEST_METHOD: Final = 20
+"""Characters of a method that are kept: CONNECT has seven."""
 
 
 @dataclass(slots=True)
@@ -51,11 +60,33 @@ class Record:
     started: float = field(default_factory=time.perf_counter)
     first_byte: float = 0.0
     request_id: str = ""
+    answer_bytes: int = 0
+    """Bytes of the answer's body, or of a socket's frames to the client."""
+    model_used: str = ""
+    calls: tuple[Call, ...] = ()
+    caller: str = ""
+    """The hash of the caller's credentials, once it is known."""
+    format: str = ""
+    opening: str = field(default="", repr=False)
+    """The conversation's first user message, where the body is one."""
 
     def marks(self, gateway: Gateway, action: Action) -> dict[str, str]:
         """Return the headers that identify this request in its answer."""
         self.request_id = self.request_id or gateway.request_id()
-        return {"x-turnfold-request-id": self.request_id, "x-turnfold-action": action, **self.shared}
+        return {
+            "x-turnfold-request-id": self.request_id,
+            "x-turnfold-action": action,
+            "x-turnfold-why": self.why,
+            **self.shared,
+        }
+
+    def received(self, size: int) -> None:
+        """Count bytes that came from the client."""
+        self.body_bytes += size
+
+    def answered_with(self, size: int) -> None:
+        """Count bytes that went to the client."""
+        self.answer_bytes += size
 
     def share(self, headers: CIMultiDict[str]) -> None:
         """Add the headers of every answer to those of an upstream. For a page, ours about sharing replace all of its own."""
@@ -71,6 +102,16 @@ class Record:
         """Note how the request ended."""
         self.status, self.error = status, error
 
+    def sent_to(self, target: Target, model: str, model_used: str, headers: CIMultiDict[str]) -> None:
+        """Note where a request goes, and whose it is; ``headers`` are the client's for an upstream."""
+        self.upstream, self.model, self.model_used, self.attempts = target.name, model, model_used or model, 1
+        self.caller = plan.key_of(target, headers)
+
+    def called(self, status: int) -> None:
+        """Note that the upstream answered; 0 stands for no answer."""
+        seconds = time.perf_counter() - self.started
+        self.calls = (*self.calls, Call(self.upstream, self.model_used[:LONGEST_NAME], status, seconds=seconds))
+
     def left(self, response: web.StreamResponse) -> None:
         """Note the answer of a handler that makes no record itself."""
         if not response.prepared:
@@ -79,29 +120,52 @@ class Record:
         if self.status == CLIENT_GONE:
             self.request_id = response.headers.get("x-turnfold-request-id", self.request_id)
             self.answered(response.status)
+        self.answer_bytes = size_of(response) or self.answer_bytes
 
-    def close(self, gateway: Gateway) -> None:
+    def close(self, gateway: Gateway, request: web.BaseRequest | None = None) -> None:
         """Give the record to every observer, unless the request has one already."""
         if not self.done:
             self.done = True
-            gateway.observe(self._exchange(gateway))
+            gateway.observe(self._exchange(gateway, request))
 
-    def _exchange(self, gateway: Gateway) -> Exchange:
+    def _exchange(self, gateway: Gateway, request: web.BaseRequest | None) -> Exchange:
+        total_s = time.perf_counter() - self.started
         return Exchange.passed(
             self.request_id or gateway.request_id(),
             self.why,
             self.status,
             error=self.error,
             upstream=self.upstream,
-            model=self.model[:200],
+            model=self.model[:LONGEST_NAME],
             attempts=self.attempts,
             body_bytes=self.body_bytes,
             prompt_tokens=self.usage.prompt if self.usage else None,
             completion_tokens=self.usage.completion if self.usage else None,
             key=self.key.name if self.key else "",
             first_byte_s=max(self.first_byte - self.started, 0.0),
-            total_s=time.perf_counter() - self.started,
+            total_s=total_s,
+            cached_tokens=self.usage.cached if self.usage else None,
+            format=self.format,
+            at=time.time() - total_s,
+            client=self.client,
+            method=request.method[:LONGEST_METHOD] if request is not None else "",
+            path=path_of(request) if request is not None else "",
+            model_used=self.model_used[:LONGEST_NAME],
+            answer_bytes=self.answer_bytes,
+            calls=self.calls,
+            caller=self.caller,
+            conversation=identity.name_of(self.caller, self.opening) if self.opening else "",
         )
+
+
+def size_of(response: web.StreamResponse) -> int:
+    """Return the bytes of an answer that was made whole; 0 for a stream."""
+    return len(response.body) if isinstance(response, web.Response) and isinstance(response.body, bytes) else 0
+
+
+def path_of(request: web.BaseRequest) -> str:
+    """Return the path of a request without its query, which may hold a key."""
+    return request.rel_url.raw_path[:LONGEST_PATH]
 
 
 RECORD: Final = web.RequestKey("record", Record)

@@ -64,6 +64,7 @@ async def relay(request: web.BaseRequest, answer: Answer, extra: Mapping[str, st
     status, reason = answer.response.status, http.clean(answer.response.reason or "")
     if answer.complete and request.method != "HEAD":
         answer.drop()
+        record.of(request).answer_bytes = len(answer.held)
         return Relayed(web.Response(body=answer.held, status=status, reason=reason, headers=headers), answer.held)
     response = web.StreamResponse(status=status, reason=reason, headers=headers)
     try:
@@ -74,14 +75,16 @@ async def relay(request: web.BaseRequest, answer: Answer, extra: Mapping[str, st
 
 
 async def _pump(request: web.BaseRequest, answer: Answer, response: web.StreamResponse, tail: Tail) -> Relayed:
-    content = answer.response.content
+    content, known = answer.response.content, record.of(request)
     if answer.held:
         tail.add(answer.held)
+        known.answer_bytes = len(answer.held)
         await response.write(answer.held)
     try:
         while chunk := await content.readany():
             await response.write(chunk)
             tail.add(chunk)
+            known.answer_bytes += len(chunk)
     except (aiohttp.ClientPayloadError, aiohttp.ServerTimeoutError, TimeoutError):
         if request.transport is not None:
             request.transport.abort()

@@ -11,13 +11,15 @@ from gateway.config import Settings, catalogue
 from gateway.observe.exchange import Action, Exchange, Observer
 from gateway.observe.log import ExchangeLog
 from gateway.observe.metrics import Metrics
-from gateway.observe.recent import Recent
 from gateway.serve.admission import Admission
 from gateway.serve.uploads import Uploads
-from gateway.state.forgetting import Forgotten, Watch
+from gateway.state.forgetting import EVERY_CALLER, Forgotten, Watch
 from gateway.state.learning import Learning
 from gateway.state.pool import Pool
 from gateway.state.rates import Rates, tokens_of
+from gateway.state.records.base import RecordLog
+from gateway.state.records.keeper import Records
+from gateway.state.store import sealing_of
 from gateway.state.store.base import Store
 from gateway.state.summariser import Summarizer
 from gateway.state.tasks import Tasks, where
@@ -50,7 +52,9 @@ class Gateway:
     """Everything that the requests of one process share. ``setup`` is replaced as a whole when the configuration
     changes."""
 
-    def __init__(self, settings: Settings, store: Store, metrics: Metrics | None = None) -> None:
+    def __init__(
+        self, settings: Settings, store: Store, metrics: Metrics | None = None, log: RecordLog | None = None
+    ) -> None:
         self.catalogue = catalogue.load()
         self.store = store
         self.tasks = Tasks()
@@ -64,13 +68,20 @@ class Gateway:
         self.learning = Learning(store, self.tasks, ignored=lambda kind: self.metrics.degraded(f"stored {kind}"))
         self.summarizer = Summarizer(store, self.tasks, ttl_s=settings.store.ttl_s, observed=self.metrics.summarised)
         self.watch = Watch(store, self.tasks, self._forget)
-        self.recent = Recent()
+        self.records = Records(
+            log,
+            self.tasks,
+            sealing=sealing_of(settings.store.encryption_key),
+            failed=self.failed,
+            dropped=lambda count: self.metrics.degraded("records dropped"),
+        )
+        self._forgotten: dict[str, float] = {}
         self.rates = Rates(store)
         self._log = ExchangeLog()
         self.observers: tuple[Observer, ...] = (
             self._log.observe,
             self.metrics.observe,
-            self.recent.observe,
+            self.records.observe,
             self._charge,
         )
         self.draining = False
@@ -87,6 +98,10 @@ class Gateway:
         """Drop the copies in memory, because an operator deleted something."""
         self.learning.forget(forgotten)
         self.summarizer.forget()
+        for caller, at in forgotten.callers.items():
+            if self._forgotten.get(caller, 0.0) < at:
+                self._forgotten[caller] = at
+                self.records.forget_own(None if caller == EVERY_CALLER else caller)
         log.info("memory_forgotten", everything=forgotten.at, models=len(forgotten.models))
 
     def _charge(self, exchange: Exchange) -> None:
@@ -130,6 +145,7 @@ class Gateway:
         self.uploads.close()
         self.watch.close()
         await self.tasks.close()
+        await self.records.close()
         await self.pool.close()
         await self.client.close()
         await self.store.close()

@@ -19,6 +19,9 @@ LARGEST_FRAME: Final = 2**24
 # Set separately on each of the two connections.
 _HANDSHAKE: Final = ("Sec-WebSocket-Key", "Sec-WebSocket-Version", "Sec-WebSocket-Extensions", "Sec-WebSocket-Protocol")
 
+CONTENT: Final = frozenset({aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY})
+"""Types of frames with content."""
+
 
 def wanted(request: web.BaseRequest) -> bool:
     """Return whether the client wants to upgrade to a WebSocket."""
@@ -38,10 +41,12 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
         keys.check_model(request, model)
     target = gateway.setup.target_of(model)
     record = records.of(request)
-    record.why, record.upstream, record.model, record.attempts = "websocket", target.name, model, 1
+    record.why = "websocket"
+    record.sent_to(target, model, gateway.settings.route(model).name if model else "", headers)
     call = call_of("GET", request.rel_url, model)
     offered = keys.protocols(request)
     upstream = await gateway.client.connect(target, call, target.authorised(headers), offered, LARGEST_FRAME)
+    record.called(101)
     try:
         chosen = (upstream.protocol,) if upstream.protocol else ()
         client = web.WebSocketResponse(protocols=chosen, max_msg_size=LARGEST_FRAME, autoping=False)
@@ -52,8 +57,8 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
             edit = partial(socket_fold.folded, gateway, request, target) if socket_fold.folds(request) else _unchanged
             if keys.is_restricted(request):
                 edit = partial(_allowed, request, edit)
-            both.create_task(_hand_on(client, upstream, edit))
-            both.create_task(_hand_on(upstream, client, _unchanged))
+            both.create_task(_hand_on(client, upstream, edit, record.received))
+            both.create_task(_hand_on(upstream, client, _unchanged, record.answered_with))
         return client
     finally:
         await upstream.close()
@@ -79,9 +84,14 @@ async def _allowed(request: web.BaseRequest, edit: Edit, text: str) -> str:
     return await edit(text)
 
 
-async def _hand_on(source: Socket, sink: Socket, edit: Edit) -> None:
-    """Forward frames, texts as ``edit`` returns them; when one side closes, close the other with the same code."""
+async def _hand_on(source: Socket, sink: Socket, edit: Edit, count: Callable[[int], None]) -> None:
+    """Forward frames, texts as ``edit`` returns them; when one side closes, close the other with the same code.
+
+    ``count`` is called with the size of each frame's content: characters of a text, bytes of others.
+    """
     async for frame in source:
+        if frame.type in CONTENT:
+            count(len(frame.data))
         if frame.type is aiohttp.WSMsgType.TEXT:
             try:
                 await sink.send_str(await edit(frame.data))

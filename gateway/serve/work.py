@@ -3,6 +3,7 @@
 A fault of our own is counted and logged, and becomes an event like any other: the client is served all the same.
 """
 
+import time
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -27,6 +28,7 @@ from gateway.context.life.states import (
     PlacesFound,
     Ready,
     Received,
+    Refusal,
     Refused,
     ReplyCame,
     State,
@@ -36,10 +38,12 @@ from gateway.context.life.states import (
     replies_in,
 )
 from gateway.context.life.transitions import advance, astray
+from gateway.observe.exchange import Call
 from gateway.serve import keys, lists, memory, plan
 from gateway.serve.answer import Answer, peek
 from gateway.serve.encoding import readable_encodings
 from gateway.serve.plan import Place
+from gateway.serve.record import LONGEST_NAME
 from gateway.serve.shared import Gateway, Setup
 from gateway.upstream.client import Target, UpstreamUnreachable, call_of
 
@@ -66,6 +70,8 @@ class Caller:
     request_id: str
     opened: list[Answer] = field(default_factory=list)
     """Answers whose connections we still have to close."""
+    calls: list[Call] = field(default_factory=list)
+    """The calls to upstreams so far, for the record."""
 
 
 def caller(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, model: str) -> Caller:
@@ -187,20 +193,36 @@ async def smaller_attempt(caller: Caller, state: Refused) -> Event:
 async def send(caller: Caller, state: Ready) -> Event:
     """Send the attempt, and read the answer far enough to recognise a refusal."""
     place, balance = plan.place_at(state.visit), caller.gateway.balance
-    name, key = place.target.name, _key_for(caller, place)
+    name, key, began = place.target.name, _key_for(caller, place), time.perf_counter()
     try:
         answer = await _called(caller, place, state.attempt, state.life)
     except UpstreamUnreachable as error:
+        caller.calls.append(_call(state, place, 0, None, began))
         balance.failed(name)
         log.warning("upstream_failed", upstream=name, reason=str(error))
         return NoReply(error)
     caller.opened.append(answer)
     reply = answer.reply()
+    caller.calls.append(_call(state, place, reply.status, reply.refusal, began))
     if reply.status in FAULTS and reply.refusal is None:
         balance.failed(name, answer.retry_after_s(), key if reply.status in OF_ONE_KEY else "")
     else:
         balance.succeeded(name, key)
     return ReplyCame(reply)
+
+
+def _call(state: Ready, place: Place, status: int, refusal: Refusal | None, began: float) -> Call:
+    """Return the record of one call."""
+    return Call(
+        upstream=place.target.name,
+        model=place.model[:LONGEST_NAME],
+        status=status,
+        sign=refusal.sign if refusal is not None else "",
+        limit=refusal.numbers.limit if refusal is not None else None,
+        tokens=state.attempt.prompt if state.visit.task is not None else None,
+        rung=state.attempt.rung,
+        seconds=time.perf_counter() - began,
+    )
 
 
 async def _called(caller: Caller, place: Place, attempt: Attempt, life: Life) -> Answer:

@@ -28,6 +28,11 @@ MOST_NAMES: Final = 10_000
 MOST_MODELS: Final = 256
 """Models forgotten one by one; beyond this number everything learned is forgotten."""
 
+MOST_CALLERS: Final = 64
+"""Callers whose deletion other processes are told of. Each process reads every second."""
+EVERY_CALLER: Final = "*"
+"""Stands for all callers; no key hash."""
+
 
 class NotForgotten(Exception):
     """The store did not keep the deletion time, so other processes will not learn of it."""
@@ -43,6 +48,8 @@ class Forgotten:
     """The same for one model at one upstream."""
     memories: float = 0.0
     """When copies in memory were last deleted; includes the memory of single callers."""
+    callers: Mapping[str, float] = field(default_factory=dict)
+    """By key hash, when a caller's records were deleted; ``*`` stands for all callers."""
 
     def covers(self, model: Model, since: float) -> bool:
         """Return whether a fact of that time is forgotten."""
@@ -64,22 +71,32 @@ def read(stored: bytes | None) -> Forgotten:
     if value is None:
         return Forgotten()
     models = {name: at for name, at in value["models"].items() if type(at) in (int, float)}
-    return Forgotten(value["at"], models, value["memories"])
+    callers = value.get("callers")
+    named = callers.items() if isinstance(callers, dict) else ()
+    return Forgotten(
+        value["at"], models, value["memories"], {name: at for name, at in named if type(at) in (int, float)}
+    )
 
 
 async def forget_caller(store: Store, key_hash: str, now: float) -> int:
     """Delete everything of one caller from the store and, within a second, from all processes; return how many values
     went."""
     gone = await store.forget(key_hash)
-    await _write(store, replace(read(await store.get(KIND, KEY)), memories=now))
+    known = read(await store.get(KIND, KEY))
+    await _write(store, replace(known, memories=now, callers=_newest({**known.callers, key_hash: now})))
     return gone
 
 
 async def forget_everything(store: Store, now: float) -> int:
     """Delete everything of all callers, and everything learned about upstreams."""
     gone = await store.forget(None)
-    await _write(store, Forgotten(now, {}, now))
+    await _write(store, Forgotten(now, {}, now, {EVERY_CALLER: now}))
     return gone
+
+
+def _newest(callers: Mapping[str, float]) -> dict[str, float]:
+    """Return the callers that were forgotten last: running processes heard of the others long ago."""
+    return dict(sorted(callers.items(), key=lambda pair: -pair[1])[:MOST_CALLERS])
 
 
 async def forget_learned(store: Store, now: float, upstream: str = "", model: str = "") -> int:
@@ -89,7 +106,7 @@ async def forget_learned(store: Store, now: float, upstream: str = "", model: st
     gone = sum(not model or name.startswith(f"{upstream}\n{model}\n") for name in names)
     known = read(await store.get(KIND, KEY))
     if not model or len(known.models) >= MOST_MODELS:
-        await _write(store, Forgotten(now, {}, now))
+        await _write(store, Forgotten(now, {}, now, known.callers))
     else:
         await _write(store, replace(known, models={**known.models, f"{upstream}\n{model}": now}, memories=now))
     return gone
@@ -97,7 +114,9 @@ async def forget_learned(store: Store, now: float, upstream: str = "", model: st
 
 async def _write(store: Store, forgotten: Forgotten) -> None:
     """Tell all processes. Raises NotForgotten when the store does not keep the value."""
-    value = values.pack(VERSION, at=forgotten.at, models=dict(forgotten.models), memories=forgotten.memories)
+    value = values.pack(
+        VERSION, at=forgotten.at, models=dict(forgotten.models), memories=forgotten.memories, callers=dict(forgotten.callers)
+    )  # fmt: skip
     await store.put(KIND, KEY, value, ttl_s=KEPT_S)
     if await store.get(KIND, KEY) != value:
         raise NotForgotten("the store did not keep the order to forget; running processes keep what they know")

@@ -26,6 +26,7 @@ from gateway.wire.message import (
     dumps,
     media_kinds,
     media_parts,
+    opening_of,
     text_of,
     texts,
     tool_calls,
@@ -77,7 +78,7 @@ class ChatRequest:
     is more than one text. ``body`` and ``messages`` are parsed at first use.
     """
 
-    __slots__ = ("_skimmed", "_whole", "head", "memory", "message_count", "model", "outline", "raw")
+    __slots__ = ("_first", "_skimmed", "_whole", "head", "memory", "message_count", "model", "outline", "raw")
 
     def __init__(
         self,
@@ -89,6 +90,7 @@ class ChatRequest:
         memory: Memory,
         skimmed: bool = False,
         message_count: int | None = None,
+        first: msgspec.Raw | None = None,
     ) -> None:
         self.raw = raw
         self.memory = memory
@@ -97,6 +99,7 @@ class ChatRequest:
         self.model = model
         self.outline = messages
         self._skimmed = skimmed
+        self._first = first
         self._whole: ChatRequest | None = None
 
     @property
@@ -110,6 +113,15 @@ class ChatRequest:
     @property
     def messages(self) -> tuple[Message, ...]:
         return self._read().outline
+
+    @property
+    def opening(self) -> str:
+        if not self._skimmed:
+            return opening_of(self.outline)
+        try:
+            return text_of({"content": _value(self._first)}) if self._first is not None else ""
+        except msgspec.MsgspecError:
+            return opening_of(self.messages)
 
     @property
     def rewritten(self) -> bool:
@@ -197,8 +209,9 @@ def skim(raw: bytes, memory: Memory | None = None) -> ChatRequest | None:
     head: Mapping[str, Any] = {name: value for name in _HEAD if (value := getattr(body, name)) is not msgspec.UNSET}
     model = head.get("model")
     name = model if isinstance(model, str) else ""
+    first = next((message.content for message in body.messages if message.role == "user"), None)
     return ChatRequest(
-        raw, head, name, outline, memory=memory or Memory(), skimmed=True, message_count=len(body.messages)
+        raw, head, name, outline, memory=memory or Memory(), skimmed=True, message_count=len(body.messages), first=first
     )
 
 

@@ -72,6 +72,10 @@ class Conversation(Protocol):
         """The messages whose content is more than one text; other messages may be left out."""
 
     @property
+    def opening(self) -> str:
+        """The text of the first user message; cheap."""
+
+    @property
     def body(self) -> Mapping[str, Any]:
         """All members with chat-completions names and shapes, including ``messages``: tools and schemas are counted
         from it."""

@@ -37,6 +37,11 @@ def text_of(message: Message) -> str:
     return "\n".join(texts(message.get("content")))
 
 
+def opening_of(messages: Iterable[Message]) -> str:
+    """Return the text of the first user message: it stays the same while a conversation grows."""
+    return next((text_of(message) for message in messages if message.get("role") == "user"), "")
+
+
 def texts(content: Any) -> Iterator[str]:
     """Yield each text in a content value: a string, or a list of parts (tool results may nest lists of parts)."""
     if isinstance(content, str):

@@ -15,7 +15,7 @@ import orjson
 from gateway.wire import cache_marks
 from gateway.wire.format import Edits, Format
 from gateway.wire.memory import Memory
-from gateway.wire.message import Message, dumps
+from gateway.wire.message import Message, dumps, opening_of
 from gateway.wire.splice import splice
 from gateway.wire.views import (
     Opaque,
@@ -114,6 +114,10 @@ class MessagesRequest:
     @property
     def outline(self) -> tuple[Message, ...]:
         return self.views
+
+    @property
+    def opening(self) -> str:
+        return opening_of(self.messages)
 
     @property
     def messages(self) -> tuple[Message, ...]:

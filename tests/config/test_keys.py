@@ -186,7 +186,7 @@ BAD = [
     ("admin: {host: 0.0.0.0}", "1: admin.token: is compulsory when admin.host (\"0.0.0.0\") is not a loopback address"),
     ("admin: {host: 10.0.0.7, token: ''}", "1: admin.token: is compulsory when admin.host (\"10.0.0.7\") is not a loopback address"),
     ("admin: {port: 8787}", "1: admin.port: is also server.port (8787)"),
-    ("nonsense: 1", "1: nonsense: unknown key; known: server, admin, store, log, upstreams, default_upstream, models, keys, defaults, fold"),
+    ("nonsense: 1", "1: nonsense: unknown key; known: server, admin, store, log, observe, upstreams, default_upstream, models, keys, defaults, fold"),
     ("1", "1: 1 is not a mapping of keys to values"),
 ]  # fmt: skip
 

@@ -328,7 +328,7 @@ async def test_the_record_names_the_key_and_holds_nothing_of_it(guarded):
         await running.chat({**ASK, "model": "other"}, BEARER)
         await running.ask("GET", "/models", headers=BEARER)
         await running.chat(ASK, {"authorization": f"Bearer {KEY}y"})
-    exchanges = running.inside.gateway.recent.newest()
+    exchanges = running.inside.gateway.records.newest()
     assert [each.key for each in reversed(exchanges)] == ["alice", "alice", "alice", ""]
     assert KEY not in f"{exchanges} {lines}"
 

@@ -14,6 +14,9 @@ from gateway.wire.facts import facts_of
 DIGEST_BYTES = 16
 """128 bits: accidental collisions are practically impossible, and a caller can only collide within its own scope."""
 
+NAME_BYTES = 8
+"""64 bits: readable, and among a billion conversations two share a name by accident with a chance of one in forty."""
+
 
 def chain(messages: Sequence[Message], scope: bytes) -> list[str]:
     """Hash the conversation after each message: equal prefixes have equal hashes; item ``i`` covers ``i + 1`` messages.
@@ -37,6 +40,15 @@ def conversation(scope: str, model: str, messages: Sequence[Message]) -> list[st
     """Return the name of a conversation after each of its messages, for one caller and one model. Hashes everything:
     call once per request."""
     return chain(messages, f"{scope}\n{model}".encode())
+
+
+def name_of(caller: str, opening: str) -> str:
+    """Return the short name of a conversation by how it begins, for operators: the same for all its requests.
+
+    ``caller`` is a key hash. Two conversations of one caller that begin with the same message share a name.
+    """
+    text = f"{caller}\n{opening}".encode("utf-8", "surrogatepass")
+    return blake2b(text, digest_size=NAME_BYTES, person=b"turnfold-opens").hexdigest()
 
 
 def key_hash(credentials: Iterable[str]) -> str:

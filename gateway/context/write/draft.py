@@ -16,6 +16,10 @@ class Step:
     stage: str
     saved: int
     detail: str = ""
+    count: int = 0
+    """The number of lines it wrote, or of messages it changed."""
+    total: int = 0
+    """The number of lines that it chose from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,11 +41,12 @@ def begin(source: Source, layout: Layout) -> Sketch:
     if not changed:
         return Sketch(layout, standing, steps=tuple(steps))
     written = write(source, layout, standing)
-    lines_of = f"{len(written.taken)} of {len(written.pool.lines)} lines"
-    steps.append(Step(written.stage, -source.counter.text(written.note), lines_of))
+    chosen, given = len(written.taken), len(written.pool.lines)
+    spent = source.counter.text(written.note)
+    steps.append(Step(written.stage, -spent, f"{chosen} of {given} lines", chosen, given))
     if written.quotes:
         spent = sum(map(source.counter.text, written.quotes.values()))
-        steps.append(Step("recall", -spent, f"{written.quoted_lines} lines"))
+        steps.append(Step("recall", -spent, f"{written.quoted_lines} lines", written.quoted_lines))
     return Sketch(layout, standing, written.note, written.quotes, tuple(steps))
 
 
@@ -146,7 +147,7 @@ def _yields(source: Source, standing: Mapping[int, Message], layout: Layout) -> 
             numbers[stage] += 1
     for stage, tokens in saved.items():
         if numbers[stage]:
-            yield Step(stage, tokens, f"{numbers[stage]} messages")
+            yield Step(stage, tokens, f"{numbers[stage]} messages", numbers[stage])
 
 
 def _stage(before: Message, *, gone: bool, own: bool) -> str:

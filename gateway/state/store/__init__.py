@@ -11,7 +11,7 @@ from gateway.state.store.memory import MemoryStore
 from gateway.state.store.sealing import CHECKED, Sealing
 from gateway.state.store.sqlite import SqliteStore
 
-__all__ = ["Store", "open_store"]
+__all__ = ["REDIS_SCHEMES", "Store", "open_store", "sealing_of"]
 
 REDIS_SCHEMES: Final = ("redis", "rediss", "valkey", "valkeys", "unix")
 
@@ -32,7 +32,7 @@ def open_store(
     ``max_bytes`` bounds memory and SQLite stores.
     """
     scheme, separator, rest = url.partition("://")
-    sealing = _encrypted(encryption_key) if encryption_key else CHECKED
+    sealing = sealing_of(encryption_key)
 
     def guarded(store: Store) -> Store:
         return Guard(store, sealing=sealing, failed=failed, timeout_s=timeout_s)
@@ -49,6 +49,11 @@ def open_store(
         return guarded(_redis(url.replace("valkey", "redis", 1)))
     # The URL may contain a password: show only its scheme.
     raise ValueError(f"store.url: {scheme!r} is not one of memory://, sqlite:///path, redis://host:port/db")
+
+
+def sealing_of(encryption_key: str) -> Sealing:
+    """Return how values are wrapped: encrypted with a key, else only checked. Raises ValueError for an unusable key."""
+    return _encrypted(encryption_key) if encryption_key else CHECKED
 
 
 def _redis(url: str) -> Store:

@@ -60,6 +60,12 @@ class Guard:
         self._waiting: Counter[str] = Counter()
         self._abandoned: set[asyncio.Future[Any]] = set()
 
+    @property
+    def resting(self) -> tuple[str, ...]:
+        """Return the kinds of calls that are not made at present because they failed."""
+        breakers = (("reads", self._reads), ("writes", self._writes), ("counts", self._counts))
+        return tuple(name for name, breaker in breakers if breaker.open)
+
     async def get(self, kind: str, key: str) -> bytes | None:
         sealed = await self._try("get", self._reads, self._read_timeout_s, lambda: self._store.get(kind, key), None)
         return None if sealed is None else self._unseal(kind, key, sealed)

@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 from uuid import uuid4
@@ -51,6 +52,20 @@ PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
 
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The tables of one file of ours."""
+
+    script: str
+    """Creates them; sets the application's id and the version."""
+    tables: tuple[str, ...]
+    version: int
+
+
+FACTS: Final = Schema(SCHEMA, ("facts", "jobs"), SCHEMA_VERSION)
+"""The tables of the store."""
+
 ADD: Final = """
 INSERT INTO facts VALUES ('count', :key, '', CAST(:amount AS TEXT), :until) ON CONFLICT (kind, key) DO UPDATE SET
   value = CAST(:amount + CASE WHEN facts.expires > :now THEN CAST(facts.value AS INTEGER) ELSE 0 END AS TEXT),
@@ -69,8 +84,8 @@ class SqliteStore:
     def __init__(
         self, path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES, clock: Callable[[], float] = time.time
     ) -> None:
-        self._reader = _Seat(path, max_bytes, "turnfold-store-read")
-        self._writer = _Seat(path, max_bytes, "turnfold-store-write")
+        self._reader = Seat(path, max_bytes, "turnfold-store-read")
+        self._writer = Seat(path, max_bytes, "turnfold-store-write")
         self._clock = clock
         self._owner = uuid4().hex
         self._max_pages = max(16, max_bytes // PAGE_BYTES)
@@ -180,11 +195,12 @@ class SqliteStore:
             _evict(connection)
 
 
-class _Seat:
+class Seat:
     """One thread with its own connection, opened at the first use and again when the file changed."""
 
-    def __init__(self, path: Path, max_bytes: int, name: str) -> None:
+    def __init__(self, path: Path, max_bytes: int, name: str, schema: Schema = FACTS) -> None:
         self._path = path
+        self._schema = schema
         self._max_pages = max(16, max_bytes // PAGE_BYTES)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._connection: sqlite3.Connection | None = None
@@ -213,7 +229,7 @@ class _Seat:
                 return self._connection
             self._disconnect()  # the file was deleted or replaced, which may happen at any time
         try:
-            self._connection = _open(self._path, self._max_pages)
+            self._connection = _open(self._path, self._max_pages, self._schema)
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
                 _set_aside(self._path)
@@ -227,7 +243,7 @@ class _Seat:
             connection.close()
 
 
-def _open(path: Path, max_pages: int) -> sqlite3.Connection:
+def _open(path: Path, max_pages: int, schema: Schema) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     _create(path)
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
@@ -243,10 +259,9 @@ def _open(path: Path, max_pages: int) -> sqlite3.Connection:
         connection.execute(f"PRAGMA journal_size_limit = {8 * 1024 * 1024}")
         connection.execute(f"PRAGMA max_page_count = {max_pages}")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version != SCHEMA_VERSION:
-            connection.executescript(
-                ("DROP TABLE IF EXISTS facts; DROP TABLE IF EXISTS jobs;" if version else "") + SCHEMA
-            )
+        if version != schema.version:
+            dropped = "".join(f"DROP TABLE IF EXISTS {table};" for table in schema.tables) if version else ""
+            connection.executescript(dropped + schema.script)
     except BaseException:
         connection.close()
         raise

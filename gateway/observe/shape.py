@@ -1,0 +1,66 @@
+"""The JSON form of an exchange, for the admin port, the store and reports: docs/records.md describes it.
+
+A record that was stored is read as what it is: a mapping. Nothing here is a message's text.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from gateway.observe.exchange import Exchange
+
+Shown = Mapping[str, Any]
+"""One record in its JSON form."""
+
+
+def shown(exchange: Exchange) -> dict[str, Any]:
+    """Return the JSON form of an exchange."""
+    found = exchange._asdict()
+    found["time"] = iso(exchange.at)
+    found["steps"] = [
+        {"stage": step.stage, "saved": step.saved, "detail": step.detail, "count": step.count, "total": step.total}
+        for step in exchange.steps
+    ]
+    found["calls"] = [call._asdict() for call in exchange.calls]
+    found["lost"] = exchange.lost._asdict()
+    found["parts"] = exchange.parts._asdict() if exchange.parts is not None else None
+    return found
+
+
+def iso(seconds: float) -> str:
+    """Return a time of day as text."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def conversation(records: list[Shown]) -> dict[str, Any]:
+    """Return what is known of one conversation; ``records`` are its requests, oldest first."""
+    first, last = records[0], records[-1]
+    return {
+        "conversation": first["conversation"],
+        "session": next((one["session"] for one in records if one["session"]), ""),
+        "first": first["time"],
+        "last": last["time"],
+        "requests": len(records),
+        "keys": _different(records, "key"),
+        "clients": _different(records, "client"),
+        "models": _different(records, "model"),
+        "folded": sum(1 for one in records if one["turns_folded"] or one["why"] == "folded"),
+        "refused": sum(len(one["refusals"]) for one in records),
+        "errors": sum(1 for one in records if one["status"] >= 400),
+        "warnings": sorted({one["warning"] for one in records if one["warning"]}),
+        "tokens_before": _sum(records, "tokens_before"),
+        "tokens_after": _sum(records, "tokens_after"),
+        "prompt_tokens": _sum(records, "prompt_tokens"),
+        "cached_tokens": _sum(records, "cached_tokens"),
+        "completion_tokens": _sum(records, "completion_tokens"),
+        "lost": {name: max(one["lost"][name] for one in records) for name in first["lost"]},
+        "exchanges": records,
+    }
+
+
+def _different(records: list[Shown], name: str) -> list[str]:
+    return list(dict.fromkeys(one[name] for one in records if one[name]))
+
+
+def _sum(records: list[Shown], name: str) -> int:
+    return sum(one[name] or 0 for one in records)

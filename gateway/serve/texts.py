@@ -1,0 +1,52 @@
+"""What a request said and what became of each line: kept only where the operator switched `observe.text` on."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from gateway.context.life import ladder
+from gateway.context.life.states import State
+from gateway.context.write.explain import STANDS, Fate, explain_lines
+from gateway.serve.work import Caller
+from gateway.wire.message import Message, text_of
+
+LONGEST_LINE: Final = 4000
+"""Characters of one line that are kept. Chosen: a screen."""
+MOST_LINES: Final = 4000
+"""Lines of one request that are kept, the newest. Chosen: 200 KB in the store."""
+
+
+def keep(caller: Caller, state: State) -> None:
+    """Keep the lines of a request that has ended, in the background."""
+    if caller.setup.settings.observe.text:
+        caller.gateway.tasks.start(_keep(caller, state), "text")
+
+
+async def _keep(caller: Caller, state: State) -> None:
+    gateway = caller.gateway
+    try:
+        lines = await gateway.pool.run_later(lambda: lines_of(state), size_bytes=len(state.life.request.raw))
+    except Exception as error:  # noqa: BLE001  # promise 6: this record has no text
+        gateway.failed("text", error)
+        return
+    await gateway.records.put_text(caller.request_id, lines)
+
+
+def lines_of(state: State) -> list[dict[str, Any]]:
+    """Return each line of a request: whether it was sent, and why. Slow for a long conversation."""
+    visit = getattr(state, "visit", None)
+    task = visit.task if visit is not None else None
+    attempt = (visit.planned if visit is not None else None) or getattr(state, "attempt", None)
+    messages = state.life.request.messages
+    if task is None or attempt is None or attempt.draft is None:
+        fates: Sequence[Fate] = tuple(_standing(index, message) for index, message in enumerate(messages))
+    else:
+        budget = ladder.budget_of(task)
+        fates = explain_lines(messages, budget, task.counter, task.policy, summary=task.summary)
+    return [
+        {"index": one.index, "role": one.role, "text": one.text[:LONGEST_LINE], "kept": one.kept, "why": one.why}
+        for one in fates[-MOST_LINES:]
+    ]
+
+
+def _standing(index: int, message: Message) -> Fate:
+    return Fate(index, str(message.get("role")), text_of(message), kept=True, why=STANDS)

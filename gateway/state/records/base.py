@@ -1,0 +1,91 @@
+"""A log of records: rows in time, some fields to find them by, and the record itself as JSON."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol
+
+from gateway.observe.shape import Shown
+
+MOST_FOUND: Final = 10_000
+"""Records that one question returns at most. Chosen: 15 MB of JSON."""
+
+
+class Row(NamedTuple):
+    """One stored record."""
+
+    id: str
+    at: float
+    key: str
+    model: str
+    session: str
+    conversation: str
+    caller: str
+    value: bytes
+    """The JSON form, sealed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Which records are asked for; empty fields ask for all. ``until`` leaves out the moment itself."""
+
+    key: str = ""
+    model: str = ""
+    """As the client names it."""
+    session: str = ""
+    conversation: str = ""
+    since: float = 0.0
+    until: float = float("inf")
+    limit: int = 100
+
+    def matches(self, record: Shown) -> bool:
+        """Return whether a record is asked for."""
+        return self.since <= record["at"] < self.until and all(
+            not wanted or record[name] == wanted
+            for name, wanted in (
+                ("key", self.key), ("model", self.model), ("session", self.session), ("conversation", self.conversation),
+            )
+        )  # fmt: skip
+
+    def of(self, records: Iterable[Shown]) -> list[Shown]:
+        """Return the asked records, newest first, each once."""
+        found = {record["request_id"]: record for record in records if self.matches(record)}
+        return sorted(found.values(), key=lambda record: -record["at"])[: self.limit]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much is kept."""
+
+    keep_s: float = 7 * 86400.0
+    most: int = 200_000
+    """Records."""
+    max_bytes: int = 256 * 2**20
+
+
+class RecordLog(Protocol):
+    """Rows in a store. Every method may raise what its library raises; `gateway.state.records.keeper` handles it."""
+
+    bounds: Bounds
+
+    async def append(self, rows: Sequence[Row]) -> None: ...
+
+    async def find(self, query: Query) -> list[tuple[str, bytes]]:
+        """Return (id, value), newest first."""
+        ...
+
+    async def get(self, request_id: str) -> bytes | None: ...
+
+    async def put_text(self, request_id: str, value: bytes) -> None:
+        """Keep the text of a request as long as its record."""
+        ...
+
+    async def text(self, request_id: str) -> bytes | None: ...
+
+    async def forget(self, caller: str | None) -> int:
+        """Delete the records of one caller, or all."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+Record = dict[str, Any]

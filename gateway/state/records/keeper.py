@@ -1,0 +1,208 @@
+"""The keeper of records: the newest in memory, all of the last days in a store, written in batches off the event loop.
+
+A request only adds its exchange to a list. Nothing here delays or fails a request: records that cannot be written are
+dropped, counted and logged (promise 6).
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+import orjson
+
+from gateway.observe.exchange import Exchange
+from gateway.observe.shape import Shown, shown
+from gateway.state.records.base import Query, RecordLog, Row
+from gateway.state.store.sealing import CHECKED, Sealing
+from gateway.state.tasks import Tasks
+from gateway.upstream.breaker import Breaker
+
+IN_MEMORY: Final = 1000
+"""Exchanges in the ring, 2 MB. Chosen: some minutes of one busy process."""
+EVERY_S: Final = 0.25
+"""How long exchanges are collected for one write. Chosen: a person who looks sees them at once."""
+MOST_WAITING: Final = 20_000
+"""Exchanges that wait for a slow store, 40 MB; beyond, the oldest are dropped."""
+PATIENCE_S: Final = 5.0
+"""How long one write or one question may take. No request waits for it."""
+MOST_TEXTS_BYTES: Final = 16 * 2**20
+"""Bytes of texts in memory."""
+
+Result = TypeVar("Result")
+
+
+class Records:
+    """The records of one process, and those of all processes that share its store."""
+
+    def __init__(
+        self,
+        log: RecordLog | None,
+        tasks: Tasks,
+        *,
+        sealing: Sealing = CHECKED,
+        failed: Callable[[str, Exception], None] = lambda part, error: None,
+        dropped: Callable[[int], None] = lambda count: None,
+    ) -> None:
+        self._ring: deque[Exchange] = deque(maxlen=IN_MEMORY)
+        self._log = log
+        self._tasks = tasks
+        self._sealing = sealing
+        self._failed = failed
+        self._dropped = dropped
+        self._waiting: deque[Exchange] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._breaker = Breaker()
+        self._texts: dict[str, bytes] = {}
+        self._texts_bytes = 0
+
+    @property
+    def keeps(self) -> bool:
+        """Return whether a store keeps records beyond the ring."""
+        return self._log is not None and self._log.bounds.keep_s > 0
+
+    @property
+    def waiting(self) -> int:
+        """Return how many records are not written yet."""
+        return len(self._waiting)
+
+    @property
+    def resting(self) -> bool:
+        """Return whether the store failed and is left alone for a while."""
+        return self._breaker.open
+
+    def observe(self, exchange: Exchange) -> None:
+        """Keep an exchange."""
+        self._ring.append(exchange)
+        if not self.keeps:
+            return
+        self._waiting.append(exchange)
+        if len(self._waiting) > MOST_WAITING:
+            self._waiting.popleft()
+            self._dropped(1)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(EVERY_S, self._due)
+
+    def newest(self, limit: int = 100) -> list[Exchange]:
+        """Return this process's newest exchanges, newest first."""
+        return list(reversed(self._ring))[:limit]
+
+    def own(self, query: Query) -> list[Shown]:
+        """Return this process's records in memory."""
+        return query.of(shown(exchange) for exchange in self._ring)
+
+    async def find(self, query: Query) -> list[Shown]:
+        """Return records, newest first: those in memory, and those of all processes in the store."""
+        log, own = self._log, self.own(query)
+        stored: list[tuple[str, bytes]] = []
+        if log is not None and self.keeps:
+            stored = await self._tried("read", lambda: log.find(query), stored)
+        read = (self._read(identity, value) for identity, value in stored)
+        return query.of([*(one for one in read if one is not None), *own])
+
+    async def get(self, request_id: str) -> Shown | None:
+        """Return one record."""
+        for exchange in self._ring:
+            if exchange.request_id == request_id:
+                return shown(exchange)
+        log = self._log
+        value = await self._tried("read", lambda: log.get(request_id), None) if log is not None else None
+        return self._read(request_id, value) if value is not None else None
+
+    async def put_text(self, request_id: str, text: Any) -> None:
+        """Keep what a request said, where the operator switched that on."""
+        value = orjson.dumps(text)
+        self._texts[request_id] = value
+        self._texts_bytes += len(value)
+        while self._texts_bytes > MOST_TEXTS_BYTES:
+            self._texts_bytes -= len(self._texts.pop(next(iter(self._texts))))
+        log = self._log
+        if log is not None and self.keeps:
+            sealed = self._sealing.seal(_place("text", request_id), value)
+            await self._tried("write", lambda: log.put_text(request_id, sealed), None)
+
+    async def text(self, request_id: str) -> Any:
+        """Return what a request said; None where that is not known."""
+        log, value = self._log, self._texts.get(request_id)
+        if value is None and log is not None:
+            sealed = await self._tried("read", lambda: log.text(request_id), None)
+            value = self._sealing.unseal(_place("text", request_id), sealed) if sealed is not None else None
+        return orjson.loads(value) if value is not None else None
+
+    async def forget(self, caller: str | None) -> int:
+        """Delete the records of one caller (a key hash), or all. Raises what the store raises."""
+        self.forget_own(caller)
+        return await self._log.forget(caller) if self._log is not None else 0
+
+    def forget_own(self, caller: str | None) -> None:
+        """Delete the records in memory."""
+        for kept in (self._ring, self._waiting):
+            left = [exchange for exchange in kept if caller is not None and exchange.caller != caller]
+            kept.clear()
+            kept.extend(left)
+        self._texts.clear()
+        self._texts_bytes = 0
+
+    async def flush(self) -> None:
+        """Write what waits."""
+        log = self._log
+        if log is None or not self._waiting:
+            return
+        batch = list(self._waiting)
+        self._waiting.clear()
+        rows = await asyncio.to_thread(lambda: [self._row(exchange) for exchange in batch])
+        if not await self._tried("write", lambda: _done(log.append(rows)), False):
+            self._waiting.extendleft(reversed(batch[: max(MOST_WAITING - len(self._waiting), 0)]))
+
+    async def close(self) -> None:
+        """Write what waits, and close the store."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._log is not None:
+            await self.flush()
+            await self._log.close()
+
+    def _due(self) -> None:
+        self._timer = None
+        self._tasks.start(self._flushed(), "records")
+
+    async def _flushed(self) -> None:
+        await self.flush()
+        if self._waiting and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(
+                PATIENCE_S if self._breaker.open else EVERY_S, self._due
+            )
+
+    def _row(self, exchange: Exchange) -> Row:
+        value = self._sealing.seal(_place("exchange", exchange.request_id), orjson.dumps(shown(exchange)))
+        return Row(
+            exchange.request_id, exchange.at, exchange.key, exchange.model, exchange.session, exchange.conversation,
+            exchange.caller, value,
+        )  # fmt: skip
+
+    def _read(self, request_id: str, sealed: bytes) -> Shown | None:
+        value = self._sealing.unseal(_place("exchange", request_id), sealed)
+        return orjson.loads(value) if value is not None else None
+
+    async def _tried(self, operation: str, call: Callable[[], Awaitable[Result]], otherwise: Result) -> Result:
+        """Do what may fail; a store that fails several times is left alone for a while."""
+        if not self._breaker.allows():
+            return otherwise
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                found = await call()
+        except Exception as error:  # noqa: BLE001  # promise 6: whatever the store's library raises
+            self._breaker.failed()
+            self._failed(f"records {operation}", error)
+            return otherwise
+        self._breaker.succeeded()
+        return found
+
+
+async def _done(work: Awaitable[None]) -> bool:
+    await work
+    return True
+
+
+def _place(kind: str, request_id: str) -> bytes:
+    return f"{kind}\0{request_id}".encode()

@@ -1,0 +1,20 @@
+"""Open the log of records that belongs to a store."""
+
+from pathlib import Path
+
+from gateway.state.records.base import Bounds, RecordLog
+from gateway.state.records.sqlite import SqliteLog
+from gateway.state.store import REDIS_SCHEMES
+
+
+def open_log(url: str, bounds: Bounds) -> RecordLog | None:
+    """Return the log beside a store; None for a store in memory. Nothing is opened before the first use."""
+    scheme, _, rest = url.partition("://")
+    if scheme == "sqlite":
+        path = Path(rest.partition("/")[2])
+        return SqliteLog(path.with_name(f"{path.stem}-records{path.suffix}"), bounds)
+    if scheme in REDIS_SCHEMES:
+        from gateway.state.records.redis import RedisLog  # noqa: PLC0415 - optional: imported when it is used
+
+        return RedisLog(url.replace("valkey", "redis", 1), bounds)
+    return None

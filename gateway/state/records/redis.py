@@ -1,0 +1,119 @@
+"""Records in Redis or Valkey, for several machines. Needs the extra ``redis``.
+
+A sorted set by time holds the ids of all records; conversations, sessions and callers have sets of their own. Each
+record is a value that expires.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from redis.asyncio import BlockingConnectionPool, Redis
+
+from gateway.state.records.base import Bounds, Query, Row
+from gateway.state.store.redis import PER_BATCH, PREFIX, SOCKET_TIMEOUT_S
+
+ALL: Final = f"{PREFIX}exchanges"
+CONNECTIONS: Final = 4
+"""Connections of one process: one writes, and operators ask."""
+MOST_LOOKED_AT: Final = 20_000
+"""Records that one question reads at most when it filters by key or model, 30 MB."""
+ABOUT_BYTES: Final = 1500
+"""Bytes of one record with its index, measured on Redis 7."""
+
+
+class RedisLog:
+    """Records under ``turnfold:1:exchange:``."""
+
+    def __init__(self, url: str, bounds: Bounds, *, clock: Callable[[], float] = time.time) -> None:
+        pool = BlockingConnectionPool.from_url(
+            url, max_connections=CONNECTIONS, timeout=SOCKET_TIMEOUT_S, socket_timeout=SOCKET_TIMEOUT_S,
+            socket_connect_timeout=SOCKET_TIMEOUT_S,
+        )  # fmt: skip
+        self._redis = Redis(connection_pool=pool)
+        self.bounds = bounds
+        self._clock = clock
+
+    async def append(self, rows: Sequence[Row]) -> None:
+        keep_ms = max(int(self.bounds.keep_s * 1000), 1)
+        oldest = self._clock() - self.bounds.keep_s
+        async with self._redis.pipeline(transaction=False) as batch:
+            for row in rows:
+                batch.set(_name("exchange", row.id), row.value, px=keep_ms)
+                for index in (ALL, *_indexes(row)):
+                    batch.zadd(index, {row.id: row.at})
+                    batch.pexpire(index, keep_ms)
+                    if index != ALL:
+                        batch.zremrangebyscore(index, "-inf", oldest)
+            batch.zremrangebyscore(ALL, "-inf", oldest)
+            await batch.execute()
+        await self._trim()
+
+    async def find(self, query: Query) -> list[tuple[str, bytes]]:
+        index = ALL
+        for kind, wanted in (("conversation", query.conversation), ("session", query.session)):
+            if wanted:
+                index = _name(f"exchanges-{kind}", wanted)
+        found: list[tuple[str, bytes]] = []
+        filtered = bool(query.key or query.model or query.session)
+        most = MOST_LOOKED_AT if filtered else query.limit
+        for start in range(0, most, PER_BATCH):
+            names = await self._redis.zrevrangebyscore(
+                index, f"({query.until}", query.since, start=start, num=min(PER_BATCH, most - start)
+            )
+            if not names:
+                break
+            ids = _texts(names)
+            values = await self._redis.mget([_name("exchange", one) for one in ids])
+            found += [(one, value) for one, value in zip(ids, values, strict=True) if isinstance(value, bytes)]
+        return found
+
+    async def get(self, request_id: str) -> bytes | None:
+        value = await self._redis.get(_name("exchange", request_id))
+        return value if isinstance(value, bytes) else None
+
+    async def put_text(self, request_id: str, value: bytes) -> None:
+        await self._redis.set(_name("exchange-text", request_id), value, px=max(int(self.bounds.keep_s * 1000), 1))
+
+    async def text(self, request_id: str) -> bytes | None:
+        value = await self._redis.get(_name("exchange-text", request_id))
+        return value if isinstance(value, bytes) else None
+
+    async def forget(self, caller: str | None) -> int:
+        gone = 0
+        index = ALL if caller is None else _name("exchanges-caller", caller)
+        while ids := await self._redis.zrange(index, 0, PER_BATCH - 1):
+            gone += await self._delete(_texts(ids))
+            await self._redis.zrem(index, *ids)
+        return gone
+
+    async def close(self) -> None:
+        await self._redis.aclose()
+        await self._redis.connection_pool.disconnect()
+
+    async def _trim(self) -> None:
+        """Delete the oldest records beyond the bounds."""
+        most = min(self.bounds.most, max(self.bounds.max_bytes // ABOUT_BYTES, 1))
+        beyond = await self._redis.zcard(ALL) - most
+        if beyond > 0 and (ids := await self._redis.zrange(ALL, 0, beyond - 1)):
+            await self._delete(_texts(ids))
+
+    async def _delete(self, names: Sequence[str]) -> int:
+        gone = int(await self._redis.unlink(*(_name("exchange", one) for one in names)))
+        await self._redis.unlink(*(_name("exchange-text", one) for one in names))
+        await self._redis.zrem(ALL, *names)
+        return gone
+
+
+def _texts(members: Sequence[Any]) -> list[str]:
+    """Return the members of a set as text."""
+    return [member.decode() for member in members if isinstance(member, bytes)]
+
+
+def _indexes(row: Row) -> list[str]:
+    pairs = (("conversation", row.conversation), ("session", row.session), ("caller", row.caller))
+    return [_name(f"exchanges-{kind}", value) for kind, value in pairs if value]
+
+
+def _name(kind: str, key: str) -> str:
+    return f"{PREFIX}{kind}:{key}"

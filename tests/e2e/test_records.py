@@ -1,0 +1,213 @@
+"""Every request leaves one record that says what became of it, and an operator finds it."""
+
+import sqlite3
+from pathlib import Path
+
+import orjson
+import pytest
+
+from gateway.standin import StandIn
+from tests import fakes
+from tests.running import Gateway, configured, in_process
+
+SMALL = {"models": {"m": {"context_window": 2000, "tokenizer": "o200k"}}}
+SECRET = "sk-this-key-must-appear-nowhere"
+
+
+async def asked(gateway: Gateway, path: str, status: int = 200):
+    """Ask the admin port."""
+    async with gateway.session.get(gateway.admin_url + path) as answer:
+        body = await answer.read()
+        assert answer.status == status, body
+        return orjson.loads(body)
+
+
+def body(messages, **more) -> bytes:
+    return orjson.dumps({"model": "m", "messages": messages, **more})
+
+
+HI = [{"role": "user", "content": "Hello there"}]
+KINDS = [
+    ("POST", "/chat/completions", body(HI), 200, "proven", "none"),
+    ("POST", "/chat/completions", body(fakes.chat(60, 50)), 200, "folded", "fold"),
+    ("POST", "/chat/completions", body(HI, max_tokens=5000), 200, "lowered", "fold"),
+    ("POST", "/chat/completions", b"{no json", 400, "not_json", "none"),
+    ("POST", "/chat/completions", b'{"messages": 3}', 400, "not_understood", "none"),
+    ("POST", "/responses", orjson.dumps({"model": "m", "input": "Hello"}), 200, "proven", "none"),
+    ("POST", "/messages", body(HI, max_tokens=100), 200, "proven", "none"),
+    ("POST", "/embeddings", orjson.dumps({"model": "m", "input": "x"}), 200, "not_chat", "none"),
+    ("GET", "/files/f/content", b"", 200, "not_chat", "none"),
+    ("GET", "/nothing/of/the/kind", b"", 404, "unknown_endpoint", "none"),
+    ("GET", "/../etc", b"", 400, "rejected", "error"),
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "raw", "status", "why", "action"), KINDS, ids=[f"{one[4]} {one[1]}" for one in KINDS]
+)
+async def test_a_request_of_any_kind_leaves_one_record_with_its_reason(
+    standin: StandIn, gateway, method, path, raw, status, why, action
+):
+    running = await gateway(standin, SMALL)
+    answer = await running.ask(
+        method, path, raw, {"content-type": "application/json", "authorization": f"Bearer {SECRET}"}
+    )
+    (record,) = await asked(running, "/api/exchanges")
+
+    assert (record["why"], record["action"]) == (why, action)
+    assert record["status"] == answer.status
+    assert record["request_id"] == answer.headers["x-turnfold-request-id"]
+    assert (record["client"], record["method"], record["path"]) == ("127.0.0.1", method, f"/v1{path}")
+    assert (record["body_bytes"], record["answer_bytes"]) == (len(raw), len(answer.body))
+    assert record["time"].endswith("Z")
+    assert SECRET not in str(record)
+    assert (await asked(running, f"/api/exchanges/{record['request_id']}"))["why"] == why
+
+
+async def test_the_answers_header_gives_the_reason(standin: StandIn, gateway):
+    running = await gateway(standin, SMALL)
+    assert (await running.chat(body(HI))).headers["x-turnfold-why"] == "proven"
+    assert (await running.chat(body(fakes.chat(60, 50)))).headers["x-turnfold-why"] == "folded"
+    assert (await running.ask("GET", "/models")).headers["x-turnfold-why"] == "not_chat"
+    assert (await running.chat(b"{")).headers["x-turnfold-why"] == "not_json"
+
+
+async def test_what_was_lost_and_what_fills_the_window_is_told_in_numbers(standin: StandIn, gateway):
+    running = await gateway(standin, SMALL)
+    await running.chat(body(fakes.chat(60, 50)))
+    (record,) = await asked(running, "/api/exchanges")
+    parts, lost = record["parts"], record["lost"]
+
+    assert lost["turns"] == record["turns_folded"] > 10
+    assert lost["lines"] > 0
+    assert sum(value for name, value in parts.items() if name != "reserve") == record["tokens_after"]
+    assert min(parts[name] for name in ("system", "digest", "quotes", "history", "question")) > 0
+    assert record["tokens_after"] + parts["reserve"] <= record["window"]
+
+
+async def test_lost_images_and_cut_questions_are_counted(standin: StandIn, gateway):
+    running = await gateway(standin, SMALL)
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk=", "detail": "low"}}
+    first = {"role": "user", "content": [{"type": "text", "text": "Look"}, image, image]}
+    await running.chat(body([first, *fakes.chat(40, 50)[1:]]))
+    (record,) = await asked(running, "/api/exchanges")
+    assert record["lost"]["images"] == 2
+
+    long = fakes.words(4000)
+    answer = await running.chat(body([fakes.user(long)]))
+    record = (await asked(running, "/api/exchanges"))[0]
+    assert 0 < record["lost"]["question_characters"] < len(long)
+    assert answer.headers["x-turnfold-warning"].startswith("question-cut")
+
+
+async def test_every_call_is_told_with_its_sign_and_limit(standin: StandIn, gateway):
+    running = await gateway(standin, {"models": {"m": {"context_window": 9000, "tokenizer": "o200k"}}})
+    standin.script.extend([fakes.refuse("openai", limit=3000, prompt=4000), fakes.reply()])
+    await running.chat(body(fakes.chat(60, 50)))
+    (record,) = await asked(running, "/api/exchanges")
+    refused, good = record["calls"]
+
+    assert (refused["status"], refused["limit"], good["status"], good["sign"]) == (400, 3000, 200, "")
+    assert refused["sign"] == record["refusals"][0]
+    assert refused["tokens"] > good["tokens"] > 0
+
+
+async def test_a_conversation_keeps_its_name_while_it_grows(standin: StandIn, gateway):
+    running = await gateway(standin, SMALL)
+    whole = fakes.chat(60, 50)
+    for length in (2, 6, 60, len(whole)):
+        await running.chat(body(whole[:length]), {"authorization": "Bearer one"})
+    await running.chat(body(whole[:2]), {"authorization": "Bearer another"})
+    records = await asked(running, "/api/exchanges")
+    names = [record["conversation"] for record in records]
+
+    assert len(set(names[1:])) == 1
+    assert names[0] != names[1], "two callers never share a conversation"
+    found = await asked(running, f"/api/conversations/{names[1]}")
+    assert found["requests"] == 4
+    assert [one["at"] for one in found["exchanges"]] == sorted(one["at"] for one in found["exchanges"])
+    assert found["folded"] >= 1
+    await asked(running, "/api/conversations/0123", 404)
+
+
+async def test_records_are_found_by_key_model_time_and_number(standin: StandIn, gateway):
+    running = await gateway(standin, SMALL)
+    for model in ("a", "b", "a"):
+        await running.chat({"model": model, "messages": HI})
+    newest = (await asked(running, "/api/exchanges?limit=1"))[0]
+
+    assert len(await asked(running, "/api/exchanges?model=a")) == 2
+    assert len(await asked(running, "/api/exchanges?since=1h")) == 3
+    assert len(await asked(running, f"/api/exchanges?until={newest['at']}")) == 2
+    assert await asked(running, "/api/exchanges?key=nobody") == []
+    for wrong in ("limit=x", "since=soon", "colour=red"):
+        told = await asked(running, f"/api/exchanges?{wrong}", 400)
+        assert wrong.partition("=")[0] in told["error"]["message"]
+
+
+async def test_records_outlive_a_restart_and_a_caller_can_be_forgotten(standin: StandIn, tmp_path: Path):
+    config = {**SMALL, "store": {"url": f"sqlite:///{tmp_path}/turnfold.db"}}
+    async with in_process(configured(standin, config)) as first:
+        await first.chat(body(HI), {"authorization": "Bearer one"})
+        await first.chat(body(HI), {"authorization": "Bearer two"})
+    async with in_process(configured(standin, config)) as second:
+        records = await asked(second, "/api/exchanges")
+
+        assert len(records) == 2
+        async with second.session.post(
+            f"{second.admin_url}/api/forget", json={"key_hash": records[0]["caller"]}
+        ) as answer:
+            assert answer.status == 200
+        assert [one["caller"] for one in await asked(second, "/api/exchanges")] == [records[1]["caller"]]
+
+
+async def test_records_in_the_file_are_bounded_and_hold_no_text(standin: StandIn, tmp_path: Path):
+    store = {"store": {"url": f"sqlite:///{tmp_path}/turnfold.db"}, "observe": {"max_records": 3}}
+    async with in_process(configured(standin, {**SMALL, **store})) as running:
+        for _ in range(5):
+            await running.chat(body(fakes.chat(60, 50)))
+    async with in_process(configured(standin, {**SMALL, **store})) as again:
+        await again.chat(body(HI))
+    file = tmp_path / "turnfold-records.db"
+    with sqlite3.connect(file) as connection:
+        (count,) = connection.execute("SELECT count(*) FROM exchanges").fetchone()
+    connection.close()
+
+    assert count == 4, "three were left, and one is new"
+    assert b"Question 1" not in file.read_bytes()
+
+
+async def test_nothing_is_stored_when_that_is_off(standin: StandIn, tmp_path: Path):
+    store = {"store": {"url": f"sqlite:///{tmp_path}/turnfold.db"}, "observe": {"keep": "0"}}
+    async with in_process(configured(standin, {**SMALL, **store})) as running:
+        await running.chat(body(HI))
+        assert len(await asked(running, "/api/exchanges")) == 1
+    assert not (tmp_path / "turnfold-records.db").exists()
+
+
+async def test_text_is_kept_only_where_it_is_switched_on(standin: StandIn, gateway):
+    quiet = await gateway(standin, SMALL)
+    talking = await gateway(standin, {**SMALL, "observe": {"text": True}})
+    for running in (quiet, talking):
+        await running.chat(body(fakes.chat(60, 50)))
+        await running.settled()
+    (silent,), (record,) = [await asked(one, "/api/exchanges") for one in (quiet, talking)]
+    told = await asked(talking, f"/api/exchanges/{record['request_id']}")
+
+    assert "text" not in record
+    assert (await asked(quiet, f"/api/exchanges/{silent['request_id']}"))["text"] is None
+    assert {line["kept"] for line in told["text"]} == {True, False}
+    assert all(line["why"] for line in told["text"])
+    assert any("Question 1" in line["text"] for line in told["text"])
+
+
+async def test_the_status_tells_the_parts_and_no_secret(standin: StandIn, gateway):
+    running = await gateway(
+        standin, {"upstreams": {"standin": {"provider": "openai", "base_url": standin.base_url, "api_key": SECRET}}}
+    )
+    status = await asked(running, "/api/status")
+
+    assert status["upstreams"] == [{"name": "standin", "provider": "openai", "default": True, "resting": False}]
+    assert status["store"] == {"kind": "memory", "resting": []}
+    assert status["requests_open"] == 0
+    assert SECRET not in str(status)
