@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from gateway.wire.chat import call_arguments, call_name, text_of, tool_calls
+from gateway.wire.message import call_arguments, call_name, text_of, tool_calls
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from gateway.observe import log
 from gateway.serve import app
 from gateway.standin import StandIn
 from gateway.standin.weight import prompt_tokens
-from gateway.wire.chat import call_arguments, call_name, text_of, tool_calls
 from gateway.wire.format import Format
 from gateway.wire.formats import FORMATS
+from gateway.wire.message import call_arguments, call_name, text_of, tool_calls
 
 MODEL: Final = "gpt-4o"
 WINDOW: Final = 4000

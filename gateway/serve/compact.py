@@ -25,7 +25,8 @@ from gateway.serve.shared import Gateway
 from gateway.upstream.client import call_of
 from gateway.wire.compaction import TRIGGER, item
 from gateway.wire.format import Conversation
-from gateway.wire.responses import RESPONSES, ResponsesRequest
+from gateway.wire.responses import RESPONSES
+from gateway.wire.responses_reading import ResponsesRequest
 
 PATH: Final = "/v1/responses/compact"
 COMPACTION_SHARE: Final = 8

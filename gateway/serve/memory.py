@@ -24,7 +24,7 @@ from gateway.serve.shared import Gateway, Setup
 from gateway.state.pool import PoolFull
 from gateway.state.summariser import Ask, Job
 from gateway.upstream.client import Call, Target, UpstreamUnreachable
-from gateway.wire.chat import Message, dumps
+from gateway.wire.message import Message, dumps
 
 # Bytes. A summary is a page; a far longer answer is not a summary.
 LONGEST_ANSWER: Final = 2**20

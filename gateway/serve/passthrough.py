@@ -22,8 +22,8 @@ from gateway.serve.record import Record
 from gateway.serve.relay import relay, usage_in, worth_keeping
 from gateway.serve.shared import Gateway, Setup
 from gateway.upstream.client import Payload, UpstreamUnreachable, call_of
-from gateway.wire.chat import splice
 from gateway.wire.model_name import NO_MODEL, model_in
+from gateway.wire.splice import splice
 
 WITHOUT_MODEL: Final = ("/v1/files", "/v1/uploads")
 """Endpoints whose bodies are files: they name no model and may be longer than server.max_body, so they stream to the

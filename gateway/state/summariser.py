@@ -24,7 +24,7 @@ from gateway.state.store.base import Store
 from gateway.state.store.values import pack, unpack
 from gateway.state.tasks import Tasks
 from gateway.upstream.breaker import Breaker
-from gateway.wire.chat import Message
+from gateway.wire.message import Message
 
 log = structlog.get_logger(__name__)
 

@@ -6,54 +6,18 @@ it through, and a request that provably fits its window is sent unchanged. So te
 body is parsed when it is needed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 import orjson
 
-from gateway.wire import interned, surrogates
+from gateway.wire import interned, raw_json, surrogates
 from gateway.wire.format import Edits, Format
 from gateway.wire.memory import Memory
-from gateway.wire.message import (
-    MEDIA_TYPES,
-    PINNED_ROLES,
-    RESULT_ROLES,
-    Message,
-    call_arguments,
-    call_name,
-    canonical,
-    dumps,
-    media_kinds,
-    media_parts,
-    opening_of,
-    text_of,
-    texts,
-    tool_calls,
-)
+from gateway.wire.message import Message, dumps, opening_of, text_of
+from gateway.wire.openai_error import error
 from gateway.wire.splice import splice
-
-__all__ = [
-    "CHAT",
-    "ELSEWHERE",
-    "MEDIA_TYPES",
-    "PINNED_ROLES",
-    "RESULT_ROLES",
-    "ChatRequest",
-    "Message",
-    "call_arguments",
-    "call_name",
-    "canonical",
-    "dumps",
-    "media_kinds",
-    "media_parts",
-    "parse",
-    "skim",
-    "splice",
-    "text_of",
-    "texts",
-    "tool_calls",
-]
 
 OUTPUT_FIELDS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
@@ -226,13 +190,12 @@ def _outline(message: _Message) -> Message:
 
 
 def encode(request: ChatRequest, edits: Edits) -> bytes:
-    """Write the edits into the body. If a message changed, the list of messages is written anew; other members keep
-    their bytes."""
+    """Write the edits into the body. Messages that stay, and all other members, keep their bytes."""
     changes: dict[str, Any] = {}
     if edits.model is not None and request.model and edits.model != request.model:
         changes["model"] = edits.model
     if edits.messages is not None and edits.messages != request.messages:
-        changes["messages"] = list(edits.messages)
+        changes["messages"] = _messages(request, edits.messages)
     if edits.output is not None:
         for name in OUTPUT_FIELDS:
             value = request.head.get(name)
@@ -241,10 +204,11 @@ def encode(request: ChatRequest, edits: Edits) -> bytes:
     return splice(request.raw, changes) if changes else request.raw
 
 
-def error(message: str, code: str, type_: str, param: str | None) -> bytes:
-    """Return the bytes of an error in the shape that OpenAI documents:
-    https://platform.openai.com/docs/guides/error-codes."""
-    return orjson.dumps({"error": {"message": message, "type": type_, "param": param, "code": code}})
+def _messages(request: ChatRequest, messages: Sequence[Message]) -> orjson.Fragment:
+    """Return the list of messages; each that is the very object of the request keeps its bytes."""
+    own = raw_json.rows((raw_json.members(request.raw) or {}).get("messages", b"")) or ()
+    kept = {id(message): row for message, row in zip(request.messages, own, strict=False)}
+    return raw_json.array(kept.get(id(message)) or dumps(message) for message in messages)
 
 
 def refusal(window: int, prompt: int, reserve: int, largest: str) -> bytes:

@@ -1,6 +1,6 @@
 """Compaction items that the gateway made: a digest in the place where a provider seals its own, and how it is opened again.
 
-Nothing is hidden in one: the client could read it. It is sent on as a message of the user's, for no upstream knows our seal.
+Nothing is hidden in one: the client could read it. It is sent on as a user message, because no upstream knows our seal.
 """
 
 import base64
@@ -10,23 +10,24 @@ from typing import Any, Final
 import orjson
 
 from gateway.wire.message import dumps
+from gateway.wire.raw_json import array, members
 from gateway.wire.splice import splice
-from gateway.wire.views import array, members, pieces
+from gateway.wire.views import pieces
 
 SEAL: Final = "turnfold1:"
-"""How the ``encrypted_content`` of an item of ours begins."""
+"""The beginning of ``encrypted_content`` in our own items."""
 TRIGGER: Final = "compaction_trigger"
-"""The item with which Codex asks for a compaction instead of an answer."""
+"""The item by which Codex asks for a compaction instead of an answer."""
 
 
 def item(texts: tuple[str, ...], identity: str) -> dict[str, Any]:
-    """One compaction item that holds texts."""
+    """Return a compaction item that holds texts."""
     sealed = base64.b64encode(orjson.dumps(texts)).decode()
     return {"id": f"cmp_{identity}", "type": "compaction", "encrypted_content": SEAL + sealed}
 
 
 def opened(raw: bytes) -> bytes:
-    """A body with our own compaction items as messages; the very bytes where there is none."""
+    """Return a body with our own compaction items as messages; the same bytes when it has none."""
     if SEAL.encode() not in raw:
         return raw
     found = members(raw)

@@ -6,30 +6,25 @@ last time, with what has been found out about it since in its ``facts``.
 
 from typing import Any, Final
 
-import msgspec
 import orjson
 
+from gateway.wire import raw_json
 from gateway.wire.memory import Memory
 
 WORTHWHILE: Final = 4096
 """Bytes. A shorter body is read as quickly as it is taken apart."""
 
-_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_rows: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
-
 
 def read(raw: bytes, memory: Memory) -> dict[str, Any] | None:
     """Read a body whose ``messages`` are objects; None for any other body, or one that is not JSON."""
+    members = raw_json.members(raw)
+    rows = raw_json.rows(members["messages"]) if members and "messages" in members else None
+    if members is None or rows is None:
+        return None
     try:
-        members = _members(raw)
-        given = members.get("messages")
-        if given is None:
-            return None
-        messages = [memory.message(bytes(row)) for row in _rows(given)]
+        messages = [memory.message(row) for row in rows]
         if None in messages:
             return None
-        return {
-            name: messages if name == "messages" else orjson.loads(memoryview(value)) for name, value in members.items()
-        }
-    except (msgspec.MsgspecError, orjson.JSONDecodeError, RecursionError):
+        return {name: messages if name == "messages" else orjson.loads(value) for name, value in members.items()}
+    except orjson.JSONDecodeError:
         return None

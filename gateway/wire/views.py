@@ -6,24 +6,26 @@ dropped with their message.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from math import ceil
+from operator import is_
 from typing import Any, Final
 
 import msgspec
 import orjson
 
 from gateway.wire.facts import Interned
-from gateway.wire.message import Message
+from gateway.wire.format import Format
+from gateway.wire.memory import Memory
+from gateway.wire.message import Message, opening_of
+from gateway.wire.raw_json import rows
 
 ORIGIN: Final = "turnfold.view"
 """The member of a view with its number in the conversation."""
 
 ENCRYPTED_BYTES_PER_TOKEN: Final = 5.4
 """Bytes of base64 per token of encrypted text: four letters per token, four bytes of base64 for three of text."""
-
-_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_rows: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class Opaque(dict[str, Any]):
@@ -52,19 +54,63 @@ class Piece:
         return kind if isinstance(kind, str) else ""
 
 
-def members(raw: bytes) -> dict[str, bytes] | None:
-    """Return the members of a JSON object with their values as bytes; None when it is not an object."""
-    try:
-        return {name: bytes(value) for name, value in _members(raw).items()}
-    except (msgspec.MsgspecError, RecursionError):
-        return None
+@dataclass(frozen=True, kw_only=True)
+class ViewedRequest:
+    """A body of a format whose items are presented as views. A format adds its items and where the views come from."""
+
+    format: Format = field(repr=False)
+    raw: bytes
+    head: Mapping[str, Any]
+    """The members besides the items."""
+    views: tuple[Message, ...]
+    shaped: Mapping[str, Any] = field(repr=False)
+    """The members with their chat-completions names, tools and schema in chat-completions form."""
+    memory: Memory = field(repr=False, compare=False)
+    rewritten: bool = False
+
+    @property
+    def model(self) -> str:
+        model = self.head.get("model")
+        return model if isinstance(model, str) else ""
+
+    @property
+    def stream(self) -> bool:
+        return self.head.get("stream") is True
+
+    @property
+    def opening(self) -> str:
+        return opening_of(self.views)
+
+    @property
+    def outline(self) -> tuple[Message, ...]:
+        return self.views
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return self.views
+
+    @cached_property
+    def body(self) -> Mapping[str, Any]:
+        return {**self.shaped, "messages": list(self.views)}
+
+    def limits_named(self, name: str) -> tuple[int, ...]:
+        """Return the output limit in a member, in tokens; nothing when it is missing or not a whole number."""
+        limit = self.head.get(name)
+        return (limit,) if isinstance(limit, int) and not isinstance(limit, bool) else ()
+
+    def is_unchanged(self, messages: Sequence[Message]) -> bool:
+        """Return whether messages are the very views of this body."""
+        return len(messages) == len(self.views) and all(map(is_, messages, self.views))
 
 
 def pieces(raw: bytes) -> list[Piece] | None:
     """Return the objects of a JSON array; None when it is not an array of objects."""
+    given = rows(raw)
+    if given is None:
+        return None
     try:
-        found = [Piece(bytes(row), orjson.loads(row)) for row in map(bytes, _rows(raw))]
-    except (msgspec.MsgspecError, orjson.JSONDecodeError, RecursionError):
+        found = [Piece(row, orjson.loads(row)) for row in given]
+    except orjson.JSONDecodeError:
         return None
     return found if all(type(piece.value) is dict for piece in found) else None
 
@@ -120,11 +166,6 @@ def texts_in(content: Any, kind: str) -> list[dict[str, Any]]:
         for part in parts
         if isinstance(part, dict)
     ]
-
-
-def array(rows: Sequence[bytes]) -> orjson.Fragment:
-    """Join JSON values to one array."""
-    return orjson.Fragment(b"[" + b",".join(rows) + b"]")
 
 
 def changed_arguments(before: Message, after: Message) -> Iterator[tuple[str, str]]:

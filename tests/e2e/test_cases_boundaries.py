@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 from gateway.standin import RULES, StandIn
-from gateway.wire.chat import text_of
+from gateway.wire.message import text_of
 from providers.overflow.signs import read_refusal
 from providers.record import Overflow
 from tests import fakes

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.standin import ALL_RULES, RULES, StandIn, violations
 from gateway.standin.weight import prompt_tokens
-from gateway.wire.chat import text_of
+from gateway.wire.message import text_of
 from tests import fakes
 from tests.e2e.stories import broken, common
 from tests.fakes import assistant, call, result, system, user, words

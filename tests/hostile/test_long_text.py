@@ -12,7 +12,7 @@ from gateway.context.cut.layout import SEARCHED
 from gateway.context.cut.policy import Policy
 from gateway.context.write.compress import compress
 from gateway.context.write.shrink import LONGEST_CLUSTER, shrink_text
-from gateway.wire.chat import text_of
+from gateway.wire.message import text_of
 from tests.fakes import assistant, call, result, user
 
 ASKED = frozenset({"whale", "a"})

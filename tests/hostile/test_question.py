@@ -21,7 +21,7 @@ from gateway.context.life.ladder import (
     next_attempt,
 )
 from gateway.wire import chat as wire
-from gateway.wire.chat import dumps, text_of
+from gateway.wire.message import dumps, text_of
 from tests.fakes import assistant, call, result, system, user
 
 CONVERSATIONS: Final = 3200

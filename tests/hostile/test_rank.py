@@ -14,7 +14,7 @@ from gateway.context.cut.policy import Policy
 from gateway.context.cut.summary import Summary
 from gateway.context.write.compress import compress
 from gateway.context.write.draft import Draft
-from gateway.wire.chat import PINNED_ROLES, Message, text_of, texts
+from gateway.wire.message import PINNED_ROLES, Message, text_of, texts
 from tests.fakes import assistant, call, result, system, user
 
 COUNTER: Final = counter("o200k")

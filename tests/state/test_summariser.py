@@ -20,7 +20,7 @@ from gateway.state.store import Store, open_store
 from gateway.state.store.memory import MemoryStore
 from gateway.state.summariser import FAILED_TTL_S, KNOWN_S, LARGEST_SUMMARY, Job, Summarizer
 from gateway.state.tasks import Tasks
-from gateway.wire.chat import text_of
+from gateway.wire.message import text_of
 
 Message = dict[str, Any]
 

@@ -6,6 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.wire import chat as wire
+from gateway.wire.format import Edits
+from gateway.wire.message import call_arguments, call_name, canonical, media_parts, text_of, tool_calls
+from gateway.wire.splice import splice
 
 NOT_DECIDABLE = [
     b"",
@@ -65,7 +68,7 @@ SPLICES = [
 def test_splicing_changes_the_named_values_and_no_other_byte(
     raw: bytes, changes: dict[str, object], expected: bytes
 ) -> None:
-    assert wire.splice(raw, changes) == expected
+    assert splice(raw, changes) == expected
 
 
 json_values = st.recursive(
@@ -85,13 +88,38 @@ def test_a_spliced_body_says_what_the_body_said_with_the_changes(
 ) -> None:
     raw = orjson.dumps(body, option=orjson.OPT_INDENT_2 if indented else None)
 
-    assert orjson.loads(wire.splice(raw, changes)) == {**body, **changes}
+    assert orjson.loads(splice(raw, changes)) == {**body, **changes}
 
 
 @pytest.mark.parametrize("raw", [b"[]", b'{"a" 1}', b"3"])
 def test_splicing_what_is_no_object_is_refused(raw: bytes) -> None:
     with pytest.raises(ValueError, match=r"object|Expecting"):
-        wire.splice(raw, {"a": 1})
+        splice(raw, {"a": 1})
+
+
+ODD = b'{"model":"m", "messages": [ {"role" : "user","n":1.50, "content":"caf\\u00e9"} , {"role":"assistant","content":"ok" },{"role":"user", "content":"next"}]}'
+
+
+def test_a_message_that_stays_keeps_its_bytes_when_others_are_dropped_or_added() -> None:
+    request = wire.parse(ODD)
+    assert request is not None
+    first, _, last = request.messages
+
+    sent = wire.encode(request, Edits(messages=({"role": "user", "content": "note"}, first, last)))
+
+    assert sent == (
+        b'{"model":"m", "messages": [{"role":"user","content":"note"},'
+        b'{"role" : "user","n":1.50, "content":"caf\\u00e9"},{"role":"user", "content":"next"}]}'
+    )
+
+
+def test_messages_with_lone_surrogates_are_written_as_they_were_read() -> None:
+    request = wire.parse(b'{"messages":[{"role":"user","content":"cut \\ud83d"},{"role":"user","content":"go"}]}')
+    assert request is not None
+
+    sent = wire.encode(request, Edits(messages=request.messages[:1]))
+
+    assert orjson.loads(sent) == {"messages": [{"role": "user", "content": "cut \ufffd"}]}
 
 
 SAME = [
@@ -119,12 +147,12 @@ DIFFERENT = [
 @pytest.mark.parametrize(("one", "other"), SAME)
 def test_equal_meaning_has_equal_canonical_bytes(one: dict[str, object], other: dict[str, object]) -> None:
     """Case 70."""
-    assert wire.canonical(one) == wire.canonical(other)
+    assert canonical(one) == canonical(other)
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
 def test_different_meaning_has_different_canonical_bytes(one: dict[str, object], other: dict[str, object]) -> None:
-    assert wire.canonical(one) != wire.canonical(other)
+    assert canonical(one) != canonical(other)
 
 
 def test_text_is_read_from_strings_parts_and_nested_tool_results() -> None:
@@ -133,18 +161,18 @@ def test_text_is_read_from_strings_parts_and_nested_tool_results() -> None:
         "content": [{"type": "tool_result", "content": [{"type": "text", "text": "deep"}]}, "bare"],
     }
 
-    assert wire.text_of(nested) == "deep\nbare"
-    assert wire.text_of({"role": "user", "content": None}) == ""
-    assert wire.text_of({"role": "user", "content": 7}) == ""
+    assert text_of(nested) == "deep\nbare"
+    assert text_of({"role": "user", "content": None}) == ""
+    assert text_of({"role": "user", "content": 7}) == ""
 
 
 @given(json_values, json_values)
 def test_reading_a_message_of_any_shape_never_fails(content: object, calls: object) -> None:
     message = {"role": "assistant", "content": content, "tool_calls": calls, "function_call": content}
 
-    wire.text_of(message)
-    list(wire.media_parts(message))
-    for call in wire.tool_calls(message):
-        wire.call_name(call)
-        wire.call_arguments(call)
-    wire.canonical(message)
+    text_of(message)
+    list(media_parts(message))
+    for call in tool_calls(message):
+        call_name(call)
+        call_arguments(call)
+    canonical(message)

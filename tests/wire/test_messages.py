@@ -9,6 +9,7 @@ from gateway.standin import messages as strict
 from gateway.wire import messages as wire
 from gateway.wire.format import Edits
 from gateway.wire.messages import MESSAGES
+from gateway.wire.messages_reading import THINKING
 from tests.wire.conversations import messages_body
 from tests.wire.folding import folded, read
 
@@ -149,7 +150,7 @@ def test_signed_thinking_is_never_written_anew() -> None:
         given = orjson.dumps(body)
         for message in orjson.loads(folded(MESSAGES, body, 0.4))["messages"]:
             for block in message["content"] if isinstance(message["content"], list) else []:
-                if block["type"] in wire.THINKING:
+                if block["type"] in THINKING:
                     seen += 1
                     assert orjson.dumps(block) in given
     assert seen > 50

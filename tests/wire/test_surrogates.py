@@ -8,7 +8,9 @@ from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.write.compress import compress
 from gateway.wire import surrogates
-from gateway.wire.chat import parse, splice, text_of
+from gateway.wire.chat import parse
+from gateway.wire.message import text_of
+from gateway.wire.splice import splice
 
 LONG = "so it is " * 700
 

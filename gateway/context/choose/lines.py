@@ -15,17 +15,9 @@ from gateway.context.choose.cues import binding, errors_in, reports_error
 from gateway.context.choose.line import MOST_LINES, Line, Sort, few_of_many, make, pieces
 from gateway.context.choose.records import records
 from gateway.context.choose.words import Words, lexicon_of
-from gateway.wire.chat import (
-    RESULT_ROLES,
-    Message,
-    call_arguments,
-    call_name,
-    canonical,
-    text_of,
-    tool_calls,
-)
 from gateway.wire.facts import Interned, facts_of
 from gateway.wire.memory import Memory
+from gateway.wire.message import RESULT_ROLES, Message, call_arguments, call_name, canonical, text_of, tool_calls
 
 UNIT: Final = 220
 """Characters up to which short sentences stay together; longer ones are separate lines."""

@@ -5,7 +5,7 @@ from hashlib import blake2b
 from typing import Final
 
 from gateway.context import marks
-from gateway.wire.chat import (
+from gateway.wire.message import (
     PINNED_ROLES,
     RESULT_ROLES,
     Message,

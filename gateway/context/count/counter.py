@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gateway.wire.chat import Message
+from gateway.wire.message import Message
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gateway.wire.chat import MEDIA_TYPES, Message, media_parts
+from gateway.wire.message import MEDIA_TYPES, Message, media_parts
 
 REASONING: Final = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 

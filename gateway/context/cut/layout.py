@@ -14,9 +14,9 @@ from gateway.context.cut.replay import Cut, Room, Unit
 from gateway.context.cut.rungs import FOLD, Rung
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import Conversation, call_ids, result_id
-from gateway.wire.chat import RESULT_ROLES, Message, text_of, texts
 from gateway.wire.facts import facts_of
 from gateway.wire.memory import Memory
+from gateway.wire.message import RESULT_ROLES, Message, text_of, texts
 
 STUB: Final = 48
 """Tokens of a tool result that is reduced to its most telling rows."""

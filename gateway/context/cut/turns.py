@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gateway.wire.chat import PINNED_ROLES, RESULT_ROLES, Message
+from gateway.wire.message import PINNED_ROLES, RESULT_ROLES, Message
 
 
 class Turn(NamedTuple):

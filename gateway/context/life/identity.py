@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from gateway.wire.chat import Message, canonical
 from gateway.wire.facts import facts_of
+from gateway.wire.message import Message, canonical
 
 DIGEST_BYTES = 16
 """128 bits: accidental collisions are practically impossible, and a caller can only collide within its own scope."""

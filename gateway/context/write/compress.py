@@ -13,8 +13,8 @@ from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import split
 from gateway.context.write.draft import Draft, Step
 from gateway.context.write.fold import fold
-from gateway.wire.chat import PINNED_ROLES, Message
 from gateway.wire.memory import Memory
+from gateway.wire.message import PINNED_ROLES, Message
 
 
 def compress(

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from gateway.context.cut.layout import Layout
 from gateway.context.write import note
-from gateway.wire.chat import Message
+from gateway.wire.message import Message
 
 
 @dataclass(frozen=True, slots=True)

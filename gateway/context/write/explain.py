@@ -13,8 +13,8 @@ from gateway.context.cut.summary import Summary
 from gateway.context.write.compress import source_of
 from gateway.context.write.quotes import Written, write
 from gateway.context.write.standing import standing_of
-from gateway.wire.chat import PINNED_ROLES, Message, text_of
 from gateway.wire.memory import Memory
+from gateway.wire.message import PINNED_ROLES, Message, text_of
 
 PINNED: Final = "pinned"
 STANDS: Final = "stands as it came"

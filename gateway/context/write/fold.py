@@ -12,7 +12,7 @@ from gateway.context.write import shrink
 from gateway.context.write.draft import Draft, Kept, Sketch, Step
 from gateway.context.write.quotes import write
 from gateway.context.write.standing import standing_of, words_asked_for
-from gateway.wire.chat import RESULT_ROLES, Message, media_parts, text_of
+from gateway.wire.message import RESULT_ROLES, Message, media_parts, text_of
 
 LEAST_OF_MESSAGE: Final = 12
 """Tokens that remain of a message that is cut to make room, if its form allows."""

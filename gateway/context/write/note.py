@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.context.marks import CUT
-from gateway.wire.chat import PINNED_ROLES, Message, texts
+from gateway.wire.message import PINNED_ROLES, Message, texts
 
 
 def place(standing: Mapping[int, Message], note: str, quotes: Mapping[int, str]) -> tuple[Message, ...]:

@@ -13,7 +13,7 @@ from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.write.readings import earlier_of, first_read, reading_of
 from gateway.context.write.search import AROUND, Quote, Told, find, places_of
-from gateway.wire.chat import Message, text_of
+from gateway.wire.message import Message, text_of
 
 SMALLEST_NOTE: Final = 24
 """Tokens. A smaller digest or quote says less than it costs."""

@@ -6,8 +6,8 @@ from typing import Final
 from gateway.context.choose import lines
 from gateway.context.choose.line import Line, MessageLines
 from gateway.context.cut.layout import Source
-from gateway.wire.chat import RESULT_ROLES, Message, call_name, text_of, tool_calls
 from gateway.wire.memory import Memory
+from gateway.wire.message import RESULT_ROLES, Message, call_name, text_of, tool_calls
 
 READ: Final = 120_000
 """Characters of a folded part, from its end, that are read in full."""

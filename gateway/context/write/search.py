@@ -9,7 +9,7 @@ from gateway.context.choose.line import MessageLines
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.write.readings import earlier_of, first_read, reading_of
-from gateway.wire.chat import text_of
+from gateway.wire.message import text_of
 
 AROUND: Final = 4
 """Tokens that may come in where quotes and a message meet."""

@@ -18,8 +18,8 @@ import orjson
 from gateway.context.choose.cues import errors_in, reports_error
 from gateway.context.choose.words import lexicon_of
 from gateway.context.count.counter import Counter
-from gateway.wire.chat import Message
 from gateway.wire.facts import MESSAGE_BYTES, facts_of
+from gateway.wire.message import Message
 
 CountText = Callable[[str], int]
 

@@ -9,7 +9,7 @@ from gateway.context.cut.attachments import carries_more, without_media
 from gateway.context.cut.layout import STUB, Layout, Source, tokens_of
 from gateway.context.cut.question import kept_whole, question_of
 from gateway.context.write import shrink
-from gateway.wire.chat import RESULT_ROLES, Message, text_of
+from gateway.wire.message import RESULT_ROLES, Message, text_of
 
 ASKED_CHARACTERS: Final = 2000
 """Characters at the end of a question that state its request."""

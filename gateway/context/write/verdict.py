@@ -11,7 +11,7 @@ import orjson
 from gateway.context.choose.cues import binding
 from gateway.context.choose.transcript import longest
 from gateway.context.choose.words import Shape, words
-from gateway.wire.chat import Message, call_arguments, text_of, texts, tool_calls
+from gateway.wire.message import Message, call_arguments, text_of, texts, tool_calls
 
 SHORTEST: Final = 24
 """Characters. A summary that was worth making is longer."""

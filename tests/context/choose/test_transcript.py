@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.context import marks
 from gateway.context.choose.transcript import ends, input_room, longest, pieces, question, write
-from gateway.wire.chat import text_of
+from gateway.wire.message import text_of
 
 Message = dict[str, Any]
 

@@ -13,7 +13,7 @@ from gateway.context.cut.foresight import UNCOVERED, WORTH, Wish, cut_of, forese
 from gateway.context.cut.layout import Source
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.turns import split
-from gateway.wire.chat import call_arguments, text_of, tool_calls
+from gateway.wire.message import call_arguments, text_of, tool_calls
 
 Message = dict[str, Any]
 

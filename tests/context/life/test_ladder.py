@@ -19,7 +19,8 @@ from gateway.context.life.ladder import (
     next_attempt,
 )
 from gateway.wire import chat as wire
-from gateway.wire.chat import ChatRequest, Message, dumps
+from gateway.wire.chat import ChatRequest
+from gateway.wire.message import Message, dumps
 
 FIXED = 10
 

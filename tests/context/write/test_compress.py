@@ -16,7 +16,7 @@ from gateway.context.cut.policy import Policy
 from gateway.context.cut.summary import Summary
 from gateway.context.write.compress import compress
 from gateway.context.write.draft import Draft
-from gateway.wire.chat import PINNED_ROLES, RESULT_ROLES, Message, call_arguments, media_kinds, text_of, tool_calls
+from gateway.wire.message import PINNED_ROLES, RESULT_ROLES, Message, call_arguments, media_kinds, text_of, tool_calls
 
 COUNTER = counter("o200k")
 POLICY = Policy()

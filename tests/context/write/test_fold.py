@@ -9,7 +9,7 @@ from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.write.compress import compress
 from gateway.context.write.draft import Draft
-from gateway.wire.chat import text_of
+from gateway.wire.message import text_of
 
 COUNTER = counter("o200k")
 

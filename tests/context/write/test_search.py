@@ -6,7 +6,7 @@ from gateway.context.count.tokens import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.write.compress import compress
-from gateway.wire.chat import Message, text_of
+from gateway.wire.message import Message, text_of
 
 FILLER = " ".join(f"Point {number} of the usual report follows." for number in range(40))
 """Long enough that an old answer which holds it is skimmed."""

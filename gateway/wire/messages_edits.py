@@ -1,0 +1,259 @@
+"""Write edits into a body of the Anthropic Messages format.
+
+The views of one message are joined again. An unchanged message keeps its bytes; in a changed one, each unchanged block
+keeps its own.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from gateway.wire import cache_marks
+from gateway.wire.format import Edits
+from gateway.wire.message import Message, dumps
+from gateway.wire.messages_reading import THINKING, MessagesRequest, Source
+from gateway.wire.raw_json import array
+from gateway.wire.splice import splice
+from gateway.wire.views import Opaque, Piece, changed_arguments, origin_of, texts_in
+
+LEAST_THINKING: Final = 1024
+"""Tokens; the smallest ``thinking.budget_tokens``: https://platform.claude.com/docs/en/build-with-claude/extended-thinking"""
+THINKING_SHARE: Final = 0.75
+"""Share of a lowered ``max_tokens`` for thinking: the API requires its budget below the limit, and an answer needs
+room."""
+
+
+@dataclass(slots=True)
+class _Written:
+    """One message to send; ``blocks`` are numbers of blocks in the body, or new ones as bytes."""
+
+    at: int | None
+    role: str
+    blocks: list[cache_marks.Block]
+    raw: bytes | None = None
+    """The message's own bytes, if it has some."""
+    changed: bool = True
+
+
+def encode(request: MessagesRequest, edits: Edits) -> bytes:
+    """Write edits into a body; unchanged parts keep their bytes."""
+    changes: dict[str, Any] = {}
+    if edits.model is not None and edits.model != request.model:
+        changes["model"] = edits.model
+    if edits.output is not None:
+        changes |= _lowered(request, edits.output)
+    messages = edits.messages or request.views
+    if not request.is_unchanged(messages) or not edits.thinks:
+        changes |= _rewritten(request, messages, thinks=edits.thinks)
+        if edits.unbound and edits.thinks:
+            changes |= _unbound(request, changes)
+    return splice(request.raw, changes) if changes else request.raw
+
+
+def _lowered(request: MessagesRequest, output: int) -> dict[str, Any]:
+    """Return a lower output limit, with the thinking budget below it; nothing when impossible."""
+    if not request.output_limits or request.output_limits[0] <= output:
+        return {}
+    thinking = request.head.get("thinking")
+    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
+    if not isinstance(thinking, dict) or not isinstance(budget, int) or budget < output:
+        return {"max_tokens": output}
+    lower = max(int(output * THINKING_SHARE), LEAST_THINKING)
+    return {"max_tokens": output, "thinking": {**thinking, "budget_tokens": lower}} if lower < output else {}
+
+
+PREFIX_BINDING: Final = {"prefix_mismatch_behavior": "drop_block"}
+BINDING_BETA: Final = "thinking-binding-controls-2026-08-01"
+"""Lets the API drop thinking that it cannot verify behind a folded conversation:
+https://platform.claude.com/docs/en/build-with-claude/preserved-thinking/fix-bound-to-a-different-conversation
+"""
+
+
+def _unbound(request: MessagesRequest, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Request that unverifiable thinking is dropped, unless the client chose another behaviour."""
+    given = changes.get("thinking", request.head.get("thinking"))
+    thinking = given if isinstance(given, dict) else {"type": "adaptive"}
+    if thinking.get("type") == "disabled" or "block_binding" in thinking:
+        return {}
+    return {"thinking": {**thinking, "block_binding": PREFIX_BINDING}}
+
+
+def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, thinks: bool) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    written = [_unread(request, at) for at in range(max(request.compacted[0], 0))]
+    for message in messages:
+        number = origin_of(message)
+        source = request.sources[number] if number is not None and number < len(request.sources) else None
+        if number is None or source is None:
+            blocks = [cache_marks.Block(dumps(part), new=True) for part in texts_in(message.get("content"), "text")]
+            written.append(_Written(None, _role(message), blocks))
+        elif source.at < 0:
+            if message is not request.views[number]:
+                changes["system"] = message["content"]
+        else:
+            _join(request, written, source, _blocks(request, number, message), kept=message is request.views[number])
+    for each in written:
+        if not thinks and any(block.kind in THINKING for block in each.blocks):
+            each.blocks = [block for block in each.blocks if block.kind not in THINKING] or [_EMPTY]
+            each.changed = True
+    _settle(request, written)
+    written = _user_first(request, written)
+    marks = cache_marks.moved(
+        [block for each in written for block in each.blocks],
+        [(at, n, block.value) for at, each in enumerate(request.given) for n, block in enumerate(each.blocks)],
+        free=cache_marks.MOST_MARKS - cache_marks.count(request.head),
+    )
+    rows = [_bytes_of(each, marks) for each in written]
+    return {**changes, "messages": array([row for row in rows if row])}
+
+
+def _user_first(request: MessagesRequest, written: list[_Written]) -> list[_Written]:
+    """Move the first user message before system messages whose neighbours were folded."""
+    if not written or written[0].role == "user" or request.given[0].role != "user":
+        return written
+    first = next((n for n, each in enumerate(written) if each.role == "user"), 0)
+    pinned = all(each.role == "system" for each in written[:first])
+    return [written[first], *written[:first], *written[first + 1 :]] if pinned else written
+
+
+def _role(message: Message) -> str:
+    return "assistant" if message.get("role") == "assistant" else "user"
+
+
+_EMPTY: Final = cache_marks.Block(b'{"type":"text","text":"[thinking removed]"}')
+"""Replaces a message that was nothing but thinking."""
+
+
+def _unread(request: MessagesRequest, at: int) -> _Written:
+    """Return a message before the newest compaction, unchanged."""
+    each = request.given[at]
+    return _Written(at, each.role, _originals(request, at, range(len(each.blocks))), each.raw, changed=False)
+
+
+def _originals(request: MessagesRequest, at: int, numbers: Sequence[int]) -> list[cache_marks.Block]:
+    blocks = request.given[at].blocks
+    return [cache_marks.Block(blocks[n].raw, (at, n)) for n in numbers]
+
+
+def _join(
+    request: MessagesRequest, written: list[_Written], source: Source, blocks: list[cache_marks.Block], *, kept: bool
+) -> None:
+    """Add the edited form of a view to its message."""
+    if written and written[-1].at == source.at:
+        written[-1].blocks += blocks
+        written[-1].changed |= not kept
+        return
+    given = request.given[source.at]
+    start = [n for n in range(len(given.blocks)) if (source.at, n) < request.compacted]
+    if start and source.at == request.compacted[0]:
+        blocks = [*_originals(request, source.at, start), *blocks]
+    written.append(_Written(source.at, given.role, blocks, given.raw, changed=not kept))
+
+
+def _settle(request: MessagesRequest, written: Sequence[_Written]) -> None:
+    """Note for each message whether it is unchanged, with its blocks in their order."""
+    for each in written:
+        if each.at is None:
+            continue
+        given = request.given[each.at]
+        if given.content is not None:
+            continue
+        whole = [block.origin for block in each.blocks] == [(each.at, n) for n in range(len(given.blocks))]
+        if each.role == "user" and not each.changed and not whole:
+            each.blocks.sort(key=lambda block: block.origin or (-1, -1))
+            whole = [block.origin for block in each.blocks] == [(each.at, n) for n in range(len(given.blocks))]
+        each.changed = each.changed or not whole
+
+
+def _blocks(request: MessagesRequest, number: int, message: Message) -> list[cache_marks.Block]:
+    """Return the edited form of a view as blocks; blocks that it still has keep their bytes."""
+    source, before = request.sources[number], request.views[number]
+    if source.blocks is None:
+        if message is before:
+            return []
+        return [cache_marks.Block(dumps(part), new=True) for part in texts_in(message.get("content"), "text")]
+    if message is before:
+        return _originals(request, source.at, source.blocks)
+    if message.get("role") == "tool":
+        return _result(request, source, message)
+    return list(_spoken(request, source, before, message))
+
+
+def _result(request: MessagesRequest, source: Source, message: Message) -> list[cache_marks.Block]:
+    """Return a tool result with another content; its other members, and the blocks behind it, stay."""
+    assert source.blocks is not None
+    block = request.given[source.at].blocks[source.blocks[0]]
+    content = message.get("content")
+    if isinstance(content, list):
+        content = [part for part in content if type(part) is not Opaque]
+        if isinstance(block.value.get("content"), str) and all("text" in part for part in content):
+            content = "\n".join(part["text"] for part in content)
+    result = splice(block.raw, {"content": content})
+    return [
+        cache_marks.Block(result, (source.at, source.blocks[0])),
+        *_originals(request, source.at, source.blocks[1:]),
+    ]
+
+
+def _spoken(request: MessagesRequest, source: Source, before: Message, message: Message) -> Iterator[cache_marks.Block]:
+    """Return changed words: parts that still exist keep their bytes, calls keep their places."""
+    assert source.blocks is not None
+    given = request.given[source.at].blocks
+    arguments = dict(changed_arguments(before, message))
+    thinks = "reasoning_content" in message or "reasoning_content" not in before
+    numbers = _part_numbers(source, given, before)
+    waiting = [n for n in source.blocks if given[n].type == "tool_use" or (given[n].type in THINKING and thinks)]
+    waiting = [n for n in waiting if n not in numbers]
+    parts = texts_in(message.get("content"), "text")
+    for part, n in zip(parts, _places(parts, before.get("content") or (), numbers), strict=True):
+        while waiting and n is not None and waiting[0] < n:
+            yield _called(source, given, waiting.pop(0), arguments)
+        same = n is not None and any(part is each for each in before["content"])
+        raw = given[n].raw if same and n is not None else dumps(part)
+        yield cache_marks.Block(raw, None if n is None else (source.at, n), new=not same)
+    for n in waiting:
+        yield _called(source, given, n, arguments)
+
+
+def _places(
+    parts: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]], numbers: Sequence[int]
+) -> list[int | None]:
+    """Return for each part the number of its original block; None for a new part, which comes first."""
+    known = {id(part): n for part, n in zip(before, numbers, strict=True)}
+    kept = {id(part) for part in parts}
+    free = [(part.get("type"), n) for part, n in zip(before, numbers, strict=True) if id(part) not in kept]
+    places: list[int | None] = []
+    for part in reversed(parts):
+        n = known.get(id(part))
+        if n is None and free and free[-1][0] == part.get("type"):
+            n = free.pop()[1]
+        places.append(n)
+    return places[::-1]
+
+
+def _part_numbers(source: Source, given: Sequence[Piece], before: Message) -> list[int]:
+    """Return for each content part of a view the number of its block."""
+    assert source.blocks is not None
+    hidden = {"tool_use"} | (THINKING if "reasoning_content" in before else frozenset())
+    return [n for n in source.blocks if before.get("role") != "assistant" or given[n].type not in hidden]
+
+
+def _called(source: Source, given: Sequence[Piece], n: int, arguments: Mapping[str, str]) -> cache_marks.Block:
+    shorter = arguments.get(str(given[n].value.get("id")))
+    raw = given[n].raw if shorter is None else splice(given[n].raw, {"input": orjson.Fragment(shorter.encode())})
+    return cache_marks.Block(raw, (source.at, n))
+
+
+def _bytes_of(each: _Written, marks: Mapping[int, bytes]) -> bytes:
+    """Return the bytes to send for a message: its own bytes when nothing changed."""
+    marked = any(id(block) in marks for block in each.blocks)
+    if each.raw is not None and not each.changed and not marked:
+        return each.raw
+    blocks = [marks.get(id(block), block.raw) for block in each.blocks]
+    if not blocks:
+        return b""
+    if each.raw is None:
+        return dumps({"role": each.role, "content": array(blocks)})
+    return splice(each.raw, {"content": array(blocks)})

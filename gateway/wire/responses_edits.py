@@ -1,0 +1,93 @@
+"""Write edits into a body of the OpenAI Responses format. An unchanged item keeps its bytes, its id and its status."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from gateway.wire.format import Edits
+from gateway.wire.message import Message, dumps
+from gateway.wire.raw_json import array
+from gateway.wire.responses_reading import TEXT_OF, ResponsesRequest, Source, call_id, item_type
+from gateway.wire.splice import splice
+from gateway.wire.views import Opaque, Piece, changed_arguments, origin_of, texts_in
+
+
+def encode(request: ResponsesRequest, edits: Edits) -> bytes:
+    """Write edits into a body; unchanged parts keep their bytes."""
+    changes: dict[str, Any] = {}
+    if edits.model is not None and edits.model != request.model:
+        changes["model"] = edits.model
+    if edits.output is not None and any(limit > edits.output for limit in request.output_limits):
+        changes["max_output_tokens"] = edits.output
+    if edits.messages is not None and not request.is_unchanged(edits.messages):
+        changes |= _rewritten(request, edits.messages)
+    return splice(request.raw, changes) if changes else request.raw
+
+
+def _rewritten(request: ResponsesRequest, messages: Sequence[Message]) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    rows: list[bytes] = []
+    for message in messages:
+        number = origin_of(message)
+        if number is None or number >= len(request.views):
+            rows.append(_new(message))
+            continue
+        source, before = request.sources[number], request.views[number]
+        if source.member == "instructions":
+            if message is not before:
+                changes["instructions"] = "\n\n".join(part["text"] for part in texts_in(message["content"], "text"))
+        elif source.member:
+            rows.append(_new(message))
+        elif message is before:
+            rows += [request.items[at].raw for at in source.items]
+        else:
+            rows += _changed(request, source, before, message)
+    return {**changes, "input": array(rows)}
+
+
+def _new(message: Message) -> bytes:
+    """Return the item of a new message."""
+    role = str(message.get("role"))
+    kind = "output_text" if role == "assistant" else "input_text"
+    return dumps({"type": "message", "role": role, "content": texts_in(message.get("content"), kind)})
+
+
+def _changed(request: ResponsesRequest, source: Source, before: Message, message: Message) -> Iterator[bytes]:
+    """Return the items of a changed view; unchanged parts keep their bytes."""
+    arguments = dict(changed_arguments(before, message))
+    for at in source.items:
+        item = request.items[at]
+        kind = str(item_type(item.value))
+        if kind == "message":
+            yield _message(item, message)
+        elif message.get("role") == "tool":
+            yield splice(item.raw, {"output": _content(message, "input_text")})
+        elif kind == "function_call" and call_id(item.value) in arguments:
+            yield splice(item.raw, {"arguments": arguments[call_id(item.value)]})
+        elif kind in TEXT_OF:
+            yield _with_result(item, kind, message)
+        else:
+            yield item.raw
+
+
+def _message(item: Piece, message: Message) -> bytes:
+    content = _content(message, "output_text" if item.value.get("role") == "assistant" else "input_text")
+    return splice(item.raw, {"content": content}) if content and content != item.value.get("content") else item.raw
+
+
+def _content(message: Message, kind: str) -> Any:
+    """Return the content of a changed view, without the parts that belong to other items."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return content
+    own = [part for part in content if type(part) is not Opaque and part.get("type") not in TEXT_OF]
+    return texts_in(own, kind)
+
+
+def _with_result(item: Piece, kind: str, message: Message) -> bytes:
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    mine = [part for part in parts if part.get("type") == kind and part.get("id") == item.value.get("id")]
+    text = mine[0].get("text") if mine else None
+    if isinstance(text, str) and text != item.value[TEXT_OF[kind]]:
+        return splice(item.raw, {TEXT_OF[kind]: text})
+    return item.raw

@@ -1,0 +1,237 @@
+"""Read a body of the OpenAI Responses format as views of its items.
+
+The assistant's items up to the next output are one view: its reasoning, its message and its calls stand or are folded
+together, so reasoning never loses the item that follows it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from gateway.wire.compaction import TRIGGER, opened
+from gateway.wire.format import Format
+from gateway.wire.memory import Memory
+from gateway.wire.message import Message, dumps
+from gateway.wire.raw_json import members
+from gateway.wire.views import Opaque, Piece, ViewedRequest, opaque, pieces, texts_in, view
+
+ELSEWHERE: Final = ("previous_response_id", "conversation", "prompt")
+"""Members that add text to the prompt from outside the body."""
+PINNED: Final = frozenset({"system", "developer"})
+UNSEEN: Final = frozenset({"item_reference", "web_search_call", "code_interpreter_call", "image_generation_call"})
+"""Items that represent text outside the body."""
+SCREENSHOT: Final = 1600
+"""Tokens of a computer tool's screenshot, at most: https://platform.openai.com/docs/guides/images-vision"""
+TEXT_OF: Final = {"mcp_call": "output"}
+"""Assistant items that contain their result as one text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The origin of a view: its items; none for ``instructions`` and for an ``input`` that is one text."""
+
+    items: tuple[int, ...] = ()
+    member: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResponsesRequest(ViewedRequest):
+    """A Responses body: its bytes, its items, and their views."""
+
+    items: tuple[Piece, ...]
+    sources: tuple[Source, ...]
+
+    @property
+    def message_count(self) -> int:
+        return len(self.items)
+
+    @property
+    def output_limits(self) -> tuple[int, ...]:
+        return self.limits_named("max_output_tokens")
+
+    @property
+    def refers_elsewhere(self) -> bool:
+        return any(self.head.get(name) for name in ELSEWHERE) or any(
+            item.type == "item_reference" for item in self.items
+        )
+
+
+def read(raw: bytes, memory: Memory, made_by: Format) -> ResponsesRequest | None:
+    """Read a body; return None when it cannot be decided about."""
+    given, raw = raw, opened(raw)
+    found = members(raw)
+    if not found or "input" not in found:
+        return None
+    try:
+        head = {name: orjson.loads(value) for name, value in found.items() if name != "input"}
+        text = orjson.loads(found["input"]) if found["input"][:1] == b'"' else None
+    except orjson.JSONDecodeError:
+        return None
+    items = [] if text is not None else pieces(found["input"])
+    if items is None or not all(isinstance(item_type(item.value), str) for item in items):
+        return None
+    views, sources = _views(head.get("instructions"), text, items)
+    return ResponsesRequest(
+        format=made_by,
+        raw=raw,
+        head=head,
+        views=views,
+        shaped={**{name: value for name, value in head.items() if name != "instructions"}, **_shaped(head)},
+        memory=memory,
+        rewritten=raw is not given,
+        items=tuple(items),
+        sources=sources,
+    )
+
+
+def item_type(item: Mapping[str, Any]) -> Any:
+    """Return an item's type; a message may leave it out."""
+    return item.get("type", "message" if "role" in item else None)
+
+
+Found = tuple[Mapping[str, Any], Source]
+
+
+def _views(
+    instructions: Any, text: str | None, items: Sequence[Piece]
+) -> tuple[tuple[Message, ...], tuple[Source, ...]]:
+    found: list[Found] = []
+    if isinstance(instructions, str) and instructions:
+        found.append(({"role": "system", "content": instructions}, Source(member="instructions")))
+    if text is not None:
+        found.append(({"role": "user", "content": texts_in(text, "input_text")}, Source(member="input")))
+    found += _views_of(items)
+    views = tuple(view(number, message) for number, (message, _) in enumerate(found))
+    return views, tuple(source for _, source in found)
+
+
+def _views_of(items: Sequence[Piece]) -> Iterator[Found]:
+    """Return the views of items in order: the assistant's items up to the next output, message or compaction are one
+    view."""
+    group: list[int] = []
+    only_reasoning = True
+    for at, item in enumerate(items):
+        kind = str(item_type(item.value))
+        part = _part_of(kind, item.value)
+        # An item that follows reasoning stays with it; other messages and new reasoning may go without what is in front of them.
+        if group and (part != "assistant" or (kind in ("reasoning", "message") and not only_reasoning)):
+            yield _grouped(items, group)
+            group, only_reasoning = [], True
+        if part == "assistant":
+            group.append(at)
+            only_reasoning = only_reasoning and kind == "reasoning"
+        else:
+            yield _single(part, item.value), Source((at,))
+    if group:
+        yield _grouped(items, group)
+
+
+def _part_of(kind: str, item: Mapping[str, Any]) -> str:
+    """Return the role of an item in the conversation."""
+    if kind == "message":
+        role = item.get("role")
+        return role if isinstance(role, str) else "user"
+    if kind in ("compaction", "compaction_summary", "item_reference", "mcp_list_tools", "additional_tools", TRIGGER):
+        return "system"
+    answers = kind.endswith(("_output", "_response")) and call_id(item) != ""
+    return "tool" if answers else "assistant"
+
+
+def call_id(item: Mapping[str, Any]) -> str:
+    """Return the id that connects a call and its output."""
+    for name in ("call_id", "approval_request_id", "id"):
+        value = item.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+def _single(role: str, item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message or an output as a view."""
+    if role == "tool":
+        return {"role": "tool", "tool_call_id": call_id(item), "content": _output(item)}
+    if item_type(item) != "message":
+        return {"role": role, "content": [opaque(item, stands_here=str(item_type(item)) not in UNSEEN)]}
+    content = item.get("content")
+    if role == "user" and isinstance(content, str):
+        return {"role": role, "content": texts_in(content, "input_text")}
+    return {"role": role, "content": content if isinstance(content, (str, list)) else ""}
+
+
+def _output(item: Mapping[str, Any]) -> Any:
+    output = item.get("output")
+    if isinstance(output, (str, list)):
+        return output
+    if isinstance(output, dict) and "image_url" in output:
+        return [Opaque({"type": str(output.get("type"))}, extra=SCREENSHOT, stands_here=False)]
+    return [opaque(item)]
+
+
+def _grouped(items: Sequence[Piece], group: Sequence[int]) -> Found:
+    """Return reasoning, a message and calls as one assistant message."""
+    parts: list[Any] = []
+    calls: list[Mapping[str, Any]] = []
+    message: dict[str, Any] = {"role": "assistant"}
+    for at in group:
+        item = items[at].value
+        kind = str(item_type(item))
+        if kind == "message":
+            content = item.get("content")
+            if isinstance(content, str) and len(group) == 1:
+                return {"role": "assistant", "content": content}, Source(tuple(group))
+            parts += texts_in(content, "text") if isinstance(content, str) else content or []
+        elif call := _call(kind, item):
+            calls.append(call)
+        elif isinstance(item.get(TEXT_OF.get(kind, "")), str):
+            parts += [opaque({k: v for k, v in item.items() if k != TEXT_OF[kind]}), _text_part(kind, item)]
+        else:
+            parts.append(opaque(item, stands_here=kind not in UNSEEN))
+    if parts:
+        message["content"] = parts
+    if calls:
+        message["tool_calls"] = calls
+    return message, Source(tuple(group))
+
+
+def _text_part(kind: str, item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the result in an item as a text that may be cut; it knows its item."""
+    return {"type": kind, "id": item.get("id"), "text": item[TEXT_OF[kind]]}
+
+
+def _call(kind: str, item: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a call to the client in chat-completions form; only a function's arguments may be cut."""
+    name = item.get("name")
+    if kind == "function_call" and isinstance(item.get("arguments"), str):
+        function = {"name": name, "arguments": item["arguments"]}
+        return {"id": call_id(item), "type": "function", "function": function}
+    if kind == "mcp_approval_request" or (kind.endswith("_call") and isinstance(item.get("call_id"), str)):
+        given = item.get("input", item.get("arguments", item.get("action", item.get("operation", ""))))
+        text = given if isinstance(given, str) else dumps(given).decode()
+        custom = {"name": name if isinstance(name, str) else kind.removesuffix("_call"), "input": text}
+        return {"id": call_id(item), "type": "custom", "custom": custom}
+    if kind == "local_shell_call":
+        custom = {"name": "local_shell", "input": dumps(item.get("action")).decode()}
+        return {"id": call_id(item), "type": "custom", "custom": custom}
+    return None
+
+
+def _shaped(head: Mapping[str, Any]) -> dict[str, Any]:
+    """Return tools and the answer's schema in chat-completions form."""
+    shaped: dict[str, Any] = {}
+    tools = head.get("tools")
+    if isinstance(tools, list):
+        shaped["tools"] = [_tool(tool) for tool in tools]
+    text = head.get("text")
+    form = text.get("format") if isinstance(text, dict) else None
+    if isinstance(form, dict) and "schema" in form:
+        shaped["response_format"] = {"type": "json_schema", "json_schema": form}
+    return shaped
+
+
+def _tool(tool: Any) -> Any:
+    if not isinstance(tool, dict) or tool.get("type") != "function":
+        return tool
+    described = {name: tool[name] for name in ("name", "description", "parameters") if name in tool}
+    return {"type": "function", "function": described}
