@@ -1,4 +1,4 @@
-"""The catalogue of known models: windows, outputs, tokenizers and images from ``config/models.yaml``."""
+"""The catalogue of known models: windows, outputs, tokenizers, images and prices from ``config/models.yaml``."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import yaml
 
@@ -49,23 +49,34 @@ class Catalogue:
     """Known models by name; a name may be a glob."""
 
     models: Mapping[str, ModelFacts]
+    prices: Mapping[str, float] = field(default_factory=dict)
+    """List prices: US dollars for a million prompt tokens that no cache holds."""
     found: dict[str, ModelFacts | None] = field(default_factory=dict, compare=False, repr=False)
 
     def find(self, model: str) -> ModelFacts | None:
         """Find a model by the name in a request, then by the name without vendors' additions."""
         if model in self.found:
             return self.found[model]
-        facts = next((known for name in spellings(model) if (known := self._match(name))), None)
+        facts = next((known for name in spellings(model) if (known := _match(self.models, name)) is not None), None)
         if len(self.found) >= KEPT_NAMES:
             self.found.clear()
         self.found[model] = facts
         return facts
 
-    def _match(self, name: str) -> ModelFacts | None:
-        if name in self.models:
-            return self.models[name]
-        globs = [pattern for pattern in self.models if _WILD.search(pattern) and fnmatchcase(name, pattern)]
-        return self.models[max(globs, key=_specificity)] if globs else None
+    def price(self, model: str) -> float | None:
+        """Find the list price of a model's prompt tokens; None where none is known."""
+        return next((price for name in spellings(model) if (price := _match(self.prices, name)) is not None), None)
+
+
+Row = TypeVar("Row")
+
+
+def _match(rows: Mapping[str, Row], name: str) -> Row | None:
+    """Return the row of a name: its own, else that of the most specific glob."""
+    if name in rows:
+        return rows[name]
+    globs = [pattern for pattern in rows if _WILD.search(pattern) and fnmatchcase(name, pattern)]
+    return rows[max(globs, key=_specificity)] if globs else None
 
 
 _WILD: Final = re.compile(r"[*?\[]")
@@ -142,4 +153,5 @@ def parse(text: str) -> Catalogue:
     """Parse a catalogue. An invalid one raises TypeError or KeyError: it is our own, and tested."""
     document: dict[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     models = document["models"]
-    return Catalogue({name.lower(): ModelFacts(name=name, **row) for name, row in models.items()})
+    prices = {name.lower(): float(price) for name, price in document.get("prices", {}).items()}
+    return Catalogue({name.lower(): ModelFacts(name=name, **row) for name, row in models.items()}, prices)

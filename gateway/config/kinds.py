@@ -114,6 +114,7 @@ TEXT: Final = single(read.text, {"type": ["string", "number"]}, plain)
 NAME: Final = single(read.name, {"type": "string", "minLength": 1}, plain)
 BOOLEAN: Final = single(read.boolean, {"anyOf": [{"type": "boolean"}, {"enum": sorted(read.BOOLEANS)}]}, write_boolean)
 SHARE: Final = single(read.share, {"type": "number", "minimum": 0, "maximum": 1}, write_share)
+DOLLARS: Final = single(read.dollars, {"type": "number", "minimum": 0}, write_share)
 DURATION: Final = single(
     read.duration,
     {"type": "string", "pattern": r"^(0|[0-9]+(\.[0-9]+)?\s*(ms|s|m|h|d))$"},

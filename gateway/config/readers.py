@@ -82,6 +82,14 @@ def share(node: Node) -> float:
     return value
 
 
+def dollars(node: Node) -> float:
+    """Read an amount of money, in US dollars."""
+    found = node.text()
+    if not NUMBER.match(found) or (value := float(found.replace("_", ""))) < 0:
+        raise Wrong("a number of US dollars for a million tokens, such as 2.5")
+    return value
+
+
 def duration(node: Node) -> float:
     """Read a duration, in seconds. A bare 0 needs no unit."""
     if node.text().strip() == "0":

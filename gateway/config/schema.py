@@ -14,6 +14,7 @@ from gateway.config.kinds import (
     BASE_PATH,
     BOOLEAN,
     COUNT,
+    DOLLARS,
     DURATION,
     KEY_HASH,
     MOMENT,
@@ -238,6 +239,14 @@ SETTINGS: Final = (
     Setting("models.*.tokenizer", TOKENIZER, "auto, or a family or vocabulary", "See [counting.md](counting.md).", default="`defaults.tokenizer`"),
     Setting("models.*.on_overflow", NAMES, "models with larger windows, asked when even the smallest form is too long"),
     Setting("models.*.fallbacks", NAMES, "models asked when the upstream fails"),
+    Setting(
+        "models.*.input_price", DOLLARS, "US dollars for a million prompt tokens, for the dashboard",
+        "The savings that the [dashboard](dashboard.md) shows are counted with it.", default="the list price, where one is known",
+    ),
+    Setting(
+        "models.*.cached_price", DOLLARS, "the same for prompt tokens that the provider reads from its cache",
+        default="by the provider's published rule",
+    ),
 
     Setting(
         "keys.*.hash", KEY_HASH, "SHA-256 of the key, as `turnfold keys add NAME --print` writes it",

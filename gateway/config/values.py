@@ -222,6 +222,10 @@ class Model:
     tokenizer: str = ""
     on_overflow: tuple[str, ...] = ()
     fallbacks: tuple[str, ...] = ()
+    input_price: float | None = None
+    """US dollars for a million prompt tokens; None: the list price."""
+    cached_price: float | None = None
+    """The same for tokens read from the provider's cache; None: by its published rule."""
     fold: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Differences from ``fold:``, by part."""
 
@@ -248,6 +252,8 @@ class Route:
     """Larger models that may answer instead, by configured name."""
     fallbacks: tuple[str, ...]
     """Models to use when the upstream fails, by configured name."""
+    input_price: float | None
+    cached_price: float | None
     mode: Mode
     client_modes: tuple[Mode, ...]
     policy: Policy
@@ -344,6 +350,8 @@ class Settings:
             tokenizer=entry.tokenizer or self.defaults.tokenizer,
             on_overflow=entry.on_overflow,
             fallbacks=entry.fallbacks,
+            input_price=entry.input_price,
+            cached_price=entry.cached_price,
             mode=fold.mode,
             client_modes=fold.client_modes,
             policy=fold.policy,
@@ -362,6 +370,8 @@ def _complete(entry: Model, other: Model) -> Model:
         max_output_tokens=entry.max_output_tokens or other.max_output_tokens,
         output_reserve=other.output_reserve if entry.output_reserve is None else entry.output_reserve,
         tokenizer=entry.tokenizer or other.tokenizer,
+        input_price=other.input_price if entry.input_price is None else entry.input_price,
+        cached_price=other.cached_price if entry.cached_price is None else entry.cached_price,
         fold={part: {**other.fold.get(part, {}), **entry.fold.get(part, {})} for part in parts},
     )
 

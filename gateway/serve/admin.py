@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from gateway.serve import errors, health, lookup
+from gateway.serve import dashboard, errors, health, lookup, prices
 from gateway.serve.explain import explain
 from gateway.serve.guard import Guard, check_json
 from gateway.serve.shared import Gateway
@@ -20,19 +20,22 @@ from gateway.wire.formats import recognise
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Answer = Callable[[Gateway, web.Request], Awaitable[Any]]
 HEALTH: Final = "/healthz"
-"""The only path, at the root or below the base path, that needs no token."""
+"""A path that needs no token."""
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def runner(gateway: Gateway) -> web.AppRunner:
     """Build the admin port's application; the token is compared in constant time."""
     guard = Guard(gateway.settings.admin.host, gateway.settings.server.allowed_hosts)
+    base_path = gateway.settings.server.base_path
+    public = {base + path for base in ("", base_path) for path in (HEALTH, *dashboard.PATHS)}
 
     @web.middleware
     async def authorised(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             guard.check(request.raw_path, request.headers)
-            _check_token(request, gateway.settings.admin.token)
+            if dashboard.place_of(request) not in public:
+                _check_token(request, gateway.settings.admin.token)
             if request.method not in ("GET", "HEAD"):
                 check_json(request.headers)
             return await handler(request)
@@ -42,7 +45,7 @@ def runner(gateway: Gateway) -> web.AppRunner:
     app = web.Application(middlewares=[authorised], client_max_size=gateway.settings.server.max_body)
     for method, path, answer in ROUTES:
         app.router.add_route(method, path, partial(_answered, gateway, answer))
-    _serve_below(gateway.settings.server.base_path, app)
+    _serve_below(base_path, app)
     return web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
 
 
@@ -89,6 +92,16 @@ async def status(gateway: Gateway, _: web.Request) -> Any:
     return health.status(gateway)
 
 
+async def priced(gateway: Gateway, request: web.Request) -> Any:
+    """Return the prices of the models that a request names. Raises ClientError."""
+    return prices.asked(gateway, request)
+
+
+async def page(_: Gateway, request: web.Request) -> web.Response:
+    """Answer with a file of the dashboard. Raises ClientError."""
+    return dashboard.file(request)
+
+
 async def forget(gateway: Gateway, request: web.Request) -> Any:
     """Delete what the operator names. Raises ClientError."""
     return await _forget(gateway, await request.read())
@@ -102,8 +115,10 @@ ROUTES: Final[tuple[tuple[str, str, Answer], ...]] = (
     ("GET", "/api/conversations/{id}", lookup.conversation),
     ("GET", "/api/status", status),
     ("GET", "/api/learned", learned),
+    ("GET", "/api/prices", priced),
     ("POST", "/api/explain", explained),
     ("POST", "/api/forget", forget),
+    *(("GET", path, page) for path in dashboard.PATHS),
 )
 """Everything that the admin port answers."""
 
@@ -159,7 +174,7 @@ def _shown(fact: Fact) -> dict[str, Any]:
 
 def _check_token(request: web.Request, token: str) -> None:
     given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
-    if token and not request.path.endswith(HEALTH) and not hmac.compare_digest(given.encode(), token.encode()):
+    if token and not hmac.compare_digest(given.encode(), token.encode()):
         raise errors.ClientError(401, "The admin port wants `Authorization: Bearer TOKEN`.", code="unauthorized")
 
 

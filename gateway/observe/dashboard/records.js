@@ -1,0 +1,73 @@
+/** The records that the page holds: loaded once, then only what is new; one set for each choice of filters. */
+
+import { get } from "./api.js";
+import { query, since } from "./route.js";
+
+/** Records that are held at most. Chosen: a megabyte or two. */
+const MOST = 2000;
+/** Records that are asked for when the page is already loaded; only where all of them are new is the rest asked for too. */
+const NEWEST = 100;
+const NONE = { turns: 0, lines: 0, images: 0, question_characters: 0 };
+
+/** Give a record of an older gateway the fields that it lacks. */
+export const whole = (record) => ({ refusals: [], steps: [], calls: [], lost: NONE, parts: null, at: null, key: "", session: "", conversation: "", ...record });
+
+export class Records {
+  page = 50;
+  shown = 50;
+  more = false;
+  #filter = "";
+  #byId = new Map();
+  #seen = { key: new Set(), model: new Set(), session: new Set() };
+
+  get count() {
+    return this.#byId.size;
+  }
+
+  clear() {
+    this.#byId.clear();
+    this.#filter = "";
+  }
+
+  /** The values of a field that records had so far, and the chosen one. */
+  seen(name, chosen) {
+    const all = new Set(this.#seen[name]);
+    if (chosen) all.add(chosen);
+    return [...all].sort();
+  }
+
+  narrowed = (chosen) => Object.values(chosen).some(Boolean);
+
+  /** Load what is new under a route's filters; return its records, newest first. */
+  async load(route) {
+    const chosen = query(route);
+    const filter = JSON.stringify(chosen);
+    if (filter !== this.#filter) {
+      this.#byId.clear();
+      this.#filter = filter;
+    }
+    const from = since(route);
+    const { key, model, session } = chosen;
+    const ask = (limit) => get("exchanges", { key, model, session, since: from, limit });
+    let found = this.#byId.size ? await ask(NEWEST) : [];
+    // A record is made when its request ends, so the newest are not simply those that began last.
+    if (!found.some((record) => this.#byId.has(record.request_id))) found = await ask(MOST);
+    if (filter !== this.#filter) return [];
+    this.#take(found.map(whole), from);
+    return this.#sorted();
+  }
+
+  #take(found, from) {
+    this.more = this.#byId.size + found.length > MOST || found.length === MOST;
+    for (const record of found) {
+      this.#byId.set(record.request_id, record);
+      for (const [name, values] of Object.entries(this.#seen)) if (record[name]) values.add(record[name]);
+    }
+    const kept = this.#sorted().filter((record) => from === null || record.at >= from).slice(0, MOST);
+    this.#byId = new Map(kept.map((record) => [record.request_id, record]));
+  }
+
+  #sorted() {
+    return [...this.#byId.values()].sort((one, other) => other.at - one.at);
+  }
+}

@@ -1,0 +1,45 @@
+/** Each model's fullness: how its prompts are distributed against its window. */
+
+import { distribution } from "../charts.js";
+import { h } from "../dom.js";
+import { CLASSES, fullness } from "../figures.js";
+import { percent, plural, whole } from "../format.js";
+import { address } from "../route.js";
+import { facts, table } from "../table.js";
+
+export const title = "Models";
+export const filtered = true;
+
+export async function load({ route, records }) {
+  return fullness(await records.load(route));
+}
+
+export function draw(models, { route }) {
+  if (!models.length) return [h("h1", { tabindex: "-1" }, title), h("p", { class: "empty" }, "No request with a known window matches.")];
+  const intro = "How full each model's window was with the prompts that clients sent. What stands right of the line would not have fitted as it came.";
+  return [h("h1", { tabindex: "-1" }, title), h("p", { class: "hint" }, intro), h("div", { class: "cards" }, models.map((model) => card(model, route)))];
+}
+
+const bound = (index) => (CLASSES[index] === Infinity ? `over ${percent(CLASSES[index - 1])}` : `to ${percent(CLASSES[index])}`);
+
+function card(model, route) {
+  const label = `Fullness of ${model.model}: half of the requests took ${percent(model.median)} of the window or less, the fullest ${percent(model.most)}; ${plural(model.over, "request")} did not fit.`;
+  return h("section", { class: "card", "data-key": `${model.upstream} ${model.model} ${model.window}`, "aria-label": model.model },
+    h("h2", {}, h("a", { href: address("requests", { model: model.model }, route) }, model.model)),
+    h("p", { class: "hint" }, `${model.upstream} · window of ${whole(model.window)} tokens (${model.entry})`),
+    distribution({ label, bounds: CLASSES, counts: model.counts, limit: 1 }),
+    h("p", { class: "scale", "aria-hidden": "true" }, h("span", {}, "empty"), h("span", {}, "full"), h("span", {}, "over 200 %")),
+    facts([
+      ["Requests", whole(model.requests)],
+      ["Median", percent(model.median)],
+      ["95 of 100 up to", percent(model.p95)],
+      ["Fullest", percent(model.most)],
+      ["Did not fit", whole(model.over)],
+      ["Folded", whole(model.folded)],
+    ]),
+    h("details", {}, h("summary", {}, "Figures"), table({
+      caption: `Requests of ${model.model} by fullness`,
+      columns: [{ name: "Of the window" }, { name: "Requests", right: true }],
+      rows: model.counts.map((count, index) => ({ key: String(index), cells: [bound(index), whole(count)] })),
+    })));
+}
