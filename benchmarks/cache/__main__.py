@@ -22,7 +22,9 @@ from rich.table import Table
 from splintr import Tokenizer
 
 from benchmarks.cache.strategies import STRATEGIES
-from gateway.context.cache.rules import RULES, CacheRule, Matching
+from gateway.context.cache.marking import BREAKPOINT, CONTROL, marked
+from gateway.context.cache.prompt import rendered
+from gateway.context.cache.rules import OPENAI, RULES, CacheRule, Matching
 from gateway.context.cache.simulate import Bill, Block, Cache, ask
 
 BETWEEN_S = 20.0
@@ -39,16 +41,9 @@ def encode(text: str) -> tuple[int, ...]:
     return tuple(_ENCODE(text))
 
 
-def tokens_of(message: dict[str, Any]) -> tuple[int, ...]:
-    """The tokens of a message with its role and calls, in the order a chat template writes them."""
-    rest = {key: value for key, value in message.items() if key not in ("role", "content", "cache_control")}
-    content = message.get("content")
-    text = content if isinstance(content, str) else "" if content is None else orjson.dumps(content).decode()
-    return encode(f"<{message['role']}>") + encode(text) + (encode(orjson.dumps(rest).decode()) if rest else ())
-
-
 def cost(message: dict[str, Any]) -> int:
-    return len(tokens_of(message))
+    """The tokens of a message with its role and calls, in the order a chat template writes them."""
+    return sum(len(block.tokens) for block in rendered([message], OPENAI, encode))
 
 
 def points(messages: Sequence[dict[str, Any]]) -> Iterator[int]:
@@ -60,19 +55,10 @@ def points(messages: Sequence[dict[str, Any]]) -> Iterator[int]:
 
 
 def blocks_of(messages: Sequence[dict[str, Any]], rule: CacheRule) -> list[Block]:
-    """The rendered prompt; for Claude with the marks that a careful client sets: behind system, and on the newest message."""
-    marked = set()
-    if rule.matching is Matching.MARKED:
-        pinned = [n for n, m in enumerate(messages) if m["role"] in ("system", "developer")]
-        marked = {*pinned[-1:], len(messages) - 1}
-    return [
-        Block(
-            "system" if message["role"] == "developer" else message["role"],
-            tokens_of(message),
-            rule.lifetime_s * (n in marked),
-        )
-        for n, message in enumerate(messages)
-    ]
+    """The rendered prompt, with the marks that the gateway sets where the provider takes some; a client that cuts by itself is
+    taken to set the same ones."""
+    style = {Matching.MARKED: CONTROL, Matching.BOUNDARY: BREAKPOINT}.get(rule.matching)
+    return rendered(marked(messages, style) if style else messages, rule, encode)
 
 
 def billed(requests: Sequence[Sequence[dict[str, Any]]], rule: CacheRule) -> list[Bill]:

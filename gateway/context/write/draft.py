@@ -57,7 +57,7 @@ class Sketch:
     """The standing messages by index, each in its present form."""
     note: str = ""
     quotes: Mapping[int, str] = field(default_factory=dict)
-    """By the index of the message that follows them."""
+    """By the index of the message they stand behind."""
     steps: tuple[Step, ...] = ()
     question_kept: Kept | None = None
 

@@ -1,12 +1,14 @@
 """Place the note and the quotes into the messages.
 
-They contain words of tools, documents and the assistant, so they are placed only in user messages, each frame before
-the user's words: the note before the first standing message, quotes before their question.
+They contain words of tools, documents and the assistant, so they are placed only in user messages, each in a frame: the
+note before the first standing message, quotes behind their question. A note stays for many turns and quotes for few, so
+whatever a prompt cache has of a request up to the newest question is also the beginning of the next one.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+from gateway.context import marks
 from gateway.context.marks import CUT
 from gateway.wire.message import PINNED_ROLES, Message, texts
 
@@ -21,23 +23,30 @@ def place(standing: Mapping[int, Message], note: str, quotes: Mapping[int, str])
     placed: list[Message] = []
     for index in sorted(standing):
         message = standing[index]
-        blocks = [note] if index == first and note and not _has_cut(message, note) else []
-        if blocks and message.get("role") != "user":
+        before = note if index == first and not _has_cut(message, note) else ""
+        if before and message.get("role") != "user":
             placed.append({"role": "user", "content": note})
-            blocks = []
-        if quotes.get(index):
-            blocks.append(quotes[index])
-        placed.append(_with_blocks(message, blocks) if blocks else message)
+            before = ""
+        behind = quotes.get(index, "")
+        placed.append(_with_frames(message, before, behind) if before or behind else message)
     return tuple(placed)
 
 
-def _with_blocks(message: Message, blocks: list[str]) -> Message:
-    """Return a message with texts before its content."""
+def _with_frames(message: Message, before: str, behind: str) -> Message:
+    """Return a message with a frame before its content and one behind it; empty frames are left out."""
     content: Any = message.get("content")
+    # The bare note is no frame: it stays when frames are taken off, so the checksum behind it covers it.
+    bare = [CUT] if before == CUT else []
     if isinstance(content, list):
-        return {**message, "content": [*({"type": "text", "text": block} for block in blocks), *content]}
+        last = marks.sealed(behind, "\n".join([*bare, *texts(content)])) if behind else ""
+        return {**message, "content": [*_part(before), *content, *_part(last)]}
     said = [content] if isinstance(content, str) and content else []
-    return {**message, "content": "\n\n".join([*blocks, *said])}
+    last = marks.sealed(behind, "\n\n".join([*bare, *said])) if behind else ""
+    return {**message, "content": "\n\n".join([text for text in (before, *said, last) if text])}
+
+
+def _part(text: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": text}] if text else []
 
 
 def _has_cut(message: Message, note: str) -> bool:

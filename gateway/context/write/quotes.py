@@ -25,7 +25,7 @@ class Written:
 
     note: str
     quotes: Mapping[int, str]
-    """By the message that follows them: the current question, and earlier questions since the cut."""
+    """By the message they stand behind: the current question, and earlier questions since the cut."""
     pool: LinePool
     taken: frozenset[int]
     """Positions in the pool of the note's lines."""

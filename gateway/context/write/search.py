@@ -1,4 +1,4 @@
-"""The search for one question: which lines of the folded part are quoted in front of it."""
+"""The search for one question: which lines of the folded part are quoted behind it."""
 
 from collections.abc import Collection, Iterable
 from functools import partial
@@ -25,7 +25,7 @@ Told = tuple[int, str]
 
 
 class Quote(NamedTuple):
-    """What is quoted in front of one question."""
+    """What is quoted behind one question."""
 
     text: str
     size: int

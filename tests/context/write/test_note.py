@@ -29,7 +29,8 @@ def test_what_went_on_comes_off(content: Any, quotes: dict[int, str], found: str
 def test_the_digest_is_a_part_of_its_own_where_content_has_parts() -> None:
     (placed,) = note.place({3: {"role": "user", "content": PARTS}}, DIGEST, {3: QUOTES})
 
-    assert placed["content"] == [{"type": "text", "text": DIGEST}, {"type": "text", "text": QUOTES}, *PARTS]
+    behind = {"type": "text", "text": marks.sealed(QUOTES, "hi")}
+    assert placed["content"] == [{"type": "text", "text": DIGEST}, *PARTS, behind]
 
 
 def test_a_string_stays_a_string() -> None:
@@ -53,6 +54,41 @@ def test_the_bare_note_stands_once() -> None:
 
     assert once["content"] == f"{marks.CUT}\n\nhi"
     assert note.place({0: once}, marks.CUT, {}) == (once,)
+
+
+@pytest.mark.parametrize("content", ["hi", PARTS], ids=["string", "parts"])
+def test_quotes_behind_a_bare_note_come_off_and_the_bare_note_stays(content: Any) -> None:
+    (placed,) = note.place({3: {"role": "user", "content": content}}, marks.CUT, {3: QUOTES})
+    bare, rows = marks.without(placed)
+
+    assert rows == "assistant: It is A1."
+    assert bare == note.place({3: {"role": "user", "content": content}}, marks.CUT, {})[0]
+
+
+def test_a_request_begins_like_the_next_one_up_to_the_end_of_its_question() -> None:
+    """The next turn has other quotes, and the same note and question."""
+    asked = {"role": "user", "content": "Where is it?"}
+    (now,) = note.place({3: asked}, DIGEST, {3: QUOTES})
+    (later,) = note.place({3: asked}, DIGEST, {})
+
+    assert now["content"].startswith(later["content"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        QUOTES,  # as it stands at the beginning, not behind these words
+        marks.sealed(QUOTES, "Where is it?"),
+        f"{marks.sealed(QUOTES, 'hi')} and more",
+        f"{marks.QUOTES}\nuser: hello",
+        f"{marks.QUOTES}\n[End of quotes 00000000]",
+    ],
+)
+def test_quotes_pasted_behind_other_words_are_the_clients_text(text: str) -> None:
+    parts = [{"type": "text", "text": "hi"}, {"type": "text", "text": text}]
+    for content in (f"hi\n\n{text}", parts):
+        message = {"role": "user", "content": content}
+        assert marks.without(message) == (message, "")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,119 @@
+"""Cache marks: where a folded request tells its provider that the next request will begin like this one.
+
+Marks stand at the ends of the pinned messages, of the note, of the newest message of the request before, and of the
+newest message, before quotes, which the next turn will not have. A client that sets marks itself keeps its own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gateway.context import marks
+from gateway.wire.message import PINNED_ROLES, RESULT_ROLES, Message
+
+MOST_MARKS: Final = 4
+"""Marks in one request. Anthropic takes four; OpenAI writes the latest three besides its own, and reads at older ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkStyle:
+    """How one API writes a mark."""
+
+    member: str
+    value: Any
+    on_results: bool
+    """Whether a tool result may carry one."""
+
+
+BREAKPOINT: Final = MarkStyle("prompt_cache_breakpoint", {"mode": "explicit"}, on_results=False)
+"""https://developers.openai.com/api/docs/guides/prompt-caching: on text parts; the newest result is marked by OpenAI itself."""
+CONTROL: Final = MarkStyle("cache_control", {"type": "ephemeral"}, on_results=True)
+"""https://platform.claude.com/docs/en/build-with-claude/prompt-caching"""
+
+Place = tuple[int, int]
+"""Index of a message, and of a part of its text."""
+
+
+def marked(messages: Sequence[Message], style: MarkStyle) -> tuple[Message, ...]:
+    """Return the messages with marks; unchanged when the client sets marks of this style itself."""
+    if any(_has_mark(message, style) for message in messages):
+        return tuple(messages)
+    chosen = dict.fromkeys(places(messages))
+    changed = {
+        index: _with_marks(messages[index], {n for at, n in chosen if at == index}, style) for index, _ in chosen
+    }
+    return tuple(changed.get(index, message) for index, message in enumerate(messages))
+
+
+def places(messages: Sequence[Message]) -> list[Place]:
+    """Return where marks stand, in order; at most `MOST_MARKS`."""
+    found: list[Place] = []
+    pinned = next((n for n, m in enumerate(messages) if m.get("role") not in PINNED_ROLES), len(messages))
+    if pinned:
+        found.append((pinned - 1, len(parts_of(messages[pinned - 1])) - 1))
+    if pinned < len(messages) and (frames := framed(messages[pinned])):
+        found.append((pinned, frames - 1))
+    ends = _ends(messages, pinned)
+    found += [(index, _last_that_stays(messages[index])) for index in ends]
+    return [place for place in dict.fromkeys(found) if place[1] >= 0]
+
+
+def _ends(messages: Sequence[Message], first: int) -> list[int]:
+    """Return the newest messages of the request before and of this one."""
+    able = [n for n in range(first, len(messages)) if messages[n].get("role") in {"user", *RESULT_ROLES}]
+    if not able:
+        return []
+    spoken = [n for n in range(first, able[-1]) if messages[n].get("role") == "assistant"]
+    before = [n for n in able if spoken and n < spoken[-1]]
+    return [*before[-1:], able[-1]]
+
+
+def parts_of(message: Message) -> list[Any]:
+    """Return a message's content as parts, with each frame of a text as a part of its own."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return content
+    if not isinstance(content, str) or not content:
+        return []
+    texts = marks.split(content) if message.get("role") == "user" else [content]
+    return [{"type": "text", "text": text} for text in texts]
+
+
+def framed(message: Message) -> int:
+    """Return how many parts at the beginning of a message are frames of the gateway."""
+    if message.get("role") != "user":
+        return 0
+    number = 0
+    for part in parts_of(message):
+        if not marks.is_frame(marks.text_in(part)):
+            break
+        number += 1
+    return number
+
+
+def _last_that_stays(message: Message) -> int:
+    """Return the last part of a message before its quotes."""
+    parts = parts_of(message)
+    last = len(parts) - 1
+    return (
+        last - 1 if last > 0 and message.get("role") == "user" and marks.is_quotes(marks.text_in(parts[-1])) else last
+    )
+
+
+def _with_marks(message: Message, numbers: set[int], style: MarkStyle) -> Message:
+    if message.get("role") in RESULT_ROLES:
+        return {**message, style.member: style.value} if style.on_results else message
+    parts = parts_of(message)
+    able = {n for n in numbers if isinstance(parts[n], dict) and "text" in parts[n]}
+    if not able:
+        return message
+    return {
+        **message,
+        "content": [{**part, style.member: style.value} if n in able else part for n, part in enumerate(parts)],
+    }
+
+
+def _has_mark(message: Message, style: MarkStyle) -> bool:
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    return bool(message.get(style.member)) or any(isinstance(part, dict) and part.get(style.member) for part in parts)

@@ -1,0 +1,85 @@
+"""Marks stand where the next request will begin like this one."""
+
+import pytest
+
+from gateway.context import marks
+from gateway.context.cache.marking import BREAKPOINT, CONTROL, MOST_MARKS, marked, places
+from gateway.context.write import note
+
+SYSTEM = {"role": "system", "content": "Be kind."}
+NOTE = marks.framed(marks.HEAD, "user: Never on Fridays.")
+QUOTES = marks.framed(marks.QUOTES, "assistant: It is A1.")
+CALL = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "look", "arguments": "{}"}}]}
+RESULT = {"role": "tool", "tool_call_id": "1", "content": "A1"}
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+def folded(*messages, quotes=None):
+    return note.place(dict(enumerate(messages)), NOTE, quotes or {})
+
+
+def test_the_pinned_messages_the_note_and_the_question_before_its_quotes_are_marked() -> None:
+    sent = marked(folded(SYSTEM, user("Where is it?"), quotes={1: QUOTES}), CONTROL)
+
+    assert sent[0]["content"] == [{"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}]
+    texts = [(part["text"], "cache_control" in part) for part in sent[1]["content"]]
+    assert texts == [(NOTE, True), ("Where is it?", True), (marks.sealed(QUOTES, "Where is it?"), False)]
+
+
+def test_what_the_request_before_marked_last_is_marked_again() -> None:
+    first, second = user("Where is it?"), user("And now?")
+    before = folded(SYSTEM, first, quotes={1: QUOTES})
+    after = folded(SYSTEM, first, {"role": "assistant", "content": "There."}, second, quotes={3: QUOTES})
+
+    assert places(before) == [(0, 0), (1, 0), (1, 1)]
+    assert places(after) == [(0, 0), (1, 0), (1, 1), (3, 0)]
+
+
+def test_a_tool_result_is_marked_where_the_api_allows_it() -> None:
+    messages = folded(SYSTEM, user("Where is it?"), CALL, RESULT)
+
+    assert marked(messages, CONTROL)[-1] == {**RESULT, "cache_control": {"type": "ephemeral"}}
+    assert marked(messages, BREAKPOINT)[-1] is messages[-1]
+
+
+@pytest.mark.parametrize("style", [BREAKPOINT, CONTROL], ids=lambda style: style.member)
+def test_a_client_that_marks_by_itself_keeps_its_own_marks(style) -> None:
+    own = {"role": "user", "content": [{"type": "text", "text": "hi", style.member: {"mode": "explicit"}}]}
+    messages = (SYSTEM, own)
+
+    assert marked(messages, style) == messages
+
+
+def test_there_are_never_more_marks_than_the_api_takes_and_no_text_changes() -> None:
+    talk = [SYSTEM, SYSTEM]
+    for number in range(30):
+        talk += [user(f"Where is {number}?"), CALL, RESULT, {"role": "assistant", "content": "There."}]
+        messages = folded(*talk[:-1])
+        sent = marked(messages, CONTROL)
+        assert len(places(messages)) <= MOST_MARKS
+        assert [_text(m) for m in sent] == [_text(m) for m in messages]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [(), (SYSTEM,), (user(""),), (user(None),), ({"role": "assistant", "content": "hi"},), (user([{"type": "x"}]),)],
+)
+def test_messages_without_text_bear_no_mark(messages) -> None:
+    assert len(marked(messages, CONTROL)) == len(messages)
+
+
+def test_a_text_is_split_into_frames_words_and_quotes_and_nothing_is_lost() -> None:
+    (placed,) = folded(user("Where is it?"), quotes={0: QUOTES})
+
+    assert "\n\n".join(marks.split(placed["content"])) == placed["content"]
+    assert len(marks.split(placed["content"])) == 3
+    assert marks.split(f"hi\n\n{QUOTES}") == [f"hi\n\n{QUOTES}"]
+    assert marks.split("") == []
+
+
+def _text(message):
+    content = message.get("content")
+    return "\n\n".join(part["text"] for part in content) if isinstance(content, list) else content
