@@ -10,7 +10,7 @@ from typing import Final, Literal
 import aiohttp
 
 from gateway.context.life.ladder import StatedNumbers
-from gateway.context.life.states import OutputLimit, Refusal, Reply, ThinkingRejected
+from gateway.context.life.replies import OutputLimit, Refusal, Reply, ThinkingRejected
 from gateway.serve.encoding import inflater
 from gateway.upstream.client import Target, UpstreamUnreachable
 from gateway.wire.chat import CHAT

@@ -6,11 +6,11 @@ from typing import assert_never
 
 from aiohttp import web
 
+from gateway.context.life.events import Event
 from gateway.context.life.states import (
     Answered,
     Chosen,
     Ended,
-    Event,
     Life,
     Measured,
     PassedOn,

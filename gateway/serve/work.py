@@ -12,25 +12,27 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from gateway.config import Route
-from gateway.context.life.ladder import Attempt, Task
-from gateway.context.life.lessons import Lesson
-from gateway.context.life.states import (
-    FAULTS,
+from gateway.context.life.events import (
     AttemptMade,
-    Chosen,
     Counted,
     Event,
     FitProven,
-    Life,
-    Measured,
     NoReply,
     PartFailed,
     PlacesFound,
+    ReplyCame,
+)
+from gateway.context.life.ladder import Attempt, Task
+from gateway.context.life.lessons import Lesson
+from gateway.context.life.replies import Refusal
+from gateway.context.life.states import (
+    FAULTS,
+    Chosen,
+    Life,
+    Measured,
     Ready,
     Received,
-    Refusal,
     Refused,
-    ReplyCame,
     State,
     Uncounted,
     Visit,

@@ -5,13 +5,12 @@ is detected, and a block can be removed but not rewritten.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, Final
 
-from gateway.standin.validity import Violation
+from gateway.standin.validity import Violation, broken_more_often
 
 RULES: Final = {
     "shape": "messages are objects with the role user or assistant, or system after the first",
@@ -64,13 +63,7 @@ def violations(body: Any) -> list[Violation]:
 
 def added(client: Any, sent: Any) -> list[Violation]:
     """Find the rules that ``sent`` breaks more often than the client's own body does."""
-    before = Counter(violation.rule for violation in violations(client))
-    more = []
-    for violation in violations(sent):
-        before[violation.rule] -= 1
-        if before[violation.rule] < 0:
-            more.append(violation)
-    return more
+    return broken_more_often(violations(client), violations(sent))
 
 
 def blocks_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from gateway.standin.validity import Violation
+from gateway.standin.validity import Violation, broken_more_often
 
 RULES: Final = {
     "shape": "input is a text or a list of items with a type or a role",
@@ -48,12 +48,7 @@ def violations(body: Any) -> list[Violation]:
 
 def added(client: Any, sent: Any) -> list[Violation]:
     """Find the rules that ``sent`` breaks more often than the client's own body, and lost or changed reasoning."""
-    before = Counter(violation.rule for violation in violations(client))
-    more = []
-    for violation in violations(sent):
-        before[violation.rule] -= 1
-        if before[violation.rule] < 0:
-            more.append(violation)
+    more = broken_more_often(violations(client), violations(sent))
     if isinstance(client.get("input"), list) and isinstance(sent.get("input"), list):
         more += _lost(client["input"], sent["input"])
     return more

@@ -71,11 +71,16 @@ def violations(messages: Any) -> list[Violation]:
 
 def added(client: Sequence[Any], sent: Sequence[Any]) -> list[Violation]:
     """Find the rules that ``sent`` breaks more often than the client's own messages."""
-    before = Counter(violation.rule for violation in violations(list(client)))
+    return broken_more_often(violations(list(client)), violations(list(sent)))
+
+
+def broken_more_often(before: Sequence[Violation], after: Sequence[Violation]) -> list[Violation]:
+    """Return the violations in ``after`` beyond the number of the same rule in ``before``."""
+    allowed = Counter(violation.rule for violation in before)
     more = []
-    for violation in violations(list(sent)):
-        before[violation.rule] -= 1
-        if before[violation.rule] < 0:
+    for violation in after:
+        allowed[violation.rule] -= 1
+        if allowed[violation.rule] < 0:
             more.append(violation)
     return more
 

@@ -1,33 +1,33 @@
-"""What is known of a message: found out once, kept with the message, counted in bytes."""
+"""The facts about a message: computed once, kept with the message, counted in bytes."""
 
 from collections.abc import Callable, Mapping
 from sys import getsizeof
 from typing import Any, Final
 
 MESSAGE_BYTES: Final = 1300
-"""About what a message takes beside its bytes and its text: two dictionaries, its facts with their costs, its place in the table
+"""Bytes that a message takes besides its own bytes and its text: two dictionaries, its facts, its place in the table
 (measured with tracemalloc on recorded agents and chats, CPython 3.11)."""
 
 
 class Entry:
-    """Something that is remembered. ``size`` is in bytes, all that was derived from it included."""
+    """A remembered object. ``size`` is in bytes and includes all that was derived from it."""
 
     __slots__ = ("grown", "size")
 
     def __init__(self, size: int = 0) -> None:
         self.size = size
         self.grown: Callable[[int], None] | None = None
-        """Told of each growth; None where nothing is counted, for the entry is not kept or no longer."""
+        """Called with each growth; None when the entry is not kept, so that nothing is counted."""
 
     def grow(self, more: int) -> None:
-        """Count what was derived."""
+        """Add the bytes of a derived value."""
         self.size += more
         if self.grown is not None:
             self.grown(more)
 
 
 class MessageFacts(Entry):
-    """All that has been found out about one message. A fact is None until it is first asked for."""
+    """The facts about one message. A fact is None until it is first needed."""
 
     __slots__ = ("costs", "costs_with_ids", "digest", "ends", "keys", "lines", "shrunk")
 
@@ -44,13 +44,13 @@ class MessageFacts(Entry):
         self.ends: tuple[Any, ...] | None = None
         """The lines of its head and tail alone."""
         self.keys: frozenset[str] | None = None
-        """All that it tells, as `gateway.context.choose.words.Word.key`."""
+        """Its words, as `gateway.context.choose.words.Word.key`."""
         self.shrunk: dict[object, Mapping[str, Any]] = {}
-        """Shorter forms of it, by all that they follow from."""
+        """Its shorter forms, by everything they depend on."""
 
 
 class Interned(dict[str, Any]):
-    """A message as it stands in a request, with what is known of it. The message is never changed; facts are added."""
+    """A message of a request with the facts about it. The message is never changed; facts are added."""
 
     __slots__ = ("facts",)
 
@@ -60,11 +60,11 @@ class Interned(dict[str, Any]):
 
 
 def facts_of(message: Mapping[str, Any]) -> MessageFacts:
-    """The facts of a message; of one that is not interned, facts that nobody keeps."""
+    """Return the facts of a message; for one that is not interned, new facts that are not kept."""
     return message.facts if type(message) is Interned else MessageFacts()
 
 
 def message_size(raw: bytes, message: Mapping[str, Any]) -> int:
-    """About how many bytes an interned message takes, with the bytes under which it is found."""
+    """Estimate the bytes that an interned message takes, including the bytes that are its key."""
     content = message.get("content")
     return len(raw) + (getsizeof(content) if type(content) is str else len(raw)) + MESSAGE_BYTES

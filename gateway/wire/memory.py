@@ -1,8 +1,8 @@
-"""Memory: what one process remembers of messages and of what follows from them, within one budget of bytes.
+"""One process's cache of messages and of values derived from them, within one budget of bytes.
 
-Nothing in it is the only copy of anything: whatever is forgotten is found out again, at the cost of time. It is made by the shell and handed
-in with each request. A fold may run in a thread beside the event loop: each step here is one operation of the interpreter, and where two
-threads find the same thing out, one of the results is kept.
+It holds the only copy of nothing: a forgotten value is computed again, which costs time. The shell makes it and hands it in with each request.
+A fold may run in a thread beside the event loop: each step here is one operation of the interpreter, and when two threads compute the same
+value, one of the results is kept.
 """
 
 from collections import OrderedDict
@@ -18,13 +18,13 @@ V = TypeVar("V")
 T = TypeVar("T")
 
 BUDGET: Final = 16 * 2**20
-"""Bytes, the default of ``server.memory``: some four conversations of 85,000 tokens with all that was derived from them."""
+"""Bytes, the default of ``server.memory``: about four conversations of 85,000 tokens with their derived values."""
 LONGEST_SHARE: Final = 1 / 8
-"""A message that takes a larger share, which has an image or a file in it, is not kept: it would drive out all others."""
+"""Share of the budget. A larger message, which contains an image or a file, is not kept: it would drive out all others."""
 
 
 class Derived(Entry):
-    """A value that follows from several messages."""
+    """A value derived from several messages."""
 
     __slots__ = ("value",)
 
@@ -34,19 +34,19 @@ class Derived(Entry):
 
 
 class Memory:
-    """Messages by their bytes, and what was derived, by its key; what was not asked for the longest is forgotten first."""
+    """Messages by their bytes, and derived values by their keys. The least recently used is forgotten first."""
 
     __slots__ = ("_entries", "_parts", "budget", "size")
 
     def __init__(self, budget: int = BUDGET) -> None:
         self.budget = budget
         self.size = 0
-        """Bytes that are taken now, by estimate."""
+        """Estimated bytes in use."""
         self._entries: OrderedDict[Hashable, Interned | Derived] = OrderedDict()
         self._parts: dict[object, Any] = {}
 
     def message(self, raw: bytes) -> dict[str, Any] | None:
-        """The message with these bytes, read where it is new; None where it is no JSON object."""
+        """Return the message with these bytes, parsed if it is new; None when it is not a JSON object."""
         found = self._entries.get(raw)
         if found is not None:
             self._touch(raw)
@@ -62,7 +62,7 @@ class Memory:
         return message
 
     def recall(self, key: Hashable) -> Any:
-        """What was kept under a key that is not bytes; None where nothing is."""
+        """Return the value under a key that is not bytes; None without one."""
         found = self._entries.get(key)
         if found is None:
             return None
@@ -70,29 +70,29 @@ class Memory:
         return found.value if isinstance(found, Derived) else None
 
     def keep(self, key: Hashable, value: T, size: int) -> tuple[T, Entry]:
-        """Keep a value that is not None; returned with the entry that is told when the value grows."""
+        """Keep a value that is not None, and return it with the entry whose ``grow`` counts later growth."""
         entry = Derived(value, size)
         self._add(key, entry, entry)
         return value, entry
 
     def once(self, key: Hashable, make: Callable[[], T], size: int) -> T:
-        """Make a value that is not None, or recall the one that was made under the key."""
+        """Return the value under a key; make and keep it if it is missing. It must not be None."""
         found: T | None = self.recall(key)
         return self.keep(key, make(), size)[0] if found is None else found
 
     def part(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return a part of this memory that stays, made when it is first asked for: it bounds and counts itself, as `Recent` does."""
+        """Return a permanent part of this memory, made at first use. It bounds and counts itself, as `Recent` does."""
         found: T | None = self._parts.get(key)
         return self._parts.setdefault(key, make()) if found is None else found
 
     def count(self, more: int) -> None:
-        """Count bytes that were taken, or given back where they are less than none, and forget until the budget is kept."""
+        """Count bytes taken, or given back when negative, and forget entries until the budget is kept."""
         self.size += more
         while self.size > self.budget and self._entries:
             self._forget_oldest()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget all entries."""
         self._parts.clear()
         while self._entries:
             self._forget_oldest()
@@ -120,7 +120,7 @@ class Memory:
         self._release(oldest)
 
     def _release(self, value: Interned | Derived) -> None:
-        # Both lead back to what is forgotten: without these it would stay until Python looks for cycles.
+        # Both refer back to the entry: without these it would stay until Python collects cycles.
         if isinstance(value, Interned):
             entry: Entry = value.facts
             value.facts.shrunk = {}
@@ -132,9 +132,9 @@ class Memory:
 
 
 class Recent(Generic[K, V]):
-    """Many small values, in two generations: what was asked for since the last change of generation survives the next.
+    """Many small values in two generations: a value used since the last change of generation survives the next one.
 
-    ``share`` is the share of the memory's budget that they may take, ``size`` the bytes of a value with its key.
+    ``share`` is the share of the memory's budget that they may take, ``size`` returns the bytes of a value with its key.
     """
 
     __slots__ = ("_memory", "_old", "_old_bytes", "_share", "_size", "_young", "_young_bytes")
@@ -148,7 +148,7 @@ class Recent(Generic[K, V]):
         self._young_bytes = self._old_bytes = 0
 
     def recall(self, key: K) -> V | None:
-        """Return the value of a key; None where there is none."""
+        """Return the value of a key; None without one."""
         found = self._young.get(key)
         if found is None and (found := self._old.get(key)) is not None:
             self.keep(key, found)

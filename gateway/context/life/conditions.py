@@ -1,19 +1,7 @@
 """The conditions of the table of transitions (`gateway.context.life.transitions`)."""
 
-from gateway.context.life.states import (
-    FAULTS,
-    AttemptMade,
-    Event,
-    Measured,
-    PartFailed,
-    Ready,
-    Refused,
-    ReplyCame,
-    State,
-    Uncounted,
-    fault_of,
-    refusal_in,
-)
+from gateway.context.life.events import AttemptMade, Event, PartFailed, ReplyCame
+from gateway.context.life.states import FAULTS, Measured, Ready, Refused, State, Uncounted, fault_of, refusal_in
 
 
 def always(state: State, event: Event) -> bool:

@@ -3,25 +3,27 @@
 from dataclasses import replace
 
 from gateway.context.life import ladder
-from gateway.context.life.lessons import StatedWindow
-from gateway.context.life.states import (
-    Answered,
+from gateway.context.life.events import (
     AttemptMade,
-    Chosen,
     Counted,
     Event,
     FitProven,
-    Life,
-    Measured,
     NoReply,
     PartFailed,
-    PassedOn,
     PlacesFound,
+    ReplyCame,
+)
+from gateway.context.life.lessons import StatedWindow
+from gateway.context.life.replies import Refusal
+from gateway.context.life.states import (
+    Answered,
+    Chosen,
+    Life,
+    Measured,
+    PassedOn,
     Ready,
     Received,
-    Refusal,
     Refused,
-    ReplyCame,
     State,
     TooLarge,
     Uncounted,

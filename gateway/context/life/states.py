@@ -1,6 +1,6 @@
-"""The states of one request and the events that move it on, as frozen values. `gateway.context.life.transitions` has the table.
+"""The states of one request, as frozen values. `gateway.context.life.transitions` has the table.
 
-Each state says what the driver has to do next; each event says what came of it:
+Each state says what the driver has to do next:
 
 - `Received`: find the places that may answer.
 - `Chosen`: see whether the request fits this place: by its size alone, else by a count.
@@ -8,18 +8,20 @@ Each state says what the driver has to do next; each event says what came of it:
 - `Ready`: send the attempt and read as far as it takes to recognise a refusal.
 - `Uncounted`: count a request that was refused though its size seemed to prove that it fits.
 - `Refused`: make a smaller attempt.
-- `Answered`, `TooLarge`, `Unreachable`, `PassedOn`: give the client the answer, our own refusal, our own error, or whatever comes of passing
+- `Answered`, `TooLarge`, `Unreachable`, `PassedOn`: give the client the answer, our own refusal, our own error, or the result of passing
   the request through. These are final.
 
 This file knows neither sockets nor upstreams' dialects: a refusal comes in as numbers, an answer as a handle that is only carried along.
 """
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple
 
 from gateway.context.life import ladder, lessons
+from gateway.context.life.events import AttemptMade, Place, ReplyCame
 from gateway.context.life.ladder import Attempt, StatedNumbers, Task
 from gateway.context.life.lessons import NOTHING, Bill, Learned, Lesson
+from gateway.context.life.replies import OutputLimit, Refusal, Reply, ThinkingRejected
 from gateway.wire.format import Conversation
 
 Mode = Literal["enforce", "observe", "off"]
@@ -29,67 +31,6 @@ NEAR_WINDOW: Final = 0.8
 Chosen: counts are less exact."""
 FAULTS: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
 """Statuses about the server's health or patience, not about the request: another place may do better."""
-
-
-class Place(Protocol):
-    """One upstream and model that may answer a request: the part of its facts that decisions need."""
-
-    @property
-    def upstream(self) -> str:
-        """The upstream's configured name."""
-
-    @property
-    def model(self) -> str:
-        """The model's name at the upstream."""
-
-    @property
-    def window(self) -> int:
-        """Its context window, in tokens."""
-
-    @property
-    def max_retries(self) -> int:
-        """The number of calls after the first one for a refused request."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutputLimit:
-    """The upstream accepts the prompt but not the requested output; the largest output it states, in tokens."""
-
-    limit: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ThinkingRejected:
-    """The upstream rejects signed thinking of earlier answers: at its place, or everywhere."""
-
-    limit: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """An upstream's "too long": the sign that matched, and its numbers."""
-
-    sign: str
-    numbers: StatedNumbers | OutputLimit | ThinkingRejected
-
-    @property
-    def too_long(self) -> bool:
-        """Return whether the prompt is too long, and not only the requested output."""
-        return isinstance(self.numbers, StatedNumbers)
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An upstream's answer, read far enough to recognise a refusal."""
-
-    status: int
-    refusal: Refusal | None = None
-    said: bytes = b""
-    """The decoded text that contains the refusal."""
-    empty_stream: bool = False
-    """A stream that ended without an event: some servers refuse long prompts this way (case 123)."""
-    handle: Any = None
-    """The answer itself, for the driver."""
 
 
 class Life(NamedTuple):
@@ -153,7 +94,7 @@ class Measured:
     visit: Visit
     task: Task
 
-    def work(self) -> "AttemptMade":
+    def work(self) -> AttemptMade:
         """Make the first attempt, and check whether it can fit at all. Slow for a long conversation."""
         attempt = ladder.first_attempt(self.task)
         return AttemptMade(attempt, cannot_fit=not self.task.fits and ladder.hopeless(self.task, attempt))
@@ -269,59 +210,6 @@ class PassedOn:
 
 Ended = Answered | TooLarge | Unreachable | PassedOn
 State = Received | Chosen | Measured | Ready | Uncounted | Refused | Ended
-
-
-@dataclass(frozen=True, slots=True)
-class PlacesFound:
-    """The places that may answer, in order; at least one."""
-
-    places: tuple[Place, ...]
-    larger: tuple[Place, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class FitProven:
-    """The body's size proves that the request fits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """The request was counted for its place."""
-
-    task: Task
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptMade:
-    """An attempt; None when there is nothing smaller."""
-
-    attempt: Attempt | None
-    cannot_fit: bool = False
-    """Even this smallest form is certainly too long, so that no upstream needs to be called."""
-    lessons: tuple[Lesson, ...] = ()
-    """The lessons of the preceding refusal."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyCame:
-    """An upstream answered."""
-
-    reply: Reply
-
-
-@dataclass(frozen=True, slots=True)
-class NoReply:
-    """An upstream gave no answer."""
-
-    error: Exception
-
-
-@dataclass(frozen=True, slots=True)
-class PartFailed:
-    """A bug of our own in the part that was running."""
-
-
-Event = PlacesFound | FitProven | Counted | AttemptMade | ReplyCame | NoReply | PartFailed
 
 
 def refusal_in(state: Ready, event: ReplyCame) -> Refusal | None:

@@ -19,25 +19,17 @@ from typing import Any, Final
 
 from gateway.context.life import conditions as when
 from gateway.context.life import moves as then
-from gateway.context.life.states import (
-    Answered,
+from gateway.context.life.events import (
     AttemptMade,
-    Chosen,
     Counted,
     Event,
     FitProven,
-    Measured,
     NoReply,
     PartFailed,
-    PassedOn,
     PlacesFound,
-    Ready,
-    Received,
-    Refused,
     ReplyCame,
-    State,
-    Uncounted,
 )
+from gateway.context.life.states import Answered, Chosen, Measured, PassedOn, Ready, Received, Refused, State, Uncounted
 
 When = Callable[[Any, Any], bool]
 Then = Callable[[Any, Any], State]

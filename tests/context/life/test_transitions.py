@@ -8,27 +8,27 @@ import pytest
 
 from gateway.context.count.counter import Counter
 from gateway.context.cut.policy import Policy
-from gateway.context.life.ladder import Attempt, StatedNumbers, Task, first_attempt
-from gateway.context.life.states import (
-    Answered,
+from gateway.context.life.events import (
     AttemptMade,
-    Chosen,
     Counted,
     Event,
     FitProven,
+    NoReply,
+    PartFailed,
+    PlacesFound,
+    ReplyCame,
+)
+from gateway.context.life.ladder import Attempt, StatedNumbers, Task, first_attempt
+from gateway.context.life.replies import OutputLimit, Refusal, Reply
+from gateway.context.life.states import (
+    Answered,
+    Chosen,
     Life,
     Measured,
-    NoReply,
-    OutputLimit,
-    PartFailed,
     PassedOn,
-    PlacesFound,
     Ready,
     Received,
-    Refusal,
     Refused,
-    Reply,
-    ReplyCame,
     State,
     TooLarge,
     Uncounted,

@@ -1,0 +1,50 @@
+"""What an upstream says about a request, in the core's terms: its answer, and what it refuses.
+
+This file does not know how a provider words a refusal: `providers.overflow` reads that, and the driver hands it in as numbers.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.context.life.ladder import StatedNumbers
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLimit:
+    """The upstream accepts the prompt but not the requested output; the largest output it states, in tokens."""
+
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingRejected:
+    """The upstream rejects signed thinking of earlier answers: at its place, or everywhere."""
+
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An upstream's "too long": the sign that matched, and its numbers."""
+
+    sign: str
+    numbers: StatedNumbers | OutputLimit | ThinkingRejected
+
+    @property
+    def too_long(self) -> bool:
+        """Return whether the prompt is too long, and not only the requested output."""
+        return isinstance(self.numbers, StatedNumbers)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An upstream's answer, read far enough to recognise a refusal."""
+
+    status: int
+    refusal: Refusal | None = None
+    said: bytes = b""
+    """The decoded text that contains the refusal."""
+    empty_stream: bool = False
+    """A stream that ended without an event: some servers refuse long prompts this way (case 123)."""
+    handle: Any = None
+    """The answer itself, for the driver."""
