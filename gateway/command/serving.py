@@ -18,6 +18,7 @@ from gateway.config import Settings, SettingsError, Wrong, checked_url, dangers,
 from gateway.config.reload import Watcher
 from gateway.observe.log import configure
 from gateway.serve import app
+from gateway.serve.peers import Peers
 from providers.overflow.wording import normalise
 
 log = structlog.get_logger(__name__)
@@ -134,8 +135,14 @@ async def _serve(settings: Settings, file: Path | None, given: Mapping[str, Any]
                 running.certificate.renew()
             running.gateway.adopt(safe)
 
-        watcher = Watcher(file, os.environ, adopt)
+        watcher = Watcher(file, os.environ, adopt, on_refused=running.gateway.refused_settings)
         tasks.start(watcher.run(), "watch")
         loop.add_signal_handler(signal.SIGHUP, lambda: tasks.start(watcher.reload(), "reload"))
 
-    await app.serve(settings, ready, reuse_port=workers.is_worker(), admin_offset=workers.number())
+    await app.serve(settings, ready, reuse_port=workers.is_worker(), admin_offset=workers.number(), peers=_peers())
+
+
+def _peers() -> Peers | None:
+    """Return the other workers of this machine; None when there is only one process."""
+    folder = workers.folder()
+    return Peers(folder, workers.number()) if folder is not None else None

@@ -2,22 +2,26 @@
 
 Each worker binds the client port with SO_REUSEPORT, and the kernel distributes new connections. A worker that dies
 takes only its own streams with it. Shared knowledge goes through the store. Worker ``n`` has the admin port
-``admin.port + n``, so that every process is scraped separately.
+``admin.port + n``; whichever is asked tells of all of them, for the workers ask each other over Unix sockets.
 """
 
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import structlog
 
 log = structlog.get_logger(__name__)
 
+FOLDER: Final = "TURNFOLD_WORKERS_FOLDER"
+"""Environment variable of a worker: the folder of the sockets over which workers ask each other."""
 NUMBER: Final = "TURNFOLD_WORKER"
 """Environment variable of a worker: its number, counted from 0."""
 
@@ -41,6 +45,11 @@ def number() -> int:
     return int(os.environ.get(NUMBER, "0"))
 
 
+def folder() -> Path | None:
+    """Return where the workers' sockets are; None when there is only one process."""
+    return Path(os.environ[FOLDER]) if FOLDER in os.environ else None
+
+
 def is_worker() -> bool:
     """Return whether a supervisor started this process, so that it shares its port."""
     return NUMBER in os.environ
@@ -51,6 +60,8 @@ class Worker:
     """One worker's process and its restarts."""
 
     number: int
+    folder: str
+    """Where the workers' sockets are."""
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
     crashes: int = 0
@@ -72,7 +83,8 @@ def run(
     workers still running after ``grace_s`` are killed. SIGHUP is passed on. Call it in the main thread.
     """
     command = list(argv) if argv is not None else [sys.executable, "-m", "gateway", *sys.argv[1:]]
-    workers = [Worker(number) for number in range(count)]
+    meeting = tempfile.TemporaryDirectory(prefix="turnfold-")  # only this user may enter it
+    workers = [Worker(number, meeting.name) for number in range(count)]
     told: set[int] = set()  # handlers only set a flag: a lock in one could wait for the code it interrupted
     before = {each: signal.signal(each, lambda number, _: told.add(number)) for each in (*STOP_SIGNALS, signal.SIGHUP)}
     try:
@@ -86,6 +98,7 @@ def run(
         return 0
     finally:
         _end(workers, grace_s)
+        meeting.cleanup()
         for each, handler in before.items():
             signal.signal(each, handler)
 
@@ -117,7 +130,9 @@ def _start(worker: Worker, command: Sequence[str], now: float) -> int | None:
         signal.SIGHUP, signal.SIG_IGN
     )  # inherited: a worker that is still loading its code must not die of it
     try:
-        worker.process = subprocess.Popen(command, env={**os.environ, NUMBER: str(worker.number)})
+        worker.process = subprocess.Popen(
+            command, env={**os.environ, NUMBER: str(worker.number), FOLDER: worker.folder}
+        )
     except OSError as error:
         return error.errno or -1
     finally:

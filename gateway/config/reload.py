@@ -33,11 +33,13 @@ class Watcher:
         environ: Mapping[str, str],
         on_change: Callable[[Settings], Awaitable[None] | None],
         interval_s: float = 2.0,
+        on_refused: Callable[[], None] = lambda: None,
     ) -> None:
         self._path = path
         self._environ = environ
         self._on_change = on_change
         self._interval_s = interval_s
+        self._on_refused = on_refused
         self._files = files_of(path, environ)
         self._seen = self._read = self._stamps()
         self._digest = self._hashed()
@@ -92,6 +94,7 @@ class Watcher:
         return tuple(map(digest, self._files))
 
     def _refused(self, problems: Sequence[str]) -> bool:
+        self._on_refused()
         log.error("configuration_refused", path=str(self._path), problems=list(problems))
         return False
 

@@ -173,7 +173,7 @@ SETTINGS: Final = (
     Setting("server.tls.key", NAME, "the certificate's private key in PEM form", attribute="tls_key"),
 
     Setting("admin.host", NAME, "metrics, exchanges and explain; off loopback a token is compulsory"),
-    Setting("admin.port", PORT, "worker n listens on port + n"),
+    Setting("admin.port", PORT, "worker n listens on port + n; each tells of all workers"),
     Setting(
         "admin.token", TEXT, "asked for as Authorization: Bearer TOKEN", example='"${TURNFOLD_ADMIN_TOKEN:-}"', secret=True
     ),

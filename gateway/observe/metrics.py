@@ -66,8 +66,8 @@ class Metrics:
 
     def _add(self, exchange: Exchange) -> None:
         where = (exchange.upstream, exchange.entry)
-        count = self._counters
-        count["requests"][(*where, exchange.action, str(exchange.status))] += 1
+        count, mode = self._counters, exchange.mode or "none"
+        count["requests"][(*where, exchange.action, str(exchange.status), mode)] += 1
         count["attempts"][where] += exchange.attempts
         if exchange.refusals:
             count["refusals"][where] += len(exchange.refusals)
@@ -85,16 +85,25 @@ class Metrics:
                              ("cached", exchange.cached_tokens)):  # fmt: skip
             if tokens:
                 count["billed_tokens"][(*where, kind)] += tokens
-        if exchange.tokens_before is not None and exchange.tokens_after is not None:
-            count["tokens_before"][where] += exchange.tokens_before
-            count["tokens_after"][where] += exchange.tokens_after
-            if exchange.window:
-                self._histograms["window_share"][where].add(exchange.tokens_before / exchange.window)
-        for step in exchange.steps:
-            count["saved_tokens"][(*where, step.stage)] += max(step.saved, 0)
+        self._add_tokens(exchange, where, mode)
         self._histograms["decision_seconds"][where].add(exchange.decided_s)
         self._histograms["first_byte_seconds"][where].add(exchange.first_byte_s)
         self._histograms["request_seconds"][where].add(exchange.total_s)
+
+    def _add_tokens(self, exchange: Exchange, where: Labels, mode: str) -> None:
+        """Count what was saved; in mode observe nothing was, and what would have been has its own numbers."""
+        count = self._counters
+        if exchange.tokens_before is not None and exchange.tokens_after is not None:
+            count["tokens_before"][(*where, mode)] += exchange.tokens_before
+            sent = exchange.tokens_after if mode == "enforce" else exchange.tokens_before
+            count["tokens_after"][(*where, mode)] += sent
+            if mode != "enforce" and exchange.tokens_after < exchange.tokens_before:
+                count["would_save_tokens"][where] += exchange.tokens_before - exchange.tokens_after
+                count["would_fold"][where] += 1
+            if exchange.window:
+                self._histograms["window_share"][(*where, mode)].add(exchange.tokens_before / exchange.window)
+        for step in exchange.steps if mode == "enforce" else ():
+            count["saved_tokens"][(*where, step.stage)] += max(step.saved, 0)
 
     def degraded(self, part: str) -> None:
         """Count a failure of our own that the client did not notice."""
@@ -124,7 +133,7 @@ class Metrics:
 
 _WHERE: Final = ("upstream", "entry")
 _COUNTERS: Final[dict[str, tuple[str, Labels]]] = {
-    "requests": ("Requests by what was done and the status answered.", (*_WHERE, "action", "status")),
+    "requests": ("Requests by what was done, the status answered and the mode.", (*_WHERE, "action", "status", "mode")),
     "attempts": ("Calls to upstreams.", _WHERE),
     "retries": ("Calls beyond the first of a request.", _WHERE),
     "refusals": ("Answers of upstreams that said a request was too long.", _WHERE),
@@ -133,15 +142,17 @@ _COUNTERS: Final[dict[str, tuple[str, Labels]]] = {
     "not_folded": ("Requests that were not folded, by the reason.", ("upstream", "why")),
     "warnings": ("Responses that carried a warning.", (*_WHERE, "warning")),
     "billed_tokens": ("Tokens as upstreams reported them.", (*_WHERE, "kind")),
-    "tokens_before": ("Prompt tokens as clients sent them, where they were counted.", _WHERE),
-    "tokens_after": ("Prompt tokens as they were forwarded, where they were counted.", _WHERE),
-    "saved_tokens": ("Tokens each folding stage saved.", (*_WHERE, "stage")),
+    "tokens_before": ("Prompt tokens as clients sent them, where they were counted.", (*_WHERE, "mode")),
+    "tokens_after": ("Prompt tokens as they were forwarded, where they were counted.", (*_WHERE, "mode")),
+    "saved_tokens": ("Tokens each folding stage saved; nothing is saved in mode observe.", (*_WHERE, "stage")),
+    "would_save_tokens": ("Tokens that mode enforce would have saved, of requests that were only observed.", _WHERE),
+    "would_fold": ("Requests that mode enforce would have folded, of those that were only observed.", _WHERE),
     "summaries": ("Background summaries by what came of them.", ("outcome",)),
     "summary_tokens": ("Tokens spent on background summaries, about.", ()),
     "degraded": ("Failures of the gateway's own parts that clients did not notice.", ("part",)),
 }
 _HISTOGRAMS: Final[dict[str, tuple[str, Labels, tuple[float, ...]]]] = {
-    "window_share": ("Prompt tokens as sent by the client over the window.", _WHERE, SHARES),
+    "window_share": ("Prompt tokens as sent by the client over the window.", (*_WHERE, "mode"), SHARES),
     "decision_seconds": ("From the request read to the first attempt ready.", _WHERE, SECONDS),
     "first_byte_seconds": ("From the request's arrival to the first byte of the answer.", _WHERE, SECONDS),
     "request_seconds": ("From the request's arrival to the answer's end.", _WHERE, SECONDS),

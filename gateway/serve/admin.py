@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from gateway.serve import dashboard, errors, health, lookup, prices
+from gateway.serve import dashboard, errors, health, lookup, prices, workers
 from gateway.serve.explain import explain
 from gateway.serve.guard import Guard, check_json
 from gateway.serve.shared import Gateway
@@ -67,10 +67,8 @@ async def healthz(_: Gateway, __: web.Request) -> Any:
 
 
 async def metrics(gateway: Gateway, _: web.Request) -> web.Response:
-    """Return the numbers for Prometheus."""
-    from gateway.observe.exposition import text_of  # noqa: PLC0415  # 20 ms of the start, if nobody ever scrapes
-
-    return web.Response(body=text_of(gateway.metrics), headers={"Content-Type": METRICS_TYPE})
+    """Return the numbers of all workers for Prometheus."""
+    return web.Response(body=await workers.metrics(gateway), headers={"Content-Type": METRICS_TYPE})
 
 
 async def explained(gateway: Gateway, request: web.Request) -> Any:
@@ -88,8 +86,8 @@ async def learned(gateway: Gateway, _: web.Request) -> Any:
 
 
 async def status(gateway: Gateway, _: web.Request) -> Any:
-    """Return how the parts of this process are."""
-    return health.status(gateway)
+    """Return how the parts of this process are, and of the other workers."""
+    return {**health.status(gateway), "workers": await workers.statuses(gateway)}
 
 
 async def priced(gateway: Gateway, request: web.Request) -> Any:

@@ -55,6 +55,8 @@ class Admission:
 
     def __init__(self, pool: Pool) -> None:
         self.requests = 0
+        self.streams = 0
+        """Answers that are being handed on."""
         self.size_bytes = 0
         self._pool = pool
 
@@ -83,6 +85,20 @@ class Admission:
         """Raise Overloaded when so many more bytes are too many. A single request always has room."""
         if self.size_bytes and self.size_bytes + more > most:
             raise Overloaded(f"The bodies of the requests under way take server.max_in_flight ({most} bytes).")
+
+
+@contextmanager
+def streaming(request: web.BaseRequest) -> Iterator[None]:
+    """Count a request among those whose answer is being handed on."""
+    held: Held | None = request.get(HELD)
+    if held is None:
+        yield
+        return
+    held.admission.streams += 1
+    try:
+        yield
+    finally:
+        held.admission.streams -= 1
 
 
 def hold(request: web.BaseRequest, size_bytes: int) -> None:

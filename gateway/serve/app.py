@@ -16,7 +16,7 @@ from aiohttp import http_exceptions, web
 from gateway.config import Server, Settings
 from gateway.observe.exchange import Why
 from gateway.observe.metrics import Metrics
-from gateway.serve import admin, compact, counting, errors, keys, plan, websocket
+from gateway.serve import admin, compact, counting, errors, keys, plan, websocket, workers
 from gateway.serve import models as listing
 from gateway.serve import record as records
 from gateway.serve.addresses import Proxies, peer_of
@@ -26,11 +26,12 @@ from gateway.serve.connection import Connection, Connections, malformed
 from gateway.serve.guard import Guard, check_hops, preflight, shared_with
 from gateway.serve.passthrough import forward
 from gateway.serve.paths import served_path, with_path
+from gateway.serve.peers import Peers
 from gateway.serve.record import Record
-from gateway.serve.shared import Gateway
+from gateway.serve.shared import Gateway, bounds_of
 from gateway.serve.tls import Certificate, certificate
 from gateway.serve.uploads import SlowUpload
-from gateway.state.records.base import Bounds, RecordLog
+from gateway.state.records.base import RecordLog
 from gateway.state.records.opening import open_log
 from gateway.state.store import Store, open_store
 from gateway.state.tasks import where
@@ -211,7 +212,9 @@ class Running:
         await self.gateway.close()
 
 
-async def start(settings: Settings, *, reuse_port: bool = False, admin_offset: int = 0) -> Running:
+async def start(
+    settings: Settings, *, reuse_port: bool = False, admin_offset: int = 0, peers: Peers | None = None
+) -> Running:
     """Open the store, bind both ports and serve. Raises OSError when a port is taken."""
     own = certificate(settings.server)
     metrics = Metrics()
@@ -222,12 +225,17 @@ async def start(settings: Settings, *, reuse_port: bool = False, admin_offset: i
     runner = _client_runner(gateway, settings)
     admin_runner = admin.runner(gateway)
     gateway.watch.start()
-    running = Running(gateway, settings.server.host, 0, 0, (runner, admin_runner), own)
+    gateway.peers = peers
+    among = workers.runner(gateway)
+    running = Running(gateway, settings.server.host, 0, 0, (runner, admin_runner, among), own)
     try:
         tls = own.context if own else None
         running.port = await _bind(runner, settings.server.host, settings.server.port, reuse_port=reuse_port, tls=tls)
         if settings.server.socket and not admin_offset:  # two processes cannot share one path
             await web.UnixSite(runner, settings.server.socket, backlog=BACKLOG).start()
+        if peers is not None:
+            await among.setup()
+            await web.UnixSite(among, str(peers.own())).start()
         admin_port = settings.admin.port and settings.admin.port + admin_offset
         running.admin_port = await _bind(admin_runner, settings.admin.host, admin_port, reuse_port=False)
     except BaseException:
@@ -251,12 +259,6 @@ def store_of(settings: Settings, failed: Callable[[str, str], None] = lambda ope
 def log_of(settings: Settings) -> RecordLog | None:
     """Open the log of records beside the configured store; None for a store in memory."""
     return open_log(settings.store.url, bounds_of(settings))
-
-
-def bounds_of(settings: Settings) -> Bounds:
-    """Return how much is kept of records."""
-    chosen = settings.observe
-    return Bounds(chosen.keep_s, chosen.max_records, chosen.max_size)
 
 
 def _client_runner(gateway: Gateway, settings: Settings) -> web.BaseRunner:

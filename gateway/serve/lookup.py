@@ -1,86 +1,38 @@
 """Questions about past requests at the admin port: which ones, one of them, one conversation."""
 
-import re
 import time
-from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from aiohttp import web
-from multidict import MultiMapping
 
 from gateway.observe import shape
+from gateway.serve import workers
 from gateway.serve.errors import ClientError
+from gateway.serve.filters import LONGEST_FILTER, query_of
 from gateway.serve.shared import Gateway
 from gateway.state.records.base import MOST_FOUND, Query
-
-FILTERS: Final = frozenset({"key", "model", "session", "conversation", "since", "until", "limit"})
-_AGO: Final = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
-_SECONDS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-LONGEST_FILTER: Final = 300
-"""Characters of a filter's value. Chosen: longer than any name that is kept."""
-
-
-def query_of(given: MultiMapping[str], now: float) -> Query:
-    """Read the filters of a request. Raises ClientError for an unknown filter or a value that means nothing."""
-    for name in given:
-        if name not in FILTERS:
-            raise _wrong(name, f"is not one of {', '.join(sorted(FILTERS))}")
-    return Query(
-        key=given.get("key", "")[:LONGEST_FILTER],
-        model=given.get("model", "")[:LONGEST_FILTER],
-        session=given.get("session", "")[:LONGEST_FILTER],
-        conversation=given.get("conversation", "")[:LONGEST_FILTER],
-        since=_moment("since", given["since"], now) if "since" in given else 0.0,
-        until=_moment("until", given["until"], now) if "until" in given else float("inf"),
-        limit=_limit(given.get("limit", "100")),
-    )
 
 
 async def exchanges(gateway: Gateway, request: web.Request) -> list[shape.Shown]:
     """Return the asked records, newest first."""
-    return await gateway.records.find(query_of(request.query, time.time()))
+    return await workers.find(gateway, query_of(request.query, time.time()))
 
 
 async def exchange(gateway: Gateway, request: web.Request) -> dict[str, Any]:
     """Return one record, with its text where that is kept. Raises ClientError when it is not known."""
-    found = await gateway.records.get(request.match_info["id"])
+    found, text = await workers.get(gateway, request.match_info["id"])
     if found is None:
         raise _unknown("request")
-    return {**found, "text": await gateway.records.text(found["request_id"])}
+    return {**found, "text": text}
 
 
 async def conversation(gateway: Gateway, request: web.Request) -> dict[str, Any]:
     """Return one conversation: its requests in time, and their sums. Raises ClientError when it is not known."""
     query = Query(conversation=request.match_info["id"][:LONGEST_FILTER], limit=MOST_FOUND)
-    found = await gateway.records.find(query) if query.conversation else []
+    found = await workers.find(gateway, query) if query.conversation else []
     if not found:
         raise _unknown("conversation")
     return shape.conversation(found[::-1])
-
-
-def _limit(written: str) -> int:
-    if not (written.isascii() and written.isdigit()) or len(written) > 9:
-        raise _wrong("limit", "is not a whole number")
-    return min(int(written), MOST_FOUND)
-
-
-def _moment(name: str, written: str, now: float) -> float:
-    """Read a moment: seconds since 1970, a date with or without a time, or how long ago (15m, 2h, 7d)."""
-    if ago := _AGO.fullmatch(written.strip()):
-        return now - float(ago[1]) * _SECONDS[ago[2]]
-    try:
-        return float(written)
-    except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(written)
-    except ValueError:
-        raise _wrong(name, "is no moment: 15m, 2026-01-31, 2026-01-31T12:00:00Z or seconds since 1970") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def _wrong(name: str, problem: str) -> ClientError:
-    return ClientError(400, f"{name[:40]}: {problem}.", code="invalid_query")
 
 
 def _unknown(kind: str) -> ClientError:

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from gateway.serve import headers as http
 from gateway.serve import record
+from gateway.serve.admission import streaming
 from gateway.serve.answer import Answer, Failed, readable
 from providers.record import Usage
 from providers.sse import Events
@@ -69,7 +70,8 @@ async def relay(request: web.BaseRequest, answer: Answer, extra: Mapping[str, st
     response = web.StreamResponse(status=status, reason=reason, headers=headers)
     try:
         await response.prepare(request)
-        return await _pump(request, answer, response, Tail(keep))
+        with streaming(request):
+            return await _pump(request, answer, response, Tail(keep))
     finally:
         answer.drop()
 

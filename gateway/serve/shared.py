@@ -2,6 +2,7 @@
 
 import itertools
 import secrets
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -12,12 +13,13 @@ from gateway.observe.exchange import Action, Exchange, Observer
 from gateway.observe.log import ExchangeLog
 from gateway.observe.metrics import Metrics
 from gateway.serve.admission import Admission
+from gateway.serve.peers import Peers
 from gateway.serve.uploads import Uploads
 from gateway.state.forgetting import EVERY_CALLER, Forgotten, Watch
 from gateway.state.learning import Learning
 from gateway.state.pool import Pool
 from gateway.state.rates import Rates, tokens_of
-from gateway.state.records.base import RecordLog
+from gateway.state.records.base import Bounds, RecordLog
 from gateway.state.records.keeper import Records
 from gateway.state.store import sealing_of
 from gateway.state.store.base import Store
@@ -28,6 +30,16 @@ from gateway.upstream.client import Client, Target, target
 from gateway.wire.memory import Memory
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """How the configuration was read last."""
+
+    good: bool
+    """False when the file was refused, so that an earlier one is in use."""
+    at: float
+    """When the configuration in use was loaded, in seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +58,12 @@ class Setup:
 def setup(settings: Settings) -> Setup:
     """Build the upstreams of a configuration. Raises OSError when a certificate file cannot be read."""
     return Setup(settings, {name: target(upstream) for name, upstream in settings.upstreams.items()})
+
+
+def bounds_of(settings: Settings) -> Bounds:
+    """Return how much is kept of records."""
+    chosen = settings.observe
+    return Bounds(chosen.keep_s, chosen.max_records, chosen.max_size)
 
 
 class Gateway:
@@ -85,6 +103,9 @@ class Gateway:
             self._charge,
         )
         self.draining = False
+        self.reloaded = Reloaded(good=True, at=time.time())
+        self.peers: Peers | None = None
+        """The other workers on this machine, where there are any."""
         self.setup = setup(settings)
         self._ids = itertools.count()
         self._id_prefix = secrets.token_hex(6)
@@ -93,6 +114,12 @@ class Gateway:
         """Use these settings for new requests; running requests keep theirs."""
         self.setup = setup(settings)
         self.memory.budget = settings.server.memory
+        self.records.limit(bounds_of(settings))
+        self.reloaded = Reloaded(good=True, at=time.time())
+
+    def refused_settings(self) -> None:
+        """Note that changed settings were refused."""
+        self.reloaded = Reloaded(good=False, at=self.reloaded.at)
 
     def _forget(self, forgotten: Forgotten) -> None:
         """Drop the copies in memory, because an operator deleted something."""

@@ -25,6 +25,7 @@ FOLDED = Exchange(
     prompt_tokens=590,
     completion_tokens=5,
     total_s=0.3,
+    mode="enforce",
 )
 
 
@@ -39,17 +40,17 @@ def test_an_exchange_is_counted_in_every_family_it_concerns() -> None:
     metrics.observe(FOLDED)
     seen = samples(metrics)
 
-    assert seen["turnfold_requests_total", ("fold", "gpt-*", "200", "up")] == 2
+    assert seen["turnfold_requests_total", ("fold", "gpt-*", "enforce", "200", "up")] == 2
     assert seen["turnfold_retries_total", ("gpt-*", "up")] == 2
     assert seen["turnfold_refusals_total", ("gpt-*", "up")] == 2
-    assert seen["turnfold_tokens_before_total", ("gpt-*", "up")] == 5000
-    assert seen["turnfold_tokens_after_total", ("gpt-*", "up")] == 1200
+    assert seen["turnfold_tokens_before_total", ("gpt-*", "enforce", "up")] == 5000
+    assert seen["turnfold_tokens_after_total", ("gpt-*", "enforce", "up")] == 1200
     assert seen["turnfold_saved_tokens_total", ("gpt-*", "digest", "up")] == 3800
     assert seen["turnfold_saved_tokens_total", ("gpt-*", "recall", "up")] == 0
     assert seen["turnfold_billed_tokens_total", ("gpt-*", "prompt", "up")] == 1180
     assert seen["turnfold_request_seconds_count", ("gpt-*", "up")] == 2
-    assert seen["turnfold_window_share_bucket", ("gpt-*", "3.0", "up")] == 2
-    assert seen["turnfold_window_share_bucket", ("gpt-*", "2.0", "up")] == 0
+    assert seen["turnfold_window_share_bucket", ("gpt-*", "3.0", "enforce", "up")] == 2
+    assert seen["turnfold_window_share_bucket", ("gpt-*", "2.0", "enforce", "up")] == 0
 
 
 def test_the_clients_own_words_are_no_label() -> None:
@@ -64,3 +65,14 @@ def test_a_survived_failure_of_our_own_is_counted() -> None:
     metrics.degraded("fold")
 
     assert samples(metrics)["turnfold_degraded_total", ("fold",)] == 1
+
+
+def test_what_was_only_observed_saves_nothing() -> None:
+    metrics = Metrics()
+    metrics.observe(FOLDED._replace(mode="observe", action="observe"))
+    seen = samples(metrics)
+
+    assert seen["turnfold_tokens_after_total", ("gpt-*", "observe", "up")] == 2500
+    assert seen["turnfold_would_save_tokens_total", ("gpt-*", "up")] == 1900
+    assert seen["turnfold_would_fold_total", ("gpt-*", "up")] == 1
+    assert not [name for name, _ in seen if name == "turnfold_saved_tokens_total"]

@@ -27,7 +27,10 @@ async def test_metrics_and_exchanges_tell_what_was_done(standin: StandIn, gatewa
     status, metrics = await admin(running, "GET", "/metrics")
 
     assert status == 200
-    assert b'turnfold_requests_total{action="fold",entry="m",status="200",upstream="standin"} 1.0' in metrics
+    assert (
+        b'turnfold_requests_total{action="fold",entry="m",mode="enforce",status="200",upstream="standin"} 1.0'
+        in metrics
+    )
     status, exchanges = await admin(running, "GET", "/api/exchanges?limit=5")
     (newest,) = orjson.loads(exchanges)
     assert newest["action"] == "fold"

@@ -13,7 +13,7 @@ import orjson
 
 from gateway.observe.exchange import Exchange
 from gateway.observe.shape import Shown, shown
-from gateway.state.records.base import Query, RecordLog, Row
+from gateway.state.records.base import Bounds, Query, RecordLog, Row
 from gateway.state.store.sealing import CHECKED, Sealing
 from gateway.state.tasks import Tasks
 from gateway.upstream.breaker import Breaker
@@ -61,6 +61,11 @@ class Records:
         """Return whether a store keeps records beyond the ring."""
         return self._log is not None and self._log.bounds.keep_s > 0
 
+    def limit(self, bounds: Bounds) -> None:
+        """Keep this much from now on."""
+        if self._log is not None:
+            self._log.bounds = bounds
+
     @property
     def waiting(self) -> int:
         """Return how many records are not written yet."""
@@ -84,8 +89,9 @@ class Records:
             self._timer = asyncio.get_running_loop().call_later(EVERY_S, self._due)
 
     def newest(self, limit: int = 100) -> list[Exchange]:
-        """Return this process's newest exchanges, newest first."""
-        return list(reversed(self._ring))[:limit]
+        """Return this process's newest exchanges, newest first; all of them for a negative limit."""
+        newest = list(reversed(self._ring))
+        return newest if limit < 0 else newest[:limit]
 
     def own(self, query: Query) -> list[Shown]:
         """Return this process's records in memory."""
@@ -120,6 +126,11 @@ class Records:
         if log is not None and self.keeps:
             sealed = self._sealing.seal(_place("text", request_id), value)
             await self._tried("write", lambda: log.put_text(request_id, sealed), None)
+
+    def own_text(self, request_id: str) -> Any:
+        """Return what a request said, if that is in this process's memory."""
+        value = self._texts.get(request_id)
+        return orjson.loads(value) if value is not None else None
 
     async def text(self, request_id: str) -> Any:
         """Return what a request said; None where that is not known."""
