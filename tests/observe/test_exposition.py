@@ -4,11 +4,15 @@ import re
 from pathlib import Path
 
 import orjson
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from gateway import config as settings
+from gateway.serve import app
+from gateway.serve.peers import Peers
 from gateway.standin import Gate, StandIn
 from tests import fakes
-from tests.running import as_command, configured
+from tests.running import as_command, client, configured
 
 SMALL = {"models": {"m": {"context_window": 2000, "tokenizer": "o200k"}}}
 COUNTED = re.compile(r"turnfold_[a-z0-9_]+_total")
@@ -96,21 +100,19 @@ async def test_an_open_stream_is_counted_while_it_runs(standin: StandIn, gateway
     assert "turnfold_open_streams 0.0" in await scraped(running)
 
 
-async def test_one_scrape_and_one_question_see_all_workers(standin: StandIn, tmp_path: Path):
-    config = configured(standin, {**SMALL, "server": {"workers": 2}})
-    async with as_command(config, tmp_path) as (running, _):
-        answered, workers = 0, set()
-        while len(workers) < 2:  # each request comes on a new connection; the kernel chooses the worker
-            answer = await running.chat({"model": "m", "messages": [fakes.user("Hi")]})
-            answered += 1
-            workers.add(answer.headers["x-turnfold-request-id"].split("-")[1])
-        text = await scraped(running)
-        async with running.session.get(f"{running.admin_url}/api/exchanges?limit=10000") as found:
-            records = orjson.loads(await found.read())
-        async with running.session.get(f"{running.admin_url}/api/status") as found:
-            status = orjson.loads(await found.read())
-        async with running.session.get(f"{running.admin_url}/api/exchanges/{records[-1]['request_id']}") as found:
-            assert found.status == 200
+async def seen(admin_url: str, path: str):
+    async with client() as session, session.get(admin_url + path) as found:
+        assert found.status == 200
+        return await found.read()
+
+
+async def ask_all(admin_url: str, answered: int) -> None:
+    """Ask one worker's admin port about both workers."""
+    text = (await seen(admin_url, "/metrics")).decode()
+    records = orjson.loads(await seen(admin_url, "/api/exchanges?limit=10000"))
+    status = orjson.loads(await seen(admin_url, "/api/status"))
+    for record in records:
+        await seen(admin_url, f"/api/exchanges/{record['request_id']}")
 
     counts = [line for line in text.splitlines() if line.startswith("turnfold_requests_total{")]
     assert sum(float(line.rsplit(" ", 1)[1]) for line in counts) == answered
@@ -118,3 +120,36 @@ async def test_one_scrape_and_one_question_see_all_workers(standin: StandIn, tmp
     assert len({record["request_id"] for record in records}) == len(records) == answered
     assert len(status["workers"]) == 1
     assert problems(text) == []
+
+
+HI = {"model": "m", "messages": [fakes.user("Hi")]}
+
+
+async def test_one_scrape_and_one_question_see_all_workers(standin: StandIn, tmp_path: Path):
+    parsed = settings.parse(configured(standin, SMALL), {}, "test.yaml")
+    one, two = [await app.start(parsed, peers=Peers(tmp_path, number)) for number in (0, 1)]
+    try:
+        async with client() as session:
+            for running in (one, two, two):
+                async with session.post(f"{running.url}/chat/completions", json=HI) as answer:
+                    assert answer.status == 200
+        for running in (one, two):
+            await ask_all(f"http://127.0.0.1:{running.admin_port}", answered=3)
+        await two.close()
+        text = (await seen(f"http://127.0.0.1:{one.admin_port}", "/metrics")).decode()
+        assert 'worker="0"' in text
+        assert 'worker="1"' not in text, "a worker that is gone is left out"
+    finally:
+        await one.close()
+
+
+@pytest.mark.slow
+async def test_the_workers_of_a_supervisor_find_each_other(standin: StandIn, tmp_path: Path):
+    config = configured(standin, {**SMALL, "server": {"workers": 2}})
+    async with as_command(config, tmp_path) as (running, _):
+        answered, workers = 0, set()
+        while len(workers) < 2:  # each request comes on a new connection; the kernel chooses the worker
+            answer = await running.chat(HI)
+            answered += 1
+            workers.add(answer.headers["x-turnfold-request-id"].split("-")[1])
+        await ask_all(running.admin_url, answered)
