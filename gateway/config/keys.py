@@ -151,7 +151,11 @@ def _parts(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Sort the keys of a fold by their values' classes."""
     policy = {key: value for key, value in given.items() if key in POLICY}
     own = {key: value for key, value in given.items() if key in OWN}
-    return {"fold": own, "policy": {**policy, **given.get("recall", {})}, "summary": given.get("summary", {})}
+    return {
+        "fold": own,
+        "policy": {**policy, **given.get("recall", {}), **given.get("cache", {})},
+        "summary": given.get("summary", {}),
+    }
 
 
 OWN: Final = frozenset(setting.name for setting in under("fold") if owner_of(setting) is Fold)

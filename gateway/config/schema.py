@@ -293,6 +293,14 @@ SETTINGS: Final = (
     Setting(
         "fold.recall.share", SHARE, "share of the room for excerpts that bear on the question; 0: none", attribute="recall_share"
     ),
+    Setting(
+        "fold.cache.marks", choice("auto", "off", "always"), "cache marks in folded requests for vendors that take them; always: in all requests",
+        "Only where the client sets none itself, and vendor and model are known to take them. See [prompt caches](caching.md).",
+        attribute="cache_marks",
+    ),
+    Setting(
+        "fold.cache.key", choice("auto", "off"), "prompt_cache_key in the same requests, for vendors that take it", attribute="cache_key",
+    ),
     Setting("fold.summary.model", NAME, "name a model to have old turns summarised in the background"),
     Setting("fold.summary.upstream", NAME, "the upstream that summarises", default="the model's own"),
     Setting("fold.summary.at", SHARE, "share of the room in use at which a summary is prepared"),
@@ -328,6 +336,7 @@ OWNERS: Final[Mapping[str, tuple[type, ...]]] = {
     "defaults": (Defaults,),
     "fold": (Fold, Policy),
     "fold.recall": (Policy,),
+    "fold.cache": (Policy,),
     "fold.summary": (SummarySettings,),
 }
 """The class or classes of the values of each section."""

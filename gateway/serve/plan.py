@@ -17,6 +17,7 @@ from gateway.context.life.identity import conversation
 from gateway.context.life.ladder import Task
 from gateway.context.life.lessons import ANCHORED
 from gateway.context.life.states import Visit
+from gateway.serve import caching
 from gateway.serve.shared import Gateway, Setup
 from gateway.state.facts import Owner
 from gateway.state.pool import INLINE
@@ -213,6 +214,8 @@ def proven(gateway: Gateway, place: Place, request: Conversation) -> bool:
     learning = gateway.learning
     if learning.ratio(place.owner) > DENSE or learning.has_smaller(place.owner):
         return False
+    if caching.always(place.route.policy, place.facts, place.target):
+        return False
     reserve, _ = _reserve(place, request)
     return tokens.proven(len(request.raw), reserve, _window(place, reserve), request, place.family)
 
@@ -288,5 +291,6 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
         binds_thinking=place.facts is not None and place.facts.binds_thinking,
         bounded=bounded or best.bounded,
         before=learning.before(chain),
+        cache=caching.terms_for(policy, place.facts, place.target, request, scope),
         erratic=calibration.absurd > 0,
     )

@@ -201,6 +201,8 @@ def encode(request: ChatRequest, edits: Edits) -> bytes:
             value = request.head.get(name)
             if isinstance(value, int) and value > edits.output:
                 changes[name] = edits.output
+    if edits.added:
+        changes |= {name: value for name, value in edits.added.items() if name not in request.body}
     return splice(request.raw, changes) if changes else request.raw
 
 

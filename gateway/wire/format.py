@@ -96,6 +96,8 @@ class Edits:
     """The output limit in tokens; only larger limits in the body are lowered to it."""
     thinks: bool = True
     """False: remove signed thinking of earlier answers, if the format has it."""
+    added: Mapping[str, Any] = field(default_factory=dict)
+    """Members to add to the body, each where the client has none of that name."""
     unbound: bool = False
     """Let the upstream drop signed thinking that follows another conversation than the one it was made in, if the
     format can."""

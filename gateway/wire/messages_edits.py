@@ -49,6 +49,7 @@ def encode(request: MessagesRequest, edits: Edits) -> bytes:
         changes |= _rewritten(request, messages, thinks=edits.thinks)
         if edits.unbound and edits.thinks:
             changes |= _unbound(request, changes)
+    changes |= {name: value for name, value in edits.added.items() if name not in request.head}
     return splice(request.raw, changes) if changes else request.raw
 
 
@@ -177,12 +178,12 @@ def _blocks(request: MessagesRequest, number: int, message: Message) -> list[cac
     if message is before:
         return _originals(request, source.at, source.blocks)
     if message.get("role") == "tool":
-        return _result(request, source, message)
+        return _result(request, source, before, message)
     return list(_spoken(request, source, before, message))
 
 
-def _result(request: MessagesRequest, source: Source, message: Message) -> list[cache_marks.Block]:
-    """Return a tool result with another content; its other members, and the blocks behind it, stay."""
+def _result(request: MessagesRequest, source: Source, before: Message, message: Message) -> list[cache_marks.Block]:
+    """Return a tool result with another content or a cache mark; its other members, and the blocks behind it, stay."""
     assert source.blocks is not None
     block = request.given[source.at].blocks[source.blocks[0]]
     content = message.get("content")
@@ -190,7 +191,10 @@ def _result(request: MessagesRequest, source: Source, message: Message) -> list[
         content = [part for part in content if type(part) is not Opaque]
         if isinstance(block.value.get("content"), str) and all("text" in part for part in content):
             content = "\n".join(part["text"] for part in content)
-    result = splice(block.raw, {"content": content})
+    changes: dict[str, Any] = {} if message.get("content") is before.get("content") else {"content": content}
+    if cache_marks.MARK in message:
+        changes[cache_marks.MARK] = message[cache_marks.MARK]
+    result = splice(block.raw, changes)
     return [
         cache_marks.Block(result, (source.at, source.blocks[0])),
         *_originals(request, source.at, source.blocks[1:]),

@@ -20,6 +20,7 @@ def encode(request: ResponsesRequest, edits: Edits) -> bytes:
         changes["max_output_tokens"] = edits.output
     if edits.messages is not None and not request.is_unchanged(edits.messages):
         changes |= _rewritten(request, edits.messages)
+    changes |= {name: value for name, value in edits.added.items() if name not in request.head}
     return splice(request.raw, changes) if changes else request.raw
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from gateway.context import marks
 from gateway.wire.message import PINNED_ROLES, RESULT_ROLES, Message
+from gateway.wire.views import Opaque
 
 MOST_MARKS: Final = 4
 """Marks in one request. Anthropic takes four; OpenAI writes the latest three besides its own, and reads at older ones."""
@@ -29,6 +30,31 @@ BREAKPOINT: Final = MarkStyle("prompt_cache_breakpoint", {"mode": "explicit"}, o
 """https://developers.openai.com/api/docs/guides/prompt-caching: on text parts; the newest result is marked by OpenAI itself."""
 CONTROL: Final = MarkStyle("cache_control", {"type": "ephemeral"}, on_results=True)
 """https://platform.claude.com/docs/en/build-with-claude/prompt-caching"""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheTerms:
+    """What may be added to a request for its provider's cache."""
+
+    style: MarkStyle | None = None
+    """How marks are written; None: none are set."""
+    key: str = ""
+    """``prompt_cache_key``; empty: none is set."""
+    always: bool = False
+    """Whether requests that fit get them too."""
+
+    @property
+    def added(self) -> dict[str, str]:
+        """Members to add to a body that has none of that name."""
+        return {"prompt_cache_key": self.key} if self.key else {}
+
+    def marked(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """Return the messages with marks, if any are set."""
+        return marked(messages, self.style) if self.style else tuple(messages)
+
+
+NOTHING: Final = CacheTerms()
+"""Nothing is added."""
 
 Place = tuple[int, int]
 """Index of a message, and of a part of its text."""
@@ -104,7 +130,7 @@ def _with_marks(message: Message, numbers: set[int], style: MarkStyle) -> Messag
     if message.get("role") in RESULT_ROLES:
         return {**message, style.member: style.value} if style.on_results else message
     parts = parts_of(message)
-    able = {n for n in numbers if isinstance(parts[n], dict) and "text" in parts[n]}
+    able = {n for n in numbers if isinstance(parts[n], dict) and parts[n].get("text") and type(parts[n]) is not Opaque}
     if not able:
         return message
     return {

@@ -45,6 +45,8 @@ class CacheRule:
     """Blocks before a mark that are searched for an older entry; 0: all of them."""
     capacity: int = 0
     """Tokens that the cache holds; the least recently used are dropped first. 0: unlimited."""
+    takes_key: bool = False
+    """Whether ``prompt_cache_key`` keeps a conversation at the server that has its entries."""
     source: str = ""
     read_on: str = ""
 
@@ -54,7 +56,7 @@ _ANTHROPIC: Final = "https://platform.claude.com/docs/en/build-with-claude/promp
 
 OPENAI: Final = CacheRule(
     "openai", Matching.PREFIX, smallest=1024, step=128, read=0.5, written=1.0, lifetime_s=300,
-    source=_OPENAI, read_on="2026-11-22",
+    takes_key=True, source=_OPENAI, read_on="2026-11-22",
 )  # fmt: skip
 """gpt-4o and o1. Entries live 5 to 10 minutes: the shorter is assumed."""
 
@@ -67,7 +69,7 @@ OPENAI_TENTH: Final = replace(OPENAI, name="openai-5", read=0.1)
 OPENAI_BOUNDARY: Final = CacheRule(
     # Up to four entries are written a request, one of them at the newest user or tool message; the latest 80 are searched.
     "openai-5.6", Matching.BOUNDARY, smallest=1024, step=1, read=0.1, written=1.25, lifetime_s=1800, marks=4, lookback=80,
-    source=_OPENAI, read_on="2026-11-22",
+    takes_key=True, source=_OPENAI, read_on="2026-11-22",
 )  # fmt: skip
 
 ANTHROPIC: Final = CacheRule(

@@ -20,5 +20,9 @@ class Policy:
     """Whether a current question that cannot fit is cut, or the refusal is passed on."""
     recall_share: float = 0.15
     """Share of the room for excerpts of folded content; 0 switches recall off."""
+    cache_marks: Literal["auto", "off", "always"] = "auto"
+    """Whether requests get cache marks where the client sets none: folded ones, none, or all."""
+    cache_key: Literal["auto", "off"] = "auto"
+    """Whether they get a ``prompt_cache_key`` where the client sets none."""
     min_output: int = 1024
     """``max_tokens`` is never lowered below this many tokens."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from math import ceil, log
 from typing import Final
 
+from gateway.context.cache.marking import NOTHING, CacheTerms
 from gateway.context.count.counter import Counter
 from gateway.context.count.tokens import scaled
 from gateway.context.cut.budget import Budget
@@ -97,6 +98,8 @@ class Task:
     """Facts about this conversation's last request."""
     binds_thinking: bool = False
     """The model accepts signed thinking only after the conversation in which it was made."""
+    cache: CacheTerms = NOTHING
+    """What is added for the provider's prompt cache."""
     erratic: bool = False
     """Bills of this model were absurd lately."""
 
@@ -171,6 +174,8 @@ def as_it_came(request: Conversation, model: str, window: int, prompt: int) -> A
 
 def first_attempt(task: Task) -> Attempt:
     """Apply the cheapest sufficient remedy: none, a lower output limit, a fold."""
+    if task.fits and task.cache.always:
+        return _encode(task, Attempt(b"", task.prompt, task.window))
     if task.fits:
         return as_it_came(task.request, task.model, task.window, task.prompt)
     left = task.window - task.margin - task.prompt
@@ -330,7 +335,9 @@ def _with_output(task: Task, attempt: Attempt, output: int) -> Attempt:
 def _encode(task: Task, attempt: Attempt) -> Attempt:
     messages = attempt.draft.messages if attempt.draft else None
     unbound = task.binds_thinking and attempt.thinks and messages is not None
-    edits = Edits(task.model, messages, attempt.output, attempt.thinks, unbound)
+    cache = task.cache if messages is not None or task.cache.always else NOTHING
+    sent = cache.marked(messages or task.request.messages) if cache.style else messages
+    edits = Edits(task.model, sent, attempt.output, attempt.thinks, unbound=unbound, added=cache.added)
     return replace(attempt, body=task.request.format.encode(task.request, edits), unbound=unbound)
 
 

@@ -1,0 +1,73 @@
+"""What may be added to a request for its provider's prompt cache: marks and a key, where vendor and model are known to take
+them."""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Final
+
+from gateway.config.catalogue import ModelFacts
+from gateway.context.cache.marking import BREAKPOINT, CONTROL, NOTHING, CacheTerms, MarkStyle
+from gateway.context.cache.rules import RULES, CacheRule, Matching
+from gateway.context.cut.policy import Policy
+from gateway.upstream.client import Target
+from gateway.wire import cache_marks
+from gateway.wire.format import Conversation, FormatName
+from gateway.wire.message import PINNED_ROLES, text_of
+
+STYLES: Final[Mapping[tuple[Matching, FormatName], MarkStyle]] = {
+    (Matching.BOUNDARY, "chat"): BREAKPOINT,
+    (Matching.BOUNDARY, "responses"): BREAKPOINT,
+    (Matching.MARKED, "messages"): CONTROL,
+}
+"""How marks are written, by the rule of a model's cache and the format of a request; others take none."""
+
+VENDORS: Final[Mapping[str, frozenset[str]]] = {
+    "prompt_cache_key": frozenset({"openai", "azure"}),
+    BREAKPOINT.member: frozenset({"openai", "azure"}),
+    CONTROL.member: frozenset({"anthropic", "bedrock", "vertex"}),
+}
+"""The providers whose own service takes each member. Others may refuse a body with a member they do not know."""
+
+OPENING: Final = 4000
+"""Characters of each opening message that are hashed into a key."""
+
+
+def terms_for(
+    policy: Policy, facts: ModelFacts | None, target: Target, request: Conversation, scope: str
+) -> CacheTerms:
+    """Return what may be added to a request at a place: nothing where a client sets marks outside its messages itself, or
+    where the upstream is not known to take them."""
+    rule = RULES.get(facts.cache) if facts else None
+    if rule is None or not target.vendor or (policy.cache_marks == policy.cache_key == "off"):
+        return NOTHING
+    key = _key(scope, request) if policy.cache_key == "auto" and _takes_key(target, rule, request) else ""
+    style = None if policy.cache_marks == "off" else _style(target, rule, request)
+    return CacheTerms(style, key, policy.cache_marks == "always" and bool(key or style))
+
+
+def always(policy: Policy, facts: ModelFacts | None, target: Target) -> bool:
+    """Return whether requests that fit may get additions too, so that their size alone does not decide."""
+    return policy.cache_marks == "always" and target.vendor and bool(facts and facts.cache)
+
+
+def _takes_key(target: Target, rule: CacheRule, request: Conversation) -> bool:
+    provider = target.provider.name
+    return rule.takes_key and provider in VENDORS["prompt_cache_key"] and request.format.name != "messages"
+
+
+def _style(target: Target, rule: CacheRule, request: Conversation) -> MarkStyle | None:
+    style = STYLES.get((rule.matching, request.format.name))
+    if style is None or target.provider.name not in VENDORS[style.member]:
+        return None
+    own = request.body if style is BREAKPOINT else request.head
+    return None if cache_marks.count(own) or own.get("prompt_cache_options") else style
+
+
+def _key(scope: str, request: Conversation) -> str:
+    """Return a name of the conversation that says nothing about it: a hash of the caller's scope and the opening."""
+    hashed = blake2b(scope.encode(), digest_size=16, person=b"turnfold-cache")
+    for message in request.messages:
+        hashed.update(f"{message.get('role')}\n{text_of(message)[:OPENING]}\n".encode("utf-8", "surrogatepass"))
+        if message.get("role") not in PINNED_ROLES:
+            break
+    return f"tf-{hashed.hexdigest()}"
