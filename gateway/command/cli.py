@@ -1,4 +1,4 @@
-"""The command line: serve, check, schema, explain, models, forget, keys, demo.
+"""The command line: serve, init, check, schema, explain, models, forget, keys, demo.
 
 Commands import what they need when they run: `turnfold check` should not pay for a web server.
 """
@@ -51,6 +51,26 @@ def _load_structlog() -> None:
         import structlog  # noqa: F401, PLC0415
 
         del sys.modules["rich"]
+
+
+@main.command()
+@click.option(
+    "--upstream",
+    prompt="Base URL of your model server",
+    help="Base URL of the model server, which is asked for its models.",
+)
+@click.option("--provider", help="Which kind of server it is, if its address and its answer do not say.")
+@click.option(
+    "--key-env", metavar="NAME", help="The environment variable that holds the server's key; only its name is written."
+)
+@click.option("--config", "config", type=click.Path(path_type=Path, dir_okay=False), default="turnfold.yaml",
+              show_default=True, help="The file to write.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace a file that exists.")
+def init(upstream: str, config: Path, *, provider: str | None, key_env: str | None, force: bool) -> None:
+    """Ask a model server for its models, and write a commented configuration for it."""
+    from gateway.command.first import init as write_first  # noqa: PLC0415
+
+    sys.exit(write_first(upstream, config, provider or "", key_env or "", force=force))
 
 
 @main.command()

@@ -40,19 +40,30 @@ async def _ask_all(upstreams: tuple[Upstream, ...]) -> tuple[Live, ...]:
         await client.close()
 
 
-async def _ask(client: Client, upstream: Upstream) -> Live:
-    place = f"upstreams.{upstream.name}:"
+class NoAnswer(Exception):
+    """The upstream cannot be reached, or does not answer in time; the text says which."""
+
+
+async def read(client: Client, upstream: Upstream, path: str = "/models") -> tuple[int, bytes]:
+    """Return the status and the body of an upstream's answer. Raises NoAnswer."""
     chosen = target(upstream)
     try:
         async with asyncio.timeout(PATIENCE_S):
             headers = chosen.authorised(CIMultiDict({"Accept-Encoding": "identity"}))
-            response = await client.send(chosen, Call("GET", "/models", "", ""), headers, None)
+            response = await client.send(chosen, Call("GET", path, "", ""), headers, None)
             async with response:
-                status, body = response.status, await response.content.read(-1)
+                return response.status, await response.content.read(-1)
     except UpstreamUnreachable as error:
-        return Live(False, f"{place} {error}")
+        raise NoAnswer(str(error)) from error
     except (TimeoutError, aiohttp.ClientError) as error:
-        return Live(False, f"{place} does not answer ({type(error).__name__})")
+        raise NoAnswer(f"does not answer ({type(error).__name__})") from error
+
+
+async def _ask(client: Client, upstream: Upstream) -> Live:
+    try:
+        status, body = await read(client, upstream)
+    except NoAnswer as error:
+        return Live(False, f"upstreams.{upstream.name}: {error}")
     return _said(upstream, status, len(entries_in(body) or ()))
 
 

@@ -238,7 +238,7 @@ class StandIn:
             return api.error(400, first.text)
         return self._model_unknown(api, seen.json.get("model")) or self._too_long(api, seen, seen.json)
 
-    def _locked(self, api: Api, seen: Seen) -> Answer | None:
+    def _locked(self, api: Api, seen: Seen) -> Raw | None:
         """Return the answer to a request without the right key; None when it has the key, or none is required."""
         bearer = seen.headers.get("authorization", "").removeprefix("Bearer ")
         if not self._key or self._key in (bearer, seen.headers.get("x-api-key") if api.name == "messages" else None):
@@ -284,6 +284,9 @@ class StandIn:
 
     async def _list_models(self, request: web.Request) -> web.StreamResponse:
         async with self._seen(request) as seen:
+            if (refusal := self._locked(APIS["anthropic-version" in seen.headers], seen)) is not None:
+                seen.status = refusal.status
+                return await _play(request, refusal)
             if self._model_list is not None:
                 seen.status = self._model_list.status
                 return await _play(request, self._model_list)
