@@ -16,6 +16,10 @@ SECONDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0
 SHARES: Final = (0.1, 0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
 TOGETHER: Final = 64
 """Exchanges that are added together. Chosen: most of the saving, and a short pause."""
+MOST_KEYS: Final = 200
+"""Client keys with numbers of their own. Chosen: more than teams have, few enough for any scraper."""
+OTHER_KEYS: Final = "(others)"
+"""The name under which further keys are counted; no key can have it."""
 Labels = tuple[str, ...]
 
 
@@ -52,6 +56,7 @@ class Metrics:
             for name, (_, _, bounds) in _HISTOGRAMS.items()
         }
         self._waiting: list[Exchange] = []
+        self._keys: set[str] = set()
 
     def observe(self, exchange: Exchange) -> None:
         """Add one exchange. Exchanges are added together, at a third of the cost of adding each one."""
@@ -63,6 +68,8 @@ class Metrics:
         waiting, self._waiting = self._waiting, []
         for exchange in waiting:
             self._add(exchange)
+            if exchange.key:
+                self._add_to_key(exchange)
 
     def _add(self, exchange: Exchange) -> None:
         where = (exchange.upstream, exchange.entry)
@@ -104,6 +111,8 @@ class Metrics:
                 self._histograms["window_share"][(*where, mode)].add(exchange.tokens_before / exchange.window)
         for step in exchange.steps if mode == "enforce" else ():
             count["saved_tokens"][(*where, step.stage)] += max(step.saved, 0)
+        self._counters["key_requests"][(key, str(exchange.status))] += 1
+                self._counters["key_tokens"][(key, kind)] += tokens
 
     def degraded(self, part: str) -> None:
         """Count a failure of our own that the client did not notice."""
@@ -147,6 +156,8 @@ _COUNTERS: Final[dict[str, tuple[str, Labels]]] = {
     "saved_tokens": ("Tokens each folding stage saved; nothing is saved in mode observe.", (*_WHERE, "stage")),
     "would_save_tokens": ("Tokens that mode enforce would have saved, of requests that were only observed.", _WHERE),
     "would_fold": ("Requests that mode enforce would have folded, of those that were only observed.", _WHERE),
+    "key_requests": ("Requests by client key and the status answered.", ("key", "status")),
+    "key_tokens": ("Tokens by client key, as upstreams reported them.", ("key", "kind")),
     "summaries": ("Background summaries by what came of them.", ("outcome",)),
     "summary_tokens": ("Tokens spent on background summaries, about.", ()),
     "degraded": ("Failures of the gateway's own parts that clients did not notice.", ("part",)),

@@ -27,7 +27,7 @@ from gateway.serve import record as records
 from gateway.serve.account import Ending, Times
 from gateway.serve.body import read, understood
 from gateway.serve.errors import OUR_FAULT, ClientError
-from gateway.serve.keys import check_model
+from gateway.serve.keys import check_model, reserve
 from gateway.serve.mode import mode_of
 from gateway.serve.passthrough import forward
 from gateway.serve.shared import Gateway
@@ -46,6 +46,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     if asked is None:
         return await forward(gateway, request, raw)
     check_model(request, asked.model)
+    await _reserve(gateway, record, asked)
     if compact.wanted(asked):
         return await compact.by_upstream_or_us(gateway, request, raw, asked)
     caller = work.caller(gateway, gateway.setup, request, raw, asked.model)
@@ -73,6 +74,14 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
             record.done = True
             finish.observe(caller, state, times, ending)
             texts.keep(caller, state)
+
+
+async def _reserve(gateway: Gateway, record: records.Record, asked: Conversation) -> None:
+    """Reserve what the request may take of its key's tokens. Raises RateLimited."""
+    if record.key is not None:
+        window = gateway.settings.route(asked.model).window or gateway.settings.default_window
+        answer = next((limit for limit in asked.output_limits if limit > 0), None)
+        await reserve(gateway, record, len(asked.raw), window, answer)
 
 
 async def _understood(gateway: Gateway, request: web.BaseRequest, raw: bytes, format: Format) -> Conversation | None:

@@ -21,7 +21,7 @@ from gateway.serve.addresses import within
 from gateway.serve.errors import ClientError
 from gateway.serve.record import Record
 from gateway.serve.shared import Gateway
-from gateway.state.rates import Used
+from gateway.state.rates import Used, expected
 from gateway.upstream.client import CALLER
 
 HEADERS: Final = ("Authorization", "x-api-key", "api-key")
@@ -34,10 +34,11 @@ HOW: Final = "Send the key that the operator gave you as `Authorization: Bearer 
 class RateLimited(ClientError):
     """The key has used up one of its limits until the next minute."""
 
-    def __init__(self, used: Used, headers: Mapping[str, str]) -> None:
+    def __init__(self, used: Used, headers: Mapping[str, str], wanted: int = 0) -> None:
+        left = f"this request may take {wanted} and {used.left} are left" if wanted else "they are used up"
         super().__init__(
             429,
-            f"This key may use {used.limit} {used.what} a minute, and they are used up. Try again in {used.reset_s} s.",
+            f"This key may use {used.limit} {used.what} a minute, and {left}. Try again in {used.reset_s} s.",
             code="rate_limit_exceeded",
             type_="rate_limit_error",
             headers={**headers, "Retry-After": str(used.reset_s)},
@@ -118,6 +119,21 @@ async def _count(gateway: Gateway, key: ClientKey, record: Record) -> None:
         if full:
             raise RateLimited(each, headers)
     record.shared = {**record.shared, **headers}
+
+
+async def reserve(gateway: Gateway, record: Record, body_bytes: int, window: int, answer: int | None) -> None:
+    """Reserve the tokens that a request may take, before it is sent. Raises RateLimited where they are not left."""
+    key = record.key
+    if key is None or key.tpm is None:
+        return
+    record.request_id = record.request_id or gateway.request_id()
+    if gateway.rates.holds(record.request_id):  # passed through after all
+        return
+    tokens = expected(body_bytes, window, answer, key.tpm)
+    used, fits = await gateway.rates.reserve(record.request_id, key.id, tokens, key.tpm)
+    record.shared = {**record.shared, **dict(_told(used))}
+    if not fits:
+        raise RateLimited(used, record.shared, tokens)
 
 
 def _told(used: Used) -> Iterator[tuple[str, str]]:

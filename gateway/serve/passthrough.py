@@ -57,6 +57,8 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
         model = await _model(gateway, request, payload) if reads_model else NO_MODEL
         keys.check_model(request, model)
         payload = await _renamed(gateway, setup, model, payload) if model else payload
+    if "json" in request.headers.get("Content-Type", "") and not request.rel_url.raw_path.startswith(WITHOUT_MODEL):
+        await keys.reserve(gateway, record, record.body_bytes, setup.settings.default_window, 0)
     target = setup.target_of(model)
     record.sent_to(target, model, setup.settings.route(model).name if model else "", headers)
     call = call_of(request.method, request.rel_url, model)

@@ -133,9 +133,11 @@ class Gateway:
 
     def _charge(self, exchange: Exchange) -> None:
         """Count the tokens of a request that has ended against its client key, in the background."""
+        reserved = self.rates.reserved(exchange.request_id)
         key = self.settings.keys.get(exchange.key) if exchange.key else None
-        if key is not None and key.tpm is not None and exchange.status < 400 and (tokens := tokens_of(exchange)) > 0:
-            self.tasks.start(self.rates.use(key.id, "tokens", tokens, key.tpm), "rates")
+        tokens = tokens_of(exchange)
+        if key is not None and key.tpm is not None and (tokens or reserved):
+            self.tasks.start(self.rates.settle(key.id, tokens, reserved), "rates")
 
     def request_id(self) -> str:
         """Return an id for one request: unique across processes, ordered within one."""

@@ -42,6 +42,7 @@ from gateway.context.life.states import (
 from gateway.context.life.transitions import advance, astray
 from gateway.observe.exchange import Call
 from gateway.serve import keys, lists, memory, plan
+from gateway.serve import record as records
 from gateway.serve.answer import Answer, peek
 from gateway.serve.encoding import readable_encodings
 from gateway.serve.plan import Place
@@ -81,7 +82,8 @@ def caller(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes,
     headers = keys.forwarded(request)
     if "Accept-Encoding" in headers:
         headers["Accept-Encoding"] = readable_encodings(headers["Accept-Encoding"])
-    return Caller(gateway, setup, request, raw, setup.settings.route(model), headers, gateway.request_id())
+    request_id = records.of(request).request_id or gateway.request_id()
+    return Caller(gateway, setup, request, raw, setup.settings.route(model), headers, request_id)
 
 
 async def find_places(caller: Caller, state: Received) -> Event:

@@ -2,11 +2,14 @@
 
 It is a minute of the clock, so that replicas mean the same one. Counts are shared through the store; while it does not
 work, each process counts for itself. Nothing here refuses: it returns numbers.
+
+The tokens of a request are reserved before it is sent, so that requests at the same time cannot pass the limit
+together. When it has ended, the bill takes the place of the reservation.
 """
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final, Literal
 
@@ -14,6 +17,8 @@ from gateway.observe.exchange import Exchange
 from gateway.state.store.base import Store
 from gateway.state.store.memory import MemoryStore
 
+GONE: Final = "client_gone"
+"""The error of a request whose client left before its end."""
 MINUTE_S: Final = 60
 """Seconds."""
 KEPT_S: Final = 120.0
@@ -21,6 +26,11 @@ KEPT_S: Final = 120.0
 
 BYTES_PER_TOKEN: Final = 4
 """Used when an upstream does not state its bill: ordinary English text."""
+
+USUAL_ANSWER: Final = 1024
+"""Tokens that are reserved for an answer without a limit. Chosen: most answers are shorter."""
+SHARE_FOR_ANSWER: Final = 10
+"""Divisor: an answer without a limit reserves at most this part of a key's limit, so that small limits serve several."""
 
 What = Literal["requests", "tokens"]
 
@@ -41,9 +51,26 @@ class Used:
         return max(self.limit - self.count, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """Tokens of a running request, counted in the minute in which it began."""
+
+    key: str
+    minute: int
+    tokens: int
+
+
+def expected(body_bytes: int, window: int, answer: int | None, limit: int) -> int:
+    """Return the tokens that a request may take: its size in tokens, at most the window, and its answer's limit."""
+    prompt = min(body_bytes // BYTES_PER_TOKEN, window)
+    return prompt + (min(USUAL_ANSWER, limit // SHARE_FOR_ANSWER) if answer is None else max(answer, 0))
+
+
 def tokens_of(exchange: Exchange) -> int:
     """Return the tokens of a request: as billed, else as counted, else by its size. Requests that are passed through
-    count as billed only."""
+    count as billed only, and failed ones not at all; one whose client left was sent, and is billed to us."""
+    if exchange.status >= 400 and not (exchange.error == GONE and exchange.attempts):
+        return 0
     if exchange.prompt_tokens is not None:
         return exchange.prompt_tokens + (exchange.completion_tokens or 0)
     if not exchange.format:
@@ -58,14 +85,54 @@ class Rates:
         self._store = store
         self._own = MemoryStore()
         self._clock = clock
+        self._reserved: dict[str, Reserved] = {}
 
     async def use(self, key: str, what: What, amount: int, limit: int) -> Used:
         """Add to a key's use and return it; an amount of 0 only reads."""
         now = self._clock()
-        count = await self._add(f"{what}.{key}.{int(now // MINUTE_S)}", amount)
+        count = await self._add(_name(what, key, _minute(now)), amount)
         return Used(what, limit, count, max(ceil(MINUTE_S - now % MINUTE_S), 1))
+
+    async def reserve(self, request_id: str, key: str, tokens: int, limit: int) -> tuple[Used, bool]:
+        """Reserve tokens for a request; return the use with them, and whether the request fits in the limit.
+
+        One that does not fit gives its tokens back, and is told the use without them. The first request of a minute
+        always fits: else one larger than the limit would never be served.
+        """
+        minute = _minute(self._clock())
+        used = await self.use(key, "tokens", tokens, limit)
+        before = used.count - tokens
+        if used.count > limit and before > 0:
+            await self._add(_name("tokens", key, minute), -tokens)
+            return replace(used, count=before), False
+        self._reserved[request_id] = Reserved(key, minute, tokens)
+        return used, True
+
+    def holds(self, request_id: str) -> bool:
+        """Return whether a request has a reservation."""
+        return request_id in self._reserved
+
+    def reserved(self, request_id: str) -> Reserved | None:
+        """Take a request's reservation out, to settle it; None without one."""
+        return self._reserved.pop(request_id, None)
+
+    async def settle(self, key: str, tokens: int, reserved: Reserved | None) -> None:
+        """Put the bill in the place of a reservation: a rest goes back to its minute, what is more is charged now."""
+        now = _minute(self._clock())
+        excess = tokens - (reserved.tokens if reserved else 0)
+        may_return = reserved is not None and reserved.minute == now
+        if excess > 0 or (excess and may_return):
+            await self._add(_name("tokens", key, now), excess)
 
     async def _add(self, name: str, amount: int) -> int:
         own = await self._own.add(name, amount, ttl_s=KEPT_S)
         shared = await self._store.add(name, amount, ttl_s=KEPT_S)
         return own if shared is None else max(own, shared)
+
+
+def _minute(now: float) -> int:
+    return int(now // MINUTE_S)
+
+
+def _name(what: What, key: str, minute: int) -> str:
+    return f"{what}.{key}.{minute}"

@@ -275,7 +275,9 @@ async def test_billed_tokens_are_counted_and_told(guarded, at_noon):
     await running.settled()
     billed = first.json["usage"]["prompt_tokens"] + first.json["usage"]["completion_tokens"]
     second = await running.chat(ASK, BEARER)
-    assert second.headers["x-ratelimit-remaining-tokens"] == str(50 - billed)
+    await running.settled()
+    assert await left(running) == 50 - 2 * billed
+    assert int(second.headers["x-ratelimit-remaining-tokens"]) < 50 - billed, "what the request may take is reserved"
     statuses = []
     for _ in range(50 // billed + 1):
         statuses.append((await running.chat(ASK, BEARER)).status)
@@ -283,7 +285,50 @@ async def test_billed_tokens_are_counted_and_told(guarded, at_noon):
     assert statuses[-1] == 429
     refused = await running.chat(ASK, BEARER)
     assert refused.headers["retry-after"] == str(at_noon)
-    assert refused.headers["x-ratelimit-remaining-tokens"] == "0"
+    assert int(refused.headers["x-ratelimit-remaining-tokens"]) < len(orjson.dumps(ASK)) // 4 + 50 // 10
+
+
+async def left(running):
+    """The tokens that are left to the key."""
+    return int((await running.ask("GET", "/models", headers=BEARER)).headers["x-ratelimit-remaining-tokens"])
+
+
+async def test_many_at_once_spend_no_more_tokens_than_the_limit(guarded, standin, at_noon):
+    running = await guarded(tpm=1000)
+    answers = await asyncio.gather(*(running.chat({**ASK, "max_tokens": 200}, BEARER) for _ in range(20)))
+    assert sorted(each.status for each in answers) == [200] * 4 + [429] * 16
+    assert "this request may take 2" in next(each for each in answers if each.status == 429).json["error"]["message"]
+    await running.settled()
+    billed = sum(sum(each.json["usage"][kind] for kind in ("prompt_tokens", "completion_tokens"))
+                 for each in answers if each.status == 200)  # fmt: skip
+    assert await left(running) == 1000 - billed, "what was reserved and not spent is free again"
+
+
+async def test_what_an_answer_was_not_given_for_is_not_charged(guarded, standin, at_noon):
+    running = await guarded(tpm=1000)
+    standin.script.append(fakes.error(400, "no"))
+    assert (await running.chat(ASK, BEARER)).status == 400
+    await running.settled()
+    assert await left(running) == 1000
+
+
+async def test_a_request_larger_than_the_limit_is_served_alone(guarded, standin, at_noon):
+    running = await guarded(tpm=100)
+    large = {**ASK, "max_tokens": 5000}
+    first, second = await asyncio.gather(running.chat(large, BEARER), running.chat(large, BEARER))
+    assert sorted((first.status, second.status)) == [200, 429]
+
+
+async def test_each_key_has_numbers_of_its_own(guarded):
+    running = await guarded(rpm=1)
+    for _ in range(2):
+        await running.chat(ASK, BEARER)
+    async with running.session.get(f"{running.admin_url}/metrics") as answer:
+        lines = (await answer.text()).splitlines()
+    [name] = [key for key in running.inside.gateway.settings.keys if running.inside.gateway.settings.keys[key].rpm == 1]
+    assert f'turnfold_key_requests_total{{key="{name}",status="200"}} 1.0' in lines
+    assert f'turnfold_key_requests_total{{key="{name}",status="429"}} 1.0' in lines
+    assert any(line.startswith(f'turnfold_key_tokens_total{{key="{name}",kind="prompt"}}') for line in lines)
 
 
 async def test_streams_and_embeddings_are_billed_too(guarded, standin, at_noon):

@@ -5,7 +5,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gateway.context.write.draft import Step
 from gateway.observe.exchange import Exchange
 from gateway.observe.exposition import text_of
-from gateway.observe.metrics import Metrics
+from gateway.observe.metrics import MOST_KEYS, OTHER_KEYS, Metrics
 
 FOLDED = Exchange(
     request_id="r",
@@ -76,3 +76,12 @@ def test_what_was_only_observed_saves_nothing() -> None:
     assert seen["turnfold_would_save_tokens_total", ("gpt-*", "up")] == 1900
     assert seen["turnfold_would_fold_total", ("gpt-*", "up")] == 1
     assert not [name for name, _ in seen if name == "turnfold_saved_tokens_total"]
+
+
+def test_keys_beyond_a_number_share_one_name():
+    metrics = Metrics()
+    for number in range(MOST_KEYS + 50):
+        metrics.observe(Exchange.passed("id", "fits", 200, key=f"key-{number}"))
+    [found] = [values for name, _, _, values in metrics.counters() if name == "turnfold_key_requests"]
+    assert len(found) == MOST_KEYS + 1
+    assert dict(found)[(OTHER_KEYS, "200")] == 50

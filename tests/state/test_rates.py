@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.observe.exchange import Exchange
-from gateway.state.rates import Rates, tokens_of
+from gateway.state.rates import Rates, expected, tokens_of
 from gateway.state.store.memory import MemoryStore
 
 MINUTE = 1_799_999_940.0
@@ -45,6 +45,34 @@ async def test_a_limit_is_whole_again_when_the_minute_ends(past, reset):
     assert (await rates.use("k", "requests", 0, 1)).reset_s == reset
 
 
+async def test_what_is_reserved_counts_until_the_bill_takes_its_place():
+    rates = Rates(MemoryStore(), lambda: MINUTE)
+    assert (await rates.reserve("a", "k", 60, 100))[1]
+    assert not (await rates.reserve("b", "k", 60, 100))[1]
+    assert (await rates.use("k", "tokens", 0, 100)).count == 60, "the refused one has given its tokens back"
+    await rates.settle("k", 10, rates.reserved("a"))
+    assert (await rates.use("k", "tokens", 0, 100)).count == 10
+    assert rates.reserved("a") is rates.reserved("b") is None
+
+
+@pytest.mark.parametrize(("billed", "now_counted"), [(30, 0), (60, 0), (75, 15)])
+async def test_a_rest_stays_in_its_minute_and_what_is_more_is_charged_now(billed, now_counted):
+    now = [MINUTE]
+    rates = Rates(MemoryStore(), lambda: now[0])
+    await rates.reserve("a", "k", 60, 100)
+    now[0] += 60
+    await rates.settle("k", billed, rates.reserved("a"))
+    assert (await rates.use("k", "tokens", 0, 100)).count == now_counted
+
+
+@pytest.mark.parametrize(
+    ("body_bytes", "window", "answer", "limit", "tokens"),
+    [(400, 8000, 50, 10_000, 150), (400, 8000, None, 100_000, 1124), (400, 8000, None, 500, 150), (400_000, 8000, 50, 10_000, 8050)],
+)  # fmt: skip
+def test_a_request_may_take_its_size_at_most_the_window_and_its_answer(body_bytes, window, answer, limit, tokens):
+    assert expected(body_bytes, window, answer, limit) == tokens
+
+
 def exchange(**facts):
     return Exchange.passed("id", "fits", 200, **{"format": "chat", "body_bytes": 400, **facts})
 
@@ -62,3 +90,10 @@ def exchange(**facts):
 )
 def test_tokens_are_billed_else_counted_else_guessed_by_size(facts, tokens):
     assert tokens_of(exchange(**facts)) == tokens
+
+
+def test_a_failed_request_is_free_and_one_whose_client_left_is_not():
+    counted = exchange(tokens_after=60)
+    assert tokens_of(counted._replace(status=502)) == 0
+    assert tokens_of(counted._replace(status=499, error="client_gone", attempts=1)) == 60
+    assert tokens_of(counted._replace(status=499, error="client_gone", attempts=0)) == 0
