@@ -285,7 +285,7 @@ async def test_billed_tokens_are_counted_and_told(guarded, at_noon):
     assert statuses[-1] == 429
     refused = await running.chat(ASK, BEARER)
     assert refused.headers["retry-after"] == str(at_noon)
-    assert int(refused.headers["x-ratelimit-remaining-tokens"]) < len(orjson.dumps(ASK)) // 4 + 50 // 10
+    assert int(refused.headers["x-ratelimit-remaining-tokens"]) < len(str(ASK)) // 4 + 50 // 10
 
 
 async def left(running):
