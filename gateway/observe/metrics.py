@@ -111,7 +111,15 @@ class Metrics:
                 self._histograms["window_share"][(*where, mode)].add(exchange.tokens_before / exchange.window)
         for step in exchange.steps if mode == "enforce" else ():
             count["saved_tokens"][(*where, step.stage)] += max(step.saved, 0)
+
+    def _add_to_key(self, exchange: Exchange) -> None:
+        """Add an exchange to the numbers of its client key; keys beyond a number share one name."""
+        if exchange.key not in self._keys and len(self._keys) < MOST_KEYS:
+            self._keys.add(exchange.key)
+        key = exchange.key if exchange.key in self._keys else OTHER_KEYS
         self._counters["key_requests"][(key, str(exchange.status))] += 1
+        for kind, tokens in (("prompt", exchange.prompt_tokens), ("completion", exchange.completion_tokens)):
+            if tokens:
                 self._counters["key_tokens"][(key, kind)] += tokens
 
     def degraded(self, part: str) -> None:
