@@ -56,6 +56,9 @@ class Usage:
     prompt: int
     completion: int | None = None
     cached: int | None = None
+    """The part of the prompt that was read from a cache."""
+    written: int | None = None
+    """The part that was written to one, where that is billed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,13 +61,14 @@ def _usage(value: Any) -> Usage | None:
     if "cache_read_input_tokens" in value or "cache_creation_input_tokens" in value:
         # Anthropic's input count excludes tokens read from its cache and written to it.
         read, written = _count(value, "cache_read_input_tokens"), _count(value, "cache_creation_input_tokens")
-        return Usage(prompt + (read or 0) + (written or 0), _count(value, "output_tokens"), read)
+        return Usage(prompt + (read or 0) + (written or 0), _count(value, "output_tokens"), read, written)
     details = value.get("prompt_tokens_details") or value.get("input_tokens_details")
     cached = _count(details, "cached_tokens") if isinstance(details, dict) else None
+    written = _count(details, "cache_write_tokens") if isinstance(details, dict) else None
     if cached is None:
         # DeepSeek and Moonshot state the cached tokens next to the prompt.
         cached = _count(value, "prompt_cache_hit_tokens", "cached_tokens")
-    return Usage(prompt, _count(value, "completion_tokens", "output_tokens"), cached)
+    return Usage(prompt, _count(value, "completion_tokens", "output_tokens"), cached, written)
 
 
 def _count(value: dict[str, Any], *names: str) -> int | None:

@@ -115,6 +115,9 @@ class Exchange(NamedTuple):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
+    """Of the prompt, those read from a cache."""
+    written_tokens: int | None = None
+    """Of the prompt, those written to a cache, where the upstream bills that."""
     body_bytes: int = 0
     decided_s: float = 0.0
     """From the complete request to the first attempt ready to send."""

@@ -89,7 +89,7 @@ class Metrics:
         for warning in exchange.warning.split(", ") if exchange.warning else ():
             count["warnings"][(*where, warning.partition(";")[0])] += 1
         for kind, tokens in (("prompt", exchange.prompt_tokens), ("completion", exchange.completion_tokens),
-                             ("cached", exchange.cached_tokens)):  # fmt: skip
+                             ("cached", exchange.cached_tokens), ("written", exchange.written_tokens)):  # fmt: skip
             if tokens:
                 count["billed_tokens"][(*where, kind)] += tokens
         self._add_tokens(exchange, where, mode)

@@ -51,6 +51,7 @@ class Origin:
     path: str = ""
     client: str = ""
     key: str = ""
+    session: str = ""
     caller: str = ""
     """The hash of the caller's credentials."""
     answer_bytes: int = 0
@@ -103,6 +104,7 @@ def exchange(state: State, origin: Origin, times: Times, ending: Ending) -> Exch
         prompt_tokens=usage.prompt if usage else None,
         completion_tokens=usage.completion if usage else None,
         cached_tokens=usage.cached if usage else None,
+        written_tokens=usage.written if usage else None,
         body_bytes=len(life.request.raw),
         decided_s=max(times.decided - times.read, 0.0),
         first_byte_s=max(times.first_byte - times.arrived, 0.0),
@@ -115,6 +117,7 @@ def exchange(state: State, origin: Origin, times: Times, ending: Ending) -> Exch
         client=origin.client,
         method=origin.method,
         path=origin.path,
+        session=origin.session,
         conversation=identity.name_of(origin.caller, life.request.opening),
         model_used=place.model[:LONGEST_NAME] if place else "",
         answer_bytes=origin.answer_bytes,

@@ -20,6 +20,7 @@ from gateway.serve.account import Ending, Origin, Times
 from gateway.serve.answer import Answer
 from gateway.serve.missing import lacks, told
 from gateway.serve.relay import relay, usage_in, worth_keeping
+from gateway.serve.sessions import session_of
 from gateway.serve.work import Caller
 from gateway.upstream.client import UpstreamUnreachable
 from providers.record import Usage
@@ -122,6 +123,7 @@ def _origin(caller: Caller, state: State) -> Origin:
         path=records.path_of(request),
         client=known.client,
         key=known.key.name if known.key is not None else "",
+        session=session_of(caller.headers, state.life.request.head),
         caller=plan.key_of(target, caller.headers),
         answer_bytes=known.answer_bytes,
         calls=tuple(caller.calls),

@@ -110,11 +110,21 @@ def place_at(visit: Visit) -> Place:
 
 
 def places(
-    gateway: Gateway, setup: Setup, route: Route, request: Conversation, learner: Learner, *, key: str = ""
+    gateway: Gateway,
+    setup: Setup,
+    route: Route,
+    request: Conversation,
+    learner: Learner,
+    *,
+    key: str = "",
+    session: str = "",
 ) -> Iterator[Place]:
     """Return the places that may answer, in order: the model's own upstreams, then its fallbacks, each with its own
-    window. ``key`` is the hash of the client's key where it decides which upstreams rest."""
-    conversation = _conversation(request) if len(route.choices) > 1 else b""
+    window. ``key`` is the hash of the client's key where it decides which upstreams rest, ``session``
+    the client's own name of the conversation."""
+    conversation = session.encode("utf-8", "surrogatepass")
+    if not conversation and len(route.choices) > 1:
+        conversation = _conversation(request)
     for name in gateway.balance.order(route.choices, conversation, key):
         yield place_of(gateway, setup, route, setup.targets[name], learner(setup.targets[name]))
     for other in setup.settings.fallbacks(route):

@@ -145,6 +145,7 @@ class Record:
             first_byte_s=max(self.first_byte - self.started, 0.0),
             total_s=total_s,
             cached_tokens=self.usage.cached if self.usage else None,
+            written_tokens=self.usage.written if self.usage else None,
             format=self.format,
             at=time.time() - total_s,
             client=self.client,

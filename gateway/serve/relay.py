@@ -123,7 +123,7 @@ def _stream_usage(answer: Answer, tail: bytes) -> Usage | None:
     first = next(iter(_usages(answer, readable(answer.response, answer.held))), None)
     if first is None or last is None:
         return first or last
-    return Usage(first.prompt, last.completion, first.cached)
+    return Usage(first.prompt, last.completion, first.cached, first.written)
 
 
 def _usages(answer: Answer, text: bytes) -> list[Usage]:

@@ -47,6 +47,7 @@ from gateway.serve.answer import Answer, peek
 from gateway.serve.encoding import readable_encodings
 from gateway.serve.plan import Place
 from gateway.serve.record import LONGEST_NAME
+from gateway.serve.sessions import session_of
 from gateway.serve.shared import Gateway, Setup
 from gateway.upstream.client import Target, UpstreamUnreachable, call_of
 
@@ -75,6 +76,8 @@ class Caller:
     """Answers whose connections we still have to close."""
     calls: list[Call] = field(default_factory=list)
     """The calls to upstreams so far, for the record."""
+    used: list[str] = field(default_factory=list)
+    """Upstreams that count this request as running."""
 
 
 def caller(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, model: str) -> Caller:
@@ -102,7 +105,17 @@ async def find_places(caller: Caller, state: Received) -> Event:
         def learner(target: Target) -> str:
             return _learner(caller, target)
 
-        places = list(plan.places(gateway, setup, route, state.life.request, learner, key=_own_key(caller)))
+        places = list(
+            plan.places(
+                gateway,
+                setup,
+                route,
+                state.life.request,
+                learner,
+                key=_own_key(caller),
+                session=session_of(caller.headers, state.life.request.head),
+            )
+        )
         if len(places) > 1:
             places.sort(key=lambda place: gateway.balance.resting(place.target.name, _key_for(caller, place)))
         return PlacesFound(tuple(places), tuple(plan.larger(gateway, setup, route, learner)))
@@ -198,6 +211,9 @@ async def send(caller: Caller, state: Ready) -> Event:
     """Send the attempt, and read the answer far enough to recognise a refusal."""
     place, balance = plan.place_at(state.visit), caller.gateway.balance
     name, key, began = place.target.name, _key_for(caller, place), time.perf_counter()
+    if name not in caller.used:
+        caller.used.append(name)
+        balance.began(name)
     try:
         answer = await _called(caller, place, state.attempt, state.life)
     except UpstreamUnreachable as error:
@@ -262,6 +278,10 @@ def follow(caller: Caller, state: State, event: Event) -> State:
 
 def let_go(caller: Caller, state: State | None) -> None:
     """Close the connections of all answers except those that a state may still forward; of all without a state."""
+    if state is None:
+        for name in caller.used:
+            caller.gateway.balance.ended(name)
+        caller.used.clear()
     if not caller.opened:
         return
     kept = [reply.handle for reply in replies_in(state)] if state is not None else []

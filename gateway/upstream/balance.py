@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from math import log
+from math import ceil, log
 from typing import Final
 
 FIRST_PAUSE_S: Final = 1.0
@@ -12,6 +12,12 @@ LONGEST_PAUSE_S: Final = 60.0
 """The longest of these pauses. Chosen: a recovered upstream is used again within a minute."""
 # Pairs of upstream and caller that are kept. Callers are not under our control, so the number is bounded.
 PAIRS: Final = 4096
+
+MOST_OF_MEAN: Final = 1.25
+"""Factor of an upstream's fair share of running requests up to which it keeps its conversations (Mirrokni, Thorup and
+Zadimoghaddam, https://arxiv.org/abs/1608.01350)."""
+ALWAYS_KEPT: Final = 8
+"""Running requests up to which an upstream keeps its conversations in any case. Chosen: a cache is worth more than so little load."""
 
 Choices = Sequence[tuple[str, int]]
 """Upstream names with their weights."""
@@ -27,6 +33,7 @@ class Balance:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._credit: dict[str, float] = {}
+        self._running: dict[str, int] = {}
         self._pause_s: dict[tuple[str, str], float] = {}
         self._resting_until: dict[tuple[str, str], float] = {}
 
@@ -34,13 +41,37 @@ class Balance:
         """Return all upstreams in the order to try them, resting ones last.
 
         A conversation (any bytes that stay the same through its turns) keeps its upstream while the choices stay the
-        same, so that the provider's prompt cache keeps hitting: weighted rendezvous hashing. Without a conversation:
+        same, so that the provider's prompt cache keeps hitting: weighted rendezvous hashing with bounded loads, so an
+        upstream that is much busier than its share passes conversations to their next one. Without a conversation:
         smooth weighted round-robin.
         """
         if len(choices) == 1:
             return [choices[0][0]]
         ranked = self._hashed(choices, conversation) if conversation else self._in_turn(choices, caller)
-        return sorted(ranked, key=lambda name: self.resting(name, caller))
+        full = self._full(choices) if conversation else frozenset[str]()
+        return sorted(ranked, key=lambda name: (self.resting(name, caller), name in full))
+
+    def began(self, upstream: str) -> None:
+        """Count a request that an upstream works on."""
+        self._running[upstream] = self._running.get(upstream, 0) + 1
+
+    def ended(self, upstream: str) -> None:
+        """Count it no longer."""
+        left = self._running.get(upstream, 0) - 1
+        if left > 0:
+            self._running[upstream] = left
+        else:
+            self._running.pop(upstream, None)
+
+    def _full(self, choices: Choices) -> frozenset[str]:
+        """Return the upstreams that work on much more than their share of the running requests."""
+        total = 1 + sum(self._running.get(name, 0) for name, _ in choices)
+        weights = sum(max(weight, 0) for _, weight in choices) or 1
+        return frozenset(
+            name
+            for name, weight in choices
+            if self._running.get(name, 0) >= max(ceil(MOST_OF_MEAN * total * weight / weights), ALWAYS_KEPT)
+        )
 
     def failed(self, upstream: str, retry_after_s: float | None = None, caller: str = "") -> None:
         """Make an upstream rest: as long as it requested, or longer with each failure in a row."""

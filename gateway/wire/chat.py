@@ -151,7 +151,7 @@ class _Message(msgspec.Struct, gc=False):
 
 _QUOTE: Final = ord('"')
 _TEXT_OR_NULL: Final = frozenset(b'"n')
-_HEAD: Final = ("model", "stream", *OUTPUT_FIELDS, "tools", *ELSEWHERE)
+_HEAD: Final = ("model", "stream", *OUTPUT_FIELDS, "tools", "prompt_cache_key", "session_id", *ELSEWHERE)
 _Body: Final = msgspec.defstruct(
     "_Body", [("messages", list[_Message]), *((name, Any, msgspec.UNSET) for name in _HEAD)]
 )

@@ -239,3 +239,40 @@ async def test_a_mode_that_is_none_is_the_clients_mistake(scene: Any) -> None:
     assert answer.status == 400
     assert "enforce, observe, off" in answer.json["error"]["message"]
     assert told.calls() == {"only": 0}
+
+
+@pytest.mark.parametrize(
+    ("headers", "members"),
+    [
+        ({"x_session_id": "s-1"}, {}),
+        ({"x_claude_code_session_id": "s-1"}, {}),
+        ({"x_sgl_routing_key": "s-1"}, {}),
+        ({}, {"prompt_cache_key": "s-1"}),
+    ],
+)
+async def test_requests_of_one_session_go_to_one_upstream_whatever_they_say(
+    scene: Any, headers: Any, members: Any
+) -> None:
+    it = await scene(
+        {"models": {"m": {"upstreams": {"one": 1, "two": 1, "three": 1}}}},
+        one=StandIn(),
+        two=StandIn(),
+        three=StandIn(),
+    )
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    for number in range(6):
+        await it.gateway.chat({"model": "m", "messages": [fakes.user(f"Task {number}")], **members}, sent)
+
+    assert sorted(it.calls().values()) == [0, 0, 6]
+    asked = next(seen for upstream in it.upstreams.values() for seen in upstream.chats)
+    assert all(asked.headers.get(name) == value for name, value in sent.items())
+    async with it.gateway.session.get(f"{it.gateway.admin_url}/api/exchanges") as found:
+        assert {one["session"] for one in await found.json()} == {"s-1"}
+
+
+async def test_without_a_session_first_requests_are_spread(scene: Any) -> None:
+    it = await scene({"models": {"m": {"upstreams": {"one": 1, "two": 1}}}}, one=StandIn(), two=StandIn())
+    for number in range(6):
+        await it.ask(messages=[fakes.user(f"Task {number}")])
+
+    assert sorted(it.calls().values()) == [3, 3]

@@ -23,6 +23,8 @@ FOLDED = Exchange(
     refusals=("context",),
     steps=(Step("digest", 1900, "10 lines"), Step("recall", -50)),
     prompt_tokens=590,
+    cached_tokens=300,
+    written_tokens=200,
     completion_tokens=5,
     total_s=0.3,
     mode="enforce",
@@ -48,6 +50,8 @@ def test_an_exchange_is_counted_in_every_family_it_concerns() -> None:
     assert seen["turnfold_saved_tokens_total", ("gpt-*", "digest", "up")] == 3800
     assert seen["turnfold_saved_tokens_total", ("gpt-*", "recall", "up")] == 0
     assert seen["turnfold_billed_tokens_total", ("gpt-*", "prompt", "up")] == 1180
+    assert seen["turnfold_billed_tokens_total", ("gpt-*", "cached", "up")] == 600
+    assert seen["turnfold_billed_tokens_total", ("gpt-*", "written", "up")] == 400
     assert seen["turnfold_request_seconds_count", ("gpt-*", "up")] == 2
     assert seen["turnfold_window_share_bucket", ("gpt-*", "3.0", "enforce", "up")] == 2
     assert seen["turnfold_window_share_bucket", ("gpt-*", "2.0", "enforce", "up")] == 0

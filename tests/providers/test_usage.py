@@ -14,6 +14,10 @@ from providers.usage import read_usage
             b'{"usage":{"prompt_tokens":10,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":8}}}',
             Usage(10, 2, 8),
         ),
+        (
+            b'{"usage":{"prompt_tokens":10,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":3,"cache_write_tokens":5}}}',
+            Usage(10, 2, 3, 5),
+        ),
         (b'{"usage":{"prompt_tokens":10,"completion_tokens":0,"prompt_cache_hit_tokens":4}}', Usage(10, 0, 4)),
         (
             b'{"usage":{"input_tokens":10,"output_tokens":2,"input_tokens_details":{"cached_tokens":1}}}',
@@ -23,7 +27,7 @@ from providers.usage import read_usage
         (b'{"type":"response.completed","response":{"usage":{"input_tokens":3,"output_tokens":1}}}', Usage(3, 1)),
         (
             b'{"type":"message","usage":{"input_tokens":4,"cache_creation_input_tokens":20,"cache_read_input_tokens":300,"output_tokens":5}}',
-            Usage(324, 5, 300),
+            Usage(324, 5, 300, 20),
         ),
         (
             b'{"type":"message_start","message":{"usage":{"input_tokens":4,"cache_read_input_tokens":0,"output_tokens":1}}}',

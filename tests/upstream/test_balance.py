@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from gateway.upstream.balance import Balance
+from gateway.upstream.balance import ALWAYS_KEPT, Balance
 
 
 class Clock:
@@ -68,3 +68,38 @@ def test_where_all_rest_all_are_still_tried() -> None:
     balance.failed("b")
 
     assert set(balance.order([("a", 1), ("b", 1)])) == {"a", "b"}
+
+
+def test_a_conversation_leaves_an_upstream_that_is_much_busier_than_its_share_and_comes_back() -> None:
+    balance = Balance(Clock())
+    choices = [("a", 1), ("b", 1), ("c", 1)]
+    first, second, _ = balance.order(choices, b"one conversation")
+
+    for _ in range(ALWAYS_KEPT):
+        assert balance.order(choices, b"one conversation")[0] == first
+        balance.began(first)
+    assert balance.order(choices, b"one conversation")[0] == second
+    balance.ended(first)
+    assert balance.order(choices, b"one conversation")[0] == first
+
+
+def test_no_upstream_gets_more_than_its_share_by_a_quarter() -> None:
+    """However conversations fall, and with every one of them busy at once."""
+    balance = Balance(Clock())
+    choices = [("a", 3), ("b", 1)]
+    running = Counter[str]()
+    for number in range(1000):
+        name = balance.order(choices, b"%d" % (number % 7))[0]
+        balance.began(name)
+        running[name] += 1
+
+    assert running["a"] <= 1.25 * 750 + 1
+    assert running["b"] <= 1.25 * 250 + 1
+
+
+def test_an_upstream_that_ends_more_than_it_began_is_at_rest() -> None:
+    balance = Balance(Clock())
+    balance.ended("a")
+    balance.began("a")
+
+    assert len(balance.order([("a", 1), ("b", 1)], b"one")) == 2
