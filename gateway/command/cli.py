@@ -1,4 +1,4 @@
-"""The command line: serve, init, check, schema, explain, models, forget, keys, demo.
+"""The command line: serve, init, check, schema, explain, replay, report, models, forget, keys, demo.
 
 Commands import what they need when they run: `turnfold check` should not pay for a web server.
 """
@@ -119,6 +119,29 @@ def explain(request: Path, config: Path | None, window: int | None, upstream: st
     sys.exit(run(request, config, window, upstream, as_json=as_json))
 
 
+@main.command()
+@click.argument("logs", type=click.Path(path_type=Path, exists=True))
+@_config
+@click.option("--window", type=click.IntRange(min=256), help="Pretend that every model has this context window.")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Also write a page with charts.")
+@click.option("--cores", type=click.IntRange(1, 256), help="Processes. Default: all cores.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def replay(
+    logs: Path, config: Path | None, window: int | None, html: Path | None, cores: int | None, *, as_json: bool
+) -> None:
+    """Show what would have been done to past traffic: LOGS is a file with one request body a line, or a folder.
+
+    OpenAI batch files and records of LiteLLM and Langfuse are understood, each also packed with gzip. Nobody is called.
+    """
+    from gateway.command.replay import run  # noqa: PLC0415  # see the file's docstring
+
+    if config is not None and window is not None:
+        raise click.UsageError(
+            "--window is for a replay without a configuration; in a file, it is models.NAME.context_window."
+        )
+    sys.exit(run(logs, config, window, html, cores, as_json=as_json))
+
+
 _file = click.option(
     "--config", "config", type=click.Path(path_type=Path, exists=True, dir_okay=False), default="turnfold.yaml",
     show_default=True, help="The YAML configuration.",
@@ -132,6 +155,19 @@ def models(config: Path) -> None:
     from gateway.command.learned import show_models  # noqa: PLC0415
 
     sys.exit(show_models(config))
+
+
+@main.command()
+@_file
+@click.option("--since", default="24h", show_default=True, help="How far back: 2h, 7d, a date, or seconds since 1970.")
+@click.option("--key", default="", help="Only requests with the client key of this name.")
+@click.option("--model", default="", help="Only requests for this model.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def report(config: Path, *, since: str, key: str, model: str, as_json: bool) -> None:
+    """Sum up a day: what enforcing would avoid and save, what it did, and which conversations lose most."""
+    from gateway.command.report import run  # noqa: PLC0415  # see the file's docstring
+
+    sys.exit(run(config, since, key, model, as_json=as_json))
 
 
 @main.command()

@@ -139,7 +139,7 @@ def action(state: State) -> Action:
     if life.calls > 1 and life.refusals:
         return "retry"
     attempt = _attempt(state)
-    return "fold" if attempt is not None and (attempt.draft is not None or attempt.output is not None) else "none"
+    return "fold" if attempt is not None and attempt.altered else "none"
 
 
 def why(state: State) -> Why:
@@ -156,10 +156,8 @@ def why(state: State) -> Why:
 
 def _enforced(state: State, visit: Visit) -> Why:
     attempt = _attempt(state)
-    if attempt is not None and attempt.draft is not None:
-        return "folded"
-    if attempt is not None and attempt.output is not None:
-        return "lowered"
+    if attempt is not None and attempt.altered:
+        return "folded" if attempt.draft is not None else "lowered"
     if state.life.request.refers_elsewhere:
         return "stateful"
     return "proven" if visit.proven else "fits"

@@ -19,10 +19,9 @@ async def explain(gateway: Gateway, request: Conversation, scope: str = "") -> d
 
     It always counts, while serving may prove the fit by size alone.
     """
-    place, task = await _task(gateway, request, scope)
+    place, task = await task_of(gateway, request, scope)
     attempt = ladder.first_attempt(task)
     refused = not task.fits and ladder.hopeless(task, attempt)
-    altered = attempt.draft is not None or attempt.output is not None
     return {
         "model": request.model,
         "format": request.format.name,
@@ -36,7 +35,7 @@ async def explain(gateway: Gateway, request: Conversation, scope: str = "") -> d
         "tools_tokens": task.prompt - task.messages,
         "basis": task.basis,
         "fits": task.fits,
-        "action": "error" if refused else "fold" if altered else "none",
+        "action": "error" if refused else "fold" if attempt.altered else "none",
         "prompt_tokens_after": attempt.prompt,
         "max_tokens_after": attempt.output,
         "turns_folded": attempt.turns_folded,
@@ -57,12 +56,13 @@ def _sent(request: Conversation, attempt: Attempt) -> list[Any]:
 
 async def fates(gateway: Gateway, request: Conversation) -> tuple[Fate, ...]:
     """Return for every line whether a fold keeps it, and why."""
-    _, task = await _task(gateway, request, "")
+    _, task = await task_of(gateway, request, "")
     budget = ladder.budget_of(task)
     return explain_lines(request.messages, budget, task.counter, task.policy, memory=request.memory)
 
 
-async def _task(gateway: Gateway, request: Conversation, scope: str) -> tuple[Place, Task]:
+async def task_of(gateway: Gateway, request: Conversation, scope: str) -> tuple[Place, Task]:
+    """Return where a request would go, and what it must fit there. It is always counted."""
     setup = gateway.setup
     route = setup.settings.route(request.model)
     place = plan.place_of(gateway, setup, route, setup.targets[route.upstream])

@@ -26,8 +26,8 @@ def query_of(given: MultiMapping[str], now: float) -> Query:
         model=given.get("model", "")[:LONGEST_FILTER],
         session=given.get("session", "")[:LONGEST_FILTER],
         conversation=given.get("conversation", "")[:LONGEST_FILTER],
-        since=_moment("since", given["since"], now) if "since" in given else 0.0,
-        until=_moment("until", given["until"], now) if "until" in given else float("inf"),
+        since=moment("since", given["since"], now) if "since" in given else 0.0,
+        until=moment("until", given["until"], now) if "until" in given else float("inf"),
         limit=_limit(given.get("limit", "100")),
     )
 
@@ -38,7 +38,7 @@ def _limit(written: str) -> int:
     return min(int(written), MOST_FOUND)
 
 
-def _moment(name: str, written: str, now: float) -> float:
+def moment(name: str, written: str, now: float) -> float:
     """Read a moment: seconds since 1970, a date with or without a time, or how long ago (15m, 2h, 7d)."""
     if ago := _AGO.fullmatch(written.strip()):
         return now - float(ago[1]) * _SECONDS[ago[2]]

@@ -152,6 +152,11 @@ class Attempt:
     def turns_folded(self) -> int:
         return self.draft.turns_folded if self.draft else 0
 
+    @property
+    def altered(self) -> bool:
+        """Return whether it differs from the client's request. In doubt about a count, a fold may find nothing to do."""
+        return self.output is not None or (self.draft is not None and bool(self.steps))
+
 
 @dataclass(frozen=True, slots=True)
 class StatedNumbers:

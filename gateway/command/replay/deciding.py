@@ -1,0 +1,129 @@
+"""Decide about one past request as the gateway would: the same count, the same fold, no call."""
+
+import asyncio
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+from gateway.command.replay.logs import Batch, body_in
+from gateway.config import Settings
+from gateway.context.life import identity, ladder
+from gateway.context.life.ladder import Attempt, Task
+from gateway.serve.explain import task_of
+from gateway.serve.shared import Gateway
+from gateway.serve.window import lost_by, parts_of
+from gateway.state.store import open_store
+from gateway.wire.formats import recognise
+from gateway.wire.message import Message, canonical
+
+
+class Decided(NamedTuple):
+    """What would have become of one request. Counts are tokens."""
+
+    format: str
+    model: str
+    conversation: str
+    window: int
+    reserve: int
+    before: int
+    after: int
+    action: str
+    """``none``, ``fold`` or ``error``, as in the answer's header."""
+    too_long: bool
+    """As it came, it does not fit its window with the output it asks for: the upstream would have refused it."""
+    exact: bool
+    turns: int
+    lost: tuple[int, ...]
+    """As in `gateway.observe.exchange.Lost`."""
+    parts: tuple[int, ...]
+    """As in `gateway.observe.exchange.Parts`."""
+    steps: tuple[tuple[str, int], ...]
+    given: tuple[tuple[bytes, int], ...]
+    """A short hash and the tokens of each message as it came: what a prompt cache sees."""
+    sent: tuple[tuple[bytes, int], ...]
+    """The same of each message as it would have been sent."""
+
+
+class Results(NamedTuple):
+    """What one batch of lines gave."""
+
+    decided: tuple[Decided, ...]
+    unreadable: int
+    """Lines without a request."""
+    failed: int
+    """Requests that our own code could not decide about."""
+    read: int
+    """Bytes of the file."""
+
+
+class Decider:
+    """Decides about batches in one process, which keeps what it found out about messages."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._loop = asyncio.new_event_loop()
+        self._gateway = self._loop.run_until_complete(_opened(settings))
+
+    def decide(self, batch: Batch) -> Results:
+        """Decide about each line."""
+        return self._loop.run_until_complete(self._decide(batch))
+
+    def close(self) -> None:
+        """End the process's gateway."""
+        self._loop.run_until_complete(self._gateway.close())
+        self._loop.close()
+
+    async def _decide(self, batch: Batch) -> Results:
+        decided: list[Decided] = []
+        unreadable = failed = 0
+        for line in batch.lines:
+            if not line.strip():
+                continue
+            try:
+                found = await self._one(line)
+            except Exception:  # noqa: BLE001  # promise 6: one strange request is counted, and the others go on
+                failed += 1
+                continue
+            if found is None:
+                unreadable += 1
+            else:
+                decided.append(found)
+        return Results(tuple(decided), unreadable, failed, batch.read)
+
+    async def _one(self, line: bytes) -> Decided | None:
+        body = body_in(line)
+        request = recognise(body, self._gateway.memory) if body is not None else None
+        if request is None:
+            return None
+        _, task = await task_of(self._gateway, request, "")
+        attempt = ladder.first_attempt(task)
+        refused = not task.fits and ladder.hopeless(task, attempt)
+        return Decided(
+            format=request.format.name,
+            model=request.model[:200],
+            conversation=identity.name_of("", request.opening),
+            window=task.window,
+            reserve=task.reserve,
+            before=task.prompt,
+            after=task.prompt if refused else attempt.prompt,
+            action="error" if refused else "fold" if attempt.altered else "none",
+            too_long=task.prompt + (task.asked or 0) > task.window,
+            exact=task.basis == "exact",
+            turns=0 if refused else attempt.turns_folded,
+            lost=() if refused else tuple(lost_by(task, attempt)),
+            parts=() if refused else tuple(parts_of(task, attempt)),
+            steps=() if refused else tuple((step.stage, step.saved) for step in attempt.steps),
+            given=_prefix(task, request.messages, None),
+            sent=_prefix(task, task.sent_by(attempt), attempt),
+        )
+
+
+async def _opened(settings: Settings) -> Gateway:
+    return Gateway(settings, open_store("memory://"))
+
+
+def _prefix(task: Task, messages: Sequence[Message], attempt: Attempt | None) -> tuple[tuple[bytes, int], ...]:
+    draft = attempt.draft if attempt is not None else None
+    costs = draft.costs if draft is not None else tuple(map(task.counter.message, messages))
+    hashes = (blake2b(canonical(message), digest_size=8).digest() for message in messages)
+    return ((b"", task.fixed), *zip(hashes, costs, strict=True))
