@@ -9,20 +9,23 @@ from gateway.context.count.tokens import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.write.compress import compress
+from gateway.wire.memory import Memory
 
 COUNTER = counter("o200k")
 RESERVE = 16
 TOOLS = 3
 MARGIN = 0.02
+MEMORY = Memory(256 * 2**20)
+"""Bytes: what a gateway would remember of these conversations, so that a grown one is folded at the cost of its new messages."""
 
 
 def turnfold(messages, window, count):
     """Fold as the gateway does for a request with ``max_tokens: 16`` and no tools."""
     budget = Budget(window, RESERVE, TOOLS, int(window * MARGIN))
-    return list(compress(messages, budget, COUNTER, Policy()).messages)
+    return list(compress(messages, budget, COUNTER, Policy(), memory=MEMORY).messages)
 
 
 def without_recall(messages, window, count):
     """The same with recall switched off."""
     budget = Budget(window, RESERVE, TOOLS, int(window * MARGIN))
-    return list(compress(messages, budget, COUNTER, Policy(recall_share=0.0)).messages)
+    return list(compress(messages, budget, COUNTER, Policy(recall_share=0.0), memory=MEMORY).messages)

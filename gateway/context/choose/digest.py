@@ -42,7 +42,7 @@ def choose(
     greedy = _Greedy(pool, known, relevance)
     if relevance is None:
         greedy.take(
-            pool.wishes, tokens * (WISHES_OF_AGENT * min(0.2 + tokens / 800, 1.0) if pool.called else WISHES_OF_CHAT)
+            pool.wishes, tokens * (WISHES_OF_AGENT * min(0.2 + tokens / 400, 1.0) if pool.called else WISHES_OF_CHAT)
         )
     fill = float(tokens)
     chosen: list[int] = []

@@ -207,7 +207,7 @@ def _stops(line: str) -> Iterator[str]:
     start = 0
     for stop, goes_on in zip(stops, small, strict=True):
         mark, end = stop[0][0], stop.end()
-        if goes_on and not casual and mark in ".…":
+        if goes_on and mark in ".…" and (not casual or line[stop.start() - 1 : stop.start()].isdigit()):
             continue
         if mark == "." and _SHORTENED.search(line, max(start - 1, stop.start() - 8, 0), stop.start()):
             continue
@@ -220,19 +220,30 @@ def _stops(line: str) -> Iterator[str]:
 def _together(line: str, *, user: bool) -> Iterator[str]:
     """Return the sentences of a line, short ones joined; a user's binding sentence, or one with a number, stays
     separate."""
-    grown = ""
+    grown, taken = "", 0
     for sentence in chain.from_iterable(pieces(stop, LONGEST_LINE) for stop in _stops(line)):
         piece = sentence.strip()
-        alone = user and (len(piece) > ALONE or binding(piece) > BINDS or _DIGITS.search(piece) is not None)
-        if grown and (alone or len(grown) + len(piece) > UNIT):
+        length = _length(piece)
+        alone = user and (length > ALONE or binding(piece) > BINDS or _DIGITS.search(piece) is not None)
+        if grown and (alone or taken + length > UNIT):
             yield grown
-            grown = ""
-        grown = f"{grown} {piece}" if grown else piece
+            grown, taken = "", 0
+        grown, taken = f"{grown} {piece}" if grown else piece, taken + length
         if alone:
             yield grown
-            grown = ""
+            grown, taken = "", 0
     if grown:
         yield grown
+
+
+_WIDE: Final = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+WIDE: Final = 3
+"""Letters that a character of a script without spaces, or of Korean, counts as: it says about so much."""
+
+
+def _length(text: str) -> int:
+    """Return the characters of a text, with dense scripts counted as the letters they stand for."""
+    return len(text) if text.isascii() else len(text) + (WIDE - 1) * len(_WIDE.findall(text))
 
 
 def _statements(text: str) -> Iterator[str]:

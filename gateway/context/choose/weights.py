@@ -57,8 +57,10 @@ TELLING: Final = 0.4
 """Rarity of what they share, at least: two sentences with nothing but common words in common are two subjects."""
 NEARLY_ALL: Final = 0.75
 """The share where only a name differs."""
-REVOKES: Final = 0.8
-"""Rarity that a sentence of change shares with a wish that it takes back: about one word that few lines have."""
+REVOKES: Final = 0.6
+"""Rarity that a sentence of change shares with a wish that it may take back: about one telling word that few lines have."""
+LEAST_REVOCATION: Final = 0.5
+"""Points of `wishes.strength` of a sentence of change: a story takes no wish back."""
 
 # Standing wishes: what words of each class count in a sentence (logarithms of odds, fitted to long natural chats by half).
 NEGATION: Final = 0.8
@@ -87,6 +89,8 @@ ASSENT: Final = 2.0
 """For each sentence of a message to which the assistant's reply agrees at once."""
 ADDRESSED: Final = 2.0
 """For the sentence that gives a name with which the assistant addresses the user in its reply."""
+TAKEN_UP: Final = 1.0
+"""For a sentence with a telling word that the reply repeats in a short first sentence ("Sentences it is.")."""
 ALL_OF_MESSAGE: Final = -0.6
 """For a sentence that is a whole message: an answer, more often than a wish."""
 BINDING_WORD: Final = 1.0
@@ -97,7 +101,7 @@ WISH_SIZE: Final = 0.3
 """Power of a sentence's tokens by which its score is divided: 0 ignores size, 1 is the most wish for a token."""
 LEAST_WISH: Final = 2
 """A sentence below this is no wish."""
-WISHES_OF_CHAT: Final = 0.85
+WISHES_OF_CHAT: Final = 0.95
 """Share of a digest that wishes may take where no tool has been called."""
 WISHES_OF_AGENT: Final = 0.5
 """The same where tools have been called: their facts need the place."""

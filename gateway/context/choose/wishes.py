@@ -10,6 +10,7 @@ from typing import Final
 
 from gateway.context.choose import weights
 from gateway.context.choose.cues import OTHER, SELF
+from gateway.context.choose.words import stem
 
 _NEGATION: Final = (
     "no not never nothing none nobody nor neither without don't doesn't didn't can't cannot won't wouldn't shouldn't mustn't isn't aren't"
@@ -67,6 +68,7 @@ _CLASSES: Final = (
     (frozenset(_CHANGE.split()), weights.CHANGE, re.compile("现在|改|还是|又|今|もう")),
     (frozenset(_NAMING.split()), weights.NAMING, re.compile("叫|称呼|名|呼")),
 )
+_UNSPACED: Final = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 _TOKEN: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 MOST_OF_A_CLASS: Final = 2
 """Words of one class that count in a sentence."""
@@ -100,6 +102,22 @@ _CLASSES_OF: Final = {
     word: tuple(number for number, (words, _, _) in enumerate(_CLASSES) if word in words)
     for word in frozenset().union(*[words for words, _, _ in _CLASSES])
 }
+
+
+_UNSPACED_FUNCTION: Final = re.compile(
+    "[我你他她它的了是在有不这那就都还也要能给以后现对说着吧啊呢吗和跟のはがをにもでと]"
+)
+"""Characters that no telling pair has: pronouns, particles and the like."""
+_FUNCTION_STEMS: Final = frozenset(map(stem, _CLASSES_OF))
+_LEAST_LETTERS: Final = 4
+"""Letters of a telling word in a script with spaces."""
+
+
+def telling(key: str) -> bool:
+    """Return whether a word says what a wish is about, as `Word.key`: it is of none of the classes above, and not short."""
+    if key.isascii() or not _UNSPACED.match(key):
+        return len(key) >= _LEAST_LETTERS and key not in _FUNCTION_STEMS
+    return len(key) > 1 and not _UNSPACED_FUNCTION.search(key)
 
 
 def strength(sentence: str) -> float:

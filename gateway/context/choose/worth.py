@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 from gateway.context.choose import weights, wishes
 from gateway.context.choose.changes import superseded
 from gateway.context.choose.line import Line, MessageLines, Sort
-from gateway.context.choose.words import Shape, Word, stem
+from gateway.context.choose.words import Shape, Word, stem, words
 
 OPENED: Final = 12
 """Tokens added to a line's size in comparisons: the beginning of its message, so that short lines get no advantage."""
@@ -230,10 +230,21 @@ class LinePool:
             of_message = (assent if assented else 0.0) + (weights.ALL_OF_MESSAGE if len(reading.lines) == 1 else 0.0)
             for position, line in zip(self.places[reading.message], reading.lines, strict=True):
                 if line.sort is Sort.SAID and line.share == 1.0 and position not in self.gone:
-                    score = self._wish(line) + of_message + (weights.ADDRESSED if _addressed(line, reply) else 0.0)
+                    score = self._wish(line) + of_message
+                    if _addressed(line, reply):
+                        score += weights.ADDRESSED
+                    elif _taken_up(line, reply):
+                        score += weights.TAKEN_UP
                     if score >= weights.LEAST_WISH:
                         scored.append((-score / (line.size + OPENED) ** weights.WISH_SIZE, position))
-        return list(dict.fromkeys([self._revoked(position) or position for _, position in sorted(scored)]))
+        return list(
+            dict.fromkeys(chain.from_iterable([self._with_revocation(position) for _, position in sorted(scored)]))
+        )
+
+    def _with_revocation(self, position: int) -> tuple[int, ...]:
+        """Return a wish behind the sentence that may have taken it back: one without the other would mislead."""
+        later = self.revoked_by(position)
+        return (later, position) if later else (position,)
 
     def _wish(self, line: Line) -> float:
         """Return how much a line sounds like a wish, and how unusual its words are in the conversation."""
@@ -247,13 +258,13 @@ class LinePool:
         after = self.readings[self.order[rank]] if rank < len(self.order) else None
         return after.lines[0].text[:REPLY] if after is not None and after.role == "assistant" else ""
 
-    def _revoked(self, position: int) -> int:
+    def revoked_by(self, position: int) -> int:
         """Return the newest later sentence of the user about a change that shares its words, or 0."""
         best, least = 0, weights.REVOKES
-        own = {word.key for word in self.lines[position].words}
-        for later, words in self._changes:
+        own = {word.key for word in self.lines[position].words if wishes.telling(word.key)}
+        for later, said in self._changes:
             if self.message_of[later] > self.message_of[position]:
-                common = fsum([self.rarity.get(word.key, 1.0) for word in words if word.key in own])
+                common = fsum([self.rarity.get(word.key, 1.0) for word in said if word.key in own])
                 if common >= least:
                     best, least = later, common
         return best
@@ -266,7 +277,10 @@ class LinePool:
             for reading in self.readings.values()
             if reading.role == "user"
             for position, line in zip(self.places[reading.message], reading.lines, strict=True)
-            if line.sort is Sort.SAID and line.share == 1.0 and wishes.may_revoke(line.text)
+            if line.sort is Sort.SAID
+            and line.share == 1.0
+            and wishes.may_revoke(line.text)
+            and wishes.strength(line.text) >= weights.LEAST_REVOCATION
         ]
         return found[-MOST_CHANGES:]
 
@@ -332,6 +346,18 @@ class LinePool:
                     old.add(position)
                 seen.add(slot)
         return frozenset(old | superseded(self.readings, self.places, self.rarity, self.spellings))
+
+
+def _taken_up(line: Line, reply: str) -> bool:
+    """Return whether a reply begins with a short sentence that has a telling word of the line: "Ninety-five it is."."""
+    first = _FIRST.match(reply)
+    if first is None:
+        return False
+    said = {word.key for word in words(first[0]) if wishes.telling(word.key)}
+    return any([word.key in said for word in line.words])
+
+
+_FIRST: Final = re.compile(r"[^.!?:。！？：\n]{1,40}(?:[.:。：]|$)")
 
 
 def _addressed(line: Line, reply: str) -> bool:

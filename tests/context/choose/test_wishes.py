@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.context.choose import lines
+from gateway.context.choose import digest, lines
 from gateway.context.choose.line import MessageLines
 from gateway.context.choose.wishes import assents, may_revoke, strength
 from gateway.context.choose.worth import LinePool
@@ -60,7 +60,7 @@ def test_the_name_by_which_the_assistant_addresses_the_user_is_a_wish() -> None:
     assert "Billie" in texts(found)[0]
 
 
-def test_a_wish_that_was_taken_back_gives_way_to_what_took_it_back() -> None:
+def test_a_wish_that_was_taken_back_comes_behind_what_took_it_back() -> None:
     found = pool(
         ("user", "Please never suggest any meetings on Tuesdays, that is choir."),
         ("assistant", "Understood."),
@@ -71,5 +71,53 @@ def test_a_wish_that_was_taken_back_gives_way_to_what_took_it_back() -> None:
     )
 
     assert may_revoke("you can use Tuesdays again")
-    assert not any("never suggest" in text for text in texts(found))
-    assert any("Tuesdays again" in text for text in texts(found))
+    kept = texts(found)
+    assert "Tuesdays again" in kept[0]
+    for tokens in range(12, 120, 6):
+        shown = digest.render(found, digest.choose(found, tokens, lambda text: len(text) // 4))
+        assert "Tuesdays again" in shown or "never suggest" not in shown
+
+
+@pytest.mark.parametrize(
+    ("wish", "later"),
+    [
+        (
+            "I won't have anything out of a bottle or a packet on that ground.",
+            "He came down with a packet of biscuits, told me a story and went away again.",
+        ),
+        (
+            "Bitte schreib mir alles ohne Abkürzungen, ich steh sonst da und weiß nicht, was du meinst.",
+            "Und was ich bitte immer wieder an die Kasse zahlen muss, das weiß ich jetzt auch nicht.",
+        ),
+        ("晚上十一点以后别给我安排任何任务", "还有我现在最想带的是那件厂服，以后再说吧"),
+    ],
+)
+def test_common_words_alone_take_no_wish_back(wish: str, later: str) -> None:
+    found = pool(("user", wish), ("assistant", "Noted."), ("user", later), ("assistant", "I see."))
+
+    assert wish in texts(found)
+    assert all(found.revoked_by(position) == 0 for position in found.wishes)
+
+
+def test_a_short_reply_that_repeats_a_word_of_the_sentence_takes_it_up() -> None:
+    one, other = ("user", "Plural names make me twitch, so batch."), ("user", "Spotted plates make me sigh, so plain.")
+    on = ("assistant", "The recipe for today needs an onion and some oil.")
+
+    assert "twitch" in texts(pool(one, ("assistant", "Batch it is. Next."), other, on))[0]
+    assert "sigh" in texts(pool(one, on, other, ("assistant", "Plain ones it is. Next.")))[0]
+
+
+def test_sentences_of_a_script_without_spaces_are_lines_of_their_own() -> None:
+    first = "我今天拿到了新的房间钥匙，它就在面包店的楼上，房间比我想的要大得多，还有一个朝南的窗户。"
+    then = "对了，以后你叫我小周就行，别叫我同学。"
+    more = "市政厅的预约排到了下周三，家庭医生我已经登记在楼下那一家，他自己也对花生过敏，人很好聊。"
+
+    assert [line.text for line in lines.read({"role": "user", "content": first + then + more})] == [first, then, more]
+
+
+def test_a_date_with_a_full_stop_ends_no_sentence() -> None:
+    said = "my aunt misreads 3.4. and 4.3. constantly. so write the month as a word. it is safer. thanks a lot"
+
+    assert lines.read({"role": "user", "content": said})[0].text.startswith(
+        "my aunt misreads 3.4. and 4.3. constantly."
+    )
