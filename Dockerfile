@@ -9,6 +9,7 @@ COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY config config
 COPY providers providers
 COPY gateway gateway
+COPY turnfold turnfold
 RUN /opt/turnfold/bin/pip install --no-cache-dir --no-deps .
 
 FROM python:3.12-slim

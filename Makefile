@@ -7,7 +7,7 @@ BIN := .venv/bin
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
-	$(BIN)/python -m compileall -q gateway providers  # the first start is as quick as any other
+	$(BIN)/python -m compileall -q gateway providers turnfold  # the first start is as quick as any other
 	@touch $@
 
 .venv/.installed: .venv/.runtime

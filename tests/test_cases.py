@@ -45,7 +45,7 @@ def test_every_case_has_a_test_that_exists(number):
 
 
 def test_every_case_that_code_speaks_of_is_in_the_catalogue():
-    files = [path for folder in ("gateway", "providers", "tests") for path in (ROOT / folder).rglob("*.py")]
+    files = [path for folder in ("gateway", "providers", "turnfold", "tests") for path in (ROOT / folder).rglob("*.py")]
     mentioned = {
         int(number)
         for path in files

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SOURCES = sorted(path for room in ("gateway", "providers") for path in (ROOT / room).rglob("*.py"))
+SOURCES = sorted(path for room in ("gateway", "providers", "turnfold") for path in (ROOT / room).rglob("*.py"))
 
 OBSCURE = re.compile(
     r"\b(whoever|whomever|whosoever|somebody|anybody|thereof|whereof|hitherto|lest|ere|is no matter|in thought)\b", re.I

@@ -9,13 +9,12 @@ from typing import Final, Literal
 
 import aiohttp
 
-from gateway.context.life.ladder import StatedNumbers
-from gateway.context.life.replies import OutputLimit, Refusal, Reply, ThinkingRejected
+from gateway.context.life.replies import Refusal, Reply, ThinkingRejected
 from gateway.serve.encoding import inflater
 from gateway.upstream.client import Target, UpstreamUnreachable
+from gateway.upstream.refusals import refusal_of
 from gateway.wire.chat import CHAT
 from gateway.wire.format import Format
-from providers.record import OutputTooLarge
 from providers.sse import Events
 
 EVENTS: Final = "text/event-stream"
@@ -117,12 +116,7 @@ def _refusal(answer: Answer, said: bytes, where: Literal["http", "sse"], failed:
     if found is None:
         rejected = answer.status == 400 and answer.format.rejects_thinking(said)
         return Refusal("thinking_rejected", ThinkingRejected()) if rejected else None
-    if isinstance(found, OutputTooLarge):
-        return Refusal(found.sign, OutputLimit(found.limit))
-    numbers = StatedNumbers(
-        found.limit or found.implied, found.prompt, found.completion, found.total, found.exact, found.excess
-    )
-    return Refusal(found.sign, numbers)
+    return refusal_of(found)
 
 
 async def _hold(answer: Answer, longest: int) -> None:

@@ -1,0 +1,188 @@
+"""The functions of the library: one request in, one request out. They ask the same core as the gateway."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Literal, TypeVar
+
+import orjson
+
+from gateway.context.cut.policy import Policy
+from gateway.context.life import ladder
+from gateway.context.life.ladder import Attempt, StatedNumbers, Task
+from gateway.context.life.replies import OutputLimit, Refusal, ThinkingRejected
+from gateway.context.write.draft import Step
+from gateway.upstream.refusals import refusal_of
+from gateway.wire.format import Conversation, FormatName
+from gateway.wire.formats import FORMATS, recognise
+from gateway.wire.memory import Memory
+from providers import registry
+from providers.sse import Events
+from turnfold.tasks import task_of
+
+Body = bytes | str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+"""A request body as JSON or as a mapping, or its messages (its input items) alone."""
+B = TypeVar("B", bytes, str, Mapping[str, Any], Sequence[Mapping[str, Any]])
+
+_NAMED: Final = {format.name: format for format in FORMATS.values()}
+_LIST: Final[Mapping[FormatName, str]] = {"chat": "messages", "messages": "messages", "responses": "input"}
+"""The member with the conversation, by format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded(Generic[B]):
+    """A request that was made to fit, and what was done to it. All sizes are tokens."""
+
+    body: B
+    """The request in the shape in which it was given; the very object when nothing had to change."""
+    tokens_before: int
+    """The prompt as it was given: messages, tools and overhead."""
+    tokens_after: int
+    window: int
+    fits: bool
+    """Whether the request fits by our count, with the answer's reserve. False: even the smallest form is too long."""
+    turns_folded: int = 0
+    """Whole turns that no longer stand verbatim."""
+    max_tokens: int | None = None
+    """The lowered output limit; None when the request's own holds."""
+    steps: tuple[Step, ...] = ()
+    """What was done, in order, without message text."""
+    task: Task | None = field(default=None, repr=False, compare=False)
+    attempt: Attempt | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything had to change."""
+        return bool(self.steps)
+
+
+def fold(
+    body: B,
+    *,
+    window: int | None = None,
+    model: str = "",
+    format: FormatName | None = None,
+    policy: Policy | None = None,
+    output_reserve: int | None = None,
+    tokenizer: str = "auto",
+    memory: Memory | None = None,
+) -> Folded[B]:
+    """Make a request fit a context window, keeping what the model will still need. What fits is returned as it is.
+
+    ``window`` in tokens; without one the catalogue's window of the model. ``model`` names it where the body does not. ``format`` is
+    recognised from a whole body; a bare list counts as chat messages unless it is named. ``output_reserve`` are tokens kept for the
+    answer where the body sets no limit. ``tokenizer`` is the name of a family, as in the gateway's configuration. A ``memory`` that is
+    handed in again makes later calls for a grown conversation cheap.
+
+    Raises ValueError when the body is not a request, or when neither window nor model is known. It does not raise when nothing fits:
+    see ``Folded.fits``.
+    """
+    request = _request(body, format, memory)
+    task = task_of(
+        request,
+        model=model or request.model,
+        window=window,
+        policy=policy or Policy(),
+        output_reserve=output_reserve,
+        tokenizer=tokenizer,
+    )
+    return _folded(body, task, ladder.first_attempt(task))
+
+
+def count(
+    body: Body,
+    *,
+    model: str = "",
+    format: FormatName | None = None,
+    tokenizer: str = "auto",
+    memory: Memory | None = None,
+) -> int:
+    """Return the prompt tokens of a request: messages, tools, media and overhead. Raises ValueError as `fold` does."""
+    request = _request(body, format, memory)
+    return task_of(request, model=model or request.model, window=0, policy=Policy(), tokenizer=tokenizer).prompt
+
+
+def read_refusal(
+    status: int, headers: Mapping[str, str], body: bytes, *, provider: str = "generic", format: FormatName = "chat"
+) -> Refusal | None:
+    """Return what an upstream's answer says about the request's size; None when it says nothing about it.
+
+    ``body`` is decoded (no gzip); of a stream, the beginning. A ``Refusal`` has the sign that matched and the numbers stated. Raises
+    LookupError for an unknown provider, with the nearest name.
+    """
+    read = registry.find(provider).read_refusal
+    kind = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
+    if status < 400 and kind.lower().startswith("text/event-stream"):
+        events = Events()
+        for event in [*events.feed(body), *events.close()]:
+            if not _NAMED[format].is_preamble(event.data):
+                found = read(status, event.data, "sse")
+                return refusal_of(found) if found is not None else None
+        return None
+    found = read(status, body, "http")
+    if found is None and status == 400 and _NAMED[format].rejects_thinking(body):
+        return Refusal("thinking_rejected", ThinkingRejected())
+    return refusal_of(found) if found is not None else None
+
+
+def smaller(folded: Folded[B], refusal: Refusal) -> Folded[B] | None:
+    """Return a smaller form of a request that was refused; None when there is none.
+
+    The refusal's numbers take precedence over our count. Each call returns a strictly smaller request, so a loop over it ends.
+    """
+    task, attempt, numbers = folded.task, folded.attempt, refusal.numbers
+    if task is None or attempt is None:
+        raise ValueError("only what fold() or smaller() returned can be made smaller")
+    if isinstance(numbers, StatedNumbers):
+        found = ladder.next_attempt(task, attempt, numbers)
+    elif isinstance(numbers, OutputLimit):
+        found = ladder.lower_output(task, attempt, numbers.limit)
+    else:
+        found = ladder.without_thinking(task, attempt)
+    return _folded(folded.body, task, found) if found is not None else None
+
+
+def _request(body: Body, format: FormatName | None, memory: Memory | None) -> Conversation:
+    """Return a body as a conversation. Raises ValueError."""
+    if isinstance(body, (bytes, str)):
+        raw = body.encode() if isinstance(body, str) else body
+    elif isinstance(body, Mapping):
+        raw = orjson.dumps(body)
+    else:
+        format = format or "chat"
+        raw = orjson.dumps({_LIST[format]: list(body)})
+    request = _NAMED[format].parse(raw, memory) if format else recognise(raw, memory)
+    if request is None:
+        raise ValueError(
+            f"this is not a {format or 'chat, responses or messages'} request: expected JSON with a list of objects under "
+            '"messages" or "input", or that list itself'
+        )
+    return request
+
+
+def _folded(body: B, task: Task, attempt: Attempt) -> Folded[B]:
+    changed = attempt.body != task.request.raw
+    least = 1 if task.asked is None else task.least_output(attempt.window)
+    return Folded(
+        body=_shaped(body, attempt.body, task.request.format.name) if changed else body,
+        tokens_before=task.prompt,
+        tokens_after=attempt.prompt,
+        window=attempt.window,
+        fits=task.fits
+        if attempt.draft is None and attempt.output is None
+        else attempt.prompt + least <= attempt.window,
+        turns_folded=attempt.turns_folded,
+        max_tokens=attempt.output,
+        steps=attempt.steps,
+        task=task,
+        attempt=attempt,
+    )
+
+
+def _shaped(given: B, raw: bytes, format: Literal["chat", "responses", "messages"]) -> Any:
+    """Return bytes in the shape in which the body was given."""
+    if isinstance(given, bytes):
+        return raw
+    if isinstance(given, str):
+        return raw.decode()
+    body = orjson.loads(raw)
+    return body if isinstance(given, Mapping) else body[_LIST[format]]
