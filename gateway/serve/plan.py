@@ -268,6 +268,10 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
     size_bytes = len(request.raw)
     heavy = size_bytes >= INLINE or tokens.heavy(request, family, images)  # the latter reads the messages
     stable, bounded = await gateway.pool.run(counted, size_bytes=max(size_bytes, INLINE) if heavy else 0)
+    if stable.total > ANCHORED * window and await learning.follow(owner):
+        calibration = learning.calibration(owner)
+        ratio = calibration.ratio
+        stable, bounded = await gateway.pool.run(counted, size_bytes=size_bytes if heavy else 0)
     best, anchor, chain = stable, None, list[str]()
     own = learning.has_smaller(owner)
     if stable.total > ANCHORED * window or own or learning.watches(owner):

@@ -122,6 +122,20 @@ class Learning:
         """Return the factor for our counts of a model; it moves in coarse steps."""
         return self.calibration(owner).ratio
 
+    async def follow(self, owner: Owner) -> bool:
+        """Take the ratio that the store has now, and return whether it is another one.
+
+        A cut is measured with it, so processes that share a store fold a conversation to the same bytes. The reports
+        that this process collected stay where the ratio is the same.
+        """
+        stored = self._checked("ratio", await self._store.get("ratio", _name(owner)), facts.read_ratio)
+        if stored is None or self._forgotten.covers(owner[:2], stored.since) or stored.until <= self._clock():
+            return False
+        before, ours = self.ratio(owner), self._of(owner).ratio
+        if ours is None or stored.calibration.ratio != before:
+            self._keep(owner, ratio=stored)
+        return self.ratio(owner) != before
+
     def has_smaller(self, owner: Owner) -> bool:
         """Return whether some conversation of this caller is folded smaller than its window: only then `smaller` is
         needed."""
