@@ -1,8 +1,9 @@
 # The two commands a newcomer needs are `make demo` and `make check`; everything else is for daily work.
 PYTHON ?= python3
 BIN := .venv/bin
+BUILD ?= build
 
-.PHONY: demo serve check quick lint types arrows test replay settings docs format clean lock
+.PHONY: demo serve check quick lint types arrows test replay settings docs format clean lock licences sbom audit dist
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -57,3 +58,20 @@ clean:
 lock: ## Pin and hash every dependency of the image (needs uv)
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra redis --extra encryption --quiet -o requirements.lock pyproject.toml
 	sed -i '1i # Every dependency of the image, pinned and hashed. Written by `make lock` from pyproject.toml.' requirements.lock
+
+licences: .venv/.installed      ## docs/licences.md, from what the packages of requirements.lock say of themselves
+	$(BIN)/python .ci/supply.py licences
+
+$(BUILD)/tools/.installed:
+	$(PYTHON) -m venv $(BUILD)/tools
+	$(BUILD)/tools/bin/pip install --quiet --disable-pip-version-check cyclonedx-bom pip-audit build orjson
+	@touch $@
+
+sbom: $(BUILD)/tools/.installed ## the image's bill of materials, as CycloneDX, in build/sbom.json
+	$(BUILD)/tools/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible -o $(BUILD)/sbom.json
+
+audit: $(BUILD)/tools/.installed ## fails when a known vulnerability of the image's dependencies has a repair
+	PATH="$(BUILD)/tools/bin:$$PATH" $(BUILD)/tools/bin/python .ci/supply.py audit
+
+dist: $(BUILD)/tools/.installed ## the sdist, and the wheel that is built from it, in build/dist
+	$(BUILD)/tools/bin/python -m build --quiet --outdir $(BUILD)/dist
