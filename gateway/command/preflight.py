@@ -7,6 +7,7 @@ import ssl
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from gateway.config import Server, Settings, SettingsError, Upstream, load
@@ -36,6 +37,7 @@ def problems(settings: Settings) -> tuple[str, ...]:
     """Return each reason why the gateway cannot start, one line each, without keys and passwords."""
     found = [
         _store_problem(settings),
+        _traces_problem(settings),
         _tls_problem(settings.server),
         *map(_certificate_problem, settings.upstreams.values()),
         *map(_client_certificate_problem, settings.upstreams.values()),
@@ -79,6 +81,12 @@ def _store_problem(settings: Settings) -> str:
     except ValueError as error:
         return str(error)
     return ""
+
+
+def _traces_problem(settings: Settings) -> str:
+    if not settings.observe.traces or find_spec("opentelemetry") is not None:
+        return ""
+    return "observe.traces: traces need OpenTelemetry: pip install 'turnfold[otel]'"
 
 
 def _certificate_problem(upstream: Upstream) -> str:

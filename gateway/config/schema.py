@@ -195,6 +195,11 @@ SETTINGS: Final = (
         "observe.keep", DURATION, "how long the store keeps the record of each request; 0: the newest 1000 in memory alone",
         "Records hold no text, unless observe.text is on: see [records](records.md).", attribute="keep_s",
     ),
+    Setting(
+        "observe.traces", url("http", "https"), "where OpenTelemetry traces go (extra otel): http://localhost:4318/v1/traces",
+        "OTLP over HTTP. The variables `OTEL_*` of OpenTelemetry hold too, such as `OTEL_EXPORTER_OTLP_HEADERS`. Read at the start.",
+        example='""',
+    ),
     Setting("observe.max_records", POSITIVE, "the most records that the store keeps; the oldest go first"),
     Setting("observe.max_size", SIZE, "bound of what records take in the store; the oldest go first"),
     Setting(

@@ -136,6 +136,8 @@ class Observe:
     """Bytes that records may take in the store."""
     text: bool = False
     """Whether records hold what was said."""
+    traces: str = ""
+    """Where traces go, by OTLP over HTTP; empty: nowhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from gateway.serve.chat import chat
 from gateway.serve.connection import Connection, Connections, malformed
 from gateway.serve.guard import Guard, check_hops, preflight, shared_with
 from gateway.serve.passthrough import forward
-from gateway.serve.paths import served_path, with_path
+from gateway.serve.paths import api_path, root_of, served_path, with_path
 from gateway.serve.peers import Peers
 from gateway.serve.record import Record
 from gateway.serve.shared import Gateway, bounds_of
@@ -265,7 +265,11 @@ def _client_runner(gateway: Gateway, settings: Settings) -> web.BaseRunner:
     entrance = Entrance.of(settings.server)
 
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
-        return await handle(gateway, request, entrance)
+        if gateway.tracing is None:
+            return await handle(gateway, request, entrance)
+        path = api_path(served_path(request.rel_url.raw_path, entrance.base_path))
+        with gateway.tracing.request(request.method, path, root_of(path), request.headers):
+            return await handle(gateway, request, entrance)
 
     def answer(error: errors.ClientError, client: str) -> web.Response:
         record = Record(client=client)

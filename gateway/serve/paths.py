@@ -25,6 +25,11 @@ OTHERS: Final = frozenset(
 """Further documented first parts of paths below ``/v1``, which are not recognised without it."""
 
 
+def root_of(path: str) -> str:
+    """Return the documented first part of a path with ``/v1``, a bounded set; "" for any other."""
+    return f"/v1/{path.removeprefix('/v1/').partition('/')[0]}" if known(path) else ""
+
+
 def known(path: str) -> bool:
     """Return whether some documented API has endpoints under the first part of a path below ``/v1``."""
     return path.removeprefix("/v1/").partition("/")[0] in ROOTS | OTHERS

@@ -1,10 +1,12 @@
 """The gateway: everything that the requests of one process share."""
 
+import asyncio
 import itertools
 import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -28,6 +30,9 @@ from gateway.state.tasks import Tasks, where
 from gateway.upstream.balance import Balance
 from gateway.upstream.client import Client, Target, target
 from gateway.wire.memory import Memory
+
+if TYPE_CHECKING:
+    from gateway.observe.trace import Tracing
 
 log = structlog.get_logger(__name__)
 
@@ -66,6 +71,21 @@ def bounds_of(settings: Settings) -> Bounds:
     return Bounds(chosen.keep_s, chosen.max_records, chosen.max_size)
 
 
+def _tracing(endpoint: str) -> "Tracing | None":
+    """Return the tracer for an endpoint. Raises ImportError without the extra ``otel``."""
+    if not endpoint:
+        return None
+    from gateway.observe.trace import Tracing  # noqa: PLC0415 - optional: imported when it is used
+
+    return Tracing(endpoint)
+
+
+def _traced(tracing: "Tracing") -> Client:
+    from gateway.upstream.traced import TracedClient  # noqa: PLC0415 - optional: imported when it is used
+
+    return TracedClient(tracing)
+
+
 class Gateway:
     """Everything that the requests of one process share. ``setup`` is replaced as a whole when the configuration
     changes."""
@@ -80,7 +100,8 @@ class Gateway:
         self.memory = Memory(settings.server.memory)
         self.admission = Admission(self.pool)
         self.uploads = Uploads()
-        self.client = Client()
+        self.tracing = _tracing(settings.observe.traces)
+        self.client = Client() if self.tracing is None else _traced(self.tracing)
         self.balance = Balance()
         self.metrics = metrics or Metrics()
         self.learning = Learning(store, self.tasks, ignored=lambda kind: self.metrics.degraded(f"stored {kind}"))
@@ -101,6 +122,7 @@ class Gateway:
             self.metrics.observe,
             self.records.observe,
             self._charge,
+            *((self.tracing.observe,) if self.tracing is not None else ()),
         )
         self.draining = False
         self.reloaded = Reloaded(good=True, at=time.time())
@@ -178,3 +200,5 @@ class Gateway:
         await self.pool.close()
         await self.client.close()
         await self.store.close()
+        if self.tracing is not None:
+            await asyncio.to_thread(self.tracing.close)
