@@ -198,7 +198,6 @@ SETTINGS: Final = (
     Setting(
         "observe.traces", url("http", "https"), "where OpenTelemetry traces go (extra otel): http://localhost:4318/v1/traces",
         "OTLP over HTTP. The variables `OTEL_*` of OpenTelemetry hold too, such as `OTEL_EXPORTER_OTLP_HEADERS`. Read at the start.",
-        example='""',
     ),
     Setting("observe.max_records", POSITIVE, "the most records that the store keeps; the oldest go first"),
     Setting("observe.max_size", SIZE, "bound of what records take in the store; the oldest go first"),
