@@ -6,6 +6,8 @@ import uPlot from "./vendor/uPlot.esm.js";
 
 const HEIGHT = 220;
 const NARROW = 560;
+/** Seconds that may lie between two marks of the time axis. */
+const STEPS = [1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 172800, 604800];
 /** Seconds between two marks of the time axis, and what is written at them. */
 const CLOCKS = [
   [60, new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" })],
@@ -67,7 +69,7 @@ function options(host) {
     cursor: { y: false, points: { size: 6 } },
     legend: { live: host.clientWidth >= NARROW },
     scales: { y: { range: (_, low, high) => [Math.min(low, 0), Math.max(high * 1.08, 1)] } },
-    axes: [{ ...axis, values: (_, marks, __, ___, step) => marks.map((mark) => CLOCKS.find(([below]) => step < below)[1].format(mark * 1000)) }, { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) || tick >= 10 ? short(tick) : "")) }],
+    axes: [{ ...axis, incrs: STEPS, values: (_, marks, __, ___, step) => marks.map((mark) => CLOCKS.find(([below]) => step < below)[1].format(mark * 1000)) }, { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) || tick >= 10 ? short(tick) : "")) }],
     series: [
       { label: "Time", value: (_, moment) => (moment === null ? "–" : new Date(moment * 1000).toLocaleTimeString("en-GB")) },
       ...series.map((each) => ({

@@ -55,7 +55,8 @@ export function update(old, fresh) {
 }
 
 function alike(old, fresh) {
-  return old.nodeName === fresh.nodeName && old.dataset?.key === fresh.dataset?.key;
+  // A chart draws itself, so it takes no other element's place and gives its own to none.
+  return old.nodeName === fresh.nodeName && old.dataset?.key === fresh.dataset?.key && !old.redraw === !fresh.redraw;
 }
 
 function adopt(old, fresh) {

@@ -10,6 +10,9 @@ export const sum = (values) => values.reduce((total, value) => total + value, 0)
 export const folded = (record) => record.mode === "enforce" && (record.action === "fold" || record.action === "retry");
 export const wouldFold = (record) => record.mode === "observe" && record.steps.length > 0;
 
+/** Prompt tokens as they were forwarded; in mode observe nothing was changed. */
+export const sentOn = (record) => (record.mode === "observe" ? asked(record) : record.tokens_after ?? asked(record));
+
 /** Prompt tokens as the client sent them: counted, or where the size was proof enough, as billed. */
 export const asked = (record) => record.tokens_before ?? record.prompt_tokens;
 
@@ -53,16 +56,19 @@ export function niceStep(least) {
   return [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200].find((step) => step >= least) ?? 86400;
 }
 
-/** Each model's fullness: how much of its window the prompts took, as clients sent them. */
+/** Each model's fullness: how much of its window at the time the prompts took, as clients sent them; `window` is the newest. */
 export function fullness(records) {
   const measured = records.filter((record) => record.window > 0 && asked(record) !== null);
-  return [...Map.groupBy(measured, (record) => `${record.upstream}\n${record.model}\n${record.window}`).values()]
+  return [...Map.groupBy(measured, (record) => `${record.upstream}\n${record.model}`).values()]
     .map((rows) => {
       const shares = rows.map((record) => asked(record) / record.window).sort((one, other) => one - other);
       const counts = CLASSES.map((bound, place) => shares.filter((share) => share <= bound && share > (CLASSES[place - 1] ?? -1)).length);
+      const windows = rows.map((record) => record.window);
       const { model, upstream, window, entry } = rows[0];
       return {
         model, upstream, window, entry, counts,
+        smallest: Math.min(...windows),
+        largest: Math.max(...windows),
         requests: rows.length,
         folded: rows.filter(folded).length,
         over: shares.filter((share) => share > 1).length,
@@ -106,6 +112,7 @@ export function losers(records, most = 10) {
       const worst = (name) => Math.max(...rows.map((record) => record.lost[name]));
       return {
         conversation, session: rows[0].session, model: rows[0].model, requests: rows.length,
+        observed: rows.every((record) => record.mode === "observe"),
         lines: worst("lines"), turns: worst("turns"), images: worst("images"), question: worst("question_characters"),
       };
     })
@@ -117,15 +124,17 @@ export function losers(records, most = 10) {
  * What folding saved, net of what it cost in broken prompt caches.
  *
  * Compared with the same requests sent whole, as if the model's window had no end. Sent whole, a request would have read from the
- * provider's cache what the one before it had sent, where this provider caches at all. `prices` gives dollars for a million tokens by
+ * provider's cache what the one before it had sent, where this provider caches: by its published rule, or because a bill said so. `prices` gives dollars for a million tokens by
  * model, or null.
  */
 export function savings(records, prices) {
   const rows = [];
+  const read = new Set(records.filter((record) => record.cached_tokens > 0).map((record) => record.model));
+  const caches = (model) => read.has(model) || Boolean(prices[model]?.lifetime_s);
   for (const [, requests] of Map.groupBy(records.filter(counts), (record) => record.conversation || record.request_id)) {
     let before = null;
     for (const record of requests.toSorted((one, other) => one.at - other.at)) {
-      if (folded(record)) rows.push(saved(record, before, prices[record.model] ?? null));
+      if (folded(record)) rows.push(saved(record, caches(record.model) ? before : null, prices[record.model] ?? null));
       before = record;
     }
   }
@@ -155,8 +164,7 @@ function saved(record, before, price) {
   const whole = record.tokens_before;
   const sent = record.prompt_tokens ?? record.tokens_after;
   const cached = record.cached_tokens ?? 0;
-  const caches = before !== null && (record.cached_tokens !== null || before.cached_tokens !== null);
-  const warm = caches && record.at - before.at < (price?.lifetime_s ?? CACHE_LIVES_S);
+  const warm = before !== null && record.at - before.at < (price?.lifetime_s ?? CACHE_LIVES_S);
   const wouldRead = warm ? Math.min(asked(before), whole) : cached;
   const tokens = whole - sent;
   const cacheLost = Math.max(wouldRead - cached, 0);

@@ -74,11 +74,12 @@ export function story(record) {
     const verb = record.mode === "observe" ? "would have been sent" : "were sent";
     told.push(`${whole(after)} ${verb}, ${whole(before - after)} fewer.`);
   }
-  if (record.turns_folded) told.push(`${plural(record.turns_folded, "turn")} no longer stand word for word.`);
   const lost = record.lost ?? {};
-  if (lost.lines) told.push(`${plural(lost.lines, "line")} of them stand neither in the digest nor in the quotes.`);
-  if (lost.images) told.push(`${plural(lost.images, "image or file", "images or files")} did not reach the model.`);
-  if (lost.question_characters) told.push(`The question itself was too large: ${plural(lost.question_characters, "character")} of it were cut.`);
+  const would = record.mode === "observe" ? " would" : "";
+  if (record.turns_folded) told.push(`${plural(record.turns_folded, "turn")}${would} no longer stand word for word.`);
+  if (lost.lines) told.push(`${plural(lost.lines, "line")} of them${would} stand neither in the digest nor in the quotes.`);
+  if (lost.images) told.push(`${plural(lost.images, "image or file", "images or files")} ${would ? "would" : "did"} not reach the model.`);
+  if (lost.question_characters) told.push(`The question itself was too large: ${plural(lost.question_characters, "character")} of it ${would ? "would be" : "were"} cut.`);
   if (record.refusals.length) told.push(`The upstream refused ${plural(record.refusals.length, "attempt")} as too long.`);
   return told;
 }
@@ -87,5 +88,6 @@ export function story(record) {
 export function lostInShort(record) {
   const lost = record.lost ?? {};
   const names = { turns: "turn", lines: "line", images: "image", question_characters: "question char" };
-  return Object.entries(names).filter(([name]) => lost[name]).map(([name, word]) => plural(lost[name], word)).join(", ");
+  const found = Object.entries(names).filter(([name]) => lost[name]).map(([name, word]) => plural(lost[name], word)).join(", ");
+  return found && record.mode === "observe" ? `would lose ${found}` : found;
 }

@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { lines } from "../charts.js";
 import { h } from "../dom.js";
-import { asked, sum } from "../figures.js";
+import { asked, sentOn, sum } from "../figures.js";
 import { day, percent, plural, seconds, text, time, whole } from "../format.js";
 import { whole as record } from "../records.js";
 import { address } from "../route.js";
@@ -56,16 +56,16 @@ function cached(found) {
   return percent(sum(billed.map((each) => each.cached_tokens ?? 0)) / Math.max(sum(billed.map((each) => each.prompt_tokens)), 1));
 }
 
-const section = (name, ...content) => h("section", { class: "card", "aria-label": name }, h("h2", {}, name), content);
+const section = (name, ...content) => h("section", { class: "card" }, h("h2", {}, name), content);
 
 function chart(found) {
   const counted = found.filter((each) => asked(each) !== null);
   if (!counted.length) return null;
   const last = counted.at(-1);
-  const label = `Tokens of each request in time: the client's grew from ${whole(asked(counted[0]))} to ${whole(asked(last))}; ${whole(last.tokens_after ?? asked(last))} were sent at the end; the window holds ${whole(last.window)}.`;
+  const label = `Tokens of each request in time: the client's grew from ${whole(asked(counted[0]))} to ${whole(asked(last))}; ${whole(sentOn(last))} were sent at the end; the window holds ${whole(last.window)}.`;
   const series = [
     { label: "Sent by the client", colour: "blue", values: counted.map(asked) },
-    { label: "Sent on", colour: "teal", values: counted.map((each) => each.tokens_after ?? asked(each)), fill: true },
+    { label: "Sent on", colour: "teal", values: counted.map(sentOn), fill: true },
     { label: "Window", colour: "red", values: counted.map((each) => each.window || null), dash: true },
   ];
   if (counted.some((each) => each.cached_tokens !== null)) series.splice(2, 0, { label: "Read from a cache", colour: "amber", values: counted.map((each) => each.cached_tokens) });
@@ -92,7 +92,7 @@ function steps(found, route) {
       class: moved.has(each) ? "moved" : null,
       cells: [
         h("a", { href: address("request", {}, route, each.request_id) }, time(each.at)), action(each), tokens(each), whole(each.cached_tokens),
-        whole(behind(each)), behind(each) || moved.has(each) ? (moved.has(each) ? "moved" : "stands") : "", lostInShort(each), h("span", { class: each.status >= 400 ? "bad" : null }, String(each.status)), seconds(each.total_s),
+        whole(behind(each)), behind(each) || moved.has(each) ? (moved.has(each) ? "moved" : "stands") : "", h("span", { class: "lost" }, lostInShort(each)), h("span", { class: each.status >= 400 ? "bad" : null }, String(each.status)), seconds(each.total_s),
       ],
     })),
   }));

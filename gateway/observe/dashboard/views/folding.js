@@ -29,7 +29,7 @@ export function draw({ found, saved }, { route }) {
   ];
 }
 
-const section = (name, ...content) => h("section", { class: "card", "aria-label": name }, h("h2", {}, name), content);
+const section = (name, ...content) => h("section", { class: "card" }, h("h2", {}, name), content);
 
 function savedMoney(saved) {
   const unpriced = saved.unpriced ? ` ${plural(saved.unpriced, "request")} of models without a known price are left out of the dollars.` : "";
@@ -91,7 +91,7 @@ function worst(found, route) {
     rows: losers(found).map((row) => ({
       key: row.conversation,
       cells: [
-        h("a", { href: address("conversation", {}, route, row.conversation) }, brief(row.session || row.conversation, 24)),
+        h("a", { href: address("conversation", {}, route, row.conversation) }, brief(row.session || row.conversation, 24), row.observed ? h("small", {}, "would lose, in mode enforce") : null),
         row.model, whole(row.requests), whole(row.turns), whole(row.lines), whole(row.images), whole(row.question),
       ],
     })),

@@ -29,7 +29,7 @@ export function draw(status) {
   ];
 }
 
-const section = (name, ...content) => h("section", { class: "card", "aria-label": name }, h("h2", {}, name), content);
+const section = (name, ...content) => h("section", { class: "card" }, h("h2", {}, name), content);
 const state = (good, word) => h("span", { class: `state ${good ? "good" : "bad"}` }, word);
 
 /** A long time in its largest fitting unit. */

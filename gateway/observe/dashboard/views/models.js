@@ -22,11 +22,14 @@ export function draw(models, { route }) {
 
 const bound = (index) => (CLASSES[index] === Infinity ? `over ${percent(CLASSES[index - 1])}` : `to ${percent(CLASSES[index])}`);
 
+/** The window of a model; it may have changed, by configuration or by what was learned. */
+const windows = ({ window, smallest, largest }) => `window of ${whole(window)} tokens${smallest < largest ? `, in this period ${whole(smallest)} to ${whole(largest)}` : ""}`;
+
 function card(model, route) {
   const label = `Fullness of ${model.model}: half of the requests took ${percent(model.median)} of the window or less, the fullest ${percent(model.most)}; ${plural(model.over, "request")} did not fit.`;
-  return h("section", { class: "card", "data-key": `${model.upstream} ${model.model} ${model.window}`, "aria-label": model.model },
+  return h("section", { class: "card", "data-key": `${model.upstream} ${model.model}` },
     h("h2", {}, h("a", { href: address("requests", { model: model.model }, route) }, model.model)),
-    h("p", { class: "hint" }, `${model.upstream} · window of ${whole(model.window)} tokens (${model.entry})`),
+    h("p", { class: "hint" }, `${model.upstream} · ${windows(model)} (${model.entry})`),
     distribution({ label, bounds: CLASSES, counts: model.counts, limit: 1 }),
     h("p", { class: "scale", "aria-hidden": "true" }, h("span", {}, "empty"), h("span", {}, "full"), h("span", {}, "over 200 %")),
     facts([

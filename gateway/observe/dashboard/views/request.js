@@ -26,7 +26,7 @@ export function draw(found, { route }) {
   ];
 }
 
-const section = (name, ...content) => h("section", { class: "card", "aria-label": name }, h("h2", {}, name), content);
+const section = (name, ...content) => h("section", { class: "card" }, h("h2", {}, name), content);
 
 function bar(found) {
   if (!found.parts) return null;
@@ -74,8 +74,8 @@ function calls(found) {
 }
 
 function lines(found) {
-  if (!found.text) return null;
-  return section("Line by line", table({
+  if (!found.text) return h("p", { class: "hint" }, "No text of this request is kept. With observe.text: true, requests show here line by line what stood, was quoted and went.");
+  return h("div", { class: "lines" }, section("Line by line", table({
     caption: "What stood, what was quoted, what went",
     columns: [{ name: "What became of it" }, { name: "Role" }, { name: "Text" }],
     rows: found.text.map((line, place) => ({
@@ -84,7 +84,7 @@ function lines(found) {
       cells: [h("span", { class: `fate ${line.kept ? "kept" : "gone"}` }, line.why), line.role, h("span", { class: "text", dir: "auto" }, line.text)],
     })),
     empty: "No text is kept of this request.",
-  }));
+  })));
 }
 
 function details(found, route) {

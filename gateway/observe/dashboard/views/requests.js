@@ -44,12 +44,13 @@ function overview(found) {
   const over = overTime(found);
   if (over === null) return null;
   const label = `Requests over time, in pieces of ${seconds(over.step)}: ${sum(over.all)} in all, ${sum(over.folded)} folded, ${sum(over.failed)} failed.`;
+  const drawn = (values) => [...values, values.at(-1)]; // a step needs its end
   const series = [
-    { label: "Requests", colour: "blue", values: over.all, step: true, fill: true },
-    { label: "Folded", colour: "teal", values: over.folded, step: true, fill: true },
-    { label: "Failed", colour: "red", values: over.failed, step: true },
+    { label: "Requests", colour: "blue", values: drawn(over.all), step: true, fill: true },
+    { label: "Folded", colour: "teal", values: drawn(over.folded), step: true, fill: true },
+    { label: "Failed", colour: "red", values: drawn(over.failed), step: true },
   ];
-  return h("section", { class: "card", "aria-label": "Requests over time" }, lines({ label, times: over.times, series }));
+  return h("section", { class: "card" }, lines({ label, times: [...over.times, over.times.at(-1) + over.step], series }));
 }
 
 export function newest(found, route, caption = "Requests, newest first") {
@@ -86,7 +87,8 @@ export function action(record) {
 export function tokens(record) {
   const { tokens_before: before, tokens_after: after } = record;
   if (before === null) return record.prompt_tokens === null ? text(null) : whole(record.prompt_tokens);
-  return after === null || after === before ? whole(before) : `${whole(before)} → ${whole(after)}`;
+  if (after === null || after === before) return whole(before);
+  return record.mode === "observe" ? `${whole(before)}, folded ${whole(after)}` : `${whole(before)} → ${whole(after)}`;
 }
 
 function conversation(record, route) {
