@@ -38,7 +38,7 @@ class Line(NamedTuple):
     """How binding it sounds, if a user said it."""
     error: bool = False
     share: float = 1.0
-    """Below 1 for one of very many similar lines."""
+    """Below 1 for one of very many similar lines, above 1 for a value of a small result."""
 
 
 class MessageLines(NamedTuple):

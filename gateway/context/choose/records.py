@@ -1,10 +1,11 @@
 """Read JSON as records: each value that could be needed, with its context, in few tokens."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import sqrt
 from typing import Any, Final
 
 from gateway.context.choose.cues import reports_error
-from gateway.context.choose.line import MOST_LINES, Line, Sort, few_of_many, make, pieces
+from gateway.context.choose.line import MOST_LINES, Line, Sort, make, pieces
 from gateway.context.choose.words import Shape, Word, Words
 
 REST: Final = 90
@@ -12,6 +13,11 @@ REST: Final = 90
 LONG: Final = 300
 """Characters. A longer text inside JSON is read in pieces."""
 
+
+USUAL: Final = 60
+"""Values of a result that count once each: one of more counts less, one of fewer more."""
+MOST_SHARE: Final = 1.5
+"""What a value of a small result counts at most. From 1.5 on, recall of recorded agents no longer changes, on either half."""
 
 _Record = tuple[str, list[tuple[str, Any]]]
 """The key of a record, and its (key, scalar) pairs; the key is empty for members of a list."""
@@ -24,7 +30,7 @@ def records(value: object, errors: Sequence[str], words: Words) -> Iterator[Line
     """
     found = list(_flatten(value, "", "", 0))
     number = sum([len(scalars) for _, scalars in found])
-    share = few_of_many(number)
+    share = min(sqrt(USUAL / max(number, 1)), MOST_SHARE)
     if number > MOST_LINES:
         found = _fewer(found)
     for group, (label, scalars) in enumerate(found, 1):
@@ -96,7 +102,7 @@ def _lines(
         if not text:
             continue
         # A value whose shape explains it needs no key: the only identifier or date of a record.
-        bare = not key or (kind in _TELLING and kinds.count(kind) == 1)
+        bare = not key or (kind is Shape.IDENT and kinds.count(kind) == 1 and not text.isdigit())
         written = text if bare else f"{key}={text}"
         if kind in _STRONG or len(text) > 4:
             slot = f"{label}\0{identity}\0{key}" if key and identity and text != identity else ""

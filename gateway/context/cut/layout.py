@@ -119,6 +119,11 @@ class Layout:
     spare: int
     """Tokens for the current question's quotes while its turn goes on: the room that was free when it was sent, minus the
     needs of a turn."""
+    asked_last: bool = False
+    """Whether the request ends with the current question, or with the beginning of its answer."""
+    breaks: bool = False
+    """Whether the request begins unlike the one before it, or the next one will in any case: then a full room costs no
+    prefix."""
 
     @property
     def current(self) -> tuple[int, ...]:
@@ -147,6 +152,7 @@ def lay_out(source: Source) -> Layout:
     start = next((place for place in range(len(units) - 1, -1, -1) if units[place].step < 0), -1)
     if source.rung.newest_only:
         cut = quoted = Cut(first=max(len(units) - 1, 0))
+        cuts: list[Cut] = []
         asked = [units[start].indices] if start >= 0 else []
         spare = 0
     else:
@@ -162,7 +168,14 @@ def lay_out(source: Source) -> Layout:
         if unit.step >= 0 or unit.turn != units[cut.first].turn
         for index in unit.indices
     )
-    return Layout(tuple(units), room, cut, quoted, folded, tuple(asked), spare)
+    asked_last = _asked_last(units, start)
+    breaks = asked_last and prefix.breaks(units, room, cuts)
+    return Layout(tuple(units), room, cut, quoted, folded, tuple(asked), spare, asked_last, breaks)
+
+
+def _asked_last(units: Sequence[Unit], start: int) -> bool:
+    """Return whether unit ``start``, the current question, is the last unit, or only the beginning of an answer follows."""
+    return start >= 0 and (start == len(units) - 1 or (start == len(units) - 2 and not units[-1].asks))
 
 
 def large_of(room: Room) -> int:

@@ -130,6 +130,20 @@ def spare(units: Sequence[Unit], room: Room, cut: Cut, question: int) -> int:
     return max(room.free - stands - _asked(units[question], room) - cut.digest - needed, 0)
 
 
+def breaks(units: Sequence[Unit], room: Room, cuts: Sequence[Cut]) -> bool:
+    """Return whether the newest request begins unlike the one before it, or the next one will in any case.
+
+    The cut has moved, the step before was larger than an old one may be, or nothing can grow beside the digest.
+    """
+    if not cuts:
+        return False
+    asks = [place for place, unit in enumerate(units) if unit.asks or place == len(units) - 1]
+    before = asks[-2] if len(asks) > 1 else -1
+    moved = before < 0 or cuts[-1] != cuts[before]
+    cramped = cuts[-1].first > 0 and cuts[-1].quotes < room.recall
+    return moved or cramped or units[before].cost > _cap(room)
+
+
 def allowances(units: Sequence[Unit], room: Room) -> list[int]:
     """Return the limit of each standing unit when the last one is the newest."""
     allowed = [_cap(room)] * len(units)

@@ -17,6 +17,9 @@ from gateway.wire.message import RESULT_ROLES, Message, media_parts, text_of
 LEAST_OF_MESSAGE: Final = 12
 """Tokens that remain of a message that is cut to make room, if its form allows."""
 
+LEAST_FILLED: Final = 0.02
+"""Share of the room. A smaller rest is not worth cutting the newest results anew."""
+
 Stage = Callable[[Sketch, Source], Sketch]
 
 
@@ -47,7 +50,28 @@ def begin(source: Source, layout: Layout) -> Sketch:
     if written.quotes:
         spent = sum(map(source.counter.text, written.quotes.values()))
         steps.append(Step("recall", -spent, f"{written.quoted_lines} lines", written.quoted_lines))
-    return Sketch(layout, standing, written.note, written.quotes, tuple(steps))
+    return _filled(Sketch(layout, standing, written.note, written.quotes, tuple(steps)), source)
+
+
+def _filled(sketch: Sketch, source: Source) -> Sketch:
+    """Give what is left of the room to results of the newest step that were cut: as old ones they are cut anew anyway."""
+    newest = sketch.layout.units[-1].indices if sketch.layout.units else ()
+    cut = [
+        index
+        for index in newest
+        if sketch.standing[index].get("role") in RESULT_ROLES and sketch.standing[index] is not source.messages[index]
+    ]
+    left = -_over(sketch, source)
+    if not cut or source.rung.characters is not None or left < LEAST_FILLED * source.budget.room:
+        return sketch
+    costs = [source.bare(source.messages[index]) for index in cut]
+    limits = shrink.levels(costs, left + sum([source.bare(sketch.standing[index]) for index in cut]))
+    asked = words_asked_for(source)
+    forms = {
+        index: shrink.shrink_message(source.messages[index], limit, source.counter, asked, thorough=source.thorough)
+        for index, limit in zip(cut, limits, strict=True)
+    }
+    return replace(sketch, standing={**sketch.standing, **forms})
 
 
 def shrink_others(sketch: Sketch, source: Source) -> Sketch:

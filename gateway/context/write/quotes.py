@@ -1,22 +1,22 @@
 """The note and the quotes: the text that replaces the folded part."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 from gateway.context import marks
 from gateway.context.choose import digest, lines
-from gateway.context.choose.cues import asks, is_question
-from gateway.context.choose.weights import QUOTED_UNASKED, STAYS
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
-from gateway.context.write.readings import earlier_of, first_read, reading_of
-from gateway.context.write.search import AROUND, Quote, Told, find, places_of
-from gateway.wire.message import Message, text_of
+from gateway.context.write.pools import pool_of
+from gateway.context.write.questions import quotes_of
+from gateway.context.write.search import places_of
+from gateway.wire.message import Message
 
-SMALLEST_NOTE: Final = 24
-"""Tokens. A smaller digest or quote says less than it costs."""
+BRIEF_BELOW: Final = 200
+"""Tokens of a digest below which its head is the brief one: a longer frame would take more than a tenth."""
+LEAST_ROWS: Final = 8
+"""Tokens of the rows in a digest: one identifier with its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,7 @@ def write(source: Source, layout: Layout, standing: Mapping[int, Message]) -> Wr
     size = min(layout.cut.digest, left)
     text, taken, stage = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
     left -= source.counter.text(text) + 2
-    quoted = _quotes(source, layout, pool, taken, left)
-    # A cut that moved inside a turn has folded earlier questions too.
-    quoted = {index: quote for index, quote in quoted.items() if index in standing}
+    quoted = quotes_of(source, layout, standing, pool, taken, left)
     quotes = {index: quote.text for index, quote in quoted.items()}
     told = [line for quote in quoted.values() for line in quote.lines]
     return Written(text, quotes, pool, taken, places_of(pool, told), len(told), stage)
@@ -55,8 +53,9 @@ def write(source: Source, layout: Layout, standing: Mapping[int, Message]) -> Wr
 def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> tuple[str, frozenset[int], str]:
     """Return the digest of a pool, with positions counted from ``skipped``, or a bare note when there is no room."""
     count = source.counter.text
-    size -= count(marks.HEAD) + count(marks.END) + 2
-    if not pool.lines or size < SMALLEST_NOTE:
+    head = marks.HEAD if size >= BRIEF_BELOW else marks.BRIEF
+    size -= count(head) + count(marks.END) + 2
+    if not pool.lines or size < LEAST_ROWS:
         return marks.CUT, frozenset(), "note"
     known = frozenset().union(
         *[lines.facts(source.messages[index], source.memory) for index in source.conversation.pinned]
@@ -69,7 +68,7 @@ def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> tuple[st
     text, chosen_set = pool.once((size, count, known), written)
     if not text:
         return marks.CUT, frozenset(), "note"
-    return marks.framed(marks.HEAD, text), frozenset(place + skipped for place in chosen_set), "digest"
+    return marks.framed(head, text), frozenset(place + skipped for place in chosen_set), "digest"
 
 
 def _with_summary(
@@ -99,82 +98,3 @@ def _asker(layout: Layout) -> tuple[int, ...]:
     """Return the user messages of a turn that is cut inside: they stand although they precede the cut."""
     turn = layout.units[layout.cut.first].turn if layout.units else -1
     return next((unit.indices for unit in layout.units if unit.turn == turn and unit.step < 0), ())
-
-
-LOOKED_AT: Final = 8
-"""Questions since the cut, from the first on, whose quotes may stay: a new replica searches once for each of them."""
-
-
-def _quotes(source: Source, layout: Layout, pool: LinePool, taken: frozenset[int], left: int) -> dict[int, Quote]:
-    """Choose lines that bear on a question from the part folded when it was sent; earlier questions since the cut keep
-    theirs.
-
-    So a request begins like the one before it, as far as there is room: quotes beyond `STAYS` are dropped with the next
-    question.
-    """
-    tokens = layout.quoted.quotes
-    if not layout.asked or layout.quoted.first == 0 or tokens < SMALLEST_NOTE or source.rung.newest_only:
-        return {}
-    count = source.counter.text
-    known = frozenset().union(
-        *[lines.facts(source.messages[index], source.memory) for index in source.conversation.pinned]
-    )
-    quoted: dict[int, Quote] = {}
-    spent = 0
-    for number, indices in enumerate(layout.asked):
-        if indices != layout.current and (number >= LOOKED_AT or spent + SMALLEST_NOTE > STAYS * tokens):
-            continue
-        query = text_of(source.messages[indices[-1]])[-QUERY:]
-        most = min(tokens if asks(query) else int(tokens * QUOTED_UNASKED), tokens - spent)
-        if indices == layout.current and is_question(query):
-            newest = layout.units[-1].indices == indices
-            free = left - spent - AROUND
-            # As the newest message a question gets all free room; as its turn continues, what the turn can spare.
-            if newest or layout.spare <= free:
-                most = max(most, free if newest else layout.spare)
-        told = frozenset[Told]().union(*[quote.lines for quote in quoted.values()])
-        search = partial(find, source, layout, pool, taken, told, query, most, known)
-        quote = pool.once((query, most, count, layout.quoted.first, taken, told), search)
-        if quote.lines and (indices == layout.current or spent + quote.size <= STAYS * tokens):
-            quoted[indices[0]] = quote
-            spent += quote.size
-    if spent > left:
-        return {index: quoted[index] for index in layout.current[:1] if index in quoted}
-    return quoted
-
-
-QUERY: Final = 4000
-"""Characters at the end of a question that are used for the search."""
-
-
-def pool_of(source: Source, folded: Sequence[int]) -> LinePool:
-    """Return the lines of the folded messages, each result with the name of its tool."""
-    messages = source.messages
-    first = next((index for index, message in enumerate(messages) if message.get("role") == "user"), -1)
-    callers = source.conversation.callers
-    told = [messages[index] for index in folded]
-    asked = [messages[callers[index]] for index in folded if index in callers]
-    # A message seen before is the same object, and the pool keeps those it was made of, so that no other takes their place.
-    key = ("pool", tuple(map(id, told)), tuple(map(id, asked)), tuple(folded), first, source.earlier)
-    found: tuple[object, LinePool] | None = source.memory.recall(key)
-    if found is not None:
-        return found[1]
-    readings = list(earlier_of(source.earlier, source.memory))
-    newer = first_read(messages, folded)
-    for number, index in enumerate(folded):
-        readings.append(reading_of(source, index, lines.read if number >= newer else lines.skim))
-    pool = LinePool(readings, first)
-    _, entry = source.memory.keep(key, ((told, asked), pool), bytes_of(pool))
-    pool.grown = entry.grow
-    return pool
-
-
-POOL_LINE_BYTES: Final = 150
-"""Bytes that a pool takes for each of its lines, beside the line: what is known of it by position."""
-POOL_WORD_BYTES: Final = 50
-"""Bytes that a pool takes for each word in a line: its place in the facts of its message, and the share of its own tables."""
-
-
-def bytes_of(pool: LinePool) -> int:
-    """Return about how many bytes a pool will take once it was chosen from."""
-    return POOL_LINE_BYTES * len(pool.lines) + POOL_WORD_BYTES * sum([len(line.words) for line in pool.lines])

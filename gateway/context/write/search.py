@@ -1,6 +1,7 @@
 """The search for one question: which lines of the folded part are quoted behind it."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -8,8 +9,10 @@ from gateway.context.choose import lines, lookup, recall
 from gateway.context.choose.line import MessageLines
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
+from gateway.context.write import fill
+from gateway.context.write.pools import pool_of
 from gateway.context.write.readings import earlier_of, first_read, reading_of
-from gateway.wire.message import text_of
+from gateway.wire.message import RESULT_ROLES, Message, text_of
 
 AROUND: Final = 4
 """Tokens that may come in where quotes and a message meet."""
@@ -33,30 +36,80 @@ class Quote(NamedTuple):
     lines: frozenset[Told]
 
 
-def find(  # noqa: PLR0917  # as a search has
-    source: Source,
-    layout: Layout,
-    pool: LinePool,
-    taken: frozenset[int],
-    told: frozenset[Told],
-    query: str,
-    most: int,
-    known: frozenset[str],
-) -> Quote:
-    """Find what bears on a question beyond the lines that stand: those ``taken`` into the note, and those ``told`` before."""
-    searched = _searched(source, layout, pool, query, known)
-    if searched is pool:
-        hidden = pool.once((layout.quoted.first, taken), partial(_hidden, layout, pool, taken))
-    else:
-        note = frozenset((pool.message_of[place], pool.lines[place].text) for place in taken)
-        hidden = _hidden(layout, searched, places_of(searched, note))
-    count = source.counter.text
-    found = recall.excerpts(searched, query, most, count, hidden | places_of(searched, told), known)
-    if not found:
-        return Quote("", 0, frozenset())
-    text = recall.render(searched, found)
-    quoted = frozenset((searched.message_of[place], searched.lines[place].text) for place in found)
-    return Quote(text, count(text) + AROUND, quoted)
+NO_QUOTE: Final = Quote("", 0, frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The searches for the questions of one layout, in the lines of its folded part."""
+
+    source: Source
+    layout: Layout
+    pool: LinePool
+    taken: frozenset[int]
+    """Positions of the lines in the note."""
+    known: frozenset[str]
+    """The words of pinned messages."""
+
+    def find(self, query: str, most: int, told: frozenset[Told]) -> Quote:
+        """Find the lines that bear on a question, in at most so many tokens, beyond the note and those ``told`` before."""
+        key = (query, most, self.source.counter.text, self.layout.quoted.first, self.taken, told)
+        return self.pool.once(key, partial(self._find, query, most, told))
+
+    def filled(self, query: str, most: int, told: frozenset[Told], standing: Mapping[int, Message]) -> Quote:
+        """Find lines for the newest message, and fill the rest of its tokens with the lines that are worth most.
+
+        Lines that were cut out of standing messages count like those of the folded part.
+        """
+        pool, shown = self._with_cut(standing)
+        key = ("filled", query, most, self.source.counter.text, self.layout.quoted.first, self.taken, told, hash(shown))
+        return pool.once(key, partial(self._fill, pool, query, most, told, shown))
+
+    def _find(self, query: str, most: int, told: frozenset[Told]) -> Quote:
+        searched = _searched(self.source, self.layout, self.pool, query, self.known)
+        if searched is self.pool:
+            hide = partial(_hidden, self.layout, searched, self.taken)
+            hidden = searched.once((self.layout.quoted.first, self.taken), hide)
+        else:
+            hidden = _hidden(self.layout, searched, places_of(searched, self._noted()))
+        hidden |= places_of(searched, told)
+        found = recall.excerpts(searched, query, most, self.source.counter.text, hidden, self.known)
+        return self._quote(searched, found)
+
+    def _fill(self, pool: LinePool, query: str, most: int, told: frozenset[Told], shown: frozenset[Told]) -> Quote:
+        count = self.source.counter.text
+        searched = _searched(self.source, self.layout, pool, query, self.known) if self.layout.folded else pool
+        noted = places_of(searched, self._noted())
+        cut = frozenset(index for index in searched.places if index not in self.pool.places)
+        hidden = _hidden(self.layout, searched, noted, cut) | places_of(searched, told | shown)
+        found = recall.excerpts(searched, query, most, count, hidden, self.known)
+        known = self.known.union(word.key for place in {*found, *noted} for word in searched.lines[place].words)
+        found = fill.with_facts(searched, found, most, count, hidden, known)
+        found = fill.with_newest(searched, found, most, count, hidden)
+        return self._quote(searched, found)
+
+    def _with_cut(self, standing: Mapping[int, Message]) -> tuple[LinePool, frozenset[Told]]:
+        """Return the lines of the folded part and of cut standing messages, and the latter's lines that still stand."""
+        source = self.source
+        cut = [
+            index
+            for index, message in standing.items()
+            if message is not source.messages[index] and message.get("role") in RESULT_ROLES
+        ]
+        if not cut or not source.thorough:
+            return self.pool, frozenset()
+        shown = frozenset((index, line.text) for index in cut for line in lines.read(standing[index], source.memory))
+        return pool_of(source, sorted({*self.layout.folded, *cut}), frozenset(cut)), shown
+
+    def _noted(self) -> frozenset[Told]:
+        return frozenset((self.pool.message_of[place], self.pool.lines[place].text) for place in self.taken)
+
+    def _quote(self, pool: LinePool, found: Collection[int]) -> Quote:
+        if not found:
+            return NO_QUOTE
+        text = recall.render(pool, sorted(found))
+        quoted = frozenset((pool.message_of[place], pool.lines[place].text) for place in found)
+        return Quote(text, self.source.counter.text(text) + AROUND, quoted)
 
 
 def places_of(pool: LinePool, told: Iterable[Told]) -> frozenset[int]:
@@ -71,9 +124,12 @@ def places_of(pool: LinePool, told: Iterable[Told]) -> frozenset[int]:
     )
 
 
-def _hidden(layout: Layout, pool: LinePool, taken: frozenset[int]) -> frozenset[int]:
-    """The lines that are not quoted: those in the digest, and those that still stood when the question was asked."""
-    early = {index for unit in layout.units[: layout.quoted.first] for index in unit.indices}
+def _hidden(layout: Layout, pool: LinePool, taken: frozenset[int], cut: frozenset[int] = frozenset()) -> frozenset[int]:
+    """The lines that are not quoted: those in the digest, and those that still stood when the question was asked.
+
+    Messages that stand ``cut`` may be quoted.
+    """
+    early = {index for unit in layout.units[: layout.quoted.first] for index in unit.indices} | cut
     late = [place for index, places in pool.places.items() if index >= 0 and index not in early for place in places]
     # A short message is quoted whole or not at all, even where a sentence of it stands in the digest.
     taken_of = {pool.message_of[place] for place in taken} & pool.brief
@@ -97,7 +153,7 @@ def _searched(source: Source, layout: Layout, pool: LinePool, query: str, known:
                 left -= len(texts[number])
                 read = lines.read if left > 0 else lines.skim
                 old[number] = reading_of(source, folded[number], read)
-    newest = [pool.readings[index] for index in folded[newer:] if index in pool.readings]
-    return LinePool(
-        [*earlier_of(source.earlier, source.memory), *(old[number] for number in sorted(old)), *newest], pool.first
-    )
+    skimmed = set(folded[:newer])
+    newest = [reading for index, reading in pool.readings.items() if index >= 0 and index not in skimmed]
+    readings = sorted([*old.values(), *newest], key=lambda reading: reading.message)
+    return LinePool([*earlier_of(source.earlier, source.memory), *readings], pool.first)

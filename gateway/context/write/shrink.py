@@ -6,10 +6,11 @@ that fits is returned unchanged, so cutting twice gives the same bytes.
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections import Counter as Counted
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import fsum
+from math import fsum, sqrt
 from sys import getsizeof
 from typing import Any, Final
 
@@ -41,7 +42,6 @@ def shrink_text(
 ) -> str:
     """Cut a text to at most so many tokens; ``asked`` are the keys of the words it is searched for.
 
-    With ``asked``, used for the current question, the room is filled: tokens not needed for middle rows go to the tail.
     When the work must be bounded (``thorough`` is false), head and tail stand and nothing is searched.
     """
     whole = count(text)
@@ -51,24 +51,47 @@ def shrink_text(
     if pruned is not None and (not asked or count(pruned) * 2 >= tokens):
         return pruned
     rows = _rows(text) if thorough else []
+    found = _found(text, rows, asked)
     density = len(text) / max(whole, 1)
     goal = float(tokens - GAP_TOKENS)
     shortest = _marker(len(text))
+    best, most = "", 0
     for _ in range(6):
         if goal <= 4:
             break
-        cut = _keep(text, rows, int(goal * density), asked)
+        cut = _keep(text, rows, int(goal * density), found)
         now = count(cut)
-        if now <= tokens:
-            return cut
-        goal *= min(0.9, tokens / now)
+        again = now <= most
+        if most < now <= tokens:
+            best, most = cut, now
+        if now <= tokens and (now >= FILLED * tokens or again):
+            break
+        # The text's density is a mean; after a miss in either direction the goal is measured anew.
+        goal *= min(FILLED_GOAL * tokens / now, 2.0) if now <= tokens else min(0.9 if not best else 0.97, tokens / now)
+    if best:
+        return best
     return shortest if count(shortest) < whole else text[: _whole(text, max(tokens, 1))]
+
+
+FILLED: Final = 0.96
+"""Share of its tokens from which a cut text counts as filling them. Chosen: one more row seldom fits into the rest."""
+FILLED_GOAL: Final = 0.99
+"""Share of its tokens at which a text that was cut too short is cut again."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
     start: int
     end: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A row with the words of the question in it, and whether it reports an error."""
+
+    row: _Row
+    keys: frozenset[str]
+    error: bool
 
 
 def _rows(text: str) -> list[_Row]:
@@ -90,21 +113,26 @@ _LONGEST_ROW: Final = 400
 """Characters. A longer row is split. Chosen: about five lines on a screen."""
 
 
-def _keep(text: str, rows: Sequence[_Row], characters: int, asked: frozenset[str]) -> str:
-    """Choose rows from the head, the tail and the middle, and join them with marked gaps."""
+def _keep(text: str, rows: Sequence[_Row], characters: int, found: Sequence[_Found]) -> str:
+    """Choose rows from the head, the tail and the middle, and join them with marked gaps; the rest goes to the tail."""
     head = _upto(text, rows, int(characters * HEAD_SHARE))
     tail = _upto(text, rows, int(characters * TAIL_SHARE), backwards=True)
     spans = [(0, head), (tail, len(text))]
     left = characters - head - (len(text) - tail)
-    middle = [row for row in rows if row.start >= head and row.end <= tail]
-    for row in _telling(text, middle, asked):
+    for row in _telling([one for one in found if one.row.start >= head and one.row.end <= tail]):
         size = row.end - row.start + 34
         if size <= left:
             left -= size
             spans.append((row.start, row.end))
-    if asked and left > 0:
-        spans.append((_whole(text, tail - left), tail))
+    if left > 0:
+        spans.append((_row_from(text, rows, tail - left, tail), tail))
     return _join(text, sorted(spans))
+
+
+def _row_from(text: str, rows: Sequence[_Row], edge: int, stop: int) -> int:
+    """Return the start of the first row after an edge, or the edge itself where no row begins before ``stop``."""
+    first = bisect_left(rows, edge, key=lambda row: row.start)
+    return rows[first].start if first < len(rows) and rows[first].start < stop else _whole(text, edge)
 
 
 def _upto(text: str, rows: Sequence[_Row], characters: int, *, backwards: bool = False) -> int:
@@ -143,22 +171,31 @@ def _joins(char: str) -> bool:
     )
 
 
-def _telling(text: str, rows: Sequence[_Row], asked: frozenset[str]) -> list[_Row]:
-    """Return the middle rows that report errors or bear on the question, the best first, the newest of equals first."""
-    scored: list[tuple[float, int, _Row]] = []
+def _found(text: str, rows: Sequence[_Row], asked: frozenset[str]) -> list[_Found]:
+    """Return the rows that report errors or have words of the question."""
     errors, words = errors_in(text), lexicon_of(None)
-    if not asked and not reports_error(text, errors):
+    failed = reports_error(text, errors)
+    if not asked and not failed:
         return []
-    found = (
-        [asked.intersection([word.key for word in words(text[row.start : row.end])]) for row in rows] if asked else []
-    )
+    found: list[_Found] = []
+    for row in rows:
+        line = text[row.start : row.end]
+        keys = asked.intersection([word.key for word in words(line)]) if asked else asked
+        error = failed and reports_error(line, errors)
+        if keys or error:
+            found.append(_Found(row, keys, error))
+    return found
+
+
+def _telling(found: Sequence[_Found]) -> list[_Row]:
+    """Return rows of the middle by what they tell, the best first, the newest of equals first."""
     # A word in many rows distinguishes none of them.
-    common = Counted(key for keys in found for key in keys)
-    for row, keys in zip(rows, found or [frozenset[str]()] * len(rows), strict=True):
-        score = fsum([1 / common[key] for key in keys])  # keys have no order, and neither may the rounding
-        score += 1.0 if reports_error(text[row.start : row.end], errors) else 0.0
-        if score:
-            scored.append((score, row.start, row))
+    common = Counted(key for one in found for key in one.keys)
+    scored = [
+        # Keys have no order, and neither may the rounding.
+        (fsum([1 / common[key] for key in one.keys]) + (1.0 if one.error else 0.0), one.row.start, one.row)
+        for one in found
+    ]
     return [row for _, _, row in sorted(scored, key=lambda item: (-item[0], -item[1]))]
 
 
@@ -193,23 +230,72 @@ def _marker(characters: int) -> str:
     return f"[... {characters} characters cut ...]"
 
 
-# From gentle to hard: list members and string characters that are kept.
-_PRUNINGS: Final = ((40, 2000), (20, 1000), (12, 500), (8, 240), (5, 120), (3, 80), (2, 60), (1, 40))
+MEMBER_CHARACTERS: Final = 50
+"""Characters of each string that stand for one kept member of each list, as both are cut together. Chosen: lists of 40
+records beside texts of 2,000 characters."""
+LEAST_CHARACTERS: Final = 40
+"""Characters that any string keeps."""
+HALVINGS: Final = 5
+"""Steps of the search for the gentlest cut, after it is known within a factor of two."""
 
 
 def _prune_json(text: str, tokens: int, whole: int, count: CountText) -> str | None:
-    """Cut JSON to valid JSON with the same keys; None when impossible."""
+    """Cut JSON to valid JSON with the same keys, as gently as fits; None when impossible."""
     if text[:1] not in "{[" or len(text) > _LARGEST_JSON:
         return None
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-    for members, characters in _PRUNINGS:
-        pruned = orjson.dumps(_pruned(value, members, characters)).decode()
-        if len(pruned) * whole <= len(text) * tokens * 1.2 and count(pruned) <= tokens:
-            return pruned
-    return None
+    limit = len(text) * tokens / whole
+    best, most = None, 0
+    for _ in range(5):
+        pruned = _gentlest(value, limit, len(text))
+        now = count(pruned)
+        again = now <= most
+        if most < now <= tokens:
+            best, most = pruned, now
+        if now <= tokens and (now >= FILLED * tokens or again):
+            break
+        # What is kept has other tokens a character than the whole, and gaps between its sizes.
+        limit = (
+            limit * FILLED_GOAL * tokens / now if now <= tokens else min(limit, len(pruned)) * min(tokens / now, 0.97)
+        )
+    if best is None:
+        pruned = _cut_to(value, 1.0)
+        best = pruned if count(pruned) <= tokens else None
+    return best
+
+
+def _gentlest(value: Any, limit: float, whole: int) -> str:
+    """Return the longest cut form of at most so many characters that a search finds; the shortest when none fits."""
+    best, members = _most(lambda members: _cut_to(value, members), limit, whole)
+    if len(best) < FILLED * limit:
+        # One more member of each list is too much: longer strings may fit.
+        best, _ = _most(lambda longer: _cut_to(value, members, longer), limit, whole, best)
+    return best
+
+
+def _most(form: Callable[[float], str], limit: float, whole: int, best: str = "") -> tuple[str, float]:
+    """Return the largest form of at most so many characters, and its size from 1 on."""
+    low, high = 1.0, 2.0
+    best = best or form(low)
+    while high < whole and len(found := form(high)) <= limit:
+        best, low, high = found, high, high * 2
+    for _ in range(HALVINGS if high < whole else 0):
+        middle = sqrt(low * high)
+        found = form(middle)
+        if len(found) <= limit:
+            best, low = found, middle
+        else:
+            high = middle
+    return best, low
+
+
+def _cut_to(value: Any, members: float, longer: float = 1.0) -> str:
+    """Return JSON with so many members of each list, and strings in proportion."""
+    characters = max(int(members * longer * MEMBER_CHARACTERS), LEAST_CHARACTERS)
+    return orjson.dumps(_pruned(value, int(members), characters)).decode()
 
 
 _LARGEST_JSON: Final = 4_000_000
@@ -305,8 +391,7 @@ def _prune_hard(text: str) -> str:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return text
-    members, characters = _PRUNINGS[-1]
-    return orjson.dumps(_pruned(value, members, characters)).decode()
+    return orjson.dumps(_pruned(value, 1, LEAST_CHARACTERS)).decode()
 
 
 def _replaced(value: Any, path: _Path, text: str) -> Any:

@@ -59,7 +59,7 @@ def folded(messages: list[dict[str, Any]], room: int, **more: Any) -> Draft:
 def notes(messages: tuple[Message, ...]) -> int:
     text = "\n".join(map(text_of, messages))
     return (
-        sum(text.count(mark) for mark in (marks.HEAD, marks.CUT))
+        sum(text.count(mark) for mark in (marks.HEAD, marks.BRIEF, marks.CUT))
         if marks.SUMMARY not in text
         else text.count(marks.SUMMARY)
     )

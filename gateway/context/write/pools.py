@@ -1,0 +1,42 @@
+"""The lines of a folded part, put together from the readings of its messages."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from gateway.context.choose import lines
+from gateway.context.choose.worth import LinePool
+from gateway.context.cut.layout import Source
+from gateway.context.write.readings import earlier_of, first_read, reading_of
+
+
+def pool_of(source: Source, folded: Sequence[int], whole: frozenset[int] = frozenset()) -> LinePool:
+    """Return the lines of the folded messages, each result with the name of its tool; ``whole`` ones are never skimmed."""
+    messages = source.messages
+    first = next((index for index, message in enumerate(messages) if message.get("role") == "user"), -1)
+    callers = source.conversation.callers
+    told = [messages[index] for index in folded]
+    asked = [messages[callers[index]] for index in folded if index in callers]
+    # A message seen before is the same object, and the pool keeps those it was made of, so that no other takes their place.
+    key = ("pool", tuple(map(id, told)), tuple(map(id, asked)), tuple(folded), first, source.earlier, whole)
+    found: tuple[object, LinePool] | None = source.memory.recall(key)
+    if found is not None:
+        return found[1]
+    readings = list(earlier_of(source.earlier, source.memory))
+    newer = first_read(messages, folded)
+    for number, index in enumerate(folded):
+        readings.append(reading_of(source, index, lines.read if number >= newer or index in whole else lines.skim))
+    pool = LinePool(readings, first)
+    _, entry = source.memory.keep(key, ((told, asked), pool), bytes_of(pool))
+    pool.grown = entry.grow
+    return pool
+
+
+POOL_LINE_BYTES: Final = 150
+"""Bytes that a pool takes for each of its lines, beside the line: what is known of it by position."""
+POOL_WORD_BYTES: Final = 50
+"""Bytes that a pool takes for each word in a line: its place in the facts of its message, and the share of its own tables."""
+
+
+def bytes_of(pool: LinePool) -> int:
+    """Return about how many bytes a pool will take once it was chosen from."""
+    return POOL_LINE_BYTES * len(pool.lines) + POOL_WORD_BYTES * sum([len(line.words) for line in pool.lines])

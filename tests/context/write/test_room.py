@@ -1,0 +1,119 @@
+"""The room that a folded request uses."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from gateway.context.count.tokens import counter
+from gateway.context.cut.budget import Budget
+from gateway.context.cut.policy import Policy
+from gateway.context.write.compress import compress
+from gateway.context.write.draft import Draft
+from gateway.wire.message import text_of
+
+COUNTER = counter("o200k")
+WINDOWS = (4096, 8192)
+"""Tokens."""
+
+PROSE = " ".join(
+    f"In week {n} the {n % 13}th committee of Aldham discussed bridge {n * 7} and the mill." for n in range(1600)
+)
+LOGS = "\n".join(
+    f"12:{n % 60:02d} service-{n % 7} request {n * 7919 % 100003} took {n * 31 % 997} ms" for n in range(2000)
+)
+ITEMS = orjson.dumps(
+    [{"id": f"ORD-{n * 7919 % 99991}", "name": f"item {n}", "price": n * 31 % 997} for n in range(1200)]
+)
+NESTED = orjson.dumps({"pages": [{"title": f"Page {n}", "text": f"Words of page {n}. " * 60} for n in range(120)]})
+CODE = "\n".join(f"def step_{n}(value):\n    return value * {n} + offset_{n % 9}\n" for n in range(1500))
+TEXTS = {"prose": PROSE, "logs": LOGS, "items": ITEMS.decode(), "nested": NESTED.decode(), "code": CODE}
+
+
+def message(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "content": text}
+
+
+def call(name: str, tool: str, **arguments: str) -> dict[str, Any]:
+    function = {"name": tool, "arguments": orjson.dumps(arguments).decode()}
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": name, "type": "function", "function": function}],
+    }
+
+
+def result(name: str, text: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": name, "content": text}
+
+
+def read_of(text: str) -> list[dict[str, Any]]:
+    return [
+        message("system", "You help."),
+        message("user", "Read the file and tell me what matters."),
+        call("c1", "read", path="a"),
+        result("c1", text),
+    ]
+
+
+def folded(messages: list[dict[str, Any]], window: int) -> tuple[Draft, float]:
+    """The draft, and the share of its room that it uses."""
+    budget = Budget(window, window // 4, 10, window // 50)
+    draft = compress(messages, budget, COUNTER, Policy())
+    return draft, draft.cost / budget.room
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("name", TEXTS)
+def test_one_large_result_fills_the_room(name: str, window: int) -> None:
+    _, use = folded(read_of(TEXTS[name]), window)
+
+    assert 0.95 <= use <= 1.0
+
+
+@pytest.mark.parametrize("said", ["What is in it?", "Thanks, that will do."])
+@pytest.mark.parametrize("name", ["prose", "logs", "nested", "code"])
+def test_the_message_after_a_large_result_gets_more_of_it(name: str, said: str) -> None:
+    """The result is cut anew as an old one, so the request begins unlike the one before it in any case."""
+    messages = [*read_of(TEXTS[name]), message("assistant", "I have read it."), message("user", said)]
+    _, use = folded(messages, WINDOWS[0])
+
+    assert 0.95 <= use <= 1.0
+
+
+TALK = [
+    part
+    for n in range(60)
+    for part in (
+        message("user", f"On day {n} I met {chr(65 + n % 26)}onda and we painted fence {n * 3}."),
+        message("assistant", f"Fence {n * 3} sounds like a good day's work, and the weather held."),
+    )
+]
+
+
+def test_the_beginning_of_an_answer_quotes_like_its_question() -> None:
+    """An assistant message at the end is continued by the model, which needs the same quotes."""
+    asked = [message("system", "You chat."), *TALK, message("user", "Which fence did we paint on day 4?")]
+    begun = [*asked, message("assistant", "It was")]
+
+    for messages in (asked, begun):
+        draft, use = folded(messages, 1200)
+        question = next(text_of(part) for part in reversed(draft.messages) if part["role"] == "user")
+        assert "painted fence 12" in question
+        assert use >= 0.9
+
+
+def test_a_small_window_keeps_the_identifier_that_a_call_has_made() -> None:
+    """The rows of a digest get the place that a long head would take."""
+    messages = [
+        message("system", "You book."),
+        message("user", "Book me a seat to Rivermist for Friday, please, in the second class."),
+        call("c1", "book_seat", to="Rivermist", day="Friday"),
+        result("c1", '{"booking_id": 3426812, "status": true}'),
+        message("assistant", "The seat is booked; I wish you a pleasant journey to Rivermist on Friday!"),
+        message("user", "Now cancel that booking again."),
+    ]
+    draft = compress(messages, Budget(104, 16, 3, 0), COUNTER, Policy())
+
+    assert draft.cost <= 85
+    assert "3426812" in text_of(draft.messages[-1])
