@@ -162,8 +162,8 @@ def test_a_question_that_fits_is_whole_on_every_rung(seed: int) -> None:
             room = room_for_question(task, attempt)
             if scaled(task.counter, attempt.ratio, task.request.memory).message(question) <= room:
                 whole += 1
-                assert kept.endswith(text_of(question)), (seed, window, attempt.rung)
-            elif attempt.draft is not None and not kept.endswith(text_of(question)):
+                assert text_of(question) in kept, (seed, window, attempt.rung)
+            elif attempt.draft is not None and text_of(question) not in kept:
                 cut += 1
                 check_cut(task, attempt, question, kept)
     assert sent > CONVERSATIONS // 8

@@ -166,5 +166,5 @@ def test_a_question_about_our_marks_is_sent_whole(text: str) -> None:
 
     draft = fold(messages, 400)
 
-    assert text_of(draft.messages[-1]).endswith(text)
+    assert text in text_of(draft.messages[-1])
     assert system("Be kind.") in draft.messages
