@@ -89,8 +89,10 @@ def check(file: Path, *, model: str | None, live: bool) -> None:
     click.echo(text)
     if not problems and live:
         from gateway.command.live import ask  # noqa: PLC0415
+        from gateway.command.waiting import waiting  # noqa: PLC0415
 
-        answers = ask(file, os.environ)
+        with waiting("Asking the upstreams for their models"):
+            answers = ask(file, os.environ)
         click.echo("\n".join(each.line for each in answers))
         problems = tuple(each.line for each in answers if not each.good)
     sys.exit(1 if problems else 0)

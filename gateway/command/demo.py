@@ -1,6 +1,7 @@
 """`turnfold demo`: a conversation outgrows its model's window, without and with a gateway. Needs no key."""
 
 import asyncio
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -34,7 +35,15 @@ PAUSE_S: Final = 0.12
 """Pause between requests, for the viewer."""
 
 DIGEST_LINES: Final = 12
-"""Lines of the digest that are shown."""
+"""Lines of the digest that are shown where the screen is high enough."""
+NARROW: Final = 110
+"""Columns of a screen below which the table leaves out what is not needed."""
+CLOSING_ROWS: Final = 13
+"""Rows of a screen that the frame and the closing words take below the last request."""
+FEWEST_ROWS: Final = 9
+"""Rows of the last request that are shown on any screen."""
+GAP: Final = "…"
+"""Marks that something is left out."""
 
 FACTS: Final = (
     ("never restart payments-db", "a rule of the user's, from the first turn"),
@@ -80,15 +89,20 @@ async def demo(console: Console, pause_s: float = PAUSE_S, format: str = "chat")
         running = await app.start(_settings(model.base_url))
         try:
             async with ClientSession() as client:
-                with Live(_table(sent), console=console, auto_refresh=False, vertical_overflow="visible") as screen:
+                with Live(
+                    _table(sent, console.width), console=console, auto_refresh=False, vertical_overflow="visible"
+                ) as screen:
                     for body in requests(conversation):
                         sent.append(await _send(client, model, running.url, body, spoken))
-                        screen.update(_table(sent), refresh=True)
+                        screen.update(_table(sent, console.width), refresh=True)
                         await asyncio.sleep(pause_s)
         finally:
             await running.close()
-    console.print()
-    console.print(_last(sent[-1]))
+    if console.is_terminal and sys.stdin.isatty():
+        console.input("[dim]Enter shows the last request.[/]")
+    else:
+        console.print()
+    console.print(_last(sent[-1], console.width, console.height))
     console.print(_closing(sent))
 
 
@@ -127,55 +141,81 @@ async def _send(client: ClientSession, model: StandIn, gateway_url: str, body: d
 def _opening(conversation: Mapping[str, Any]) -> str:
     turns = sum(message["role"] == "user" for message in conversation["messages"])
     return (
-        f"\nA conversation of {turns} turns with tools, and a model with a window of [bold]{WINDOW:,}[/] tokens "
-        f"({ANSWER} of them for the answer).\nEach request goes twice: straight to the model, and through Turnfold.\n"
+        f"{turns} turns with tools, and a model with a window of [bold]{WINDOW:,}[/] tokens.\n"
+        "Each request goes twice: straight to the model, and through Turnfold.\n"
     )
 
 
-def _table(sent: Sequence[Sent]) -> Table:
+def _table(sent: Sequence[Sent], width: int) -> Table:
+    narrow = width < NARROW
+    asked_width = 26 if narrow else 42
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("request", no_wrap=True, max_width=46)
+    table.add_column("request", no_wrap=True, min_width=asked_width)
     table.add_column("tokens", justify="right", no_wrap=True, min_width=6)
-    table.add_column("straight", justify="center", no_wrap=True, min_width=12)
+    table.add_column("straight", justify="center", no_wrap=True, min_width=8 if narrow else 12)
     table.add_column("Turnfold", justify="center", no_wrap=True, min_width=8)
     table.add_column("sent", justify="right", no_wrap=True, min_width=5)
-    table.add_column("what was done", no_wrap=True, min_width=22)
+    table.add_column("what was done", no_wrap=True)
     for each in sent:
         table.add_row(
-            escape(each.asked),
+            escape(clipped(each.asked, asked_width)),
             f"{each.tokens:,}",
-            _status(each.straight),
-            _status(each.through),
+            _status(each.straight, narrow=narrow),
+            _status(each.through, narrow=narrow),
             f"{each.arrived:,}",
-            _done(each),
+            _done(each, narrow=narrow),
         )
     return table
 
 
-def _status(status: int) -> str:
-    return "[green]200[/]" if status == 200 else f"[red]{status} too long[/]"
+def clipped(text: str, width: int) -> str:
+    """Return a text in at most so many characters, cut between words; a word alone that is longer is cut in it."""
+    if len(text) <= width:
+        return text
+    indent = text[: len(text) - len(text.lstrip())]
+    head = text[: width - 1]
+    whole = head if text[width - 1].isspace() else head.rpartition(" ")[0]
+    return f"{whole.rstrip() if whole.strip() else indent + head.strip()}{GAP}"
 
 
-def _done(sent: Sent) -> str:
+def _status(status: int, *, narrow: bool) -> str:
+    return "[green]200[/]" if status == 200 else f"[red]{status}{'' if narrow else ' too long'}[/]"
+
+
+def _done(sent: Sent, *, narrow: bool) -> str:
     if sent.untouched:
-        return "[dim]nothing, same bytes[/]"
+        return "[dim]nothing, same bytes[/]" if not narrow else "[dim]same bytes[/]"
     turns = int(sent.headers.get("x-turnfold-turns-folded", 0))
-    folded = f"{turns} turn{'s' * (turns != 1)} folded" if turns else "old tool results shortened"
-    return f"{folded}, -{sent.tokens - sent.arrived:,} tokens"
+    folded = f"{turns} turn{'s' * (turns != 1)} folded" if turns else "results shortened"
+    return folded if narrow else f"{folded}, -{sent.tokens - sent.arrived:,} tokens"
 
 
-def _last(sent: Sent) -> Panel:
+def _last(sent: Sent, width: int, height: int) -> Panel:
     """Print the last request as the model received it: its messages, and the first lines of the digest."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="cyan", no_wrap=True, min_width=9)
     table.add_column(justify="right", no_wrap=True, min_width=5)
     table.add_column(no_wrap=True)
+    for role, tokens, text in _fitting(list(_rows(sent)), max(height - CLOSING_ROWS, FEWEST_ROWS)):
+        table.add_row(role, tokens, escape(clipped(text, width - 23)))
+    return Panel(table, title="The last request, as the model got it", title_align="left")
+
+
+def _rows(sent: Sent) -> Iterator[tuple[str, str, str]]:
     for message in sent.messages:
-        table.add_row(message["role"], f"{prompt_tokens({'messages': [message]}):,}", escape(_words(message)))
+        yield message["role"], f"{prompt_tokens({'messages': [message]}):,}", _words(message)
         if message is next((each for each in sent.messages if each["role"] == "user"), None):
             for line in text_of(message).splitlines()[1:DIGEST_LINES]:
-                table.add_row("", "", f"[dim]{escape(line)}[/]")
-    return Panel(table, title="The last request, as the model got it", title_align="left")
+                yield "", "", line
+
+
+def _fitting(rows: list[tuple[str, str, str]], most: int) -> list[tuple[str, str, str]]:
+    """Return so many rows at most: the first and the last ones, and between them how many are left out."""
+    if len(rows) <= most:
+        return rows
+    last = most // 3
+    first = most - last - 1
+    return [*rows[:first], ("", "", f"{GAP} {len(rows) - first - last} more rows {GAP}"), *rows[-last:]]
 
 
 def _words(message: Mapping[str, Any]) -> str:
@@ -194,5 +234,5 @@ def _closing(sent: Sequence[Sent]) -> str:
     return (
         f"\nThe last question needs these; they are still in the {sent[-1].arrived:,} tokens the model got:\n{facts}\n\n"
         f"[bold]{len(sent)} requests: {refused} refused without Turnfold, {failed} with it.[/]\n"
-        "Put it before a model of your own:  turnfold serve --upstream https://api.openai.com/v1\n"
+        "Put it before a model of your own:\n  turnfold serve --upstream https://api.openai.com/v1\n"
     )

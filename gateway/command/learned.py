@@ -11,6 +11,7 @@ from multidict import CIMultiDict
 from rich.console import Console
 from rich.table import Table
 
+from gateway.command.waiting import waiting
 from gateway.config import Settings, SettingsError, load
 from gateway.config.values import is_pattern
 from gateway.serve import app, lists, plan
@@ -27,7 +28,8 @@ def show_models(config: Path) -> int:
     settings = _settings(config)
     if settings is None:
         return 1
-    rows, facts = asyncio.run(_models(settings))
+    with waiting("Asking the upstreams for their models"):
+        rows, facts = asyncio.run(_models(settings))
     console = Console()
     table = Table("model", "upstream", "window", "from", box=None, header_style="dim")
     for row in rows:
@@ -51,7 +53,8 @@ def forget(config: Path, key_hash: str | None, learned: bool = False, model: str
     try:
         if model and not upstream:
             upstream = settings.route(model).upstream
-        count = asyncio.run(_forget(settings, key_hash, learned, model, upstream))
+        with waiting("Deleting"):
+            count = asyncio.run(_forget(settings, key_hash, learned, model, upstream))
     except Exception as error:  # noqa: BLE001  # whatever the store's library raises, the person must know that it did not work
         click.echo(f"Nothing was forgotten: the store failed ({type(error).__name__}: {error})", err=True)
         return 1

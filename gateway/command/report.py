@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gateway.command.waiting import waiting
 from gateway.config import Settings, SettingsError, load
 from gateway.observe.shape import Shown
 from gateway.serve import app
@@ -152,7 +153,8 @@ def run(config: Path, since: str, key: str, model: str, *, as_json: bool) -> int
     try:
         settings = load(config, os.environ)
         query = Query(key=key, model=model, since=moment("--since", since, now), until=now, limit=MOST_FOUND)
-        sums = asyncio.run(_summed(settings, query))
+        with waiting("Reading the records"):
+            sums = asyncio.run(_summed(settings, query))
     except SettingsError as error:
         click.echo("\n".join(error.problems), err=True)
         return 1

@@ -4,7 +4,7 @@ import asyncio
 import atexit
 import sys
 import time
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -37,7 +37,7 @@ def configure(
         shared.append(structlog.processors.JSONRenderer(serializer=_dumps))
         factory = structlog.WriteLoggerFactory(file=cast("TextIO", Gathering(target)))
     else:
-        shared.append(structlog.dev.ConsoleRenderer(colors=target.isatty()))
+        shared += [_told, structlog.dev.ConsoleRenderer(colors=target.isatty(), pad_event_to=0)]
         factory = structlog.WriteLoggerFactory(file=target)
     structlog.configure(
         processors=shared,
@@ -134,6 +134,31 @@ def _fields(exchange: Exchange) -> dict[str, Any]:
     if exchange.steps:
         fields["steps"] = [{"stage": step.stage, "saved": step.saved, "detail": step.detail} for step in exchange.steps]
     return fields
+
+
+def _told(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Shorten the line of a request to what a person reads along; JSON and /api/exchanges have all of it."""
+    event["timestamp"] = str(event.get("timestamp", ""))[11:19]
+    if event.get("event") != "exchange":
+        return event
+    told = {name: event[name] for name in ("timestamp", "level") if name in event}
+    return {**told, "event": sentence(event), **{name: event[name] for name in ("warning", "error") if event.get(name)}}
+
+
+def sentence(one: Mapping[str, Any]) -> str:
+    """Say in a line what was done to a request: its status, where it went, what was done and why, sizes and time."""
+    before, after = one.get("tokens_before"), one.get("tokens_after")
+    what = f"{one['action']} ({one['why']})" if one.get("why") not in (None, "", one["action"]) else str(one["action"])
+    parts = [str(one["status"]), one.get("model") or f"{one.get('method', '')} {one.get('path', '')}".strip(), what]
+    if before is not None and after is not None:
+        size = f"{before:,} → {after:,}" if after != before else f"{before:,}"
+        parts.append(f"{size} of {one['window']:,} tokens")
+    if turns := one.get("turns_folded"):
+        parts.append(f"{turns} turn{'s' * (turns != 1)} folded")
+    if one.get("attempts", 1) > 1:
+        parts.append(f"{one['attempts']} calls")
+    parts += [f"{one['total_ms'] / 1000:.2f} s", one["request_id"]]
+    return "  ".join(part for part in parts if part)
 
 
 def _stamp(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

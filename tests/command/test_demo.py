@@ -2,11 +2,13 @@
 
 import asyncio
 import io
+import re
+from importlib import resources
 
 import pytest
 from rich.console import Console
 
-from gateway.command.demo import demo
+from gateway.command.demo import clipped, demo
 
 WIDTH = 130
 
@@ -42,3 +44,38 @@ async def test_the_other_formats_show_the_same(format):
 
 async def test_no_line_is_wider_than_the_screen(shown):
     assert max(map(len, shown.splitlines())) <= WIDTH
+
+
+async def test_a_small_terminal_gets_pages_that_fit_and_no_cut_word():
+    """Two pages of 80x24: the requests, then the last one with the closing words."""
+    screen = io.StringIO()
+    async with asyncio.timeout(30):
+        await demo(Console(file=screen, width=80, height=24), pause_s=0)
+    text = screen.getvalue()
+    requests, last = text.split("╭", 1)
+    said = resources.files("gateway").joinpath("data/demo.json").read_text("utf-8")
+    clipped_words = [line.partition("…")[0].split()[-1] for line in requests.splitlines() if "…" in line]
+
+    assert max(map(len, text.splitlines())) <= 80
+    assert len(requests.splitlines()) <= 24
+    assert len(last.splitlines()) <= 24
+    assert clipped_words
+    assert [word for word in clipped_words if not re.search(rf"(?<!\w){re.escape(word)}(?!\w)", said)] == []
+    assert "turns folded" in requests
+    assert text.count("✓") == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [
+        ("short", 10, "short"),
+        ("cut between words here", 12, "cut between…"),
+        ("cut between words here", 13, "cut between…"),
+        ("cut between words here", 18, "cut between words…"),
+        ("   indented text here", 12, "   indented…"),
+        ("onewordthatistoolong", 8, "oneword…"),
+    ],
+)
+def test_a_text_is_cut_between_words(text, width, shown):
+    assert clipped(text, width) == shown
+    assert len(clipped(text, width)) <= width
