@@ -1,0 +1,119 @@
+"""Each weight of facts is there for an order of lines; these tests fail when it no longer makes it."""
+
+import pytest
+
+from gateway.context.choose import lines
+from gateway.context.choose.line import MessageLines
+from gateway.context.choose.worth import LinePool
+from gateway.wire.chat import Message
+
+OLD, NEW = "KX4071", "KX4072"
+"""Two identifiers of one shape: without their use only their age differs."""
+
+
+def result(text: str) -> Message:
+    return {"role": "tool", "tool_call_id": "c", "content": text}
+
+
+def said(role: str, text: str) -> Message:
+    return {"role": role, "content": text}
+
+
+def call(value: str) -> Message:
+    made = {"id": "c", "type": "function", "function": {"name": "get", "arguments": f'{{"order": "{value}"}}'}}
+    return {"role": "assistant", "content": None, "tool_calls": [made]}
+
+
+def pool(*messages: Message, first: int = -1) -> LinePool:
+    readings = [
+        MessageLines(n, message["role"], lines.read(message), "list_orders" if message["role"] == "tool" else "")
+        for n, message in enumerate(messages)
+    ]
+    return LinePool(readings, first)
+
+
+def worth(found: LinePool, message: int) -> float:
+    """The worth of the first line of a message, alone."""
+    return found.worth(found.places[message].start, *found.values)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [call(OLD), said("user", f"What of {OLD}?"), said("assistant", f"There is {OLD} as well.")],
+    ids=["a call used it", "the user named it", "the assistant named it"],
+)
+def test_a_value_that_was_used_is_worth_more_than_a_newer_one_that_only_stood_in_a_result(use: Message) -> None:
+    unused = pool(result(f"{OLD} stored"), result(f"{NEW} stored"))
+    used = pool(result(f"{OLD} stored"), result(f"{NEW} stored"), use)
+
+    assert worth(unused, 0) < worth(unused, 1)
+    assert worth(used, 0) > 1.5 * worth(used, 1)
+
+
+def test_a_call_shows_use_more_than_a_user_does_and_a_user_more_than_the_assistant() -> None:
+    by_call, by_user, by_assistant = (
+        worth(pool(result(f"{OLD} stored"), use), 0)
+        for use in (call(OLD), said("user", f"What of {OLD}?"), said("assistant", f"There is {OLD} as well."))
+    )
+
+    assert by_call > 1.5 * by_user > 1.5 * 1.5 * by_assistant
+
+
+def test_of_two_equal_lines_the_newer_one_is_worth_more() -> None:
+    found = pool(
+        said("assistant", "The parcel waits."), said("user", "Fine weather."), said("assistant", "The parcel waits.")
+    )
+
+    assert worth(found, 0) < 0.9 * worth(found, 2)
+
+
+def test_a_binding_sentence_is_worth_more_than_a_newer_one_that_binds_nothing() -> None:
+    found = pool(said("user", "You must never ring before lunch."), said("user", "We had soup and bread for lunch."))
+
+    assert worth(found, 0) > 1.5 * worth(found, 1)
+
+
+def test_a_row_that_reports_an_error_is_worth_more_than_a_newer_one_that_does_not() -> None:
+    found = pool(result("step seven error"), result("step seven fine"))
+
+    assert worth(found, 0) > 1.5 * worth(found, 1)
+
+
+def test_the_first_message_of_the_user_is_worth_more_than_the_same_said_later() -> None:
+    told = (said("user", "The old barn needs a roof."), said("user", "The old barn needs a door."))
+
+    assert worth(pool(*told, first=0), 0) > worth(pool(*told, first=0), 1)
+    assert worth(pool(*told), 0) < worth(pool(*told), 1)
+
+
+def test_a_call_is_worth_something_where_all_its_facts_are_known() -> None:
+    found = pool(call(OLD))
+    nothing = dict.fromkeys(found.values[0], 0.0)
+
+    assert found.worth(0, nothing, nothing) > 0
+
+
+MANY = [
+    said("user", f"It was then that the {thing} came by.") for thing in ("baker miller tailor smith cooper" * 8).split()
+]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "replaces"),
+    [
+        ("The deposit for the barn is 300 dollars.", "The deposit for the barn is 450 dollars.", True),
+        (
+            "The flat with two rooms beside the school costs 300 dollars.",
+            "For mending that garden shed with its flat roof the plumber wants 450 dollars.",
+            False,
+        ),
+        ("It was 300 then.", "It was 450 then.", False),
+    ],
+    ids=["the same words", "one word in common", "nothing but common words"],
+)
+def test_a_newer_value_replaces_an_older_one_only_where_they_share_most_of_their_telling_words(
+    older: str, newer: str, replaces: bool
+) -> None:
+    found = pool(said("user", older), *MANY, said("user", newer))
+
+    assert (0 in found.replaced) is replaces
