@@ -11,11 +11,23 @@ from typing import Any
 
 from benchmarks.recall.__main__ import at_budget, load
 from benchmarks.recall.needed import found, probes, stands
+from benchmarks.recall.ours import MEMORY
 from gateway.context.choose import recall, weights, wishes
 
 BUDGETS = (0.25, 0.10)
 QUOTES = ("ADJACENT", "NEXT_BUT_ONE", "ALIKE", "PINNED_WORD", "OWN_WORDS", "UNNAMED", "LEAST_OF_BEST")
-WISHES = ("ASSENT", "ADDRESSED", "ALL_OF_MESSAGE", "BINDING_WORD", "UNUSUAL", "WISH_SIZE", "LEAST_WISH")
+WISHES = (
+    "ASSENT",
+    "ADDRESSED",
+    "TAKEN_UP",
+    "REVOKES",
+    "LEAST_REVOCATION",
+    "ALL_OF_MESSAGE",
+    "BINDING_WORD",
+    "UNUSUAL",
+    "WISH_SIZE",
+    "LEAST_WISH",
+)
 FACTORS = (0.5, 1.0, 2.0)
 
 
@@ -40,6 +52,7 @@ def kept(talks: Sequence[Mapping[str, Any]]) -> float:
 
 def use(name: str, value: float) -> None:
     """Put a weight in force in every module that has it."""
+    MEMORY.clear()  # what was chosen with the value before
     for module in (weights, recall, wishes):
         if hasattr(module, name):
             setattr(module, name, value)

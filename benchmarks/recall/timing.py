@@ -1,7 +1,8 @@
 """What a fold costs in processor time: a conversation never seen before, the same again, and with one turn more.
 
 `python -m benchmarks.recall --time`. Long conversations are made of recorded ones, one behind the other. A pass never seen before
-has a blank more behind each text than the pass before it: other bytes, so that nothing of it is remembered, and the same lines.
+has a blank more behind each text than the pass before it: other bytes, so that no message of it is remembered, and the same lines. Its
+words are remembered, as they are in a gateway that has run for a while.
 """
 
 import statistics
@@ -11,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from benchmarks.recall.ours import COUNTER, turnfold
+from benchmarks.recall.ours import COUNTER, MEMORY, turnfold
 from gateway.wire import chat as wire
 
 SIZES = ((20_000, 8192), (170_000, 32_768), (170_000, 131_072))
@@ -40,7 +41,7 @@ def joined(talks: Iterable[Mapping[str, Any]], tokens: int) -> list[dict[str, An
 def timed(messages: Sequence[Mapping[str, Any]], window: int, blanks: int) -> float:
     """Milliseconds of processor time that counting and folding take once the body is parsed."""
     padded = [{**message, "content": (message.get("content") or "") + " " * blanks} for message in messages]
-    given = wire.parse(orjson.dumps({"model": "m", "messages": padded})).messages
+    given = wire.parse(orjson.dumps({"model": "m", "messages": padded}), MEMORY).messages
     started = time.process_time()
     turnfold(given, window, None)
     return (time.process_time() - started) * 1000

@@ -60,6 +60,17 @@ def test_the_name_by_which_the_assistant_addresses_the_user_is_a_wish() -> None:
     assert "Billie" in texts(found)[0]
 
 
+def test_the_name_that_the_assistant_takes_up_counts_more_than_one_that_it_does_not() -> None:
+    one, other = (
+        ("user", "On the card it says Gwendolyn, Winnie will do."),
+        ("user", "On the form it says Wilhelmina, Billie will do."),
+    )
+    on = ("assistant", "The office opens at nine in the morning.")
+
+    assert "Winnie" in texts(pool(one, ("assistant", "Hello Winnie, nice to meet you."), other, on))[0]
+    assert "Billie" in texts(pool(one, on, other, ("assistant", "Hello Billie, nice to meet you.")))[0]
+
+
 def test_a_wish_that_was_taken_back_comes_behind_what_took_it_back() -> None:
     found = pool(
         ("user", "Please never suggest any meetings on Tuesdays, that is choir."),
