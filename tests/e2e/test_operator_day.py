@@ -13,6 +13,11 @@ ASK = {"model": "gpt-4o", "messages": [fakes.user("hi")]}
 
 async def turnfold(folder, *arguments):
     """Run a command in the operator's folder; return the last line it prints."""
+    return (await turnfold_output(folder, *arguments)).splitlines()[-1]
+
+
+async def turnfold_output(folder, *arguments):
+    """Run a command in the operator's folder; return all that it prints."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "gateway", *arguments, cwd=folder, env={"PYTHONPATH": str(running.ROOT)},
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
@@ -20,7 +25,7 @@ async def turnfold(folder, *arguments):
     async with asyncio.timeout(running.PATIENCE_S):
         output, _ = await process.communicate()
     assert process.returncode == 0, output.decode()
-    return output.decode().splitlines()[-1]
+    return output.decode()
 
 
 async def until_status(gateway, key, status):
