@@ -7,11 +7,14 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
+import zipfile
 from types import SimpleNamespace
 
 import orjson
 import pytest
 
+from gateway.serve import dashboard
 from tests.running import ROOT
 
 SPEC = importlib.util.spec_from_file_location("supply", ROOT / ".ci" / "supply.py")
@@ -124,3 +127,12 @@ def test_what_is_built_installs_and_works_in_an_empty_environment(built, tmp_pat
     assert "all right" in turnfold("check", "turnfold.yaml")
     assert '"$schema"' in turnfold("schema")
     assert "turnfold" in turnfold("demo")
+
+
+@pytest.mark.slow
+def test_what_is_built_holds_every_file_of_the_dashboard_and_its_licence(built):
+    [wheel], [sdist] = built.glob("*.whl"), built.glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as packed, tarfile.open(sdist) as source:
+        held = [set(packed.namelist()), {name.partition("/")[2] for name in source.getnames()}]
+    wanted = {f"gateway/observe/dashboard/{file}" for file in (*dashboard.files(), "vendor/uPlot.LICENSE")}
+    assert [wanted - names for names in held] == [set(), set()]

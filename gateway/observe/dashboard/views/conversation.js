@@ -12,6 +12,8 @@ import { lostInShort } from "../words.js";
 import { action, tokens } from "./requests.js";
 
 export const title = "Conversation";
+/** A window is drawn up to so many times the largest prompt. Chosen: the other lines still fill a third of the height. */
+const FAR = 3;
 
 export async function load({ route }) {
   const found = await get(`conversations/${encodeURIComponent(route.id)}`);
@@ -63,10 +65,11 @@ function chart(found) {
   if (!counted.length) return null;
   const last = counted.at(-1);
   const label = `Tokens of each request in time: the client's grew from ${whole(asked(counted[0]))} to ${whole(asked(last))}; ${whole(sentOn(last))} were sent at the end; the window holds ${whole(last.window)}.`;
+  const high = FAR * Math.max(...counted.map(asked)); // a window far above all that was sent would press every other line flat
   const series = [
     { label: "Sent by the client", colour: "blue", values: counted.map(asked) },
     { label: "Sent on", colour: "teal", values: counted.map(sentOn), fill: true },
-    { label: "Window", colour: "red", values: counted.map((each) => each.window || null), dash: true },
+    { label: "Window", colour: "red", values: counted.map((each) => (each.window && each.window <= high ? each.window : null)), dash: true },
   ];
   if (counted.some((each) => each.cached_tokens !== null)) series.splice(2, 0, { label: "Read from a cache", colour: "amber", values: counted.map((each) => each.cached_tokens) });
   return section("Tokens", lines({ label, times: counted.map((each) => each.at), series }));
