@@ -35,7 +35,7 @@ class Server:
     """Bytes a second; a slower upload of any body is ended; 0: never."""
     max_requests: int = 2000
     """Concurrent requests of one process."""
-    max_in_flight: int = 128 * 2**20
+    max_in_flight: int = 64 * 2**20
     """Bytes of bodies that one process holds at the same time."""
     memory: int = 16 * 2**20
     """Bytes that one process may take to remember messages and what was found out about them."""

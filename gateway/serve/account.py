@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from gateway.context.count.tokens import self_contained
 from gateway.context.life import identity
-from gateway.context.life.ladder import Attempt
+from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.states import Answered, PassedOn, State, TooLarge, Unreachable, Visit
 from gateway.observe.exchange import Action, Call, Exchange, Lost, Why
 from gateway.serve import plan
 from gateway.serve.errors import OUR_FAULT
 from gateway.serve.record import LONGEST_NAME
-from gateway.serve.window import lost_by, parts_of
+from gateway.serve.window import Portrait, portrait
 from providers.record import Usage
 
 
@@ -56,6 +56,8 @@ class Origin:
     """The hash of the caller's credentials."""
     answer_bytes: int = 0
     calls: tuple[Call, ...] = ()
+    portrait: Portrait | None = None
+    """A description of the last attempt."""
 
 
 def headers(state: State, request_id: str, warning: str = "") -> dict[str, str]:
@@ -82,6 +84,7 @@ def exchange(state: State, origin: Origin, times: Times, ending: Ending) -> Exch
     total_s = time.perf_counter() - times.arrived
     task = visit.task if visit else None
     place = plan.place_at(visit) if visit else None
+    seen = _portrait(task, shown, origin.portrait)
     return Exchange(
         request_id=origin.request_id,
         upstream=place.target.name if place else "",
@@ -123,10 +126,16 @@ def exchange(state: State, origin: Origin, times: Times, ending: Ending) -> Exch
         answer_bytes=origin.answer_bytes,
         reserve=task.output_of(shown) or task.reserve if task and shown else 0,
         calls=origin.calls,
-        lost=lost_by(task, shown) if task and shown else Lost(),
-        parts=parts_of(task, shown) if task and shown else None,
+        lost=seen.lost if seen else Lost(),
+        parts=seen.parts if seen else None,
         caller=origin.caller,
     )
+
+
+def _portrait(task: Task | None, shown: Attempt | None, known: Portrait | None) -> Portrait | None:
+    if known is not None and known.attempt is shown:
+        return known
+    return portrait(task, shown) if task and shown else None
 
 
 def action(state: State) -> Action:

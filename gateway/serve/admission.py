@@ -42,7 +42,7 @@ class Held:
 
     def add(self, size_bytes: int) -> None:
         """Count bytes that this request holds until it ends. Raises Overloaded."""
-        self.admission.check_bytes(size_bytes, self.most)
+        self.admission.check_bytes(size_bytes, self.most, own=self.size_bytes)
         self.size_bytes += size_bytes
         self.admission.size_bytes += size_bytes
 
@@ -81,9 +81,9 @@ class Admission:
             raise Overloaded("Too many large requests wait for their turn.")
         self.check_bytes(announced or 0, limits.max_in_flight)
 
-    def check_bytes(self, more: int, most: int) -> None:
-        """Raise Overloaded when so many more bytes are too many. A single request always has room."""
-        if self.size_bytes and self.size_bytes + more > most:
+    def check_bytes(self, more: int, most: int, *, own: int = 0) -> None:
+        """Raise Overloaded when so many more bytes are too many. A single request always has room, whatever it holds already."""
+        if self.size_bytes > own and self.size_bytes + more > most:
             raise Overloaded(f"The bodies of the requests under way take server.max_in_flight ({most} bytes).")
 
 

@@ -331,6 +331,7 @@ async def serve(settings: Settings, ready: Callable[[Running], Awaitable[None]] 
     running = await start(settings, **how)
     log.info("serving", url=running.url, admin=f"http://{settings.admin.host}:{running.admin_port}",
              upstreams=sorted(settings.upstreams), mode=settings.fold.mode)  # fmt: skip
+    running.gateway.sweeper.start()
     if ready is not None:
         await ready(running)
     await stop.wait()

@@ -127,6 +127,7 @@ def _origin(caller: Caller, state: State) -> Origin:
         caller=plan.key_of(target, caller.headers),
         answer_bytes=known.answer_bytes,
         calls=tuple(caller.calls),
+        portrait=caller.portrait,
     )
 
 

@@ -18,6 +18,7 @@ from gateway.serve.admission import Admission
 from gateway.serve.peers import Peers
 from gateway.serve.uploads import Uploads
 from gateway.state.forgetting import EVERY_CALLER, Forgotten, Watch
+from gateway.state.garbage import Sweeper
 from gateway.state.learning import Learning
 from gateway.state.pool import Pool
 from gateway.state.rates import Rates, tokens_of
@@ -98,6 +99,7 @@ class Gateway:
         self.tasks = Tasks()
         self.pool = Pool()
         self.memory = Memory(settings.server.memory)
+        self.sweeper = Sweeper(self.pool)
         self.admission = Admission(self.pool)
         self.uploads = Uploads()
         self.tracing = _tracing(settings.observe.traces)
@@ -195,6 +197,7 @@ class Gateway:
         self._log.settle()
         self.uploads.close()
         self.watch.close()
+        self.sweeper.close()
         await self.tasks.close()
         await self.records.close()
         await self.pool.close()

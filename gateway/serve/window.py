@@ -1,5 +1,7 @@
 """What fills a model's window, and what of the conversation does not reach it: facts for the record, from the attempt."""
 
+from typing import NamedTuple
+
 from gateway.context.life.ladder import Attempt, Task
 from gateway.context.write.draft import Draft
 from gateway.observe.exchange import Lost, Parts
@@ -9,6 +11,19 @@ DIGESTS = frozenset({"digest", "summary", "note"})
 """Steps that write what stands for the folded part."""
 QUOTES = "recall"
 """The step that writes excerpts."""
+
+
+class Portrait(NamedTuple):
+    """What an attempt sends and leaves out. Its making reads every message, so it is made where the attempt is."""
+
+    attempt: Attempt
+    lost: Lost
+    parts: Parts
+
+
+def portrait(task: Task, attempt: Attempt) -> Portrait:
+    """Describe an attempt for its record."""
+    return Portrait(attempt, lost_by(task, attempt), parts_of(task, attempt))
 
 
 def parts_of(task: Task, attempt: Attempt) -> Parts:

@@ -4,6 +4,7 @@ A fault of our own is counted and logged, and becomes an event like any other: t
 """
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -49,6 +50,7 @@ from gateway.serve.plan import Place
 from gateway.serve.record import LONGEST_NAME
 from gateway.serve.sessions import session_of
 from gateway.serve.shared import Gateway, Setup
+from gateway.serve.window import Portrait, portrait
 from gateway.upstream.client import Target, UpstreamUnreachable, call_of
 
 log = structlog.get_logger(__name__)
@@ -78,6 +80,8 @@ class Caller:
     """The calls to upstreams so far, for the record."""
     used: list[str] = field(default_factory=list)
     """Upstreams that count this request as running."""
+    portrait: Portrait | None = None
+    """The last attempt as its record describes it."""
 
 
 def caller(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, model: str) -> Caller:
@@ -180,13 +184,32 @@ async def first_attempt(caller: Caller, state: Measured) -> Event:
     """Make the first attempt: in the pool if the conversation is long."""
     gateway = caller.gateway
     try:
-        made = await gateway.pool.run(state.work, size_bytes=len(state.life.request.raw))
+        made = await gateway.pool.run(lambda: _made(caller, state), size_bytes=len(state.life.request.raw))
     except Exception as error:  # noqa: BLE001  # promise 6: a bug of ours never costs the client its answer
         gateway.failed("fold", error)
         return PartFailed()
     if made.attempt is not None and (fault := fault_of(made.attempt)):
         gateway.degraded("fold", fault, "gateway.context")
     return made
+
+
+def _made(caller: Caller, state: Measured) -> AttemptMade:
+    made = state.work()
+    _describe(caller, state.task, made.attempt)
+    return made
+
+
+def _smaller(caller: Caller, state: Refused) -> Attempt | None:
+    attempt = state.work()
+    _describe(caller, state.task, attempt)
+    return attempt
+
+
+def _describe(caller: Caller, task: Task, attempt: Attempt | None) -> None:
+    """Describe an attempt for the record. If that fails, the record counts the failure when it tries again."""
+    if attempt is not None:
+        with suppress(Exception):
+            caller.portrait = portrait(task, attempt)
 
 
 async def smaller_attempt(caller: Caller, state: Refused) -> Event:
@@ -201,7 +224,8 @@ async def smaller_attempt(caller: Caller, state: Refused) -> Event:
     except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this refusal
         gateway.failed("learning", error)
     try:
-        return AttemptMade(await gateway.pool.run(state.work, size_bytes=size_bytes), lessons=learned)
+        attempt = await gateway.pool.run(lambda: _smaller(caller, state), size_bytes=size_bytes)
+        return AttemptMade(attempt, lessons=learned)
     except Exception as error:  # noqa: BLE001  # promise 6: the upstream's own answer is still there to hand on
         gateway.failed("ladder", error)
         return PartFailed()

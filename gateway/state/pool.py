@@ -57,24 +57,22 @@ class Job:
 
 
 class Lane:
-    """One thread and the jobs that wait for it. The thread starts with the first job."""
+    """One thread and the jobs that wait for it."""
 
     def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
-        self._name = name
         self._loop = loop
         self._jobs: list[Job] = []
         self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
         self._closed = False
+        # Starting a thread waits until it runs: in the middle of a large job that may take long.
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        self._thread.start()
 
     def add(self, job: Job) -> None:
         """Run a job when its turn comes."""
         with self._changed:
             heapq.heappush(self._jobs, job)
             self._changed.notify()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
-            self._thread.start()
 
     def _serve(self) -> None:
         """The thread: take the job that is due first, run it, hand over the result; repeat until the lane is closed."""
@@ -114,8 +112,7 @@ class Lane:
 
     async def ended(self) -> None:
         """Return when the thread has ended."""
-        if self._thread is not None:
-            await asyncio.to_thread(self._thread.join)
+        await asyncio.to_thread(self._thread.join)
 
 
 class Pool:

@@ -82,6 +82,8 @@ class ChatRequest:
     def opening(self) -> str:
         if not self._skimmed:
             return opening_of(self.outline)
+        if self._whole is not None:
+            return opening_of(self._whole.outline)
         try:
             return text_of({"content": _value(self._first)}) if self._first is not None else ""
         except msgspec.MsgspecError:

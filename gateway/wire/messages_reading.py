@@ -14,7 +14,7 @@ import orjson
 from gateway.wire.format import Format
 from gateway.wire.memory import Memory
 from gateway.wire.message import Message, dumps
-from gateway.wire.raw_json import members
+from gateway.wire.raw_json import members, readable
 from gateway.wire.views import Piece, ViewedRequest, opaque, pieces, texts_in, view
 
 THINKING: Final = frozenset({"thinking", "redacted_thinking"})
@@ -69,7 +69,7 @@ class MessagesRequest(ViewedRequest):
 
 def read(raw: bytes, memory: Memory, made_by: Format) -> MessagesRequest | None:
     """Read a body; return None when it cannot be decided about."""
-    found = members(raw)
+    raw, found = readable(raw)
     rows = pieces(found["messages"]) if found and "messages" in found else None
     if not found or not rows:
         return None

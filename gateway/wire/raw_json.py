@@ -6,6 +6,8 @@ from typing import Final
 import msgspec
 import orjson
 
+from gateway.wire.surrogates import mended
+
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _rows: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
@@ -16,6 +18,14 @@ def members(raw: bytes) -> dict[str, bytes] | None:
         return {name: bytes(value) for name, value in _members(raw).items()}
     except (msgspec.MsgspecError, RecursionError):
         return None
+
+
+def readable(raw: bytes) -> tuple[bytes, dict[str, bytes] | None]:
+    """Return the members of a JSON object, and the bytes that they are from: mended where a strict parser refuses them."""
+    found = members(raw)
+    if found is None and (whole := mended(raw)) is not raw:
+        return whole, members(whole)
+    return raw, found
 
 
 def rows(raw: bytes) -> list[bytes] | None:

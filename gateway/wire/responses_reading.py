@@ -14,7 +14,7 @@ from gateway.wire.compaction import TRIGGER, opened
 from gateway.wire.format import Format
 from gateway.wire.memory import Memory
 from gateway.wire.message import Message, dumps
-from gateway.wire.raw_json import members
+from gateway.wire.raw_json import members, readable
 from gateway.wire.views import Opaque, Piece, ViewedRequest, opaque, pieces, texts_in, view
 
 ELSEWHERE: Final = ("previous_response_id", "conversation", "prompt")
@@ -60,8 +60,9 @@ class ResponsesRequest(ViewedRequest):
 
 def read(raw: bytes, memory: Memory, made_by: Format) -> ResponsesRequest | None:
     """Read a body; return None when it cannot be decided about."""
-    given, raw = raw, opened(raw)
-    found = members(raw)
+    mended, found = readable(raw)
+    if (raw := opened(mended)) is not mended:
+        found = members(raw)
     if not found or "input" not in found:
         return None
     try:
@@ -80,7 +81,7 @@ def read(raw: bytes, memory: Memory, made_by: Format) -> ResponsesRequest | None
         views=views,
         shaped={**{name: value for name, value in head.items() if name != "instructions"}, **_shaped(head)},
         memory=memory,
-        rewritten=raw is not given,
+        rewritten=raw is not mended,
         items=tuple(items),
         sources=sources,
     )

@@ -11,7 +11,7 @@ from multidict import CIMultiDict
 from gateway.serve.body import plain
 from gateway.serve.errors import ClientError
 from gateway.serve.uploads import WINDOW_S
-from gateway.standin import Gate
+from gateway.standin import Gate, StandIn
 from tests import fakes
 from tests.hostile.wire import connected, head, request, until
 
@@ -175,6 +175,20 @@ async def test_uploads_that_never_end_count_from_their_first_byte(gateway, stand
     await until(lambda: running.inside.gateway.admission.size_bytes == 0)  # it has seen that the client is gone
     assert (await running.chat(of_size(2_000))).status == 200
     assert running.inside.gateway.admission.size_bytes == 0
+
+
+async def test_a_single_small_body_that_unpacks_to_the_limit_has_room_and_a_second_one_is_told_to_come_again(gateway):
+    """Held are the packed and the unpacked bytes; one request alone may hold more than all may hold together."""
+    async with StandIn(window=10**6) as standin:
+        proxy = await gateway(standin, {"server": {"max_body": "1MiB", "max_in_flight": "1MiB"},
+                                        "models": {"m": {"context_window": 8000, "tokenizer": "o200k"}}})  # fmt: skip
+        plain = orjson.dumps({"model": "m", "messages": [fakes.user("a" * (2**20 - 100))]})
+        packed = {"content-encoding": "gzip"}
+        assert (await proxy.chat(gzip.compress(plain), packed)).status == 200
+        answers = await asyncio.gather(*(proxy.chat(gzip.compress(plain), packed) for _ in range(4)))
+        statuses = [answer.status for answer in answers]
+        assert set(statuses) <= {200, 503}
+        assert 200 in statuses
 
 
 async def test_more_requests_than_allowed_are_told_to_come_again_and_health_answers(gateway, standin):

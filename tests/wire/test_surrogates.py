@@ -30,7 +30,19 @@ def test_a_half_is_read_as_the_replacement_character(written: str, read: str) ->
     assert surrogates.loads(f'{{"text": "{written}"}}'.encode()) == {"text": read}
 
 
-@pytest.mark.parametrize("raw", [b"{", b'{"a": NaN}', b'{"a": "\\ud83d"', b'"\\u12"', b""])
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("[NaN, -Infinity,Infinity]", [None, None, None]),
+        ('{"NaN": "NaN, \\"NaN", "a":NaN}', {"NaN": 'NaN, "NaN', "a": None}),
+        ('["\\\\", NaN, "\\ud83d"]', ["\\", None, "\ufffd"]),
+    ],
+)
+def test_a_number_that_is_none_is_read_as_null(written: str, read: object) -> None:
+    assert surrogates.loads(written.encode()) == read
+
+
+@pytest.mark.parametrize("raw", [b"{", b'{"a": NaNa}', b'{"a": "\\ud83d"', b'"\\u12"', b""])
 def test_what_is_no_json_stays_none(raw: bytes) -> None:
     with pytest.raises(orjson.JSONDecodeError):
         surrogates.loads(raw)

@@ -6,7 +6,7 @@ edit, a branch or a client's own compaction changes every later hash, so stale f
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
 from gateway.wire.facts import facts_of
 from gateway.wire.message import Message, canonical
@@ -16,6 +16,9 @@ DIGEST_BYTES = 16
 
 NAME_BYTES = 8
 """64 bits: readable, and among a billion conversations two share a name by accident with a chance of one in forty."""
+
+NAMED: Final = 10_000
+"""Characters of the opening that name a conversation: it may be a pasted book, and the name is made on the event loop."""
 
 
 def chain(messages: Sequence[Message], scope: bytes) -> list[str]:
@@ -47,7 +50,7 @@ def name_of(caller: str, opening: str) -> str:
 
     ``caller`` is a key hash. Two conversations of one caller that begin with the same message share a name.
     """
-    text = f"{caller}\n{opening}".encode("utf-8", "surrogatepass")
+    text = f"{caller}\n{opening[:NAMED]}".encode("utf-8", "surrogatepass")
     return blake2b(text, digest_size=NAME_BYTES, person=b"turnfold-opens").hexdigest()
 
 

@@ -34,6 +34,7 @@ MOST_FORMS: Final = 32
 """Cached forms of one message: those of old results never change, those of a current one seldom do."""
 LONGEST_CLUSTER: Final = 64
 """Most characters in one visible character; the longest emoji sequences have some 15. A longer sequence is not text."""
+_MARKED: Final = " characters cut ...]"
 _MARKER: Final = re.compile(r"\[\.\.\. (\d{1,12}) characters cut \.\.\.\]")
 
 
@@ -173,6 +174,8 @@ def _joins(char: str) -> bool:
 
 def _found(text: str, rows: Sequence[_Row], asked: frozenset[str]) -> list[_Found]:
     """Return the rows that report errors or have words of the question."""
+    if not rows:
+        return []  # nothing is searched: the text may have 60 MB
     errors, words = errors_in(text), lexicon_of(None)
     failed = reports_error(text, errors)
     if not asked and not failed:
@@ -207,16 +210,18 @@ def _join(text: str, spans: Iterable[tuple[int, int]]) -> str:
             continue
         if start > position:
             before = "" if not pieces or pieces[-1].endswith("\n") else "\n"
-            pieces.append(f"{before}{_marker(_size(text[position:start]))}\n")
+            pieces.append(f"{before}{_marker(_size(text, position, start))}\n")
         pieces.append(text[max(start, position) : end])
         position = max(position, end)
     return "".join(pieces)
 
 
-def _size(cut: str) -> int:
+def _size(text: str, start: int, end: int) -> int:
     """Return the characters that a gap replaces: characters of an earlier gap inside it count, its marker does not."""
-    size = len(cut)
-    for found in _MARKER.finditer(cut):
+    size = end - start
+    if text.find(_MARKED, start, end) < 0:
+        return size  # ten times as fast as the pattern, in a text that may have 60 MB
+    for found in _MARKER.finditer(text, start, end):
         size += int(found[1]) - len(found[0])
     return size
 
@@ -308,7 +313,7 @@ def _pruned(value: Any, members: int, characters: int) -> Any:
             return value
         head = _whole(value, characters // 2)
         tail = _whole(value, len(value) - characters // 2)
-        return f"{value[:head]}{_marker(_size(value[head:tail]))}{value[tail:]}"
+        return f"{value[:head]}{_marker(_size(value, head, tail))}{value[tail:]}"
     if isinstance(value, dict):
         return {key: _pruned(item, members, characters) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,0 +1,62 @@
+"""Garbage: when Python looks for objects in circles, so that the search never holds up the event loop for long.
+
+Python searches after so many new objects, in the middle of a large body's hundreds of thousands: each search visits them all and stops every
+thread. None of them is ever in a circle; closed connections are. So automatic searches are rare here, and a timer
+searches while no large body is at work.
+"""
+
+import asyncio
+import gc
+from typing import Final
+
+from gateway.state.pool import Pool
+
+LOOK_S: Final = 1.0
+"""Interval at which the timer looks whether a search is due."""
+WORTH: Final = 20_000
+"""New objects from which a search is due: about a thousand closed connections."""
+LATEST_S: Final = 60.0
+"""Time after which it is due whatever else is at work."""
+AUTOMATIC: Final = 300_000
+"""New objects after which Python searches among them by itself, should the timer be late: 20 ms (measured)."""
+
+
+class Sweeper:
+    """Searches for circles in quiet moments."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._timer: asyncio.TimerHandle | None = None
+        self._usual = gc.get_threshold()
+        self._last = 0.0
+
+    def start(self) -> None:
+        """Set all present objects aside, since they stay for good, and begin."""
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(AUTOMATIC, *self._usual[1:])
+        self._last = asyncio.get_running_loop().time()
+        self._later()
+
+    def look(self, now: float) -> bool:
+        """Search if it is due; return whether it was."""
+        late = now - self._last >= LATEST_S
+        if not late and (self._pool.waiting or gc.get_count()[0] < WORTH):
+            return False
+        gc.collect()
+        self._last = now
+        return True
+
+    def close(self) -> None:
+        """Let Python search as it usually does."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            gc.set_threshold(*self._usual)
+
+    def _later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._tick)
+
+    def _tick(self) -> None:
+        self.look(asyncio.get_running_loop().time())
+        self._later()

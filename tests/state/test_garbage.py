@@ -1,0 +1,79 @@
+"""Garbage is searched for in quiet moments, and never for long in the middle of a large body."""
+
+import asyncio
+import gc
+import threading
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from gateway.state.garbage import AUTOMATIC, LATEST_S, WORTH, Sweeper
+from gateway.state.pool import INLINE, Pool
+
+
+@pytest.fixture(autouse=True)
+def usual() -> Iterator[None]:
+    """Leave the collector of the test process as it was."""
+    before = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    assert gc.get_threshold() == before
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[Pool]:
+    made = Pool()
+    yield made
+    await made.close()
+
+
+class Node:
+    """An object that can be part of a circle."""
+
+
+def circles(count: int) -> None:
+    """Make garbage that only a search finds."""
+    for _ in range(count):
+        node = Node()
+        node.self = node  # type: ignore[attr-defined]
+
+
+def alive() -> int:
+    return sum(isinstance(found, Node) for found in gc.get_objects())
+
+
+async def test_circles_are_found_once_there_are_enough_of_them(pool: Pool) -> None:
+    sweeper = Sweeper(pool)
+    sweeper.start()
+    now = asyncio.get_running_loop().time()
+    circles(10)
+    assert not sweeper.look(now), "not worth it yet"
+    circles(WORTH)
+    assert alive() > WORTH, "Python has not searched by itself"
+    assert sweeper.look(now)
+    assert alive() == 0
+    sweeper.close()
+
+
+async def test_while_a_large_body_is_at_work_a_search_waits_for_a_minute_at_most(pool: Pool) -> None:
+    sweeper = Sweeper(pool)
+    sweeper.start()
+    gate = threading.Event()
+    busy = asyncio.create_task(pool.run(gate.wait, size_bytes=INLINE))  # noqa: TID251  # awaited below
+    await asyncio.sleep(0)
+    now = asyncio.get_running_loop().time()
+    circles(WORTH)
+    assert not sweeper.look(now + 1)
+    assert sweeper.look(now + LATEST_S + 1)
+    assert alive() == 0
+    gate.set()
+    await busy
+    sweeper.close()
+
+
+async def test_python_searches_by_itself_should_the_timer_be_late(pool: Pool) -> None:
+    sweeper = Sweeper(pool)
+    sweeper.start()
+    circles(AUTOMATIC + WORTH)
+    assert alive() <= AUTOMATIC
+    sweeper.close()
