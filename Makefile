@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 BUILD ?= build
 
-.PHONY: demo serve check quick lint types arrows test replay settings docs format clean lock licences sbom audit dist
+.PHONY: demo serve check quick lint types arrows test replay settings docs format clean lock licences sbom audit dist engines
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -72,6 +72,14 @@ sbom: $(BUILD)/tools/.installed ## the image's bill of materials, as CycloneDX, 
 
 audit: $(BUILD)/tools/.installed ## fails when a known vulnerability of the image's dependencies has a repair
 	PATH="$(BUILD)/tools/bin:$$PATH" $(BUILD)/tools/bin/python .ci/supply.py audit
+
+engines: .venv/.installed $(BUILD)/litellm/.installed ## the callback inside a real LiteLLM proxy, in an environment of its own
+	$(BIN)/pytest -ra tests/engines
+
+$(BUILD)/litellm/.installed: pyproject.toml
+	$(PYTHON) -m venv $(BUILD)/litellm
+	$(BUILD)/litellm/bin/pip install --quiet --disable-pip-version-check --editable '.[litellm]'
+	@touch $@
 
 dist: $(BUILD)/tools/.installed ## the sdist, and the wheel that is built from it, in build/dist
 	$(BUILD)/tools/bin/python -m build --quiet --outdir $(BUILD)/dist
