@@ -7,7 +7,7 @@ dropped, counted and logged (promise 6).
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import orjson
 
@@ -52,7 +52,7 @@ class Records:
         self._dropped = dropped
         self._waiting: deque[Exchange] = deque()
         self._timer: asyncio.TimerHandle | None = None
-        self._breaker = Breaker()
+        self._breakers = {"read": Breaker(), "write": Breaker()}
         self._texts: dict[str, bytes] = {}
         self._texts_bytes = 0
 
@@ -74,7 +74,7 @@ class Records:
     @property
     def resting(self) -> bool:
         """Return whether the store failed and is left alone for a while."""
-        return self._breaker.open
+        return any(breaker.open for breaker in self._breakers.values())
 
     def observe(self, exchange: Exchange) -> None:
         """Keep an exchange."""
@@ -181,7 +181,7 @@ class Records:
         await self.flush()
         if self._waiting and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(
-                PATIENCE_S if self._breaker.open else EVERY_S, self._due
+                PATIENCE_S if self._breakers["write"].open else EVERY_S, self._due
             )
 
     def _row(self, exchange: Exchange) -> Row:
@@ -195,18 +195,21 @@ class Records:
         value = self._sealing.unseal(_place("exchange", request_id), sealed)
         return orjson.loads(value) if value is not None else None
 
-    async def _tried(self, operation: str, call: Callable[[], Awaitable[Result]], otherwise: Result) -> Result:
+    async def _tried(
+        self, operation: Literal["read", "write"], call: Callable[[], Awaitable[Result]], otherwise: Result
+    ) -> Result:
         """Do what may fail; a store that fails several times is left alone for a while."""
-        if not self._breaker.allows():
+        breaker = self._breakers[operation]
+        if not breaker.allows():
             return otherwise
         try:
             async with asyncio.timeout(PATIENCE_S):
                 found = await call()
         except Exception as error:  # noqa: BLE001  # promise 6: whatever the store's library raises
-            self._breaker.failed()
+            breaker.failed()
             self._failed(f"records {operation}", error)
             return otherwise
-        self._breaker.succeeded()
+        breaker.succeeded()
         return found
 
 

@@ -52,13 +52,13 @@ class SqliteLog:
             if self._batches % UPKEEP_EVERY == 0:
                 self._keep_up(connection)
             self._batches += 1
-            connection.execute("BEGIN IMMEDIATE")
             try:
-                connection.executemany("INSERT OR REPLACE INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
+                _insert(connection, rows)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+                    raise
+                _evict(connection)
+                _insert(connection, rows)
 
         await self._writer.use(write)
 
@@ -126,11 +126,28 @@ class SqliteLog:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         (free,) = connection.execute("PRAGMA freelist_count").fetchone()
         if (pages - free) * PAGE_BYTES > FULL_SHARE * self.bounds.max_bytes:
-            (count,) = connection.execute("SELECT count(*) FROM exchanges").fetchone()
-            row = connection.execute(
-                "SELECT at FROM exchanges ORDER BY at LIMIT 1 OFFSET ?", (int(count * EVICT_SHARE),)
-            ).fetchone()
-            _delete_before(connection, row[0] if row else self._clock())
+            _evict(connection)
+
+
+def _insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.executemany("INSERT OR REPLACE INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    except BaseException:
+        if connection.in_transaction:  # a full disk ends it by itself
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _evict(connection: sqlite3.Connection) -> None:
+    """Delete the oldest tenth, and all texts of that time."""
+    (count,) = connection.execute("SELECT count(*) FROM exchanges").fetchone()
+    row = connection.execute(
+        "SELECT at FROM exchanges ORDER BY at LIMIT 1 OFFSET ?", (int(count * EVICT_SHARE),)
+    ).fetchone()
+    if row:
+        _delete_before(connection, row[0])
 
 
 def _delete_before(connection: sqlite3.Connection, moment: float) -> None:

@@ -1,0 +1,189 @@
+"""Records are kept, found, bounded and forgotten alike in SQLite and Redis, and a failing store costs no request."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from gateway.observe.exchange import Exchange
+from gateway.state.records.base import Bounds, Query, Row
+from gateway.state.records.keeper import Records
+from gateway.state.records.opening import open_log
+from gateway.state.store import sealing_of
+from gateway.state.tasks import Tasks
+from tests.redis_server import BINARY, REASON, RedisServer
+
+KEY = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
+"""32 bytes in base64; any will do."""
+
+
+WEEK = Bounds()
+
+
+@pytest.fixture(scope="module")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    if BINARY is None:
+        pytest.skip(REASON)
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/t.db" if request.param == "sqlite" else request.getfixturevalue("redis_server").url
+
+
+@asynccontextmanager
+async def keeping(url: str, bounds: Bounds = WEEK, encryption_key: str = ""):
+    """A keeper with an empty log."""
+    tasks = Tasks()
+    records = Records(open_log(url, bounds), tasks, sealing=sealing_of(encryption_key))
+    await records.forget(None)
+    try:
+        yield records
+    finally:
+        await tasks.close()
+        await records.close()
+
+
+def exchange(number: int, *, at: float | None = None, **known: object) -> Exchange:
+    moment = time.time() - 100 + number if at is None else at
+    return Exchange.passed(f"tf-{number}", "not_chat", 200, at=moment, **known)
+
+
+async def stored(records: Records, *exchanges: Exchange) -> None:
+    """Write records, and leave them in the store alone."""
+    for one in exchanges:
+        records.observe(one)
+    await records.flush()
+    records.forget_own(None)
+
+
+async def names(records: Records, **filters: object) -> list[str]:
+    return [one["request_id"] for one in await records.find(Query(**filters))]
+
+
+async def test_records_are_found_newest_first_by_each_filter(url):
+    async with keeping(url) as records:
+        await stored(
+            records,
+            exchange(1, key="a", model="m", session="s", conversation="c"),
+            exchange(2, key="a", model="n", session="s", conversation="c"),
+            exchange(3, key="b", model="m", session="t", conversation="d"),
+        )
+        moment = (await records.get("tf-2"))["at"]
+        assert await names(records) == ["tf-3", "tf-2", "tf-1"]
+        assert await names(records, key="a") == ["tf-2", "tf-1"]
+        assert await names(records, model="m") == ["tf-3", "tf-1"]
+        assert await names(records, session="s", model="m") == ["tf-1"]
+        assert await names(records, conversation="c") == ["tf-2", "tf-1"]
+        assert await names(records, since=moment) == ["tf-3", "tf-2"]
+        assert await names(records, until=moment) == ["tf-1"]
+        assert await names(records, limit=1) == ["tf-3"]
+        assert await names(records, key="a", until=moment, limit=1) == ["tf-1"]
+        assert await records.get("tf-9") is None
+
+
+async def test_many_pages_are_read_in_order(url):
+    async with keeping(url) as records:
+        await stored(
+            records,
+            *(
+                exchange(number, at=time.time() - 5000 + number, model="m" if number % 3 else "n")
+                for number in range(1200)
+            ),
+        )
+        found = await names(records, model="n", limit=1000)
+        assert found == [f"tf-{number}" for number in range(1199, -1, -1) if number % 3 == 0]
+
+
+async def test_old_and_surplus_records_go(url):
+    async with keeping(url, Bounds(keep_s=1000, most=3)) as records:
+        await stored(records, exchange(0, at=time.time() - 2000), *(exchange(number) for number in range(1, 6)))
+        for number in range(6, 40):
+            await stored(records, exchange(number, at=time.time()))
+        found = await names(records, limit=100)
+        assert "tf-0" not in found
+        assert "tf-39" in found
+        assert len(found) <= 3 + 32, "upkeep runs once in 32 batches"
+
+
+async def test_bytes_are_bounded(tmp_path):
+    async with keeping(f"sqlite:///{tmp_path}/t.db", Bounds(max_bytes=2**20)) as records:
+        for batch in range(120):
+            await stored(records, *(exchange(batch * 100 + number, path="/v1/" + "x" * 200) for number in range(30)))
+        assert await names(records, limit=1) != []
+        assert (tmp_path / "t-records.db").stat().st_size <= 2**20
+
+
+async def test_a_caller_is_forgotten_with_its_texts(url):
+    async with keeping(url) as records:
+        await stored(records, exchange(1, caller="one"), exchange(2, caller="two"))
+        await records.put_text("tf-1", ["said"])
+        await records.put_text("tf-2", ["kept"])
+        records.forget_own(None)
+        assert await records.text("tf-1") == ["said"]
+        assert await records.forget("one") == 1
+        assert await names(records) == ["tf-2"]
+        assert await records.text("tf-1") is None
+        assert await records.text("tf-2") == ["kept"]
+
+
+async def test_with_a_key_the_values_are_encrypted(tmp_path):
+    url = f"sqlite:///{tmp_path}/t.db"
+    async with keeping(url, encryption_key=KEY) as records:
+        await stored(records, exchange(1, path="/v1/conspicuous"))
+        await records.put_text("tf-1", ["conspicuous"])
+        assert (await records.get("tf-1"))["path"] == "/v1/conspicuous"
+    written = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b"conspicuous" not in written
+
+
+async def test_several_processes_write_the_same_store(url):
+    async with keeping(url) as one, keeping(url) as two:
+        for start in range(0, 200, 20):
+            for number in range(start, start + 10):
+                one.observe(exchange(number))
+                two.observe(exchange(number + 10))
+            await asyncio.gather(one.flush(), two.flush())
+        await one.flush()
+        await two.flush()
+        one.forget_own(None)
+        assert len(await names(one, limit=1000)) == 200
+
+
+class Broken:
+    """A log that fails until it is repaired."""
+
+    def __init__(self) -> None:
+        self.bounds, self.rows, self.works = Bounds(), list[Row](), False
+
+    async def append(self, rows: Sequence[Row]) -> None:
+        if not self.works:
+            raise OSError("the disk is gone")
+        self.rows += rows
+
+    async def find(self, _: Query) -> list[tuple[str, bytes]]:
+        raise OSError("the disk is gone")
+
+    async def close(self) -> None: ...
+
+
+async def test_what_cannot_be_written_waits_and_is_still_found_in_memory():
+    failures, tasks, log = [], Tasks(), Broken()
+    records = Records(log, tasks, failed=lambda part, error: failures.append(part))
+    records.observe(exchange(1))
+    await records.flush()
+    assert await names(records) == ["tf-1"]
+    assert records.waiting == 1
+    log.works = True
+    await records.flush()
+    await tasks.close()
+    await records.close()
+    assert [row.id for row in log.rows] == ["tf-1"]
+    assert failures == ["records write", "records read"]
