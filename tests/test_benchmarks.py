@@ -14,7 +14,16 @@ TALKS = [
 
 @pytest.mark.parametrize(
     "name",
-    ["counting.__main__", "load.__main__", "load.gateway", "recall.__main__", "replay", "speed.__main__", "store"],
+    [
+        "cache.__main__",
+        "counting.__main__",
+        "load.__main__",
+        "load.gateway",
+        "recall.__main__",
+        "replay",
+        "speed.__main__",
+        "store",
+    ],
 )
 def test_each_can_be_loaded(name: str) -> None:
     assert importlib.import_module(f"benchmarks.{name}").__doc__

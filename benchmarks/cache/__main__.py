@@ -1,9 +1,10 @@
 """What prompt caches charge for a conversation that outgrows its window, for several ways to keep it inside.
 
-    python -m benchmarks.cache [--sets chats,tau_airline,...] [--share 0.5,0.7] [--rules openai,...] [--every N]
+    python -m benchmarks.cache [--sets chats,tau_airline,...] [--share 0.5,0.7] [--rules openai,...] [--every N] [--windows 4096,16384]
 
 Every recorded conversation is sent request by request, as its client would: one at each user message and one after each tool result.
-The window is a share of the whole conversation. A simulated cache of each provider (`gateway/context/cache`) bills the requests. Printed,
+The window is a share of the whole conversation, or a number of
+tokens; then conversations of the set are joined, one behind the other, to three times the window. A simulated cache of each provider (`gateway/context/cache`) bills the requests. Printed,
 per strategy: the share of prompt tokens read from the cache, the tokens processed anew a request, and the price a conversation in uncached
 input tokens, beside that of "no limit", which never drops anything and only stands for comparison.
 """
@@ -11,7 +12,7 @@ input tokens, beside that of "no limit", which never drops anything and only sta
 import argparse
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -73,28 +74,60 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", default="chats,tau_airline,bfcl_long,swe_agent")
     parser.add_argument("--share", default="0.5")
+    parser.add_argument("--windows", default="", help="tokens, instead of a share")
     parser.add_argument("--rules", default="openai,openai-5.6,anthropic,vllm,llama.cpp")
     parser.add_argument("--every", type=int, default=10, help="take every N-th conversation of the larger sets")
     given = parser.parse_args()
     rules = [RULES[name] for name in given.rules.split(",")]
-    for share in map(float, given.share.split(",")):
-        for name in given.sets.split(","):
-            table(name, share, rules, given.every)
+    for name in given.sets.split(","):
+        rows = [orjson.loads(line) for line in (DATA / f"{name}.jsonl").read_bytes().splitlines() if line]
+        if given.windows:
+            for window in map(int, given.windows.split(",")):
+                long = joined([row["messages"] for row in rows], LONGER * window)
+                table(f"{name} joined to {LONGER} windows of {window}", [long], lambda _, window=window: window, rules)
+            continue
+        for share in map(float, given.share.split(",")):
+            some = [row["messages"] for row in (rows if len(rows) <= 12 else rows[:: given.every])]
+            table(f"{name}, window {share:.0%} of each", some, lambda talk, share=share: share_of(talk, share), rules)
 
 
-def table(name: str, share: float, rules: Sequence[CacheRule], every: int) -> None:
-    rows = [orjson.loads(line) for line in (DATA / f"{name}.jsonl").read_bytes().splitlines() if line]
-    rows = rows if len(rows) <= 12 else rows[::every]
+LONGER = 3
+"""Windows that joined conversations fill."""
+
+
+def joined(talks: Sequence[list[dict[str, Any]]], tokens: int) -> list[dict[str, Any]]:
+    """Conversations one behind the other under the first one's system messages, up to so many tokens or to their end."""
+    pinned = ("system", "developer")
+    messages = [message for message in talks[0] if message["role"] in pinned]
+    total = sum(map(cost, messages))
+    for message in (message for talk in talks for message in talk if message["role"] not in pinned):
+        total += cost(message)
+        if total > tokens:
+            break
+        messages.append(message)
+    return messages
+
+
+def share_of(messages: Sequence[dict[str, Any]], share: float) -> int:
+    """A window for the pinned messages and a share of the others."""
+    fixed = sum(cost(m) for m in messages if m["role"] in ("system", "developer"))
+    return fixed + int(share * (sum(map(cost, messages)) - fixed))
+
+
+def table(
+    title: str,
+    talks: Sequence[list[dict[str, Any]]],
+    window_of: Callable[[list[dict[str, Any]]], int],
+    rules: Sequence[CacheRule],
+) -> None:
     found: dict[tuple[str, str], list[Bill]] = defaultdict(list)
-    for row in rows:
-        messages = row["messages"]
-        fixed = sum(cost(m) for m in messages if m["role"] in ("system", "developer"))
-        window = fixed + int(share * (sum(map(cost, messages)) - fixed))
+    for messages in talks:
+        window = window_of(messages)
         for strategy, keep in STRATEGIES.items():
             requests = [keep(messages[:number], window, cost) for number in points(messages)]
             for rule in rules:
                 found[strategy, rule.name] += billed(requests, rule)
-    shown = Table(title=f"{name}: {len(rows)} conversations, window {share:.0%} of each")
+    shown = Table(title=f"{title}: {len(talks)} conversations")
     for column in ("strategy", "cache", "read", "anew a request", "price a conversation", "beside no limit"):
         shown.add_column(column, justify="left" if column in ("strategy", "cache") else "right")
     for rule in rules:
@@ -105,7 +138,7 @@ def table(name: str, share: float, rules: Sequence[CacheRule], every: int) -> No
             read = sum(bill.read for bill in bills)
             shown.add_row(
                 strategy, rule.name, f"{read / prompt:.1%}", f"{(prompt - read) / len(bills):.0f}",
-                f"{price / len(rows):.0f}", f"{price / base:.2f}" if base else "-",
+                f"{price / len(talks):.0f}", f"{price / base:.2f}" if base else "-",
             )  # fmt: skip
         shown.add_section()
     Console(width=110).print(shown)

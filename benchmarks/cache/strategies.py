@@ -35,6 +35,25 @@ def drop_oldest_half(messages: Sequence[Message], window: int, cost: Cost) -> li
     return [*pinned, *(m for turn in standing for m in turn)]
 
 
+SUMMARY = 250
+"""Words of a client's summary."""
+
+
+def summarise(messages: Sequence[Message], window: int, cost: Cost) -> list[Message]:
+    """Whenever the window is full, replace the older half by a summary in front; what writing it costs is not counted."""
+    pinned = [m for m in messages if m["role"] in ("system", "developer")]
+    kept = drop_oldest_half(messages, window - 2 * SUMMARY, cost)
+    gone = len(messages) - len(kept)
+    if not gone:
+        return kept
+    text = " ".join(f"fact {gone}.{number}" if number % 5 == 0 else "so" for number in range(SUMMARY))
+    first = next((n for n in range(len(pinned), len(kept)) if kept[n]["role"] == "user"), None)
+    if first is None or not isinstance(kept[first].get("content"), str):
+        return kept
+    led = {**kept[first], "content": f"Summary of what was said before: {text}\n\n{kept[first]['content']}"}
+    return [*kept[:first], led, *kept[first + 1 :]]
+
+
 def keep_last(messages: Sequence[Message], window: int, cost: Cost) -> list[Message]:
     """The pinned messages and the last few whole turns, at every request anew."""
     pinned = [m for m in messages if m["role"] in ("system", "developer")]
@@ -53,5 +72,6 @@ STRATEGIES: dict[str, Callable[[Sequence[Message], int, Cost], list[Message]]] =
     "turnfold": turnfold,
     "turnfold, no recall": without_recall,
     "drop oldest half": drop_oldest_half,
+    "client's summary": summarise,
     "keep last": keep_last,
 }

@@ -22,6 +22,9 @@ QUOTED_UNASKED: Final = 0.25
 """Share of the place for quotes that a message may take which asks nothing."""
 STAYS: Final = 0.2
 """Share of the place for quotes that those of earlier questions may take: the rest is the current one's."""
+STAYS_WITH_CALLS: Final = 1.0
+"""The same where tools are called: dropping quotes there makes the provider process a whole turn anew, and a turn's question needs
+few of them."""
 LEAST_OF_BEST: Final = 0.12
 """Of the best passage's score, another must have so much to be quoted."""
 STATEMENT_SHARE: Final = 0.25

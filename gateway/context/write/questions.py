@@ -5,7 +5,7 @@ from typing import Final
 
 from gateway.context.choose import lines
 from gateway.context.choose.cues import asks, is_question
-from gateway.context.choose.weights import QUOTED_UNASKED, STAYS
+from gateway.context.choose.weights import QUOTED_UNASKED, STAYS, STAYS_WITH_CALLS
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.write.search import AROUND, NO_QUOTE, Quote, Search, Told
@@ -26,7 +26,7 @@ def quotes_of(  # noqa: PLR0917  # as a search has
     theirs.
 
     So a request begins like the one before it, as far as there is room: quotes beyond `STAYS` are dropped with the next
-    question.
+    question, where tools are called none before the next cut.
     """
     if not layout.asked or source.rung.newest_only:
         return {}
@@ -48,14 +48,16 @@ def quotes_of(  # noqa: PLR0917  # as a search has
 def _earlier(search: Search) -> dict[int, Quote]:
     """Return the quotes that stay behind earlier questions since the cut."""
     layout, tokens = search.layout, search.layout.quoted.quotes
+    calls = any(unit.step >= 0 and unit.asks for unit in layout.units)
+    stays = tokens * (STAYS_WITH_CALLS if calls else STAYS)
     quoted: dict[int, Quote] = {}
     spent = 0
     for indices in layout.asked[:-1][:LOOKED_AT]:
-        if spent + SMALLEST_NOTE > STAYS * tokens:
+        if spent + SMALLEST_NOTE > stays:
             break
         query = _query(search.source, indices)
         quote = search.find(query, min(_share(query, tokens), tokens - spent), _told(quoted))
-        if quote.lines and spent + quote.size <= STAYS * tokens:
+        if quote.lines and spent + quote.size <= stays:
             quoted[indices[0]] = quote
             spent += quote.size
     return quoted

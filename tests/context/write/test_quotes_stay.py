@@ -1,0 +1,60 @@
+"""Where tools are called, quotes that were given stay until the cut moves."""
+
+from gateway.context import marks
+from gateway.context.count.tokens import counter
+from gateway.context.cut.budget import Budget
+from gateway.context.cut.policy import Policy
+from gateway.context.write.compress import compress
+from gateway.wire.message import text_of
+
+COUNT = counter("o200k")
+
+
+def agent(turns: int) -> list[dict]:
+    """Turns of a user who asks for an order, a call and its result, ending with a question."""
+    messages = [{"role": "system", "content": "You help with orders."}]
+    for number in range(turns):
+        order = f"W{4711 + number * 37}"
+        call = {"name": "get_order", "arguments": f'{{"order_id": "{order}"}}'}
+        rows = "; ".join(f"item {number}-{row} costs {17 + number + row} dollars" for row in range(12))
+        messages += [
+            {"role": "user", "content": f"Look up the order {order} of customer {number}, please."},
+            {"role": "assistant", "tool_calls": [{"id": f"c{number}", "type": "function", "function": call}]},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": f"order {order}: {rows}"},
+            {"role": "assistant", "content": f"The order {order} is found."},
+        ]
+    return messages
+
+
+def sent(turns: int, asked: int) -> list[dict]:
+    question = {
+        "role": "user",
+        "content": f"What did the items of order W{4711 + asked * 37} cost, and what was item {asked}-3?",
+    }
+    return list(compress([*agent(turns), question], Budget(2600, 16, 3, 52), COUNT, Policy()).messages)
+
+
+def test_most_quotes_of_earlier_questions_stand_where_they_stood() -> None:
+    """Each request sends the questions of before, so their quotes are chosen again, and are the same."""
+    messages = agent(20)
+    broken = kept = 0
+    before: list[str] = []
+    for number in range(12):
+        messages.append({"role": "user", "content": f"What did the items of order W{4711 + number * 37} cost?"})
+        now = list(map(text_of, compress(messages, Budget(2600, 16, 3, 52), COUNT, Policy()).messages))
+        quoted = [text for text in before if marks.QUOTES in text]
+        same_cut = before[1:2] == now[1:2]
+        kept += sum(text in now for text in quoted) if same_cut else 0
+        broken += sum(text not in now for text in quoted[:-1]) if same_cut else 0
+        before = now
+        messages.append({"role": "assistant", "content": f"They cost {number + 17} dollars and more."})
+
+    assert kept > 0
+    assert broken == 0
+
+
+def test_the_question_stands_whole_before_its_quotes() -> None:
+    last = text_of(sent(20, 3)[-1])
+
+    assert last.startswith("What did the items of order W4822 cost, and what was item 3-3?")
+    assert marks.QUOTES in last
