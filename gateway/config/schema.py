@@ -309,7 +309,7 @@ SETTINGS: Final = (
     Setting("fold.summary.upstream", NAME, "the upstream that summarises", default="the model's own"),
     Setting("fold.summary.at", SHARE, "share of the room in use at which a summary is prepared"),
     Setting("fold.summary.deadline", DURATION, "for each call", attribute="deadline_s"),
-    Setting("fold.summary.tokens_per_hour", TOKENS, "bound on what summaries may cost"),
+    Setting("fold.summary.tokens_per_hour", TOKENS, "bound on what summaries may cost; one caller may use three quarters of what others leave"),
 )  # fmt: skip
 
 SECTIONS: Final[Mapping[str, str]] = {

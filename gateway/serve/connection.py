@@ -5,6 +5,7 @@ traceback. A broken header may hold a key, so neither the answer nor the log rep
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -14,7 +15,12 @@ from gateway.serve.errors import OUR_FAULT, ClientError
 
 HEADS: Final = 8
 """Factor: a whole head may be this many times longer than its longest line."""
-PHRASES: Final = {408: "Request Timeout", 431: "Request Header Fields Too Large"}
+MOST_UNFINISHED: Final = 2000
+"""Connections of one port that may wait for the rest of a head, about 15 KB each; more are a flood, and the oldest goes."""
+MOST_HEAD_BYTES: Final = 16 * 2**20
+"""Bytes of all unfinished heads of one port; above it the oldest goes."""
+PHRASES: Final = {408: "Request Timeout", 431: "Request Header Fields Too Large", 503: "Service Unavailable"}
+CODES: Final = {408: "request_timeout", 431: "headers_too_large", 503: "overloaded"}
 LONG_LINE: Final = "The request line or a header is longer than server.max_header."
 BAD_BODY: Final = "The request's body is not framed as HTTP demands: a bad chunk, a bad length, or it ended too soon."
 BAD_LINE: Final = "The request line is not valid HTTP."
@@ -45,18 +51,61 @@ def malformed(error: BaseException | None) -> ClientError:
     return ClientError(400, BAD_REQUEST, code="malformed_request")
 
 
+class Heads:
+    """The unfinished request heads of one port, the oldest first: together they stay within bounds.
+
+    A head that is whole at once never waits, so a flood of slow ones costs other clients nothing.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: OrderedDict[Connection, int] = OrderedDict()
+        self.size_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def begin(self, connection: "Connection") -> None:
+        """Count a connection that waits for a head."""
+        self._waiting.setdefault(connection, 0)
+        self._bound()
+
+    def add(self, connection: "Connection", size_bytes: int) -> None:
+        """Count bytes of its head."""
+        self._waiting[connection] = self._waiting.get(connection, 0) + size_bytes
+        self.size_bytes += size_bytes
+        self._bound()
+
+    def end(self, connection: "Connection") -> None:
+        """Stop counting a connection."""
+        self.size_bytes -= self._waiting.pop(connection, 0)
+
+    def _bound(self) -> None:
+        while len(self._waiting) > MOST_UNFINISHED or self.size_bytes > MOST_HEAD_BYTES:
+            oldest = next(iter(self._waiting))
+            self.end(oldest)
+            oldest.give_up()
+
+
 class Connection(web.RequestHandler):
     """One connection. Its timer runs while a request head is awaited: the first one, or one that has begun."""
 
-    __slots__ = ("_answer", "_failed", "_head_bytes", "_head_timer", "_patience_s", "body")
+    __slots__ = ("_answer", "_failed", "_head_bytes", "_head_timer", "_heads", "_patience_s", "body")
 
     body: StreamReader | None
     """The body of the current request."""
 
     def __init__(
-        self, manager: web.Server, *, patience_s: float, answer: AnswerMalformed, failed: Failed, **settings: Any
+        self,
+        manager: web.Server,
+        *,
+        patience_s: float,
+        answer: AnswerMalformed,
+        failed: Failed,
+        heads: Heads,
+        **settings: Any,
     ) -> None:
         super().__init__(manager, **settings)
+        self._heads = heads
         self._answer = answer
         self._failed = failed
         self.body = None
@@ -66,7 +115,7 @@ class Connection(web.RequestHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._head_timer = self._loop.call_later(self._patience_s, self._late)
+        self._await_head()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._head_arrived()
@@ -81,7 +130,8 @@ class Connection(web.RequestHandler):
         elif self._head_timer is not None or (self._waiter is not None and not self._waiter.done()):
             self._head_bytes += len(data)
             if self._head_timer is None:
-                self._head_timer = self._loop.call_later(self._patience_s, self._late)
+                self._await_head()
+            self._heads.add(self, len(data))
             if self._head_bytes > HEADS * self.max_field_size:
                 self._end(431, f"The head of the request is longer than {HEADS} times server.max_header.")
 
@@ -121,7 +171,20 @@ class Connection(web.RequestHandler):
         if isinstance(getattr(self._messages[-1][0], "exc", None), BaseException):
             self.body.set_exception(web.RequestPayloadError(BAD_BODY))
 
+    def give_up(self) -> None:
+        """End a connection whose head is unfinished, because there are too many of them."""
+        if self._head_bytes:
+            self._end(503, "Too many requests have sent only a part of their head. Send yours again, whole.")
+        else:
+            self.force_close()
+        self._head_arrived()
+
+    def _await_head(self) -> None:
+        self._head_timer = self._loop.call_later(self._patience_s, self._late)
+        self._heads.begin(self)
+
     def _head_arrived(self) -> None:
+        self._heads.end(self)
         self._head_bytes = 0
         if self._head_timer is not None:
             self._head_timer.cancel()
@@ -139,8 +202,7 @@ class Connection(web.RequestHandler):
 
     def _end(self, status: int, message: str) -> None:
         """Send the reason, and close. There is no request object yet."""
-        code = "request_timeout" if status == 408 else "headers_too_large"
-        answer = self._answer(ClientError(status, message, code=code), self._client())
+        answer = self._answer(ClientError(status, message, code=CODES[status]), self._client())
         body = answer.body if isinstance(answer.body, bytes) else b""
         named = {**answer.headers, "Content-Length": str(len(body)), "Connection": "close"}
         lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())
@@ -156,7 +218,7 @@ class Connections(web.Server):
         self, handler: Any, *, patience_s: float, answer: AnswerMalformed, failed: Failed, **settings: Any
     ) -> None:
         super().__init__(handler, **settings)
-        self._ours: dict[str, Any] = {"patience_s": patience_s, "answer": answer, "failed": failed}
+        self._ours: dict[str, Any] = {"patience_s": patience_s, "answer": answer, "failed": failed, "heads": Heads()}
 
     def __call__(self) -> web.RequestHandler:
         return Connection(self, loop=self._loop, **self._ours, **self._kwargs)

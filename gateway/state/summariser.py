@@ -10,7 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import structlog
 
@@ -19,6 +19,7 @@ from gateway.context.cut.foresight import Wish, foresee
 from gateway.context.cut.layout import Source
 from gateway.context.cut.summary import Summary
 from gateway.context.life import identity
+from gateway.context.life.identity import key_hash_in
 from gateway.context.write import verdict
 from gateway.state.store.base import Store
 from gateway.state.store.values import pack, unpack
@@ -63,6 +64,18 @@ SMALLEST_SUMMARY: Final = 150
 """Tokens of the shortest summary. Chosen: a paragraph."""
 LARGEST_SUMMARY: Final = 2000
 """Tokens. Models asked for more do not write denser, only longer."""
+
+
+LARGEST_PART: Final = 3 / 4
+"""Share of what others have left of the operator's hourly tokens that one caller may use: none can use up all of it."""
+
+
+class Spending(NamedTuple):
+    """Tokens of one job, when they were spent, and the key hash of the caller whose conversation it was."""
+
+    at: float
+    tokens: int
+    caller: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +128,7 @@ class Summarizer:
         self._known: OrderedDict[str, tuple[str, float]] = OrderedDict()
         self._running: set[str] = set()
         self._breakers: OrderedDict[tuple[str, str], Breaker] = OrderedDict()
-        self._spent: OrderedDict[tuple[str, str], deque[tuple[float, int]]] = OrderedDict()
+        self._spent: OrderedDict[tuple[str, str], deque[Spending]] = OrderedDict()
         self._forgotten = 0
 
     def forget(self) -> None:
@@ -241,23 +254,26 @@ class Summarizer:
         await self._store.put(KIND, key, mark, ttl_s=FAILED_TTL_S, scope=job.scope)
 
     def _affordable(self, job: Job, cost: int) -> bool:
-        """Return whether the payer's budget of this hour covers the job; if so, subtract the job's cost."""
+        """Return whether the payer's budget of this hour covers the job, and the caller's part of it; if so, subtract the job's cost."""
         if job.tokens_per_hour is None:
             return True
-        spent = _entry(self._spent, job.account, deque[tuple[float, int]])
-        now = self._clock()
-        while spent and spent[0][0] <= now - 3600:
+        spent = _entry(self._spent, job.account, deque[Spending])
+        now, caller = self._clock(), key_hash_in(job.scope)
+        while spent and spent[0].at <= now - 3600:
             spent.popleft()
-        if sum(tokens for _, tokens in spent) + cost > job.tokens_per_hour:
+        others = sum(one.tokens for one in spent if one.caller != caller)
+        own = sum(one.tokens for one in spent) - others
+        left = job.tokens_per_hour - others
+        if own + cost > (left if job.payer else left * LARGEST_PART):
             return False
-        spent.append((now, cost))
+        spent.append(Spending(now, cost, caller))
         return True
 
     def _refund(self, job: Job, cost: int) -> None:
         """Return the reserved cost of calls that were not made: the first one got no answer."""
         spent = self._spent.get(job.account)
         if job.tokens_per_hour is not None and spent:
-            spent.append((spent[-1][0], -cost))
+            spent.append(Spending(spent[-1].at, -cost, key_hash_in(job.scope)))
 
     def _remember(self, key: str, text: str) -> None:
         if text:

@@ -3,11 +3,13 @@
 import asyncio
 import gzip
 import tracemalloc
+from contextlib import AsyncExitStack
 
 import orjson
 import pytest
 from multidict import CIMultiDict
 
+from gateway.serve import connection
 from gateway.serve.body import plain
 from gateway.serve.errors import ClientError
 from gateway.serve.uploads import WINDOW_S
@@ -234,6 +236,35 @@ async def test_a_head_that_does_not_stop_ends_the_connection(gateway, standin):
         )
         assert (await client.answer())[0] == 431
         assert await client.rest() == b""
+
+
+async def test_of_too_many_unfinished_heads_the_oldest_go_and_whole_requests_are_served(gateway, standin, monkeypatch):
+    monkeypatch.setattr(connection, "MOST_UNFINISHED", 3)
+    running = await gateway(standin)
+    async with AsyncExitStack() as stack:
+        slow = [await stack.enter_async_context(connected(running.port)) for _ in range(3)]
+        for client in slow:
+            await client.send(b"POST /v1/chat/completions HTTP/1.1\r\nhost: loc")
+        async with connected(running.port) as honest:
+            await honest.send(request(HELLO))
+            assert (await honest.answer())[0] == 200
+        status, headers, body = await slow[0].answer()
+        assert (status, headers["connection"], orjson.loads(body)["error"]["code"]) == (503, "close", "overloaded")
+        assert await slow[0].rest() == b""
+        await slow[2].send(b"alhost\r\ncontent-length: 0\r\n\r\n")
+        assert (await slow[2].answer())[0] != 503, "a younger one may go on"
+
+
+async def test_unfinished_heads_take_so_many_bytes_together_at_most(gateway, standin, monkeypatch):
+    monkeypatch.setattr(connection, "MOST_HEAD_BYTES", 20_000)
+    running = await gateway(standin)
+    async with connected(running.port) as first, connected(running.port) as second:
+        for client in (first, second):
+            await client.send(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: " + b"y" * 12_000)
+            await healthy(running)  # it has arrived
+        assert (await first.answer())[0] == 503
+        await second.send(b"\r\n\r\n")
+        assert (await second.answer())[0] == 200
 
 
 async def test_a_keep_alive_connection_outlives_the_time_for_a_head(gateway, standin):

@@ -291,16 +291,33 @@ async def test_a_model_that_keeps_failing_is_left_alone(store: MemoryStore) -> N
     assert len(model.asked) == 4
 
 
+async def test_one_caller_cannot_use_up_the_operators_budget_of_an_hour(store: MemoryStore) -> None:
+    outcomes: list[str] = []
+    summarizer = Summarizer(store, Tasks(), observed=lambda outcome, _: outcomes.append(outcome))
+    for number in range(16):
+        talked = talk(10, f"session {number} with order A-4711")
+        summarizer.consider(job(talked, scope=f"greedy.{number}", tokens_per_hour=4000), Model())
+        await settled()
+    assert 1 < outcomes.count("stored") < 16
+    outcomes.clear()
+    summarizer.consider(
+        job(talk(10, "another with order A-4711"), scope="modest.openai", tokens_per_hour=4000), Model()
+    )
+    await settled()
+    assert outcomes == ["stored"]
+
+
 async def test_an_hours_budget_is_kept_and_comes_back(store: MemoryStore) -> None:
     now = [0.0]
     outcomes: list[str] = []
     summarizer = Summarizer(store, Tasks(), clock=lambda: now[0], observed=lambda outcome, _: outcomes.append(outcome))
     for number in range(5):
-        summarizer.consider(job(talk(10, f"session {number} with order A-4711"), tokens_per_hour=1000), Model())
+        own = job(talk(10, f"session {number} with order A-4711"), tokens_per_hour=1000, payer="alice")
+        summarizer.consider(own, Model())
         await settled()
     assert outcomes == ["stored", "stored", "declined", "declined", "declined"]
     now[0] = 3601.0
-    summarizer.consider(job(talk(10, "session 3 with order A-4711"), tokens_per_hour=1000), Model())
+    summarizer.consider(job(talk(10, "session 3 with order A-4711"), tokens_per_hour=1000, payer="alice"), Model())
     await settled()
     assert outcomes[-1] == "stored"
 
