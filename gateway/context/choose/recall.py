@@ -4,6 +4,7 @@ A passage is a short message, a part of a longer one, or a record. It is found b
 neighbouring messages, because an answer seldom repeats its question. Rare words count by the square of their rarity.
 """
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import log, sqrt
 from typing import Final
@@ -66,6 +67,13 @@ def _fitting(pool: LinePool, ranked: Sequence[Passage], room: int, count: CountT
     """Return the positions of the best passages that fit, in order. Their size is estimated first and counted at the
     end."""
     chosen: list[tuple[Passage, list[int]]] = []
+
+    def positions(number: int) -> list[int]:
+        return sorted(place for _, new in chosen[:number] for place in new)
+
+    def size(number: int) -> int:
+        return count(digest.render(pool, positions(number))) if number else 0
+
     left = float(room)
     opened: set[int] = set()
     for _ in range(3):
@@ -84,17 +92,16 @@ def _fitting(pool: LinePool, ranked: Sequence[Passage], room: int, count: CountT
                 left -= cost
             elif left < OPENING:
                 break
-        positions = sorted(place for _, new in chosen for place in new)
-        spent = count(digest.render(pool, positions)) if positions else 0
-        while chosen and spent > room:
-            chosen.pop()
-            positions = sorted(place for _, new in chosen for place in new)
-            spent = count(digest.render(pool, positions)) if positions else 0
+        spent = size(len(chosen))
+        if spent > room:
+            # More passages take more tokens: search for the most that fit.
+            del chosen[bisect_right(range(len(chosen)), room, key=size) - 1 :]
+            spent = size(len(chosen))
         if room - spent - left < OPENING or not chosen:
             break
         # The estimate was too high: distribute the rest.
         left = float(room - spent)
-    return positions
+    return positions(len(chosen))
 
 
 def relevance(pool: LinePool, query: str, known: Collection[str] = ()) -> dict[Passage, float]:

@@ -260,18 +260,17 @@ class LinePool:
 
     def revoked_by(self, position: int) -> int:
         """Return the newest later sentence of the user about a change that shares its words, or 0."""
-        best, least = 0, weights.REVOKES
-        own = {word.key for word in self.lines[position].words if wishes.telling(word.key)}
-        for later, said in self._changes:
-            if self.message_of[later] > self.message_of[position]:
-                common = fsum([self.rarity.get(word.key, 1.0) for word in said if word.key in own])
-                if common >= least:
-                    best, least = later, common
-        return best
+        shared: dict[int, list[float]] = {}
+        for word in self.lines[position].words:
+            for later in self._changes.get(word.key, ()):
+                if self.message_of[later] > self.message_of[position]:
+                    shared.setdefault(later, []).append(self.rarity.get(word.key, 1.0))
+        common, best = max([(fsum(values), later) for later, values in shared.items()], default=(0.0, 0))
+        return best if common >= weights.REVOKES else 0
 
     @cached_property
-    def _changes(self) -> list[tuple[int, tuple[Word, ...]]]:
-        """Return the user's newest sentences about a change, at most `MOST_CHANGES`, oldest first."""
+    def _changes(self) -> dict[str, list[int]]:
+        """Return by telling word the user's newest sentences about a change that have it, at most `MOST_CHANGES` of them."""
         found = [
             (position, line.words)
             for reading in self.readings.values()
@@ -282,7 +281,12 @@ class LinePool:
             and wishes.may_revoke(line.text)
             and wishes.strength(line.text) >= weights.LEAST_REVOCATION
         ]
-        return found[-MOST_CHANGES:]
+        having: dict[str, list[int]] = {}
+        for position, said in found[-MOST_CHANGES:]:
+            for word in said:
+                if wishes.telling(word.key):
+                    having.setdefault(word.key, []).append(position)
+        return having
 
     @cached_property
     def brief(self) -> frozenset[int]:
