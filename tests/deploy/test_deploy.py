@@ -1,5 +1,6 @@
 """The deployment files are valid, and agree with each other and with the configuration."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -53,6 +54,18 @@ def test_kustomize_applies_every_manifest() -> None:
     assert sorted(listed) == sorted(
         path.name for path in KUBERNETES.glob("*.yaml") if path.name != "kustomization.yaml"
     )
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+def test_kustomize_builds_what_the_manifests_say(tmp_path: Path) -> None:
+    command = ["kubectl", "kustomize", str(KUBERNETES)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "HOME": str(tmp_path)}
+    )
+    assert done.returncode == 0, done.stderr
+    built = [identity(each) for each in yaml.safe_load_all(done.stdout)]
+    assert len(built) == len(manifests())
+    assert {name for name in built if "-" not in name} <= set(map(identity, manifests()))
 
 
 def test_whatever_selects_pods_selects_the_gateways() -> None:
