@@ -121,11 +121,13 @@ export function parted({ label, parts, total }) {
   return svg("svg", { class: "parted", role: "img", "aria-label": label, viewBox: "0 0 100 10", preserveAspectRatio: "none" }, drawn);
 }
 
-/** A small bar in a table: a share of a whole, with its number beside it. */
-export function meter(share) {
+/** How full something is, as the kind of a meter. */
+const fullnessOf = (share) => (share > 1 ? "over" : share > 0.8 ? "near" : "under");
+
+/** A small bar in a table: a share of a whole, with its number beside it; coloured as a window that fills, or by a kind. */
+export function meter(share, kind = fullnessOf(share)) {
   if (share === null || share === undefined) return null;
   const fullness = Math.min(share, 1) * 100;
-  const kind = share > 1 ? "over" : share > 0.8 ? "near" : "under";
   return h("span", { class: "meter" },
     svg("svg", { class: kind, viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" },
       svg("rect", { class: "track", width: 100, height: 8 }), svg("rect", { class: "level", width: fullness, height: 8 })),

@@ -60,7 +60,7 @@ function stages(found) {
     columns: [{ name: "Stage" }, { name: "Requests", right: true }, { name: "Tokens saved", right: true }, { name: "Share" }],
     rows: rows.map((row) => ({
       key: row.stage,
-      cells: [h("span", {}, row.stage.replaceAll("_", " "), h("small", {}, STAGES[row.stage] ?? "")), whole(row.requests), whole(row.saved), row.saved > 0 ? meter(row.saved / all) : null],
+      cells: [h("span", {}, row.stage.replaceAll("_", " "), h("small", {}, STAGES[row.stage] ?? "")), whole(row.requests), whole(row.saved), row.saved > 0 ? meter(row.saved / all, "under") : null],
     })),
     empty: "No stage of folding was needed.",
   }));

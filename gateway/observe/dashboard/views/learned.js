@@ -2,7 +2,7 @@
 
 import { get } from "../api.js";
 import { h } from "../dom.js";
-import { text, whole } from "../format.js";
+import { brief, text, whole } from "../format.js";
 import { table } from "../table.js";
 
 export const title = "Learned";
@@ -37,12 +37,12 @@ function row(fact, place) {
   return {
     key: `${upstream} ${model} ${fact.what} ${place}`,
     cells: [
-      h("span", {}, model, h("small", {}, upstream)),
+      h("span", {}, h("span", { class: "clip", title: model }, model), h("small", {}, upstream)),
       fact.what,
       fact.what === "ratio" ? fact.value.toFixed(3) : whole(fact.value),
       h("span", { class: `kind kind-${fact.kind}` }, fact.kind),
-      text(fact.holds),
-      text(fact.evidence),
+      h("span", { title: fact.caller ?? "" }, text(fact.holds), fact.caller ? h("small", {}, brief(fact.caller)) : null),
+      h("span", { class: "evidence" }, text(fact.evidence)),
       moment(fact.since),
       moment(fact.until),
       button("Forget", { upstream, model }, question, `Forget what was learned of ${model} at ${upstream}`),
