@@ -1,6 +1,7 @@
 """Detect dangerous configurations: a public port with a key behind it, or an upstream that is the gateway itself."""
 
 import ipaddress
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -69,6 +70,7 @@ def leads_to(url: str, host: str, port: int) -> bool:
     return is_loopback(there) and (here in EVERY_ADDRESS or is_loopback(here))
 
 
+@lru_cache(maxsize=64)  # the addresses of the configuration; every request asks for one
 def is_loopback(host: str) -> bool:
     """Return whether only this machine can reach an address."""
     try:

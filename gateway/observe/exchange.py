@@ -4,7 +4,7 @@ Tokens of all kinds are integers; times of day are seconds since 1970.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from gateway.context.write.draft import Step
 
@@ -63,6 +63,10 @@ class Lost(NamedTuple):
     """Images, audio, video and files."""
     question_characters: int = 0
     """Characters of the current question."""
+
+
+NOTHING_LOST: Final = Lost()
+"""All of it reaches the model."""
 
 
 class Parts(NamedTuple):
@@ -151,7 +155,7 @@ class Exchange(NamedTuple):
     """Tokens kept free for the answer."""
     calls: tuple[Call, ...] = ()
     """Every call to an upstream, in order."""
-    lost: Lost = Lost()
+    lost: Lost = NOTHING_LOST
     parts: Parts | None = None
     """What fills the window; None when nothing was counted."""
     caller: str = ""

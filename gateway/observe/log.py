@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, Literal, TextIO, TypeVar, cast
 import orjson
 import structlog
 
-from gateway.observe.exchange import Exchange, Lost
+from gateway.observe.exchange import NOTHING_LOST, Exchange
 
 Item = TypeVar("Item")
 MOMENT_S: Final = 0.02
@@ -126,7 +126,7 @@ def _fields(exchange: Exchange) -> dict[str, Any]:
     """Return the fields of an exchange without the empty ones."""
     # `or value == 0` keeps 0 and False, and is several times as fast as comparing with None, "" and ().
     fields = {name: value for name, value in zip(_NAMES, _values(exchange), strict=True) if value or value == 0}
-    if exchange.lost != Lost():
+    if exchange.lost != NOTHING_LOST:
         fields["lost"] = {name: count for name, count in exchange.lost._asdict().items() if count}
     fields["decided_ms"] = round(exchange.decided_s * 1000, 3)
     fields["first_byte_ms"] = round(exchange.first_byte_s * 1000, 3)

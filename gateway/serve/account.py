@@ -2,12 +2,13 @@
 
 import time
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gateway.context.count.tokens import self_contained
 from gateway.context.life import identity
 from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.states import Answered, PassedOn, State, TooLarge, Unreachable, Visit
-from gateway.observe.exchange import Action, Call, Exchange, Lost, Why
+from gateway.observe.exchange import NOTHING_LOST, Action, Call, Exchange, Why
 from gateway.serve import plan
 from gateway.serve.errors import OUR_FAULT
 from gateway.serve.record import LONGEST_NAME
@@ -28,8 +29,7 @@ class Times:
     """The answer began."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(NamedTuple):
     """How forwarding the answer ended."""
 
     status: int
@@ -42,8 +42,7 @@ class Ending:
     """The client has the whole answer, so its leaving is not an error."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """Where a request comes from and where it went: the part of its record that no state knows."""
 
     request_id: str
@@ -60,29 +59,64 @@ class Origin:
     """A description of the last attempt."""
 
 
+class _Described(NamedTuple):
+    """A state in the words of headers and records. A named tuple: every request makes two."""
+
+    state: State
+    visit: Visit | None
+    attempt: Attempt | None
+    shown: Attempt | None
+    """The attempt that headers and record describe: in mode observe, the one that was not sent."""
+    task: Task | None
+    action: Action
+    why: Why
+    bounded: bool
+    """Whether nothing was counted, and the body's size in bytes bounds its tokens."""
+
+
+def _described(state: State) -> _Described:
+    visit: Visit | None = getattr(state, "visit", None)
+    attempt: Attempt | None = getattr(state, "attempt", None)
+    shown = (visit.planned if visit is not None else None) or attempt
+    task = visit.task if visit is not None else None
+    bounded = visit is not None and (visit.proven or (state.life.mode == "off" and self_contained(state.life.request)))
+    too_long = isinstance(state, Answered) and state.too_long and state.life.mode == "enforce"
+    return _Described(
+        state,
+        visit,
+        attempt,
+        shown,
+        task,
+        _action(state, attempt, too_long),
+        _why(state, visit, attempt, too_long),
+        bounded,
+    )
+
+
 def headers(state: State, request_id: str, warning: str = "") -> dict[str, str]:
     """Return the response headers that describe the gateway's actions; numbers are tokens."""
-    visit, shown = _visit(state), _shown(state)
-    found = {"x-turnfold-request-id": request_id, "x-turnfold-action": action(state), "x-turnfold-why": why(state)}
+    told = _described(state)
+    visit, shown, task = told.visit, told.shown, told.task
+    found = {"x-turnfold-request-id": request_id, "x-turnfold-action": told.action, "x-turnfold-why": told.why}
     if visit is not None:
         found["x-turnfold-window"] = str(shown.window if shown else visit.place.window)
-        if visit.task is not None:
-            found["x-turnfold-tokens-before"] = str(visit.task.prompt)
+        if task is not None:
+            found["x-turnfold-tokens-before"] = str(task.prompt)
             found["x-turnfold-tokens-after"] = str(shown.prompt if shown else None)
-        elif _bounded(state, visit):
+        elif told.bounded:
             found["x-turnfold-tokens-before"] = found["x-turnfold-tokens-after"] = f"<={len(state.life.request.raw)}"
     found["x-turnfold-turns-folded"] = str(shown.turns_folded if shown else 0)
     found["x-turnfold-attempts"] = str(state.life.calls)
-    if warnings := _warnings(state, warning):
+    if warnings := _warnings(told, warning):
         found["x-turnfold-warning"] = warnings
     return found
 
 
 def exchange(state: State, origin: Origin, times: Times, ending: Ending) -> Exchange:
     """Return the frozen record for all observers. ``state`` is the last state of the request."""
-    life, visit, shown, usage = state.life, _visit(state), _shown(state), ending.usage
+    told = _described(state)
+    life, visit, shown, task, usage = state.life, told.visit, told.shown, told.task, ending.usage
     total_s = time.perf_counter() - times.arrived
-    task = visit.task if visit else None
     place = plan.place_at(visit) if visit else None
     seen = _portrait(task, shown, origin.portrait)
     return Exchange(
@@ -90,19 +124,19 @@ def exchange(state: State, origin: Origin, times: Times, ending: Ending) -> Exch
         upstream=place.target.name if place else "",
         model=life.request.model[:LONGEST_NAME],
         entry=place.entry if place else "",
-        action=action(state),
+        action=told.action,
         status=ending.status,
         stream=life.request.stream,
         window=shown.window if shown else 0,
         tokens_before=task.prompt if task else None,
         tokens_after=shown.prompt if shown and task else None,
-        basis=task.basis if task else "bytes" if visit and _bounded(state, visit) else "",
+        basis=task.basis if task else "bytes" if told.bounded else "",
         turns_folded=shown.turns_folded if shown else 0,
         attempts=life.calls,
         refusals=life.refusals,
         steps=shown.steps if shown else (),
-        why="failed" if ending.error == OUR_FAULT.code else why(state),
-        warning=_warnings(state, ending.warning),
+        why="failed" if ending.error == OUR_FAULT.code else told.why,
+        warning=_warnings(told, ending.warning),
         error=ending.error,
         prompt_tokens=usage.prompt if usage else None,
         completion_tokens=usage.completion if usage else None,
@@ -126,7 +160,7 @@ def exchange(state: State, origin: Origin, times: Times, ending: Ending) -> Exch
         answer_bytes=origin.answer_bytes,
         reserve=task.output_of(shown) or task.reserve if task and shown else 0,
         calls=origin.calls,
-        lost=seen.lost if seen else Lost(),
+        lost=seen.lost if seen else NOTHING_LOST,
         parts=seen.parts if seen else None,
         caller=origin.caller,
     )
@@ -138,33 +172,30 @@ def _portrait(task: Task | None, shown: Attempt | None, known: Portrait | None) 
     return portrait(task, shown) if task and shown else None
 
 
-def action(state: State) -> Action:
+def _action(state: State, attempt: Attempt | None, too_long: bool) -> Action:
     """Return the action in one word, as in headers, log and metrics."""
     life = state.life
-    if isinstance(state, (TooLarge, Unreachable)) or _too_long_everywhere(state):
+    if too_long or isinstance(state, (TooLarge, Unreachable)):
         return "error"
     if life.mode != "enforce":
         return life.mode
     if life.calls > 1 and life.refusals:
         return "retry"
-    attempt = _attempt(state)
     return "fold" if attempt is not None and attempt.altered else "none"
 
 
-def why(state: State) -> Why:
+def _why(state: State, visit: Visit | None, attempt: Attempt | None, too_long: bool) -> Why:
     """Return the reason for the action, in one word."""
-    life, visit = state.life, _visit(state)
     if isinstance(state, PassedOn) or visit is None or visit.failed:
         return "failed"
-    if isinstance(state, TooLarge) or _too_long_everywhere(state):
+    if too_long or isinstance(state, TooLarge):
         return "too_large"
-    if life.mode != "enforce":
-        return life.mode
-    return _enforced(state, visit)
+    if state.life.mode != "enforce":
+        return state.life.mode
+    return _enforced(state, visit, attempt)
 
 
-def _enforced(state: State, visit: Visit) -> Why:
-    attempt = _attempt(state)
+def _enforced(state: State, visit: Visit, attempt: Attempt | None) -> Why:
     if attempt is not None and attempt.altered:
         return "folded" if attempt.draft is not None else "lowered"
     if state.life.request.refers_elsewhere:
@@ -172,40 +203,17 @@ def _enforced(state: State, visit: Visit) -> Why:
     return "proven" if visit.proven else "fits"
 
 
-def _too_long_everywhere(state: State) -> bool:
-    return isinstance(state, Answered) and state.too_long and state.life.mode == "enforce"
-
-
-def _visit(state: State) -> Visit | None:
-    return getattr(state, "visit", None)
-
-
-def _attempt(state: State) -> Attempt | None:
-    return getattr(state, "attempt", None)
-
-
-def _shown(state: State) -> Attempt | None:
-    """Return the attempt that headers and record describe: in mode observe, the one that was not sent."""
-    visit = _visit(state)
-    return (visit.planned if visit else None) or _attempt(state)
-
-
-def _bounded(state: State, visit: Visit) -> bool:
-    """Return whether nothing was counted, and the body's size in bytes bounds its tokens."""
-    return visit.proven or (state.life.mode == "off" and self_contained(state.life.request))
-
-
 def _share_kept(shown: Attempt | None) -> float | None:
     kept = shown.draft.question_kept if shown is not None and shown.draft is not None else None
     return None if kept is None else round(kept.characters / max(kept.total, 1), 3)
 
 
-def _warnings(state: State, learned: str) -> str:
+def _warnings(told: _Described, learned: str) -> str:
     """Return all warnings for the client, separated by ``, ``."""
-    visit, attempt = _visit(state), _attempt(state)
+    attempt, task = told.attempt, told.task
     found: list[str] = []
-    if attempt is not None and attempt.output is not None and visit is not None and visit.task is not None:
-        found.append(f"max-tokens-lowered; {visit.task.asked} -> {attempt.output}")
+    if attempt is not None and attempt.output is not None and task is not None:
+        found.append(f"max-tokens-lowered; {task.asked} -> {attempt.output}")
     kept = attempt.draft.question_kept if attempt is not None and attempt.draft is not None else None
     if kept is not None:
         found.append(f"question-cut; kept={kept.characters}/{kept.total}")

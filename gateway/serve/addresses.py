@@ -74,6 +74,7 @@ def peer_of(request: web.BaseRequest) -> str:
     return written(name[0]) if isinstance(name, tuple) else ""
 
 
+@lru_cache(maxsize=KEPT)
 def written(hop: str) -> str:
     """Return an address without quotes, brackets, port and zone, in its usual spelling; "" if it is none."""
     found = hop.strip().strip('"')

@@ -34,7 +34,7 @@ class Overloaded(ClientError):
 
 @dataclass(slots=True)
 class Held:
-    """The bytes that one request holds."""
+    """The place and the bytes that one request holds as long as it lasts."""
 
     admission: "Admission"
     most: int
@@ -45,6 +45,13 @@ class Held:
         self.admission.check_bytes(size_bytes, self.most, own=self.size_bytes)
         self.size_bytes += size_bytes
         self.admission.size_bytes += size_bytes
+
+    def __enter__(self) -> None:
+        self.admission.requests += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.admission.requests -= 1
+        self.admission.size_bytes -= self.size_bytes
 
 
 HELD: Final = web.RequestKey("held", Held)
@@ -60,20 +67,14 @@ class Admission:
         self.size_bytes = 0
         self._pool = pool
 
-    @contextmanager
-    def admitted(self, request: web.BaseRequest, limits: Server) -> Iterator[None]:
-        """Admit a request as long as it lasts. Raises Overloaded when there is no room for it."""
+    def admitted(self, request: web.BaseRequest, limits: Server) -> Held:
+        """Admit a request; the result is entered at once. Raises Overloaded when there is no room for it."""
         if self.requests >= limits.max_requests:
             raise Overloaded(f"server.max_requests ({limits.max_requests}) are under way.")
         if request.body_exists:
             self._check_body(request.content_length, limits)
         held = request[HELD] = Held(self, limits.max_in_flight)
-        self.requests += 1
-        try:
-            yield
-        finally:
-            self.requests -= 1
-            self.size_bytes -= held.size_bytes
+        return held
 
     def _check_body(self, announced: int | None, limits: Server) -> None:
         """Refuse by the announced size, before anything is read; the bytes that arrive are counted later."""

@@ -6,7 +6,6 @@ Nothing after a good answer may spoil it: reading the usage, learning and reques
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 
 import structlog
 from aiohttp import web
@@ -20,7 +19,6 @@ from gateway.serve.account import Ending, Origin, Times
 from gateway.serve.answer import Answer
 from gateway.serve.missing import lacks, told
 from gateway.serve.relay import relay, usage_in, worth_keeping
-from gateway.serve.sessions import session_of
 from gateway.serve.work import Caller
 from gateway.upstream.client import UpstreamUnreachable
 from providers.record import Usage
@@ -70,7 +68,7 @@ async def afterwards(caller: Caller, state: Answered, ending: Ending) -> Ending:
     if state.reply.handle.complete:
         return ending  # already learned from before it was sent
     learning = caller.gateway.tasks.start(_learn(caller, state, ending.usage), "learn")
-    return ending if learning is None else replace(ending, warning=await asyncio.shield(learning))
+    return ending if learning is None else ending._replace(warning=await asyncio.shield(learning))
 
 
 async def too_large(caller: Caller, state: TooLarge) -> tuple[web.StreamResponse, Ending]:
@@ -123,8 +121,8 @@ def _origin(caller: Caller, state: State) -> Origin:
         path=records.path_of(request),
         client=known.client,
         key=known.key.name if known.key is not None else "",
-        session=session_of(caller.headers, state.life.request.head),
-        caller=plan.key_of(target, caller.headers),
+        session=caller.session,
+        caller=caller.identity_at(target).key,
         answer_bytes=known.answer_bytes,
         calls=tuple(caller.calls),
         portrait=caller.portrait,

@@ -7,6 +7,7 @@ gateway under a known name, or is configured. Requests of programs have neither 
 
 import ipaddress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -19,6 +20,8 @@ from gateway.upstream.hops import HOPS, is_loop
 Headers = CIMultiDict[str] | CIMultiDictProxy[str]
 MOST_DECODINGS: Final = 3
 """Layers of percent-encoding of a path; more layers are treated as an attack."""
+KEPT: Final = 256
+"""Names of hosts whose form is remembered, a number: every request of a client names the same one."""
 FOREIGN: Final = frozenset({"cross-site", "same-site"})
 """Values of Sec-Fetch-Site for a page of another origin: https://www.w3.org/TR/fetch-metadata/."""
 ANY: Final = "*"
@@ -166,6 +169,7 @@ def _authority(origin: str) -> str:
     return urlsplit(origin).netloc.lower()
 
 
+@lru_cache(maxsize=KEPT)
 def _is_address(name: str) -> bool:
     try:
         ipaddress.ip_address(name)

@@ -29,16 +29,19 @@ Headers = CIMultiDict[str] | CIMultiDictProxy[str]
 def forwarded(headers: Headers) -> CIMultiDict[str]:
     """Return the client's headers for the upstream: all except hop-by-hop headers and our own."""
     dropped = _named_by_connection(headers)
-    return CIMultiDict([pair for pair in headers.items() if _goes_up(pair[0]) and pair[0].lower() not in dropped])
+    pairs = [pair for pair in headers.items() if _goes_up(pair[0])]
+    return CIMultiDict([pair for pair in pairs if pair[0].lower() not in dropped] if dropped else pairs)
 
 
 def returned(headers: Headers) -> CIMultiDict[str]:
     """Return the upstream's headers for the client: all except hop-by-hop headers and any in our name."""
     dropped = _named_by_connection(headers)
-    pairs = [pair for pair in headers.items() if _goes_down(pair[0]) and pair[0].lower() not in dropped]
-    return CIMultiDict(
-        pairs if all(value.isprintable() for _, value in pairs) else [(name, clean(value)) for name, value in pairs]
-    )
+    pairs = [pair for pair in headers.items() if _goes_down(pair[0])]
+    if dropped:
+        pairs = [pair for pair in pairs if pair[0].lower() not in dropped]
+    if not "".join([value for _, value in pairs]).isprintable():
+        pairs = [(name, clean(value)) for name, value in pairs]
+    return CIMultiDict(pairs)
 
 
 def clean(text: str) -> str:

@@ -1,6 +1,6 @@
 """Limits of a request: the model's name, the number of messages and values, and the nesting."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import Any, Final
 
@@ -56,17 +56,14 @@ def check_request(request: Conversation, limits: Server) -> None:
         raise _too_much("messages", "max_messages", limits.max_messages)
     level: list[Any] = [request.head, *request.outline]
     for _ in range(limits.max_depth):
-        level = [child for value in level for child in _children(value)]
+        level = [child for value in level for child in _inside(value) if isinstance(child, (dict, list))]
         if not level:
             return
     raise _too_deep(limits)
 
 
-def _children(value: Any) -> Iterator[Any]:
-    """Return the lists and objects directly inside a value."""
-    for child in value.values() if isinstance(value, dict) else value:
-        if isinstance(child, (dict, list)):
-            yield child
+def _inside(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def _structures(text: bytes) -> Iterator[bytes]:

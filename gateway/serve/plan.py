@@ -1,9 +1,9 @@
 """Where a request may go and what it must fit there, from settings, catalogue and learned facts."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
-from typing import Final
+from typing import Final, NamedTuple
 
 from multidict import CIMultiDict
 
@@ -57,8 +57,7 @@ def family_of(route: Route, facts: ModelFacts | None) -> str:
     return facts.family if facts else "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """One upstream and model that could answer a request, with its window."""
 
     route: Route
@@ -182,6 +181,20 @@ def key_of(target: Target, headers: CIMultiDict[str]) -> str:
 def learner_of(target: Target, headers: CIMultiDict[str], address: str) -> str:
     """Return the caller whose refusals and bills at this upstream teach about each other, and about nobody else."""
     return identity.learner(_credentials(target, headers), target.name, "" if CALLER in headers else address)
+
+
+class Identity(NamedTuple):
+    """The hashes of one caller at one upstream; see `gateway.context.life.identity`."""
+
+    key: str
+    learner: str
+
+
+def identity_of(target: Target, headers: CIMultiDict[str], address: str) -> Identity:
+    """Return both hashes of a caller, with its credentials hashed once."""
+    key = key_of(target, headers)
+    scope = identity.scope_under(key, target.name)
+    return Identity(key, identity.learner_under(scope, "" if CALLER in headers else address))
 
 
 def scope_of(place: Place, headers: CIMultiDict[str]) -> str:

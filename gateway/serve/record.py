@@ -90,6 +90,8 @@ class Record:
 
     def share(self, headers: CIMultiDict[str]) -> None:
         """Add the headers of every answer to those of an upstream. For a page, ours about sharing replace all of its own."""
+        if not self.shared:
+            return
         if SHARING + "Allow-Origin" in self.shared:
             for name in [name for name in headers if name.lower().startswith(SHARING.lower())]:
                 headers.popall(name, None)

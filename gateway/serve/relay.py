@@ -61,11 +61,11 @@ async def relay(request: web.BaseRequest, answer: Answer, extra: Mapping[str, st
     headers = http.returned(answer.response.headers)
     mine = record.of(request)
     mine.share(headers)
-    headers.update({name: value for name, value in extra.items() if name not in mine.shared})
+    headers.update({name: value for name, value in extra.items() if name not in mine.shared} if mine.shared else extra)
     status, reason = answer.response.status, http.clean(answer.response.reason or "")
     if answer.complete and request.method != "HEAD":
         answer.drop()
-        record.of(request).answer_bytes = len(answer.held)
+        mine.answer_bytes = len(answer.held)
         return Relayed(web.Response(body=answer.held, status=status, reason=reason, headers=headers), answer.held)
     response = web.StreamResponse(status=status, reason=reason, headers=headers)
     try:
@@ -78,13 +78,14 @@ async def relay(request: web.BaseRequest, answer: Answer, extra: Mapping[str, st
 
 async def _pump(request: web.BaseRequest, answer: Answer, response: web.StreamResponse, tail: Tail) -> Relayed:
     content, known = answer.response.content, record.of(request)
+    write = request.writer.write  # the response's own `write` only calls it
     if answer.held:
         tail.add(answer.held)
         known.answer_bytes = len(answer.held)
-        await response.write(answer.held)
+        await write(answer.held)
     try:
         while chunk := await content.readany():
-            await response.write(chunk)
+            await write(chunk)
             tail.add(chunk)
             known.answer_bytes += len(chunk)
     except (aiohttp.ClientPayloadError, aiohttp.ServerTimeoutError, TimeoutError):

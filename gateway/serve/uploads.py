@@ -5,7 +5,7 @@ Only the client's slowness counts: while the gateway has bytes that the upstream
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +17,8 @@ LOOK_S: Final = 1.0
 """Interval between two checks."""
 WINDOW_S: Final = 10.0
 """Time for which a client must be too slow: a mobile network may lose its connection for some seconds."""
+NOT_WATCHED: Final = nullcontext()
+"""Of a body that is there already: most small ones."""
 
 
 class SlowUpload(Exception):
@@ -54,13 +56,13 @@ class Uploads:
     def __len__(self) -> int:
         return len(self._uploads)
 
-    @contextmanager
-    def watched(self, request: web.BaseRequest, rate: int) -> Iterator[None]:
+    def watched(self, request: web.BaseRequest, rate: int) -> AbstractContextManager[None]:
         """Watch a request's body; reading it raises SlowUpload once it is too slow."""
         content = request.content
-        if not rate or content.is_eof():
-            yield
-            return
+        return NOT_WATCHED if not rate or content.is_eof() else self._watched(content, rate)
+
+    @contextmanager
+    def _watched(self, content: StreamReader, rate: int) -> Iterator[None]:
         loop = asyncio.get_running_loop()
         self._uploads[content] = Upload(rate, loop.time(), content.total_bytes)
         if self._timer is None:

@@ -46,7 +46,7 @@ from gateway.serve import keys, lists, memory, plan
 from gateway.serve import record as records
 from gateway.serve.answer import Answer, peek
 from gateway.serve.encoding import readable_encodings
-from gateway.serve.plan import Place
+from gateway.serve.plan import Identity, Place
 from gateway.serve.record import LONGEST_NAME
 from gateway.serve.sessions import session_of
 from gateway.serve.shared import Gateway, Setup
@@ -82,6 +82,18 @@ class Caller:
     """Upstreams that count this request as running."""
     portrait: Portrait | None = None
     """The last attempt as its record describes it."""
+    session: str = ""
+    """The client's own name of the conversation, once its places are sought."""
+    identities: dict[str, Identity] = field(default_factory=dict)
+    """The client's hashes by upstream, filled by `identity_at`."""
+
+    def identity_at(self, target: Target) -> Identity:
+        """Return the client's hashes at an upstream, computed once."""
+        found = self.identities.get(target.name)
+        if found is None:
+            found = plan.identity_of(target, self.headers, self.request.remote or "")
+            self.identities[target.name] = found
+        return found
 
 
 def caller(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, model: str) -> Caller:
@@ -100,14 +112,16 @@ async def find_places(caller: Caller, state: Received) -> Event:
     learning = gateway.learning
     try:
         for name, _ in route.choices:
-            owner = name, route.name, _learner(caller, setup.targets[name])
+            owner = name, route.name, caller.identity_at(setup.targets[name]).learner
             if learning.is_new(owner):
                 await learning.know(owner)
             if learning.lists.due(name) and _wants_list(caller, name):
                 await lists.ask_windows(gateway, setup.targets[name], caller.headers)
 
+        caller.session = session_of(caller.headers, state.life.request.head)
+
         def learner(target: Target) -> str:
-            return _learner(caller, target)
+            return caller.identity_at(target).learner
 
         places = list(
             plan.places(
@@ -117,7 +131,7 @@ async def find_places(caller: Caller, state: Received) -> Event:
                 state.life.request,
                 learner,
                 key=_own_key(caller),
-                session=session_of(caller.headers, state.life.request.head),
+                session=caller.session,
             )
         )
         if len(places) > 1:
@@ -136,22 +150,18 @@ def _wants_list(caller: Caller, name: str) -> bool:
     return place.entry in plan.UNKNOWN or (not place.target.vendor and len(caller.raw) > SHORT_BODY)
 
 
-def _learner(caller: Caller, target: Target) -> str:
-    return plan.learner_of(target, caller.headers, caller.request.remote or "")
-
-
 def _own_key(caller: Caller) -> str:
     """Return the hash of the client's key at the model's own upstream."""
     target = caller.setup.targets[caller.route.upstream]
     if len(caller.route.choices) == 1 or target.endpoint.key:
         return ""
-    return plan.key_of(target, caller.headers)
+    return caller.identity_at(target).key
 
 
 def _key_for(caller: Caller, place: Place) -> str:
     """Return the hash of the client's key if it is sent, because its quota is its owner's; empty when the key is
     configured."""
-    return "" if place.target.endpoint.key else plan.key_of(place.target, caller.headers)
+    return "" if place.target.endpoint.key else caller.identity_at(place.target).key
 
 
 async def measure(caller: Caller, state: Chosen) -> Event:

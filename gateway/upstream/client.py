@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 from urllib.request import getproxies_environment, proxy_bypass
 
 import aiohttp
@@ -45,8 +45,7 @@ class UpstreamUnreachable(Exception):
         self.type = "upstream_error"
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """The endpoint to call: ``path`` is the part after ``/v1``, ``query`` the part after ``?``."""
 
     method: str

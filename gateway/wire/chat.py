@@ -104,7 +104,7 @@ class ChatRequest:
 
     @property
     def refers_elsewhere(self) -> bool:
-        return any(self.head.get(name) for name in ELSEWHERE)
+        return not _ELSEWHERE.isdisjoint(self.head) and any(self.head.get(name) for name in ELSEWHERE)
 
     def _read(self) -> "ChatRequest":
         if not self._skimmed:
@@ -153,6 +153,7 @@ class _Message(msgspec.Struct, gc=False):
 
 _QUOTE: Final = ord('"')
 _TEXT_OR_NULL: Final = frozenset(b'"n')
+_ELSEWHERE: Final = frozenset(ELSEWHERE)
 _HEAD: Final = ("model", "stream", *OUTPUT_FIELDS, "tools", "prompt_cache_key", "session_id", *ELSEWHERE)
 _Body: Final = msgspec.defstruct(
     "_Body", [("messages", list[_Message]), *((name, Any, msgspec.UNSET) for name in _HEAD)]

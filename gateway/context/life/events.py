@@ -1,7 +1,7 @@
 """The events that move a request from one state to the next: each says what one step of the driver found."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.lessons import Lesson
@@ -28,8 +28,7 @@ class Place(Protocol):
         """The number of calls after the first one for a refused request."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlacesFound:
+class PlacesFound(NamedTuple):
     """The places that may answer, in order; at least one."""
 
     places: tuple[Place, ...]
@@ -59,8 +58,7 @@ class AttemptMade:
     """The lessons of the preceding refusal."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyCame:
+class ReplyCame(NamedTuple):
     """An upstream answered."""
 
     reply: Reply

@@ -71,7 +71,12 @@ def scope(credentials: Iterable[str], upstream: str) -> str:
 
     Two keys never share a scope, nor do two upstreams under one key. Every scope of a caller starts with its key hash.
     """
-    return f"{key_hash(credentials)}.{blake2b(upstream.encode(), digest_size=8).hexdigest()}"
+    return scope_under(key_hash(credentials), upstream)
+
+
+def scope_under(key: str, upstream: str) -> str:
+    """Return the scope of a caller whose key hash is known."""
+    return f"{key}.{blake2b(upstream.encode(), digest_size=8).hexdigest()}"
 
 
 def learner(credentials: Iterable[str], upstream: str, address: str) -> str:
@@ -79,7 +84,12 @@ def learner(credentials: Iterable[str], upstream: str, address: str) -> str:
 
     An upstream may check no keys, so different callers may send the same key. Pass no address for a key that the gateway has checked.
     """
-    return f"{scope(credentials, upstream)}.{blake2b(address.encode(), digest_size=8).hexdigest()}"
+    return learner_under(scope(credentials, upstream), address)
+
+
+def learner_under(scope: str, address: str) -> str:
+    """Return that name for a caller whose scope is known."""
+    return f"{scope}.{blake2b(address.encode(), digest_size=8).hexdigest()}"
 
 
 def key_hash_in(scope: str) -> str:

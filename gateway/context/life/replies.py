@@ -4,7 +4,7 @@ This file does not know how a provider words a refusal: `providers.overflow` rea
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from gateway.context.life.ladder import StatedNumbers
 
@@ -36,8 +36,7 @@ class Refusal:
         return isinstance(self.numbers, StatedNumbers)
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """An upstream's answer, read far enough to recognise a refusal."""
 
     status: int
