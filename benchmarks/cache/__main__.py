@@ -6,7 +6,7 @@ Every recorded conversation is sent request by request, as its client would: one
 The window is a share of the whole conversation, or a number of
 tokens; then conversations of the set are joined, one behind the other, to three times the window. A simulated cache of each provider (`gateway/context/cache`) bills the requests. Printed,
 per strategy: the share of prompt tokens read from the cache, the tokens processed anew a request, and the price a conversation in uncached
-input tokens, beside that of "no limit", which never drops anything and only stands for comparison.
+input tokens, beside that of "no limit", which never drops anything and only stands for comparison; and how many requests are over the window, by this count.
 """
 
 import argparse
@@ -121,14 +121,16 @@ def table(
     rules: Sequence[CacheRule],
 ) -> None:
     found: dict[tuple[str, str], list[Bill]] = defaultdict(list)
+    over: dict[str, int] = defaultdict(int)
     for messages in talks:
         window = window_of(messages)
         for strategy, keep in STRATEGIES.items():
             requests = [keep(messages[:number], window, cost) for number in points(messages)]
+            over[strategy] += sum(sum(map(cost, request)) > window for request in requests)
             for rule in rules:
                 found[strategy, rule.name] += billed(requests, rule)
     shown = Table(title=f"{title}: {len(talks)} conversations")
-    for column in ("strategy", "cache", "read", "anew a request", "price a conversation", "beside no limit"):
+    for column in ("strategy", "cache", "read", "anew a request", "price a conversation", "beside no limit", "over"):
         shown.add_column(column, justify="left" if column in ("strategy", "cache") else "right")
     for rule in rules:
         base = sum(bill.cost(rule) for bill in found["no limit", rule.name])
@@ -138,7 +140,7 @@ def table(
             read = sum(bill.read for bill in bills)
             shown.add_row(
                 strategy, rule.name, f"{read / prompt:.1%}", f"{(prompt - read) / len(bills):.0f}",
-                f"{price / len(talks):.0f}", f"{price / base:.2f}" if base else "-",
+                f"{price / len(talks):.0f}", f"{price / base:.2f}" if base else "-", str(over[strategy]),
             )  # fmt: skip
         shown.add_section()
     Console(width=110).print(shown)

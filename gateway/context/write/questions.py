@@ -28,7 +28,7 @@ def quotes_of(  # noqa: PLR0917  # as a search has
     So a request begins like the one before it, as far as there is room: quotes beyond `STAYS` are dropped with the next
     question, where tools are called none before the next cut.
     """
-    if not layout.asked or source.rung.newest_only:
+    if not layout.asked or source.rung.newest_only or not source.policy.recall_share:
         return {}
     known = frozenset().union(
         *[lines.facts(source.messages[index], source.memory) for index in source.conversation.pinned]

@@ -58,3 +58,10 @@ def test_the_question_stands_whole_before_its_quotes() -> None:
 
     assert last.startswith("What did the items of order W4822 cost, and what was item 3-3?")
     assert marks.QUOTES in last
+
+
+def test_a_recall_share_of_nothing_quotes_nothing_even_where_room_is_free() -> None:
+    question = {"role": "user", "content": "What did the items of order W4711 cost, and what was item 0-3?"}
+    for room in (1200, 1600, 2000, 2600):
+        draft = compress([*agent(20), question], Budget(room, 16, 3, 52), COUNT, Policy(recall_share=0.0))
+        assert not any(marks.QUOTES in text_of(message) for message in draft.messages)
