@@ -1,9 +1,16 @@
 """How the documentation becomes a site: `make docs` builds it into build/site, every broken link an error."""
 
 import re
+from collections.abc import Iterator
 from importlib.metadata import version as version_of
+from pathlib import Path
 
+import click
 from sphinx.application import Sphinx
+
+from gateway.command.cli import main
+from gateway.observe.exchange import Exchange
+from gateway.observe.metrics import Metrics
 
 project = "Turnfold"
 copyright = "the Turnfold authors"
@@ -34,7 +41,35 @@ def _adopt_included(app: Sphinx, relative_path: object, parent: str, content: li
     content[0] = re.sub(r"\[([^\]]+)\]\((?!https?:|#|[a-z_/-]+\.md)[^)]+\)", r"\1", text)
 
 
+def _commands(command: click.Command, name: str) -> Iterator[str]:
+    """Describe a command and those inside it, as `--help` does."""
+    context = click.Context(command, info_name=name)
+    yield f"### {name}\n\n```text\n{command.get_help(context)}\n```\n"
+    for each in getattr(command, "commands", {}).values():
+        yield from _commands(each, f"{name} {each.name}")
+
+
+def _reference(app: Sphinx) -> None:
+    """Write the page of commands, metrics and record fields from the code, so that it is never out of date."""
+    metrics = Metrics()
+    families = [(name, text, labels) for name, text, labels, _ in (*metrics.counters(), *metrics.histograms())]
+    page = [
+        "# Reference\n",
+        "Written from the code when the site is built. Settings: [configuration.md](configuration.md).\n",
+        "## Commands\n",
+        *_commands(main, "turnfold"),
+        "## Metrics\n",
+        "| family | labels | meaning |\n|---|---|---|",
+        *(f"| `{name}` | {', '.join(labels) or 'none'} | {text} |" for name, text, labels in families),
+        "\n## Fields of a record\n",
+        "What the fields mean: [records.md](records.md).\n",
+        ", ".join(f"`{name}`" for name in Exchange._fields) + "\n",
+    ]
+    (Path(app.srcdir) / "reference.md").write_text("\n".join(page), "utf-8")
+
+
 def setup(app: Sphinx) -> None:
-    """Register the two rewrites."""
+    """Register the page that is written and the two rewrites."""
+    app.connect("builder-inited", _reference)
     app.connect("source-read", _adopt_links)
     app.connect("include-read", _adopt_included)

@@ -22,6 +22,9 @@ def test_the_site_builds_without_a_warning_and_a_broken_link_breaks_it(tmp_path:
     assert built.returncode == 0, built.stderr
     assert (tmp_path / "site" / "start.html").stat().st_size > 10_000
 
+    reference = (tmp_path / "site" / "reference.html").read_text("utf-8")
+    assert all(each in reference for each in ("turnfold keys add", "--force", "turnfold_key_tokens", "tokens_before"))
+
     with (top / "docs" / "operations.md").open("a") as page:
         page.write("\n[nowhere](nowhere.md)\n")
     broken = build(top / "docs", tmp_path / "site")
