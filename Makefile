@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 BUILD ?= build
 
-.PHONY: demo serve check quick lint types arrows test replay settings docs format clean lock licences sbom audit dist engines
+.PHONY: demo serve check quick lint types arrows test instructions replay settings docs format clean lock licences sbom audit dist engines
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -38,6 +38,9 @@ test: .venv/.installed
 
 quick: .venv/.installed
 	$(BIN)/pytest -m "not slow" -x
+
+instructions: .venv/.installed  ## what a request costs in instructions, compared with the committed table (needs valgrind)
+	$(BIN)/python -m benchmarks.instructions --check
 
 replay: .venv/.installed        ## every recorded conversation through a running gateway; prints the table
 	$(BIN)/python -m benchmarks.replay
