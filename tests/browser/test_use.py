@@ -40,6 +40,21 @@ async def test_requests_appear_as_they_end_and_not_while_paused(gateway, standin
     await shown(opened, 3)
 
 
+async def test_a_long_answer_that_ends_behind_many_short_ones_appears(gateway, standin, dashboard):
+    served = await gateway(standin)
+    for number in range(150):
+        served.inside.gateway.observe(record(f"tf-{number}")._replace(at=1.8e9 + number))
+    opened = await dashboard(served)
+    await opened.page.clock.install()
+    await opened.go()
+    await expect(opened.page.locator("#state")).to_contain_text("150 requests loaded")
+    served.inside.gateway.observe(record("tf-long")._replace(at=1.8e9 - 60, total_s=300.0))
+    for _ in range(16):
+        async with opened.page.expect_response("**/api/exchanges*"):
+            await opened.page.clock.run_for(2100)  # one interval of the page
+    await expect(opened.page.locator("#state")).to_contain_text("151 requests loaded")
+
+
 async def test_a_hidden_page_asks_nothing(gateway, standin, dashboard):
     opened = await dashboard(await gateway(standin))
     await opened.go()

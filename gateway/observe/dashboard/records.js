@@ -7,6 +7,8 @@ import { query, since } from "./route.js";
 const MOST = 2000;
 /** Records that are asked for when the page is already loaded; only where all of them are new is the rest asked for too. */
 const NEWEST = 100;
+/** Every so many times all are asked for: a long answer that began before the newest ends after them. */
+const ALL_EVERY = 15;
 const NONE = { turns: 0, lines: 0, images: 0, question_characters: 0 };
 
 /** Give a record of an older gateway the fields that it lacks. */
@@ -17,6 +19,7 @@ export class Records {
   shown = 50;
   more = false;
   #filter = "";
+  #loads = 0;
   #byId = new Map();
   #seen = { key: new Set(), model: new Set(), session: new Set() };
 
@@ -49,8 +52,8 @@ export class Records {
     const from = since(route);
     const { key, model, session } = chosen;
     const ask = (limit) => get("exchanges", { key, model, session, since: from, limit });
-    let found = this.#byId.size ? await ask(NEWEST) : [];
-    // A record is made when its request ends, so the newest are not simply those that began last.
+    this.#loads += 1;
+    let found = this.#byId.size && this.#loads % ALL_EVERY ? await ask(NEWEST) : [];
     if (!found.some((record) => this.#byId.has(record.request_id))) found = await ask(MOST);
     if (filter !== this.#filter) return [];
     this.#take(found.map(whole), from);
