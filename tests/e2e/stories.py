@@ -56,14 +56,15 @@ def broken(client: Sequence[Any], sent: Sequence[Any], *, last_user_whole: bool 
 
 
 def _continues(message: Mapping[str, Any], late: Mapping[str, Any], *, before: bool = False) -> bool:
-    """Whether a message still says what it said, with at most something added at the end (or ``before`` it)."""
+    """Whether a message still says what it said, with at most something added at the end (or also ``before`` it)."""
     if message["role"] != late["role"]:
         return False
     said, says = message.get("content"), late.get("content")
     if isinstance(said, str) and isinstance(says, str):
-        return says.startswith(said) or (before and says.endswith(said))
+        return says.startswith(said) or (before and said in says)
     if isinstance(said, list) and isinstance(says, list):
-        return says[: len(said)] == said or (before and says[-len(said) :] == said)
+        starts = range(len(says) - len(said) + 1) if before else range(1)
+        return any(says[start : start + len(said)] == said for start in starts)
     return said == says
 
 

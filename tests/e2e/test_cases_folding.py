@@ -150,7 +150,7 @@ async def test_19_messages_of_one_turn_are_never_separated(fold):
     messages = [*fakes.chat(60), assistant("ok"), user("Look at this:"), image("a caption")]
     answer, chats = await fold(messages)
     assert answer.status == 200
-    assert text_of(chats[0].messages[-2]).endswith("Look at this:")
+    assert "Look at this:" in text_of(chats[0].messages[-2])
     assert chats[0].messages[-1] == messages[-1]
 
 
