@@ -89,7 +89,7 @@ async def test_20_a_hint_after_tool_results_does_not_hide_the_call(sent):
     forwarded = await sent([*early, *hint])
     told = orjson.dumps(forwarded).decode()
     assert all(name in told for name in ("f", "g"))
-    assert text_of(forwarded[-1]) == "Which calls were made?"
+    assert text_of(forwarded[-1]).startswith("Which calls were made?")
 
 
 async def test_26_without_max_tokens_the_default_reserve_alone_is_kept_free(gateway, standin):
