@@ -39,7 +39,11 @@ def text_of(message: Message) -> str:
 
 def opening_of(messages: Iterable[Message]) -> str:
     """Return the text of the first user message: it stays the same while a conversation grows."""
-    return next((text_of(message) for message in messages if message.get("role") == "user"), "")
+    for message in messages:
+        if message.get("role") == "user":
+            content = message.get("content")
+            return content if isinstance(content, str) else text_of(message)
+    return ""
 
 
 def texts(content: Any) -> Iterator[str]:
