@@ -57,14 +57,17 @@ async def test_three_windows_of_conversation_are_folded_in_their_own_format(api,
         assert standin.requests[0].body == standin.requests[1].body
     sent = standin.requests[0].json
     assert STRICT[api.name].added(body, sent) == []
-    assert _last_text(sent[api.items][-1]) == _last_text(body[api.items][-1])
+    assert _asked(sent[api.items][-1]) == _asked(body[api.items][-1])
     assert standin.requests[0].prompt_tokens > WINDOW / 4
 
 
-def _last_text(item: dict[str, Any]) -> str:
-    """The text an item ends with; quotes stand in front of it as parts of their own."""
+def _asked(item: dict[str, Any]) -> str:
+    """The text an item asks with; quotes stand behind it as parts of their own."""
     found = item.get("content", item.get("output"))
-    return found if isinstance(found, str) else found[-1].get("text", found[-1].get("content"))
+    if isinstance(found, str):
+        return found
+    texts = [part.get("text", part.get("content")) for part in found]
+    return next(text for text in reversed(texts) if not text.startswith("[From earlier"))
 
 
 @each_api
