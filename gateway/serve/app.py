@@ -16,7 +16,7 @@ from aiohttp import http_exceptions, web
 from gateway.config import Server, Settings
 from gateway.observe.exchange import Why
 from gateway.observe.metrics import Metrics
-from gateway.serve import admin, compact, counting, errors, keys, plan, websocket, workers
+from gateway.serve import admin, aiohttp_parts, compact, counting, errors, keys, plan, websocket, workers
 from gateway.serve import models as listing
 from gateway.serve import record as records
 from gateway.serve.addresses import Proxies, peer_of
@@ -287,20 +287,24 @@ def _client_runner(gateway: Gateway, settings: Settings) -> web.BaseRunner:
         return web.BaseRequest(message, payload, protocol, writer, task, loop)
 
     # A low-level server: routing, middlewares and signals of an Application cost more than the routing we need.
-    server = Connections(
-        handler,
-        patience_s=settings.server.header_timeout_s,
-        answer=answer,
-        failed=gateway.failed,
-        request_factory=make,
-        handler_cancellation=True,
-        access_log=None,
-        auto_decompress=False,
-        keepalive_timeout=settings.server.keep_alive_s,
-        max_line_size=settings.server.max_header,
-        max_field_size=settings.server.max_header,
-        lingering_time=2.0,
-    )
+    server_settings: dict[str, Any] = {
+        "handler_cancellation": True,
+        "access_log": None,
+        "auto_decompress": False,
+        "keepalive_timeout": settings.server.keep_alive_s,
+        "max_line_size": settings.server.max_header,
+        "max_field_size": settings.server.max_header,
+        "lingering_time": 2.0,
+    }
+    server: web.Server
+    if reason := aiohttp_parts.unknown_parts():
+        log.warning("plain_server", aiohttp=aiohttp.__version__, reason=reason)
+        server = web.Server(handler, **server_settings)
+    else:
+        server = Connections(
+            handler, patience_s=settings.server.header_timeout_s, answer=answer, failed=gateway.failed, request_factory=make,
+            **server_settings,
+        )  # fmt: skip
     return web.ServerRunner(server, shutdown_timeout=settings.server.shutdown_grace_s)
 
 

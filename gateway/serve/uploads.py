@@ -77,7 +77,7 @@ class Uploads:
         for content, upload in list(self._uploads.items()):
             if content.is_eof():
                 del self._uploads[content]
-            elif content._size:  # arrived bytes are still unread: the client is not late
+            elif getattr(content, "_size", 0):  # arrived bytes are still unread: the client is not late
                 upload.since, upload.seen = now, content.total_bytes
             elif now - upload.since >= WINDOW_S:
                 if content.total_bytes - upload.seen < upload.rate * (now - upload.since):
