@@ -1,5 +1,6 @@
 """What is delivered: licences that are listed and allowed, an audit that fails where it must, an SBOM, packages that install."""
 
+import ast
 import glob
 import importlib.util
 import os
@@ -87,6 +88,15 @@ def test_the_sbom_names_every_package_with_its_hashes_and_the_audit_runs(tmp_pat
     )  # fmt: skip
     said = make("audit", tmp_path)
     assert "audited" in said or "audit skipped" in said
+
+
+@pytest.mark.parametrize("folder", ["gateway", "providers"])
+def test_every_docstring_is_text_that_can_be_stored(folder):
+    """Python 3.13 cannot compile a module whose docstring has half a surrogate pair."""
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+                (ast.get_docstring(node, clean=False) or "").encode()
 
 
 PYTHONS = sorted(
