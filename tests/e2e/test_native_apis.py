@@ -191,6 +191,7 @@ async def test_text_that_stands_elsewhere_passes_and_a_refusal_of_it_teaches_not
         body = RESPONSES.body(3, previous_response_id="resp_1")
         standin.script.extend([Refuse("vllm", limit=1000, prompt=5000)] * 4)
         refused = await ask(running, RESPONSES, body)
+        standin.script.clear()
         later = await ask(running, RESPONSES, RESPONSES.body(10))
 
     assert refused.status == 400
