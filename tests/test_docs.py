@@ -3,6 +3,7 @@
 import ast
 import asyncio
 import base64
+import gzip
 import importlib.util
 import os
 import re
@@ -12,8 +13,10 @@ import subprocess
 import sys
 import textwrap
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import click
 import orjson
@@ -107,13 +110,20 @@ def folder(tmp_path: Path) -> Path:
     request = {"model": "llama-3.1-8b", "messages": fakes.chat(60), "max_tokens": 300}
     for name in ("request.json", "REQUEST.json"):
         (tmp_path / name).write_bytes(orjson.dumps(request))
+    (tmp_path / "logs").mkdir()
+    for name in ("logs.jsonl", "logs/day.jsonl"):
+        (tmp_path / name).write_bytes(orjson.dumps(request) + b"\n")
+    (tmp_path / "logs.jsonl.gz").write_bytes(gzip.compress(orjson.dumps(request)))
     return tmp_path
 
 
 @pytest.mark.parametrize("command", commands().values(), ids=commands())
 async def test_every_command_runs(folder, command):
     words = shlex.split(command, comments=True)
-    if words[:2] == ["turnfold", "serve"]:
+    if completion := re.search(r"(_TURNFOLD_COMPLETE)=(\w+) (turnfold)\b", command):
+        name, value, program = completion.groups()
+        run(folder, [str(Path(sys.executable).with_name(program))], {name: value})
+    elif words[:2] == ["turnfold", "serve"]:
         await serves(folder, words[2:])
     elif words[0] == "turnfold":
         if words[1] == "keys":
@@ -134,9 +144,9 @@ def with_keys(folder: Path) -> None:
     (folder / "turnfold.keys.yaml").write_text(f"keys: {{old-team: {{hash: 'sha256:{'0' * 64}'}}}}")
 
 
-def run(folder: Path, command: list[str]) -> None:
+def run(folder: Path, command: list[str], variables: Mapping[str, str] = MappingProxyType({})) -> None:
     """Run a command to its end, which must be a good one."""
-    environment = {**os.environ, **ENVIRON, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, **ENVIRON, **variables, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
     )

@@ -377,7 +377,7 @@ def read_or_told(text: str) -> None:
 @pytest.mark.parametrize(
     ("server", "problem"),
     [
-        ("{max_body: 200MiB}", "1: server.max_body: max_in_flight (134217728 bytes) is less than max_body"),
+        ("{max_body: 200MiB}", "1: server.max_body: max_in_flight (67108864 bytes) is less than max_body"),
         ("{max_in_flight: 1MiB}", "1: server.max_in_flight: max_in_flight (1048576 bytes) is less than max_body"),
         ("{max_depth: 0}", "1: server.max_depth: 0 is not a whole number, 1 or more"),
         ("{min_upload_rate: 5}", "1: server.min_upload_rate: 5 is not a size with its unit"),

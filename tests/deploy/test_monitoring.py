@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from gateway.observe.metrics import Metrics
+from gateway.serve import gauges
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 BOARD = orjson.loads((DEPLOY / "grafana.json").read_bytes())
@@ -29,7 +30,8 @@ def exported():
     """The names under which Prometheus sees the metrics."""
     metrics = Metrics()
     counters = {f"{name}_total" for name, *_ in metrics.counters()}
-    return counters | {f"{name}_bucket" for name, *_ in metrics.histograms()}
+    current = set(re.findall(r'"(turnfold_[a-z_]+)"', Path(gauges.__file__).read_text("utf-8")))
+    return counters | {f"{name}_bucket" for name, *_ in metrics.histograms()} | current
 
 
 def expressions():
