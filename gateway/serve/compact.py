@@ -93,7 +93,9 @@ async def _ours(gateway: Gateway, request: web.BaseRequest, asked: Conversation)
     """Return one compaction item with our digest, as a body or as events."""
     route, headers = gateway.setup.settings.route(asked.model), keys.forwarded(request)
     target = gateway.setup.targets[route.upstream]
-    place = plan.place_of(gateway, gateway.setup, route, target, plan.learner_of(target, headers, request.remote or ""))
+    place = plan.place_of(
+        gateway, gateway.setup, route, target, plan.learner_of(target, headers, records.of(request).client)
+    )
     task = await plan.task_for(gateway, place, asked, plan.scope_of(place, headers))
     tokens = min(task.window // COMPACTION_SHARE, LARGEST_COMPACTION)
 

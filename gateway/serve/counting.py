@@ -64,7 +64,9 @@ async def count(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespons
 async def _own_count(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> web.Response:
     route = gateway.setup.settings.route(asked.model)
     target, headers = gateway.setup.targets[route.upstream], keys.forwarded(request)
-    place = plan.place_of(gateway, gateway.setup, route, target, plan.learner_of(target, headers, request.remote or ""))
+    place = plan.place_of(
+        gateway, gateway.setup, route, target, plan.learner_of(target, headers, records.of(request).client)
+    )
     task = await plan.task_for(gateway, place, asked, plan.scope_of(place, headers))
     body = orjson.dumps({**_FRAMES[asked.format.name], "input_tokens": task.prompt})
     record = records.of(request)

@@ -12,6 +12,7 @@ from aiohttp import web
 from gateway.context.life import ladder
 from gateway.context.life.ladder import Attempt
 from gateway.serve import keys, plan
+from gateway.serve import record as records
 from gateway.serve.mode import mode_of
 from gateway.serve.shared import Gateway
 from gateway.upstream.client import Target
@@ -46,7 +47,9 @@ async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, me
         return message
     route = gateway.setup.settings.route(asked.model)
     headers = keys.forwarded(request)
-    place = plan.place_of(gateway, gateway.setup, route, target, plan.learner_of(target, headers, request.remote or ""))
+    place = plan.place_of(
+        gateway, gateway.setup, route, target, plan.learner_of(target, headers, records.of(request).client)
+    )
     if mode_of(request, route) != "enforce" or (plan.proven(gateway, place, asked) and route.name == asked.model):
         return message
     task = await plan.task_for(gateway, place, asked, plan.scope_of(place, headers))

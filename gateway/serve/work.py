@@ -91,7 +91,7 @@ class Caller:
         """Return the client's hashes at an upstream, computed once."""
         found = self.identities.get(target.name)
         if found is None:
-            found = plan.identity_of(target, self.headers, self.request.remote or "")
+            found = plan.identity_of(target, self.headers, records.of(self.request).client)
             self.identities[target.name] = found
         return found
 

@@ -205,6 +205,22 @@ async def test_any_number_of_keys_and_addresses_of_one_attacker_fold_nobody_else
         await as_a_fresh_process_does(running, standin)
 
 
+async def test_clients_behind_a_trusted_proxy_are_callers_of_their_own(gateway):
+    """One key, one connection's address: the proxy tells them apart."""
+
+    def answer(seen: Seen) -> Any:
+        attack = "Attempt" in seen.messages[0]["content"]
+        return Refuse("openai", 8192, seen.prompt_tokens) if attack and seen.prompt_tokens > 8192 else None
+
+    async with StandIn(window=WINDOW, otherwise=answer) as standin:
+        running = await gateway(standin, {**config(), "server": {"trusted_proxies": ["127.0.0.1"]}})
+        for number in range(3):
+            attempt = [system(f"Attempt {number}."), *chat(60, 250)]
+            told = {**HONEST_KEY, "x-forwarded-for": "203.0.113.9"}
+            assert (await running.chat({"model": "m", "messages": attempt}, told)).status == 200
+        await as_a_fresh_process_does(running, standin)
+
+
 async def test_bills_of_one_caller_set_no_ratio_for_another(gateway):
     """Text that is dense in the upstream's vocabulary, or bills that the client brings about in another way."""
 
