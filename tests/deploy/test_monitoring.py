@@ -11,18 +11,19 @@ import yaml
 
 from gateway.observe.metrics import Metrics
 from gateway.serve import gauges
+from tests import fakes
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 BOARD = orjson.loads((DEPLOY / "grafana.json").read_bytes())
 NAME = re.compile(r"\bturnfold_[a-z_]+\b")
 
 
-def promtool(*arguments, folder=DEPLOY):
+def promtool(*arguments, folder=DEPLOY, given=""):
     """Run Prometheus' own checker."""
     program = shutil.which("promtool")
     if program is None:
         pytest.skip("promtool is not installed")
-    done = subprocess.run([program, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run([program, *arguments], cwd=folder, input=given, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -96,3 +97,12 @@ def test_the_systemd_unit_is_right(tmp_path):
     )
     complaints = [line for line in done.stderr.splitlines() if "turnfold.service" in line]
     assert complaints == []
+
+
+async def test_a_scrape_is_what_prometheus_reads(gateway, standin):
+    running = await gateway(standin, {"models": {"m": {"context_window": 4000}}})
+    for size in (2, 60):
+        await running.chat({"model": "m", "messages": fakes.chat(size)})
+    async with running.session.get(f"{running.admin_url}/metrics") as response:
+        scraped = await response.text()
+    promtool("check", "metrics", given=scraped)
