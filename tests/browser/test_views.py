@@ -158,4 +158,4 @@ async def test_nothing_yet_is_said_as_such(gateway, standin, dashboard):
         ("learned", "Nothing was learned yet"), ("request/tf-none", "No such request"), ("conversation/none", "No such conversation"),
     ]:  # fmt: skip
         await opened.go(f"#/{view}")
-        assert words in await opened.text(), view
+        await opened.page.get_by_text(words).first.wait_for()
