@@ -57,7 +57,8 @@ def foresee(source: Source, covered: int) -> Wish | None:
 
 
 def _next_cut(made: Layout) -> int:
-    """Return the first unit that will certainly stand after the next cut; 0 when unknown.
+    """Return the first unit that will certainly stand after the next cut; 0 when unknown, or when much of what that cut
+    will fold is still to come: a later summary serves better.
 
     The cut comes when the room is used up or, with a limit of turns, when there are too many: the earlier of both is
     certain.
@@ -69,13 +70,21 @@ def _next_cut(made: Layout) -> int:
     if first:
         # The last step moved the cut too far: repeat it in small steps.
         first, _ = _moved(made, _longer(made, [step] * (steps - 1) + [max(step // FINER, 1)] * 3 * FINER))
-    if made.room.max_turns is not None:
-        limited, _ = _moved(made, [_turn(made, number, 1) for number in range(1, made.room.max_turns + 2)])
-        first = min((move for move in (first, limited) if move), default=0)
+    grown, stands = float(steps * step), made.room.free * prefix.STANDS
+    if (most := made.room.max_turns) is not None:
+        limited, turns = _moved(made, [_turn(made, number, 1) for number in range(1, most + 2)])
+        if limited and (not first or limited < first):
+            middling = sum(unit.cost for unit in made.units) / len({unit.turn for unit in made.units})
+            first, grown, stands = limited, turns * middling, min(stands, most * made.room.low_water * middling)
     # The current question stays current until then: never go beyond the current turn's start, or its newest step.
     tip = made.units[-1].turn
     start = next(position for position, unit in enumerate(made.units) if unit.turn == tip)
-    return min(first, start if start > made.cut.first else len(made.units) - 1)
+    certain = min(first, start if start > made.cut.first else len(made.units) - 1)
+    if first == certain:
+        return certain
+    # It may grow by several turns instead of one, and the newest of them stand after the cut: the others are folded.
+    folded = sum(unit.cost for unit in made.units[certain:]) + grown - stands
+    return certain if folded <= UNCOVERED * made.room.free else 0
 
 
 def _moved(made: Layout, growth: Sequence[Unit]) -> tuple[int, int]:

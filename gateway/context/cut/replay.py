@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from gateway.context.cut.budget import Budget
 
 # Shares of the free room, which is the room without the pinned messages.
-STANDS: Final = 0.25
+STANDS: Final = 0.15
 """Share for the verbatim units right after a cut, so that the rest can grow for some turns."""
 TURN_STANDS: Final = 0.5
 """Share up to which the current turn is not cut into."""
