@@ -295,7 +295,7 @@ async def test_28_the_same_history_is_folded_only_for_the_smaller_window(gateway
 
 
 async def test_105_the_numbers_told_agree_with_what_was_sent(fold):
-    messages = fakes.tool_turns(20)
+    messages = fakes.tool_turns(40)
     answer, chats = await fold(messages)
     before, after = answer.tokens
     assert answer.headers["x-turnfold-window"] == str(WINDOW)

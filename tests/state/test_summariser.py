@@ -58,6 +58,11 @@ def talk(turns: int, words: str = "please move the shop to db1.example.com, orde
     return [{"role": role, "content": f"{words} ({turn})"} for turn in range(turns) for role in ("user", "assistant")]
 
 
+def session(name: object) -> list[Message]:
+    """A conversation of its own that fills its room far enough for a summary."""
+    return talk(11, f"please move the shop of session {name} to db1.example.com, order A-4711")
+
+
 def source(messages: Sequence[Message], room: int = 450) -> Source:
     """A conversation as it is folded; twenty-some messages of `talk` fill the room."""
     counter = Counter(lambda message: 4 + count(text_of(message)), count)
@@ -282,11 +287,11 @@ async def test_a_model_that_keeps_failing_is_left_alone(store: MemoryStore) -> N
     summarizer = Summarizer(store, Tasks(), clock=lambda: now[0])
     model = Model(None)
     for number in range(10):
-        summarizer.consider(job(talk(10, f"session {number}")), model)
+        summarizer.consider(job(session(number)), model)
         await settled()
     assert len(model.asked) == 3
     now[0] = 31.0
-    summarizer.consider(job(talk(10, "later")), model)
+    summarizer.consider(job(session("later")), model)
     await settled()
     assert len(model.asked) == 4
 
@@ -295,14 +300,12 @@ async def test_one_caller_cannot_use_up_the_operators_budget_of_an_hour(store: M
     outcomes: list[str] = []
     summarizer = Summarizer(store, Tasks(), observed=lambda outcome, _: outcomes.append(outcome))
     for number in range(16):
-        talked = talk(10, f"session {number} with order A-4711")
+        talked = session(number)
         summarizer.consider(job(talked, scope=f"greedy.{number}", tokens_per_hour=4000), Model())
         await settled()
     assert 1 < outcomes.count("stored") < 16
     outcomes.clear()
-    summarizer.consider(
-        job(talk(10, "another with order A-4711"), scope="modest.openai", tokens_per_hour=4000), Model()
-    )
+    summarizer.consider(job(session("another"), scope="modest.openai", tokens_per_hour=4000), Model())
     await settled()
     assert outcomes == ["stored"]
 
@@ -312,12 +315,12 @@ async def test_an_hours_budget_is_kept_and_comes_back(store: MemoryStore) -> Non
     outcomes: list[str] = []
     summarizer = Summarizer(store, Tasks(), clock=lambda: now[0], observed=lambda outcome, _: outcomes.append(outcome))
     for number in range(5):
-        own = job(talk(10, f"session {number} with order A-4711"), tokens_per_hour=1000, payer="alice")
+        own = job(session(number), tokens_per_hour=1900, payer="alice")
         summarizer.consider(own, Model())
         await settled()
     assert outcomes == ["stored", "stored", "declined", "declined", "declined"]
     now[0] = 3601.0
-    summarizer.consider(job(talk(10, "session 3 with order A-4711"), tokens_per_hour=1000, payer="alice"), Model())
+    summarizer.consider(job(session(3), tokens_per_hour=1900, payer="alice"), Model())
     await settled()
     assert outcomes[-1] == "stored"
 
