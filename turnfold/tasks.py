@@ -2,7 +2,7 @@
 
 from math import ceil
 
-from gateway.context.count import tokens
+from gateway.context.count import message_cost, tokens
 from gateway.context.cut.policy import Policy
 from gateway.context.life.ladder import Task
 from gateway.wire.format import Conversation
@@ -35,7 +35,7 @@ def task_of(
     family = tokenizer if tokenizer != "auto" else facts.family if facts else "unknown"
     images = facts.images if facts else ""
     found = tokens.count_request(request, family, images)
-    counter = tokens.counter(family, images, request.memory)
+    counter = message_cost.counter(family, images, request.memory)
     asked = next((limit for limit in request.output_limits if limit > 0), None)
     if facts is not None and not facts.counts_output and request.format.name == "messages":
         asked = None

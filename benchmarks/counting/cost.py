@@ -11,9 +11,10 @@ from typing import Any
 
 import orjson
 
-from gateway.context.count import tokens
+from gateway.context.count import delay, tokens
 from gateway.context.count import vocabularies as tokenizers
 from gateway.context.count.families import FAMILIES
+from gateway.context.count.proof import proven
 from gateway.wire.chat import CHAT, parse
 from gateway.wire.memory import Memory
 
@@ -92,7 +93,7 @@ class Cost:
 
 def counting(raw: bytes, family: str) -> Cost:
     """Count a request whose texts were never seen, and again when they were."""
-    tokens.preload([family])
+    delay.preload([family])
     unseen = [request for _ in range(5) if (request := parse(raw, Memory()))]
     total = tokens.count_request(unseen[0], family).total
     unseen = [request for _ in range(5) if (request := parse(raw, Memory()))]
@@ -117,7 +118,7 @@ def proof(raw: bytes) -> float:
     """Prove a fit by size, in milliseconds."""
     request = CHAT.read(raw)
     assert request
-    return best(lambda: [tokens.proven(len(raw), 4096, 10**7, request, "o200k") for _ in range(100)]) / 100
+    return best(lambda: [proven(len(raw), 4096, 10**7, request, "o200k") for _ in range(100)]) / 100
 
 
 def longest_call(text: str, vocabulary: str) -> tuple[float, float]:
@@ -137,7 +138,7 @@ def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096 / 1e6
 before, began = resident(), time.process_time()
-tokens.preload([{family!r}])
+delay.preload([{family!r}])
 print(time.process_time() - began, resident() - before, resident())
 """
 

@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gateway.context.count.tokens import self_contained
+from gateway.context.count.proof import self_contained
 from gateway.context.life import identity
 from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.states import Answered, PassedOn, State, TooLarge, Unreachable, Visit

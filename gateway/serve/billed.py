@@ -6,7 +6,7 @@ from typing import Final
 
 from multidict import CIMultiDict
 
-from gateway.context.count import tokens
+from gateway.context.count import fixed_cost, message_cost, tokens
 from gateway.context.life import identity, lessons
 from gateway.context.life.evidence import SentCount
 from gateway.context.life.lessons import Bill, Learned, Sent
@@ -29,8 +29,8 @@ def learn(gateway: Gateway, place: Place, request: Conversation, headers: CIMult
 
 
 def _counted(gateway: Gateway, place: Place, request: Conversation, scope: str) -> Sent:
-    counter = tokens.counter(place.family, place.images, request.memory)
-    counted = sum(map(counter.message, request.messages)) + tokens.fixed_cost(
+    counter = message_cost.counter(place.family, place.images, request.memory)
+    counted = sum(map(counter.message, request.messages)) + fixed_cost.fixed_cost(
         request.body, place.family, request.memory
     )
     bounded = tokens.has_bounds(request.messages)

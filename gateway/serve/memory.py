@@ -10,7 +10,7 @@ from typing import Final
 from multidict import CIMultiDict
 
 from gateway.config import SummarySettings
-from gateway.context.count import tokens
+from gateway.context.count import message_cost
 from gateway.context.cut.foresight import cut_of
 from gateway.context.cut.layout import Source
 from gateway.context.cut.replay import rounded_room
@@ -90,7 +90,7 @@ async def _consider(gateway: Gateway, wanted: _Wanted) -> None:
         at=chosen.at,
         model=summariser.route.name,
         window=summariser.window,
-        count=tokens.counter(summariser.family, memory=gateway.memory).text,
+        count=message_cost.counter(summariser.family, memory=gateway.memory).text,
         deadline_s=chosen.deadline_s,
         tokens_per_hour=chosen.tokens_per_hour,
         payer="" if summariser.target.endpoint.key else plan.key_of(summariser.target, wanted.headers),

@@ -9,7 +9,7 @@ from multidict import CIMultiDict
 
 from gateway.config import Route, Settings, is_pattern
 from gateway.config.catalogue import ModelFacts
-from gateway.context.count import families, tokens
+from gateway.context.count import delay, families, fixed_cost, message_cost, proof, tokens
 from gateway.context.count.calibration import Calibration
 from gateway.context.count.tokens import TokenCount
 from gateway.context.life import identity
@@ -47,7 +47,7 @@ Learner = Callable[[Target], str]
 def preload(gateway: Gateway, settings: Settings) -> None:
     """Load the vocabularies of all models that are configured by name; 0.2 s and 40 MB each."""
     routes = [settings.route(name) for name in settings.models if not is_pattern(name)]
-    tokens.preload({family_of(route, gateway.catalogue.find(route.name)) for route in routes})
+    delay.preload({family_of(route, gateway.catalogue.find(route.name)) for route in routes})
 
 
 def family_of(route: Route, facts: ModelFacts | None) -> str:
@@ -240,7 +240,7 @@ def proven(gateway: Gateway, place: Place, request: Conversation) -> bool:
     if caching.always(place.route.policy, place.facts, place.target):
         return False
     reserve, _ = _reserve(place, request)
-    return tokens.proven(len(request.raw), reserve, _window(place, reserve), request, place.family)
+    return proof.proven(len(request.raw), reserve, _window(place, reserve), request, place.family)
 
 
 def _window(place: Place, reserve: int) -> int:
@@ -276,10 +276,10 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
 
     def counted() -> tuple[TokenCount, bool]:
         count = _believed(tokens.count_request(request, family, images, ratio), place, calibration)
-        return count, count.bounded or not tokens.self_contained(request)
+        return count, count.bounded or not proof.self_contained(request)
 
     size_bytes = len(request.raw)
-    heavy = size_bytes >= INLINE or tokens.heavy(request, family, images)  # the latter reads the messages
+    heavy = size_bytes >= INLINE or delay.heavy(request, family, images)  # the latter reads the messages
     stable, bounded = await gateway.pool.run(counted, size_bytes=max(size_bytes, INLINE) if heavy else 0)
     if stable.total > ANCHORED * window and await learning.follow(owner):
         calibration = learning.calibration(owner)
@@ -294,7 +294,7 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
         anchor = await learning.anchor(chain)
         best = tokens.count_request(request, family, images, ratio, anchor) if anchor else stable
     sure = stable.basis == "exact"
-    plain = tokens.counter(family, images, request.memory)
+    plain = message_cost.counter(family, images, request.memory)
     return Task(
         request=request,
         model=model,
@@ -306,10 +306,10 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
         reserve=reserve,
         asked=asked,
         floor=policy.min_output,
-        counter=tokens.scaled(plain, ratio, request.memory),
+        counter=message_cost.scaled(plain, ratio, request.memory),
         policy=policy,
         plain=plain,
-        plain_fixed=tokens.fixed_cost(request.body, family, request.memory),
+        plain_fixed=fixed_cost.fixed_cost(request.body, family, request.memory),
         configured=place.configured,
         basis=best.basis,
         slack=best.error if sure or anchor else min(0.6, 1.5 * best.error),

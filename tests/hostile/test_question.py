@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from gateway.context.count.counter import Counter
-from gateway.context.count.tokens import scaled
+from gateway.context.count.message_cost import scaled
 from gateway.context.cut.policy import Policy
 from gateway.context.life.ladder import (
     Attempt,

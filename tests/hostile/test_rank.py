@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from gateway.context import marks
-from gateway.context.count.tokens import counter
+from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.summary import Summary

@@ -5,7 +5,7 @@ import pytest
 
 from gateway.config import Upstream, catalogue
 from gateway.context import marks
-from gateway.context.count.tokens import counter
+from gateway.context.count.message_cost import counter
 from gateway.context.cut.policy import Policy
 from gateway.context.life.ladder import Task, first_attempt
 from gateway.serve.caching import terms_for

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from benchmarks.speed import bodies
-from gateway.context.count.tokens import counter
+from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.write.compress import compress

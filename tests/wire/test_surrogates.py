@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from gateway.context.count.tokens import counter
+from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.write.compress import compress

@@ -10,7 +10,7 @@ from typing import Final
 
 from gateway.context.cache.marking import NOTHING, CacheTerms
 from gateway.context.count.counter import Counter
-from gateway.context.count.tokens import scaled
+from gateway.context.count.message_cost import scaled
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.layout import Source
 from gateway.context.cut.policy import Policy

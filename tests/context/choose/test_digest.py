@@ -9,7 +9,7 @@ from gateway.context.choose import lines
 from gateway.context.choose.digest import choose, render
 from gateway.context.choose.line import MessageLines
 from gateway.context.choose.worth import LinePool
-from gateway.context.count.tokens import counter
+from gateway.context.count.message_cost import counter
 
 COUNT = counter("o200k").text
 

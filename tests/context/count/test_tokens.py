@@ -7,9 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.context.count import tokens
+from gateway.context.count import delay
 from gateway.context.count.families import FAMILIES
-from gateway.context.count.tokens import Anchor, TokenCount, count_request, counter, fixed_cost, margin, proven
+from gateway.context.count.fixed_cost import fixed_cost
+from gateway.context.count.message_cost import counter
+from gateway.context.count.proof import proven
+from gateway.context.count.tokens import Anchor, TokenCount, count_request, margin
 from gateway.wire.chat import ChatRequest, parse
 from tests.context.pictures import png
 from tests.context.texts import TEXTS
@@ -187,7 +190,7 @@ def test_whatever_a_client_sends_is_counted(
     asked = request(found, tools=tools, tool_choice=choice, response_format=form, thinking=choice, reasoning=form)
 
     assert count_request(asked, family).total >= 0
-    tokens.heavy(asked, family)
+    delay.heavy(asked, family)
     proven(len(asked.raw), 100, 10_000, asked, family)
 
 
@@ -298,10 +301,10 @@ def test_as_much_is_kept_free_as_the_count_may_be_short(count: TokenCount, share
 
 
 def test_much_new_text_is_counted_off_the_event_loop() -> None:
-    tokens.preload(["o200k"])
+    delay.preload(["o200k"])
     long = request([user(f"{n} is new. " * 10_000) for n in range(3)])
 
-    assert tokens.heavy(long, "o200k")
+    assert delay.heavy(long, "o200k")
     count_request(long, "o200k")
-    assert not tokens.heavy(long, "o200k"), "by now it is known"
-    assert not tokens.heavy(request([user("hi")]), "o200k")
+    assert not delay.heavy(long, "o200k"), "by now it is known"
+    assert not delay.heavy(request([user("hi")]), "o200k")

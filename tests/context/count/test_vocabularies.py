@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.context.count import tokens
+from gateway.context.count import message_cost
 from gateway.context.count import vocabularies as tokenizers
 from gateway.context.count.vocabularies import VOCABULARIES, Counts, count, estimate, loaded, pieces
 from gateway.wire.memory import Memory
@@ -155,7 +155,7 @@ def test_counts_are_remembered_by_content_and_bounded() -> None:
 def test_the_counts_of_a_vocabulary_are_shared() -> None:
     memory = Memory()
 
-    assert tokens.counting("o200k_base", memory) is tokens.counting("o200k_base", memory)
-    assert tokens.counter("o200k", memory=memory) is tokens.counter("o200k", memory=memory)
+    assert message_cost.counting("o200k_base", memory) is message_cost.counting("o200k_base", memory)
+    assert message_cost.counter("o200k", memory=memory) is message_cost.counter("o200k", memory=memory)
     assert loaded("o200k_base")
     assert loaded("klingon"), "nothing to load"

@@ -1,6 +1,6 @@
 """What is told about each line."""
 
-from gateway.context.count.tokens import counter
+from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.write import explain as fates

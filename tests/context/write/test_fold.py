@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from gateway.context.count.tokens import counter
+from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.write.compress import compress

@@ -1,7 +1,7 @@
 """Where tools are called, quotes that were given stay until the cut moves."""
 
 from gateway.context import marks
-from gateway.context.count.tokens import counter
+from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.write.compress import compress

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.context.count.tokens import counter
+from gateway.context.count.message_cost import counter
 from gateway.context.cut.attachments import without_media
 from gateway.context.write.shrink import levels, shrink_message, shrink_text
 from tests.running import ROOT

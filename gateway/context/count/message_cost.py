@@ -1,0 +1,219 @@
+"""The cost of one message: its texts, its media and the frame of its family's template.
+
+Text counts are cached by content, so a grown conversation costs only its new messages. A message costs the same at
+every place; costs that depend on other messages are in ``tokens.cross_message_tokens``.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from math import ceil
+from typing import Any, Final
+
+from gateway.context.count import media, tools
+from gateway.context.count.counter import Counter
+from gateway.context.count.families import Family, family_of
+from gateway.context.count.vocabularies import Counts
+from gateway.wire.facts import Interned
+from gateway.wire.memory import Memory
+from gateway.wire.message import MEDIA_TYPES, RESULT_ROLES, Message, call_arguments, call_name, texts, tool_calls
+from gateway.wire.views import Opaque
+
+COUNTER_BYTES: Final = 2000
+"""Bytes of a counter, approximately: some functions with the values that they hold."""
+
+
+def counter(family: str, images: str = "", memory: Memory | None = None) -> Counter:
+    """Return the counter of a family of models; ``images`` is the rule for the cost of its images.
+
+    With one memory the same arguments return the same counter.
+    """
+    memory = memory or Memory()
+    return memory.once(("counter", family, images), partial(_counter, family, images, memory), COUNTER_BYTES)
+
+
+def _counter(family: str, images: str, memory: Memory) -> Counter:
+    row = family_of(family)
+    text = text_counter(row, memory)
+    answer = _without_thoughts(text) if row.tags else text
+    frames, frame = dict(row.roles), row.message
+    name = f"{family}\n{images}"
+
+    def message(value: Message) -> int:
+        if type(value) is not Interned:
+            return counted(value)
+        costs = value.facts.costs
+        found = costs.get(name)
+        if found is None:
+            found = costs[name] = counted(value)
+        return found
+
+    def counted(value: Message) -> int:
+        role = value.get("role")
+        around = frames.get(role, frame) if type(role) is str else frame
+        content = value.get("content")
+        if type(content) is str and (len(value) == 2 or role == "tool"):  # by far the most messages: a role and a text
+            return around + (answer(content) if role == "assistant" else text(content))
+        return around + _rest(value, row, text, images)
+
+    return Counter(message, text, exact=row.exact, name=name)
+
+
+def counting(vocabulary: str, memory: Memory) -> Counts:
+    """Return the cached counts of a vocabulary, which all its families share."""
+    return memory.part(("counts", vocabulary), partial(Counts, vocabulary, memory))
+
+
+def scaled(counter: Counter, ratio: float, memory: Memory) -> Counter:
+    """Return a counter whose counts are multiplied and rounded up; a ratio of 1.0 returns the same counter.
+
+    With one memory the same arguments return the same counter.
+    """
+    if ratio == 1.0:
+        return counter
+    return memory.once(("scaled", counter, ratio), partial(_scaled, counter, ratio), COUNTER_BYTES)
+
+
+def _scaled(counter: Counter, ratio: float) -> Counter:
+    return replace(
+        counter,
+        message=lambda message: ceil(counter.message(message) * ratio),
+        text=lambda text: ceil(counter.text(text) * ratio),
+        exact=False,
+        name=f"{counter.name}\n{ratio}" if counter.name else "",
+    )
+
+
+def _without_thoughts(text: Callable[[str], int]) -> Callable[[str], int]:
+    """Count the part of an assistant's text that a template keeps: everything up to ``</think>`` is dropped."""
+    return lambda value: text(value.rpartition("</think>")[2] if "</think>" in value else value)
+
+
+def text_counter(row: Family, memory: Memory) -> Callable[[str], int]:
+    """Count a bare text as the family does."""
+    plain = counting(row.vocabulary, memory)
+    if row.ratio == 1.0:
+        return plain
+    ratio = row.ratio
+    return lambda value: ceil(plain(value) * ratio)
+
+
+def _rest(message: Message, row: Family, text: Callable[[str], int], images: str) -> int:
+    """Count everything in a message except its frame: parts, calls, reasoning, a name."""
+    total = 0
+    usual = 1 + ("content" in message)
+    calls: Sequence[Mapping[str, Any]] = ()
+    if "tool_calls" in message or "function_call" in message:
+        calls = tool_calls(message)
+        usual += 1
+        total += _calls(calls, row, text)
+    content = message.get("content")
+    if content and not (row.call_or_text and "tool_calls" in message and message.get("role") == "assistant"):
+        if message.get("role") == "assistant" and (row.tags or (calls and not row.thinking)):
+            content = _spoken(content)
+        total += text(content) if type(content) is str else sum(_part(part, text, images) for part in _parts(content))
+    if len(message) > usual:
+        total += _extras(message, row, text)
+    return total
+
+
+def _calls(calls: Sequence[Mapping[str, Any]], row: Family, text: Callable[[str], int]) -> int:
+    if len(calls) > 1 and row.parallel is not None:
+        return row.parallel + text(_wrapped(calls))
+    total = row.call * len(calls)
+    for call in calls:
+        function = call.get("function")
+        name, given = (function.get("name"), function.get("arguments")) if type(function) is dict else (None, None)
+        if type(name) is str and type(given) is str:
+            total += row.call_names * text(name) + text(given)
+        else:
+            total += row.call_names * text(call_name(call)) + text(arguments(call))
+    return total
+
+
+def arguments(call: Mapping[str, Any]) -> str:
+    try:
+        return call_arguments(call)
+    except TypeError:  # arguments that are not text, nested deeper than orjson writes
+        return tools.flat(call)
+
+
+def _wrapped(calls: Iterable[Mapping[str, Any]]) -> str:
+    """Return several calls as the single ``multi_tool_use.parallel`` call that the model made of them."""
+    uses = (f'{{"recipient_name":"functions.{call_name(call)}","parameters":{arguments(call)}}}' for call in calls)
+    return f'{{"tool_uses":[{",".join(uses)}]}}'
+
+
+def _extras(message: Message, row: Family, text: Callable[[str], int]) -> int:
+    """Count rare fields: reasoning, a refusal, the speaker's name."""
+    total = sum(map(text, thoughts(message))) if row.thinking else 0
+    refusal = message.get("refusal")
+    if isinstance(refusal, str):
+        total += text(refusal)
+    name = message.get("name")
+    if isinstance(name, str) and message.get("role") not in RESULT_ROLES:
+        total += 1 + text(name)
+    return total
+
+
+def thoughts(message: Message) -> Iterator[str]:
+    for key in ("reasoning_content", "reasoning"):
+        value = message.get(key)
+        if isinstance(value, str):
+            yield value
+
+
+def _spoken(content: Any) -> Any:
+    """Return an assistant's content without the text up to ``</think>``."""
+    if isinstance(content, str):
+        return content.rpartition("</think>")[2]
+    if isinstance(content, list):
+        last = max((n for n, part in enumerate(content) if "</think>" in "".join(texts([part]))), default=-1)
+        if last >= 0:
+            rest = "".join(texts([content[last]])).rpartition("</think>")[2]
+            return [{"type": "text", "text": rest}, *content[last + 1 :]]
+    return content
+
+
+def _parts(content: Any) -> Iterator[Any]:
+    """Yield the parts of a content value; the nested parts of a tool result replace it."""
+    if isinstance(content, list):
+        for part in content:
+            if isinstance(part, dict) and isinstance(part.get("content"), list):
+                yield from _parts(part["content"])
+            else:
+                yield part
+    elif content is not None:
+        yield content
+
+
+def _part(part: Any, text: Callable[[str], int], images: str) -> int:
+    """Count one content part: its text, its media, or all texts inside a part of unknown type."""
+    if isinstance(part, str):
+        return text(part)
+    if not isinstance(part, dict):
+        return 1
+    value = part.get("text", part.get("refusal"))
+    if isinstance(value, str):
+        return text(value)
+    kind = part.get("type")
+    if isinstance(kind, str) and kind in MEDIA_TYPES:
+        return media.tokens(part, images)
+    return sum(text(leaf) for leaf in leaves(part, 0)) + (part.extra if type(part) is Opaque else 0)
+
+
+def leaves(value: Any, depth: int) -> Iterator[str]:
+    """Yield all texts in a JSON value except member names; parts that are nested too deep count as JSON."""
+    if isinstance(value, str):
+        yield value
+    elif depth > tools.DEEPEST:
+        yield tools.flat(value)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if key not in ("type", "id", "signature", "cache_control", "data"):
+                yield from leaves(inner, depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from leaves(inner, depth + 1)
+    elif value is not None:
+        yield str(value)
