@@ -133,7 +133,7 @@ def longest_call(text: str, vocabulary: str) -> tuple[float, float]:
 
 _LOAD = """
 import time
-from gateway.context import tokens
+from gateway.context.count import delay
 def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096 / 1e6
