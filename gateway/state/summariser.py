@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, TypeVar
 import structlog
 
 from gateway.context.choose import transcript
+from gateway.context.count.counter import CountText
 from gateway.context.cut.foresight import Wish, foresee
 from gateway.context.cut.layout import Source
 from gateway.context.cut.summary import Summary
@@ -93,7 +94,7 @@ class Job:
     """The summariser's model; empty when there is none."""
     window: int
     """The summariser's window, in tokens."""
-    count: Callable[[str], int]
+    count: CountText
     """Counts the tokens of a text for the summariser's model."""
     deadline_s: float = 60.0
     """Time limit of each call, in seconds."""

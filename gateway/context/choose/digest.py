@@ -1,7 +1,7 @@
 """The digest: choose the lines of the folded part with the most new facts per token."""
 
 import heapq
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from gateway.context import marks
@@ -9,6 +9,7 @@ from gateway.context.choose.line import Line, MessageLines, Sort
 from gateway.context.choose.weights import WISHES_OF_AGENT, WISHES_OF_CHAT
 from gateway.context.choose.words import Word
 from gateway.context.choose.worth import LinePool
+from gateway.context.count.counter import CountText
 
 OPENING_TOKENS: Final = 3
 """Approximate tokens of the beginning of another message's line."""
@@ -22,8 +23,6 @@ NOTHING: Final = 1e-9
 """Worth of a line. Smaller gains are rounding errors."""
 MOST_SKIPPED: Final = 24
 """Lines in a row that are too long for the remaining room, after which the search ends."""
-
-CountText = Callable[[str], int]
 
 
 def choose(

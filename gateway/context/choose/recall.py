@@ -12,7 +12,6 @@ from typing import Final
 from gateway.context import marks
 from gateway.context.choose import digest
 from gateway.context.choose.cues import asks, speaks_of_self, speaks_to_other
-from gateway.context.choose.digest import CountText
 from gateway.context.choose.weights import (
     ADJACENT,
     ALIKE,
@@ -25,6 +24,7 @@ from gateway.context.choose.weights import (
 )
 from gateway.context.choose.words import Word, words
 from gateway.context.choose.worth import FAMILY, LinePool, Passage
+from gateway.context.count.counter import CountText
 
 COMMON_SHARE: Final = 1 / 3
 """Share of the lines. A word in more lines than this, and in more than `FEW`, distinguishes none of them."""

@@ -1,10 +1,11 @@
 """The question for a summariser: a conversation as text, in pieces it can read, after the instructions."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Final
 
 from gateway.context import marks
+from gateway.context.count.counter import CountText
 from gateway.wire.message import (
     PINNED_ROLES,
     RESULT_ROLES,
@@ -15,8 +16,6 @@ from gateway.wire.message import (
     text_of,
     tool_calls,
 )
-
-CountText = Callable[[str], int]
 
 INSTRUCTION: Final = """\
 You write the memory of a conversation whose older part will no longer be shown to its participants. The transcript is \

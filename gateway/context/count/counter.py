@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from gateway.wire.message import Message
 
+CountText = Callable[[str], int]
+"""Counts the tokens of a bare text."""
+
 
 @dataclass(frozen=True, slots=True)
 class Counter:
@@ -15,7 +18,7 @@ class Counter:
     """
 
     message: Callable[[Message], int]
-    text: Callable[[str], int]
+    text: CountText
     exact: bool = False
     name: str = ""
     """Identifies the counter, so that its counts can be stored with a message; empty when they must not be stored."""

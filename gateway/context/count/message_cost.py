@@ -4,14 +4,14 @@ Text counts are cached by content, so a grown conversation costs only its new me
 every place; costs that depend on other messages are in ``tokens.cross_message_tokens``.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import ceil
 from typing import Any, Final
 
 from gateway.context.count import media, tools
-from gateway.context.count.counter import Counter
+from gateway.context.count.counter import Counter, CountText
 from gateway.context.count.families import Family, family_of
 from gateway.context.count.vocabularies import Counts
 from gateway.wire.facts import Interned
@@ -84,12 +84,12 @@ def _scaled(counter: Counter, ratio: float) -> Counter:
     )
 
 
-def _without_thoughts(text: Callable[[str], int]) -> Callable[[str], int]:
+def _without_thoughts(text: CountText) -> CountText:
     """Count the part of an assistant's text that a template keeps: everything up to ``</think>`` is dropped."""
     return lambda value: text(value.rpartition("</think>")[2] if "</think>" in value else value)
 
 
-def text_counter(row: Family, memory: Memory) -> Callable[[str], int]:
+def text_counter(row: Family, memory: Memory) -> CountText:
     """Count a bare text as the family does."""
     plain = counting(row.vocabulary, memory)
     if row.ratio == 1.0:
@@ -98,7 +98,7 @@ def text_counter(row: Family, memory: Memory) -> Callable[[str], int]:
     return lambda value: ceil(plain(value) * ratio)
 
 
-def _rest(message: Message, row: Family, text: Callable[[str], int], images: str) -> int:
+def _rest(message: Message, row: Family, text: CountText, images: str) -> int:
     """Count everything in a message except its frame: parts, calls, reasoning, a name."""
     total = 0
     usual = 1 + ("content" in message)
@@ -117,7 +117,7 @@ def _rest(message: Message, row: Family, text: Callable[[str], int], images: str
     return total
 
 
-def _calls(calls: Sequence[Mapping[str, Any]], row: Family, text: Callable[[str], int]) -> int:
+def _calls(calls: Sequence[Mapping[str, Any]], row: Family, text: CountText) -> int:
     if len(calls) > 1 and row.parallel is not None:
         return row.parallel + text(_wrapped(calls))
     total = row.call * len(calls)
@@ -144,7 +144,7 @@ def _wrapped(calls: Iterable[Mapping[str, Any]]) -> str:
     return f'{{"tool_uses":[{",".join(uses)}]}}'
 
 
-def _extras(message: Message, row: Family, text: Callable[[str], int]) -> int:
+def _extras(message: Message, row: Family, text: CountText) -> int:
     """Count rare fields: reasoning, a refusal, the speaker's name."""
     total = sum(map(text, thoughts(message))) if row.thinking else 0
     refusal = message.get("refusal")
@@ -187,7 +187,7 @@ def _parts(content: Any) -> Iterator[Any]:
         yield content
 
 
-def _part(part: Any, text: Callable[[str], int], images: str) -> int:
+def _part(part: Any, text: CountText, images: str) -> int:
     """Count one content part: its text, its media, or all texts inside a part of unknown type."""
     if isinstance(part, str):
         return text(part)

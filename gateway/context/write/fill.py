@@ -1,13 +1,12 @@
 """Fill what is left of the quotes' place, once the lines that bear on the question have been found."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from gateway.context.choose import digest, recall
 from gateway.context.choose.line import Sort
 from gateway.context.choose.worth import LinePool
-
-CountText = Callable[[str], int]
+from gateway.context.count.counter import CountText
 
 FRAME: Final = 26
 """Tokens of a frame without rows, in the vocabulary that needs most."""

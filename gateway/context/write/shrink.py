@@ -18,11 +18,9 @@ import orjson
 
 from gateway.context.choose.cues import errors_in, reports_error
 from gateway.context.choose.words import lexicon_of
-from gateway.context.count.counter import Counter
+from gateway.context.count.counter import Counter, CountText
 from gateway.wire.facts import MESSAGE_BYTES, facts_of
 from gateway.wire.message import Message
-
-CountText = Callable[[str], int]
 
 HEAD_SHARE: Final = 0.35
 """Share of the room for the beginning of a text; see `TAIL_SHARE`."""

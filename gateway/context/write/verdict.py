@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ import orjson
 from gateway.context.choose.cues import binding
 from gateway.context.choose.transcript import longest
 from gateway.context.choose.words import Shape, words
+from gateway.context.count.counter import CountText
 from gateway.wire.message import Message, call_arguments, text_of, texts, tool_calls
 
 SHORTEST: Final = 24
@@ -94,7 +95,7 @@ def judge(
     *,
     replaced: int,
     size: int,
-    count: Callable[[str], int],
+    count: CountText,
 ) -> Verdict:
     """Accept an answer, completed with the user's rules and the identifiers in use that it lost, or reject it with a
     reason.
@@ -128,9 +129,7 @@ def _emptiness(text: str) -> str:
     return ""
 
 
-def _completed(
-    text: str, rules: Sequence[str], identifiers: Sequence[str], size: int, count: Callable[[str], int]
-) -> str:
+def _completed(text: str, rules: Sequence[str], identifiers: Sequence[str], size: int, count: CountText) -> str:
     """Add missing facts at the end, rules first, within half the requested size."""
     left = size // 2
     lines = [text]
