@@ -11,7 +11,8 @@ from gateway.context.cut.budget import Budget
 from gateway.context.cut.layout import SEARCHED
 from gateway.context.cut.policy import Policy
 from gateway.context.write.compress import compress
-from gateway.context.write.shrink import LONGEST_CLUSTER, shrink_text
+from gateway.context.write.gaps import LONGEST_CLUSTER
+from gateway.context.write.shrink_text import shrink_text
 from gateway.wire.message import text_of
 from tests.fakes import assistant, call, result, user
 

@@ -10,6 +10,7 @@ from gateway.context.cut.question import kept_whole, question_of
 from gateway.context.cut.rungs import QUESTION
 from gateway.context.write import shrink
 from gateway.context.write.draft import Draft, Kept, Sketch, Step
+from gateway.context.write.gaps import kept_characters
 from gateway.context.write.quotes import write
 from gateway.context.write.standing import standing_of, words_asked_for
 from gateway.wire.message import RESULT_ROLES, Message, media_parts, text_of
@@ -112,7 +113,7 @@ def cut_question(sketch: Sketch, source: Source) -> Sketch:
     standing, saved = _cut_largest(sketch, source, (question[:-1], question[-1:]), over)
     if not saved:
         return sketch
-    kept = Kept(sum(shrink.kept_characters(text_of(standing[index])) for index in question), total)
+    kept = Kept(sum(kept_characters(text_of(standing[index])) for index in question), total)
     return replace(
         _with(sketch, standing, Step("question", saved, f"{kept.characters} of {total} characters")), question_kept=kept
     )

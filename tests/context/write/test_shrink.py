@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.attachments import without_media
-from gateway.context.write.shrink import levels, shrink_message, shrink_text
+from gateway.context.write.shrink import levels, shrink_message
+from gateway.context.write.shrink_text import shrink_text
 from tests.running import ROOT
 
 COUNTER = counter("o200k")
