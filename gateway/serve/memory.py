@@ -22,7 +22,7 @@ from gateway.serve import plan
 from gateway.serve.plan import Place
 from gateway.serve.shared import Gateway, Setup
 from gateway.state.pool import PoolFull
-from gateway.state.summariser import Ask, Job
+from gateway.state.summariser import Ask, SummaryJob
 from gateway.upstream.client import Call, Target, UpstreamUnreachable
 from gateway.wire.message import Message, dumps
 
@@ -83,7 +83,7 @@ async def _consider(gateway: Gateway, wanted: _Wanted) -> None:
             source = await gateway.pool.run_later(lambda: _source(task), size_bytes=len(task.request.raw))
     except PoolFull:
         return  # the next request of this conversation asks again
-    job = Job(
+    job = SummaryJob(
         scope=task.scope,
         source=source,
         used=wanted.used,

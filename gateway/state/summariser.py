@@ -80,7 +80,7 @@ class Spending(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class SummaryJob:
     """A conversation that may need a summary, and the model that would write it."""
 
     scope: str
@@ -159,7 +159,7 @@ class Summarizer:
             (index for index in reversed(range(len(chain))) if self._known.get(chain[index], NEVER)[1] > now), -1
         )
 
-    def consider(self, job: Job, ask: Ask) -> bool:
+    def consider(self, job: SummaryJob, ask: Ask) -> bool:
         """Check in the background whether a summary is needed, and make it; False when there is nothing to check.
 
         Costs the caller nothing: counting and hashing run in a thread.
@@ -168,7 +168,7 @@ class Summarizer:
             return False
         return self._tasks.start(self._consider(job, ask), "summary") is not None
 
-    async def _consider(self, job: Job, ask: Ask) -> None:
+    async def _consider(self, job: SummaryJob, ask: Ask) -> None:
         chain = await asyncio.to_thread(identity.chain, job.source.messages, job.scope.encode())
         if not chain or chain[-1] in self._running:
             return  # the same request is being checked
@@ -189,7 +189,7 @@ class Summarizer:
         finally:
             self._running.discard(key)
 
-    async def _make(self, job: Job, ask: Ask, key: str, wish: Wish, earlier: Summary | None) -> None:
+    async def _make(self, job: SummaryJob, ask: Ask, key: str, wish: Wish, earlier: Summary | None) -> None:
         plan = await asyncio.to_thread(_plan, job, wish, earlier)
         if plan is None:
             await self._give_up(job, key, "window_too_small")
@@ -199,7 +199,7 @@ class Summarizer:
             finally:
                 await self._store.release(key)
 
-    async def _claimed(self, job: Job, ask: Ask, key: str, plan: "Plan") -> None:
+    async def _claimed(self, job: SummaryJob, ask: Ask, key: str, plan: "Plan") -> None:
         """Make the summary; only this process holds the claim."""
         if await self._store.get(KIND, key) is not None:
             return  # another replica finished between our check and our claim
@@ -234,7 +234,7 @@ class Summarizer:
         log.info("summary_stored", covers=plan.wish.covers, calls=len(plan.pieces),
                  replaced=plan.wish.replaced, chars=len(judged.text))  # fmt: skip
 
-    async def _asked(self, job: Job, ask: Ask, messages: Sequence[Message], breaker: Breaker) -> bytes | None:
+    async def _asked(self, job: SummaryJob, ask: Ask, messages: Sequence[Message], breaker: Breaker) -> bytes | None:
         try:
             async with asyncio.timeout(job.deadline_s):
                 body = await ask(job.model, messages, job.deadline_s)
@@ -247,14 +247,14 @@ class Summarizer:
             breaker.succeeded()
         return body
 
-    async def _give_up(self, job: Job, key: str, reason: str) -> None:
+    async def _give_up(self, job: SummaryJob, key: str, reason: str) -> None:
         """Store a mark, so that no request and no replica tries this cut again too soon."""
         self._observed(reason, 0)
         log.info("summary_rejected", model=job.model, reason=reason)
         mark = pack(VERSION, text="")
         await self._store.put(KIND, key, mark, ttl_s=FAILED_TTL_S, scope=job.scope)
 
-    def _affordable(self, job: Job, cost: int) -> bool:
+    def _affordable(self, job: SummaryJob, cost: int) -> bool:
         """Return whether the payer's budget of this hour covers the job, and the caller's part of it; if so, subtract the job's cost."""
         if job.tokens_per_hour is None:
             return True
@@ -270,7 +270,7 @@ class Summarizer:
         spent.append(Spending(now, cost, caller))
         return True
 
-    def _refund(self, job: Job, cost: int) -> None:
+    def _refund(self, job: SummaryJob, cost: int) -> None:
         """Return the reserved cost of calls that were not made: the first one got no answer."""
         spent = self._spent.get(job.account)
         if job.tokens_per_hour is not None and spent:
@@ -297,7 +297,7 @@ class Plan:
     """Approximate tokens of all calls together."""
 
 
-def _plan(job: Job, wish: Wish, earlier: Summary | None) -> Plan | None:
+def _plan(job: SummaryJob, wish: Wish, earlier: Summary | None) -> Plan | None:
     """Write the messages in as few pieces as the summariser's window allows; None when impossible.
 
     An earlier summary that leaves no room for new messages is ignored: the client still has all the messages.
@@ -327,7 +327,7 @@ def _entry(kept: "OrderedDict[tuple[str, str], Kept]", key: tuple[str, str], mak
     return kept[key]
 
 
-def _judge(job: Job, plan: Plan, text: str) -> verdict.Verdict:
+def _judge(job: SummaryJob, plan: Plan, text: str) -> verdict.Verdict:
     covered = job.source.messages[: plan.wish.covers]
     return verdict.judge(text, covered, plan.earlier, replaced=plan.wish.replaced, size=plan.size, count=job.count)
 

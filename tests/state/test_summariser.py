@@ -18,7 +18,7 @@ from gateway.context.cut.turns import split
 from gateway.context.life import identity
 from gateway.state.store import Store, open_store
 from gateway.state.store.memory import MemoryStore
-from gateway.state.summariser import FAILED_TTL_S, KNOWN_S, LARGEST_SUMMARY, Job, Summarizer
+from gateway.state.summariser import FAILED_TTL_S, KNOWN_S, LARGEST_SUMMARY, Summarizer, SummaryJob
 from gateway.state.tasks import Tasks
 from gateway.wire.message import text_of
 
@@ -76,9 +76,11 @@ def end_of(messages: Sequence[Message], covered: int = 0, room: int = 450) -> in
     return wish.covers
 
 
-def job(messages: Sequence[Message] | None = None, scope: str = "alice.openai", room: int = 450, **more: Any) -> Job:
+def job(
+    messages: Sequence[Message] | None = None, scope: str = "alice.openai", room: int = 450, **more: Any
+) -> SummaryJob:
     given = {"used": 0.9, "at": 0.7, "model": "small", "window": 8000, "count": count, **more}
-    return Job(scope, source(talk(11) if messages is None else messages, room), **given)
+    return SummaryJob(scope, source(talk(11) if messages is None else messages, room), **given)
 
 
 COVERS = end_of(talk(11))

@@ -10,7 +10,7 @@ MOST_FOUND: Final = 10_000
 """Records that one question returns at most. Chosen: 15 MB of JSON."""
 
 
-class Row(NamedTuple):
+class StoredRecord(NamedTuple):
     """One stored record."""
 
     id: str
@@ -67,7 +67,7 @@ class RecordLog(Protocol):
 
     bounds: Bounds
 
-    async def append(self, rows: Sequence[Row]) -> None: ...
+    async def append(self, rows: Sequence[StoredRecord]) -> None: ...
 
     async def find(self, query: Query) -> list[tuple[str, bytes]]:
         """Return (id, value), newest first."""

@@ -13,7 +13,7 @@ import orjson
 
 from gateway.observe.exchange import Exchange
 from gateway.observe.shape import Shown, shown
-from gateway.state.records.base import Bounds, Query, RecordLog, Row
+from gateway.state.records.base import Bounds, Query, RecordLog, StoredRecord
 from gateway.state.store.sealing import CHECKED, Sealing
 from gateway.state.tasks import Tasks
 from gateway.upstream.breaker import Breaker
@@ -184,9 +184,9 @@ class Records:
                 PATIENCE_S if self._breakers["write"].open else EVERY_S, self._due
             )
 
-    def _row(self, exchange: Exchange) -> Row:
+    def _row(self, exchange: Exchange) -> StoredRecord:
         value = self._sealing.seal(_place("exchange", exchange.request_id), orjson.dumps(shown(exchange)))
-        return Row(
+        return StoredRecord(
             exchange.request_id, exchange.at, exchange.key, exchange.model, exchange.session, exchange.conversation,
             exchange.caller, value,
         )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from redis.asyncio import BlockingConnectionPool, Redis
 
-from gateway.state.records.base import Bounds, Query, Row
+from gateway.state.records.base import Bounds, Query, StoredRecord
 from gateway.state.store.redis import PER_BATCH, PREFIX, SOCKET_TIMEOUT_S
 
 ALL: Final = f"{PREFIX}exchanges"
@@ -34,7 +34,7 @@ class RedisLog:
         self.bounds = bounds
         self._clock = clock
 
-    async def append(self, rows: Sequence[Row]) -> None:
+    async def append(self, rows: Sequence[StoredRecord]) -> None:
         keep_ms = max(int(self.bounds.keep_s * 1000), 1)
         oldest = self._clock() - self.bounds.keep_s
         async with self._redis.pipeline(transaction=False) as batch:
@@ -110,7 +110,7 @@ def _texts(members: Sequence[Any]) -> list[str]:
     return [member.decode() for member in members if isinstance(member, bytes)]
 
 
-def _indexes(row: Row) -> list[str]:
+def _indexes(row: StoredRecord) -> list[str]:
     pairs = (("conversation", row.conversation), ("session", row.session), ("caller", row.caller))
     return [_name(f"exchanges-{kind}", value) for kind, value in pairs if value]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from gateway.state.records.base import Bounds, Query, Row
+from gateway.state.records.base import Bounds, Query, StoredRecord
 from gateway.state.store.sqlite import APPLICATION_ID, FULL_SHARE, PAGE_BYTES, Schema, Seat
 
 UPKEEP_EVERY: Final = 32
@@ -47,7 +47,7 @@ class SqliteLog:
         self._clock = clock
         self._batches = 0
 
-    async def append(self, rows: Sequence[Row]) -> None:
+    async def append(self, rows: Sequence[StoredRecord]) -> None:
         def write(connection: sqlite3.Connection) -> None:
             if self._batches % UPKEEP_EVERY == 0:
                 self._keep_up(connection)
@@ -129,7 +129,7 @@ class SqliteLog:
             _evict(connection)
 
 
-def _insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+def _insert(connection: sqlite3.Connection, rows: Sequence[StoredRecord]) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.executemany("INSERT OR REPLACE INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)

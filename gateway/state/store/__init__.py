@@ -6,7 +6,7 @@ from typing import Final
 
 from gateway.state.store import memory, sqlite
 from gateway.state.store.base import Store
-from gateway.state.store.guard import READ_TIMEOUT_S, Guard
+from gateway.state.store.guard import READ_TIMEOUT_S, GuardedStore
 from gateway.state.store.memory import MemoryStore
 from gateway.state.store.sealing import CHECKED, Sealing
 from gateway.state.store.sqlite import SqliteStore
@@ -35,7 +35,7 @@ def open_store(
     sealing = sealing_of(encryption_key)
 
     def guarded(store: Store) -> Store:
-        return Guard(store, sealing=sealing, failed=failed, timeout_s=timeout_s)
+        return GuardedStore(store, sealing=sealing, failed=failed, timeout_s=timeout_s)
 
     if separator and scheme == "memory":
         return MemoryStore(max_bytes=max_bytes or memory.DEFAULT_MAX_BYTES)

@@ -33,7 +33,7 @@ MAX_VALUE_BYTES: Final = 256 * 1024
 Result = TypeVar("Result")
 
 
-class Guard:
+class GuardedStore:
     """A store that never raises and never blocks for long, in front of a store that may do both.
 
     Reads and writes fail separately: a read-only disk can still be read. ``failed`` is called with each failure

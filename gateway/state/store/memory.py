@@ -14,7 +14,7 @@ ENTRY_OVERHEAD: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StoredValue:
     value: bytes
     expires: float
     scope: str
@@ -24,7 +24,7 @@ class MemoryStore:
     """Values in a dictionary; at ``max_bytes`` the least recently used is dropped first."""
 
     def __init__(self, *, max_bytes: int = DEFAULT_MAX_BYTES, clock: Callable[[], float] = time.monotonic) -> None:
-        self._entries: OrderedDict[tuple[str, str], Entry] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, str], StoredValue] = OrderedDict()
         self._claims: dict[str, float] = {}
         self._counts: dict[str, tuple[int, float]] = {}
         self._bytes = 0
@@ -55,7 +55,7 @@ class MemoryStore:
 
     async def put(self, kind: str, key: str, value: bytes, *, ttl_s: float, scope: str = "") -> None:
         self._drop((kind, key))
-        self._entries[kind, key] = Entry(value, self._clock() + ttl_s, scope)
+        self._entries[kind, key] = StoredValue(value, self._clock() + ttl_s, scope)
         self._bytes += len(value) + ENTRY_OVERHEAD
         while self._bytes > self._max_bytes:
             self._drop(next(iter(self._entries)))

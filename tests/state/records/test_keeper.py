@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.observe.exchange import Exchange
-from gateway.state.records.base import Bounds, Query, Row
+from gateway.state.records.base import Bounds, Query, StoredRecord
 from gateway.state.records.keeper import Records
 from gateway.state.records.opening import open_log
 from gateway.state.store import sealing_of
@@ -161,9 +161,9 @@ class Broken:
     """A log that fails until it is repaired."""
 
     def __init__(self) -> None:
-        self.bounds, self.rows, self.works = Bounds(), list[Row](), False
+        self.bounds, self.rows, self.works = Bounds(), list[StoredRecord](), False
 
-    async def append(self, rows: Sequence[Row]) -> None:
+    async def append(self, rows: Sequence[StoredRecord]) -> None:
         if not self.works:
             raise OSError("the disk is gone")
         self.rows += rows

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from gateway.state.store.guard import MAX_VALUE_BYTES, MOST_WAITING, Guard
+from gateway.state.store.guard import MAX_VALUE_BYTES, MOST_WAITING, GuardedStore
 from gateway.state.store.memory import MemoryStore
 
 HOUR_S = 3600.0
@@ -36,7 +36,7 @@ class Clock:
 
 
 async def test_a_hanging_store_is_given_up_after_its_time() -> None:
-    guard = Guard(Ill(["hangs"]))
+    guard = GuardedStore(Ill(["hangs"]))
     async with asyncio.timeout(5):
         assert await guard.get("summary", "a") is None
 
@@ -44,7 +44,7 @@ async def test_a_hanging_store_is_given_up_after_its_time() -> None:
 async def test_after_three_failures_in_a_row_it_is_left_alone_for_longer_and_longer() -> None:
     clock, ill = Clock(), Ill(["raises"] * 5)
     heard: list[tuple[str, str]] = []
-    guard = Guard(ill, clock=clock, failed=lambda operation, reason: heard.append((operation, reason)))
+    guard = GuardedStore(ill, clock=clock, failed=lambda operation, reason: heard.append((operation, reason)))
     await guard.put("summary", "a", b"words", ttl_s=HOUR_S)
 
     async def asked_at(now: float) -> int:
@@ -72,7 +72,7 @@ async def test_after_three_failures_in_a_row_it_is_left_alone_for_longer_and_lon
 
 async def test_while_reads_fail_writes_go_on() -> None:
     ill = Ill(["raises"] * 3)
-    guard = Guard(ill)
+    guard = GuardedStore(ill)
     for _ in range(4):
         await guard.get("summary", "a")
     assert ill.asked == 3
@@ -81,7 +81,7 @@ async def test_while_reads_fail_writes_go_on() -> None:
 
 async def test_a_client_that_leaves_is_not_a_failure() -> None:
     heard: list[tuple[str, str]] = []
-    guard = Guard(Ill(["hangs"]), timeout_s=60, failed=lambda *failure: heard.append(failure))
+    guard = GuardedStore(Ill(["hangs"]), timeout_s=60, failed=lambda *failure: heard.append(failure))
     reading = asyncio.get_running_loop().create_task(guard.get("summary", "a"))
     await asyncio.sleep(0)
     reading.cancel()
@@ -92,7 +92,7 @@ async def test_a_client_that_leaves_is_not_a_failure() -> None:
 async def test_more_calls_than_a_store_can_serve_in_time_go_on_without() -> None:
     heard: list[tuple[str, str]] = []
     ill = Ill(["hangs"] * MOST_WAITING)
-    guard = Guard(ill, failed=lambda operation, reason: heard.append((operation, reason)))
+    guard = GuardedStore(ill, failed=lambda operation, reason: heard.append((operation, reason)))
     answers = await asyncio.gather(*(guard.get("summary", "a") for _ in range(2 * MOST_WAITING)))
     assert answers == [None] * (2 * MOST_WAITING)
     assert ill.asked == MOST_WAITING
@@ -100,6 +100,6 @@ async def test_more_calls_than_a_store_can_serve_in_time_go_on_without() -> None
 
 
 async def test_a_value_too_large_to_be_ours_is_not_kept() -> None:
-    guard = Guard(MemoryStore())
+    guard = GuardedStore(MemoryStore())
     await guard.put("summary", "a", bytes(MAX_VALUE_BYTES + 1), ttl_s=HOUR_S)
     assert await guard.get("summary", "a") is None
