@@ -133,7 +133,7 @@ def replay(
 ) -> None:
     """Show what would have been done to past traffic: LOGS is a file with one request body a line, or a folder.
 
-    OpenAI batch files and records of LiteLLM and Langfuse are understood, each also packed with gzip. Nobody is called.
+    OpenAI batch files and records of LiteLLM and Langfuse are understood, each also packed with gzip. No upstream is called.
     """
     from gateway.command.replay import run  # noqa: PLC0415  # see the file's docstring
 

@@ -53,7 +53,7 @@ def run(path: Path, config: Path | None, window: int | None, upstream: str | Non
 
 
 def _url(upstream: str | None) -> str:
-    """Return the upstream's URL; without one, of a place where nobody is: nothing is sent. Raises SettingsError."""
+    """Return the upstream's URL; without one, an address where no server listens: nothing is sent. Raises SettingsError."""
     try:
         return checked_url(upstream) if upstream else "http://127.0.0.1:9/v1"
     except Wrong as wrong:

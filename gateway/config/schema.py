@@ -124,7 +124,7 @@ SETTINGS: Final = (
     ),
     Setting(
         "server.keys_file", NAME, "file of client keys that `turnfold keys` writes, beside this file; once named, clients need a key",
-        "Read again when it changes. A keys file without keys lets nobody in. See [client keys](operations.md#client-keys).",
+        "Read again when it changes. With a keys file without keys, every request is refused. See [client keys](operations.md#client-keys).",
     ),
     Setting(
         "server.preload", BOOLEAN, "load the vocabularies of configured models at the start, not at their first use",

@@ -290,7 +290,7 @@ class Settings:
 
     @property
     def asks_for_keys(self) -> bool:
-        """Whether a client needs a key. A keys file without keys lets nobody in, so that removing the last key opens nothing."""
+        """Whether a client needs a key. With a keys file without keys every request is refused, so that removing the last key opens nothing."""
         return bool(self.keys or self.server.keys_file)
 
     @property

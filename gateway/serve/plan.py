@@ -179,7 +179,7 @@ def key_of(target: Target, headers: CIMultiDict[str]) -> str:
 
 
 def learner_of(target: Target, headers: CIMultiDict[str], address: str) -> str:
-    """Return the caller whose refusals and bills at this upstream teach about each other, and about nobody else."""
+    """Return the caller whose refusals and bills at this upstream teach about each other, and about no other caller."""
     return identity.learner(_credentials(target, headers), target.name, "" if CALLER in headers else address)
 
 

@@ -4,17 +4,23 @@ A message that continues an earlier response by its id passes unchanged, and so 
 refusals: an answer on a socket cannot be taken back.
 """
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 import structlog
 from aiohttp import web
 
-from gateway.context.life import ladder
-from gateway.context.life.ladder import Attempt
+from gateway.config import Mode, Route
+from gateway.context.life import identity, ladder
+from gateway.context.life.ladder import Attempt, Task
+from gateway.observe.exchange import Why
 from gateway.serve import keys, plan
 from gateway.serve import record as records
+from gateway.serve.errors import ClientError
 from gateway.serve.mode import mode_of
+from gateway.serve.sessions import session_of
 from gateway.serve.shared import Gateway
+from gateway.serve.window import Portrait, portrait
 from gateway.upstream.client import Target
 from gateway.wire.responses import PATH, RESPONSES
 from gateway.wire.views import event_type
@@ -24,42 +30,116 @@ log = structlog.get_logger(__name__)
 CREATE: Final = "response.create"
 
 
+class Message(NamedTuple):
+    """A message for the upstream, and what its record says of it."""
+
+    text: str
+    asks: bool = False
+    """Whether it asks for a response."""
+    facts: Mapping[str, Any] = {}
+    """Fields of the turn's record."""
+
+
+class Planned(NamedTuple):
+    """What folding makes of a message."""
+
+    task: Task
+    attempt: Attempt
+    portrait: Portrait
+
+
 def folds(request: web.BaseRequest) -> bool:
     """Return whether the socket speaks Responses."""
     return request.rel_url.raw_path == PATH
 
 
-async def folded(gateway: Gateway, request: web.BaseRequest, target: Target, message: str) -> str:
+async def folded(gateway: Gateway, request: web.BaseRequest, target: Target, message: str) -> Message:
     """Return the message for the upstream. After a failure of our own it is the client's message, unchanged."""
-    try:
-        return await _folded(gateway, request, target, message)
-    except Exception as error:  # noqa: BLE001  # promise 6
-        gateway.failed("fold", error)
-        return message
-
-
-async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, message: str) -> str:
     raw = message.encode()
     if event_type(raw) != CREATE:
-        return message
+        return Message(message)
+    try:
+        return await _folded(gateway, request, target, message, raw)
+    except Exception as error:  # noqa: BLE001  # promise 6
+        gateway.failed("fold", error)
+        return Message(message, True, {"why": "failed"})
+
+
+async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, message: str, raw: bytes) -> Message:
     asked = RESPONSES.parse(raw, gateway.memory)
-    if asked is None or asked.refers_elsewhere:
-        return message
+    if asked is None:
+        return Message(message, True, {"why": "not_understood"})
     route = gateway.setup.settings.route(asked.model)
     headers = keys.forwarded(request)
-    place = plan.place_of(
-        gateway, gateway.setup, route, target, plan.learner_of(target, headers, records.of(request).client)
-    )
-    if mode_of(request, route) != "enforce" or (plan.proven(gateway, place, asked) and route.name == asked.model):
-        return message
+    record = records.of(request)
+    place = plan.place_of(gateway, gateway.setup, route, target, plan.learner_of(target, headers, record.client))
+    mode = _mode(request, route)
+    known = {
+        "model": asked.model[: records.LONGEST_NAME],
+        "model_used": place.model[: records.LONGEST_NAME],
+        "upstream": target.name,
+        "entry": place.entry,
+        "window": place.window,
+        "format": RESPONSES.name,
+        "mode": mode,
+        "session": session_of(headers, asked.head),
+        "conversation": identity.name_of(record.caller, asked.opening),
+    }
+    if asked.refers_elsewhere:
+        # Its beginning is known to the upstream alone, so it names no conversation.
+        return Message(message, True, known | {"why": "stateful", "conversation": ""})
+    same_name = route.name == asked.model
+    if mode == "off":
+        return Message(message, True, known | {"why": "off", "action": "off"})
+    if plan.proven(gateway, place, asked) and same_name:
+        return Message(message, True, known | {"why": "proven", "basis": "bytes"})
     task = await plan.task_for(gateway, place, asked, plan.scope_of(place, headers))
+    planned = await gateway.pool.run(lambda: _planned(task), size_bytes=len(raw))
+    return _counted(message, known | _facts(planned), planned, is_observed=mode == "observe", renames=not same_name)
 
-    def made() -> Attempt:
-        return ladder.first_attempt(task)
 
-    attempt = await gateway.pool.run(made, size_bytes=len(raw))
-    if attempt.draft is None and attempt.output is None and not asked.rewritten and route.name == asked.model:
-        return message
-    log.info("message_folded", upstream=target.name, tokens_before=task.prompt, tokens_after=attempt.prompt,
+def _counted(message: str, known: Mapping[str, Any], planned: Planned, *, is_observed: bool, renames: bool) -> Message:
+    """Return the message for the upstream, now that its tokens are known."""
+    task, attempt, _ = planned
+    if is_observed:
+        return Message(message, True, {**known, "why": "observe", "action": "observe"})
+    facts = {**known, "why": _why(attempt), "action": "fold" if attempt.altered else "none"}
+    if attempt.draft is None and attempt.output is None and not task.request.rewritten and not renames:
+        return Message(message, True, facts)
+    log.info("message_folded", upstream=known["upstream"], tokens_before=task.prompt, tokens_after=attempt.prompt,
              turns_folded=attempt.turns_folded)  # fmt: skip
-    return attempt.body.decode()
+    return Message(attempt.body.decode(), True, facts)
+
+
+def _mode(request: web.BaseRequest, route: Route) -> Mode:
+    """Return the mode of a message. A mode that the operator forbids is not used: the configured one is."""
+    try:
+        return mode_of(request, route)
+    except ClientError:
+        return route.mode
+
+
+def _planned(task: Task) -> Planned:
+    attempt = ladder.first_attempt(task)
+    return Planned(task, attempt, portrait(task, attempt))
+
+
+def _why(attempt: Attempt) -> Why:
+    if not attempt.altered:
+        return "fits"
+    return "folded" if attempt.draft is not None else "lowered"
+
+
+def _facts(planned: Planned) -> dict[str, Any]:
+    task, attempt, seen = planned
+    return {
+        "window": attempt.window,
+        "reserve": task.output_of(attempt) or task.reserve,
+        "tokens_before": task.prompt,
+        "tokens_after": attempt.prompt,
+        "basis": task.basis,
+        "turns_folded": attempt.turns_folded,
+        "steps": attempt.steps,
+        "lost": seen.lost,
+        "parts": seen.parts,
+    }

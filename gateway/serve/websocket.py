@@ -12,6 +12,8 @@ from gateway.serve import keys, socket_fold
 from gateway.serve import record as records
 from gateway.serve.limits import check_name
 from gateway.serve.shared import Gateway
+from gateway.serve.socket_fold import Message
+from gateway.serve.socket_turns import Turns
 from gateway.upstream.client import call_of
 
 # Bytes. Realtime audio travels as base64 in JSON frames; the largest documented one is 15 MB.
@@ -47,6 +49,8 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     offered = keys.protocols(request)
     upstream = await gateway.client.connect(target, call, target.authorised(headers), offered, LARGEST_FRAME)
     record.called(101)
+    speaks_responses = socket_fold.folds(request)
+    turns = Turns(gateway, record, request.method, records.path_of(request), opened_by_client=speaks_responses)
     try:
         chosen = (upstream.protocol,) if upstream.protocol else ()
         client = web.WebSocketResponse(protocols=chosen, max_msg_size=LARGEST_FRAME, autoping=False)
@@ -54,40 +58,61 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
         await client.prepare(request)
         record.answered(101)
         async with asyncio.TaskGroup() as both:
-            edit = partial(socket_fold.folded, gateway, request, target) if socket_fold.folds(request) else _unchanged
+            edit = partial(socket_fold.folded, gateway, request, target) if speaks_responses else _unchanged
             if keys.is_restricted(request):
                 edit = partial(_allowed, request, edit)
-            both.create_task(_hand_on(client, upstream, edit, record.received))
-            both.create_task(_hand_on(upstream, client, _unchanged, record.answered_with))
+            both.create_task(_hand_on(client, upstream, partial(_asked, turns, edit), record.received))
+            both.create_task(_hand_on(upstream, client, _as_it_came, record.answered_with, turns.received))
         return client
     finally:
+        turns.close()
         await upstream.close()
 
 
 Socket = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
 
 
-Edit = Callable[[str], Awaitable[str]]
+Edit = Callable[[str], Awaitable[Message]]
+"""Makes of a client's message the one for the upstream."""
 
 
-async def _unchanged(text: str) -> str:
+async def _unchanged(text: str) -> Message:
+    return Message(text)
+
+
+async def _as_it_came(text: str) -> str:
     return text
+
+
+async def _asked(turns: Turns, edit: Edit, text: str) -> str:
+    """Edit a client's message, and open a turn where it asks for a response."""
+    message = await edit(text)
+    if message.asks:
+        turns.opened(len(text.encode("utf-8", "surrogatepass")), message.facts)
+    return message.text
 
 
 class NotAllowed(Exception):
     """A message asks for what the client's key is not for."""
 
 
-async def _allowed(request: web.BaseRequest, edit: Edit, text: str) -> str:
+async def _allowed(request: web.BaseRequest, edit: Edit, text: str) -> Message:
     if not keys.allows_message(request, text):
         raise NotAllowed
     return await edit(text)
 
 
-async def _hand_on(source: Socket, sink: Socket, edit: Edit, count: Callable[[int], None]) -> None:
+async def _hand_on(
+    source: Socket,
+    sink: Socket,
+    edit: Callable[[str], Awaitable[str]],
+    count: Callable[[int], None],
+    read: Callable[[str], None] = lambda text: None,
+) -> None:
     """Forward frames, texts as ``edit`` returns them; when one side closes, close the other with the same code.
 
-    ``count`` is called with the size of each frame's content: characters of a text, bytes of others.
+    ``count`` is called with the size of each frame's content: characters of a text, bytes of others. ``read`` gets each
+    text once it was forwarded.
     """
     async for frame in source:
         if frame.type in CONTENT:
@@ -95,6 +120,7 @@ async def _hand_on(source: Socket, sink: Socket, edit: Edit, count: Callable[[in
         if frame.type is aiohttp.WSMsgType.TEXT:
             try:
                 await sink.send_str(await edit(frame.data))
+                read(frame.data)
             except NotAllowed:
                 await source.close(code=aiohttp.WSCloseCode.POLICY_VIOLATION, message=b"model_not_allowed")
                 break

@@ -1,4 +1,4 @@
-"""`turnfold replay`: past traffic through the decisions of the gateway, on all cores, in bounded memory. Nobody is called."""
+"""`turnfold replay`: past traffic through the decisions of the gateway, on all cores, in bounded memory. No upstream is called."""
 
 import multiprocessing
 import os

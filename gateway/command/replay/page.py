@@ -123,5 +123,5 @@ def _class(one: Mapping[str, Any]) -> str:
 def _rest(found: Mapping[str, Any]) -> str:
     return (
         f"{found['conversations']:,} conversations; {found['unreadable']:,} lines without a request; {found['failed']:,} requests "
-        f"that could not be decided about; {found['estimated']:,} requests counted by an estimate. Nobody was called."
+        f"that could not be decided about; {found['estimated']:,} requests counted by an estimate. No upstream was called."
     )
