@@ -111,6 +111,7 @@ ROUTES: Final[tuple[tuple[str, str, Answer], ...]] = (
     ("GET", "/api/exchanges", lookup.exchanges),
     ("GET", "/api/exchanges/{id}", lookup.exchange),
     ("GET", "/api/conversations/{id}", lookup.conversation),
+    ("GET", "/api/sums", lookup.sums),
     ("GET", "/api/status", status),
     ("GET", "/api/learned", learned),
     ("GET", "/api/prices", priced),
@@ -159,6 +160,7 @@ async def _forget(gateway: Gateway, body: bytes) -> dict[str, Any]:
 
 async def _with_records(gateway: Gateway, caller: str | None, work: Awaitable[int]) -> int:
     """Delete a caller's records too, or all; return how many values and records went."""
+    gateway.summing.clear()
     return await gateway.records.forget(caller) + await work
 
 

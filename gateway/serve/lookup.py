@@ -6,16 +6,33 @@ from typing import Any
 from aiohttp import web
 
 from gateway.observe import shape
+from gateway.observe.sums import Sums
 from gateway.serve import workers
 from gateway.serve.errors import ClientError
 from gateway.serve.filters import LONGEST_FILTER, query_of
+from gateway.serve.prices import price_of
 from gateway.serve.shared import Gateway
+from gateway.serve.sums import pages
 from gateway.state.records.base import MOST_FOUND, Query
 
 
 async def exchanges(gateway: Gateway, request: web.Request) -> list[shape.Shown]:
     """Return the asked records, newest first."""
     return await workers.find(gateway, query_of(request.query, time.time()))
+
+
+async def sums(gateway: Gateway, request: web.Request) -> dict[str, Any]:
+    """Return the sums of the asked records."""
+    query = query_of(request.query, time.time())
+
+    async def first(wanted: Query) -> list[shape.Shown]:
+        return await workers.find(gateway, wanted)
+
+    later = gateway.records.find if gateway.records.keeps else first
+    found = pages(first, later, query)
+    return await gateway.summing.sums(
+        str(sorted(request.query.items())), query, found, Sums(lambda model: price_of(gateway, model))
+    )
 
 
 async def exchange(gateway: Gateway, request: web.Request) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from gateway.observe.log import ExchangeLog
 from gateway.observe.metrics import Metrics
 from gateway.serve.admission import Admission
 from gateway.serve.peers import Peers
+from gateway.serve.sums import Summing
 from gateway.serve.uploads import Uploads
 from gateway.state.forgetting import EVERY_CALLER, Forgotten, Watch
 from gateway.state.garbage import Sweeper
@@ -117,6 +118,7 @@ class Gateway:
             dropped=lambda count: self.metrics.degraded("records dropped"),
         )
         self._forgotten: dict[str, float] = {}
+        self.summing = Summing()
         self.rates = Rates(store)
         self._log = ExchangeLog()
         self.observers: tuple[Observer, ...] = (

@@ -47,12 +47,46 @@ async def test_a_long_answer_that_ends_behind_many_short_ones_appears(gateway, s
     opened = await dashboard(served)
     await opened.page.clock.install()
     await opened.go()
-    await expect(opened.page.locator("#state")).to_contain_text("150 requests loaded")
+    await expect(opened.page.locator("#state")).to_contain_text("150 requests.")
     served.inside.gateway.observe(record("tf-long")._replace(at=1.8e9 - 60, total_s=300.0))
     for _ in range(16):
         async with opened.page.expect_response("**/api/exchanges*"):
             await opened.page.clock.run_for(2100)  # one interval of the page
-    await expect(opened.page.locator("#state")).to_contain_text("151 requests loaded")
+    await expect(opened.page.locator("#state")).to_contain_text("151 requests.")
+    for _ in range(3):
+        await opened.page.get_by_role("button", name="more").click()
+    await expect(opened.page.locator(ROWS)).to_have_count(151)
+
+
+async def test_the_figures_are_of_all_requests_and_the_table_has_the_newest(gateway, standin, dashboard):
+    served = await gateway(standin)
+    for number in range(900):
+        served.inside.gateway.observe(
+            record(f"tf-{number}")._replace(at=1.8e9 + number, status=500 if number < 9 else 200)
+        )
+    opened = await dashboard(served)
+    await opened.go()
+    await shown(opened, 50)
+    tiles = opened.page.locator(".tiles")
+    await expect(tiles).to_contain_text(re.compile(r"Requests\s*900"))
+    await expect(tiles).to_contain_text(re.compile(r"Errors\s*9"))
+    label = await opened.page.get_by_role("img", name="Requests over time").get_attribute("aria-label")
+    assert "900 in all" in label
+
+
+async def test_the_dashboard_works_below_a_base_path(gateway, standin, dashboard):
+    served = await gateway(standin, {**traffic.CONFIG, "server": {"base_path": "/llm"}, "admin": {"token": "t"}})
+    opened = await dashboard(served)
+    await opened.page.goto(f"{served.admin_url}/llm/dashboard")
+    await opened.page.get_by_label("Token").fill("t")
+    await opened.page.keyboard.press("Enter")
+    await opened.heading("Requests")
+    await opened.page.get_by_text("No request matches").wait_for()
+    await opened.page.get_by_role("link", name="Health", exact=True).click()
+    await opened.heading("Health")
+    await expect(opened.page.locator("main")).to_contain_text("standin")
+    outside = [url for url in opened.asked if not url.startswith(f"{served.admin_url}/llm/")]
+    assert outside == [], "a proxy that forwards only the base path reaches everything"
 
 
 async def test_a_hidden_page_asks_nothing(gateway, standin, dashboard):

@@ -10,6 +10,7 @@ from gateway.config import Settings
 from gateway.context.life import identity, ladder
 from gateway.context.life.ladder import Attempt, Task
 from gateway.serve.explain import task_of
+from gateway.serve.record import LONGEST_NAME
 from gateway.serve.shared import Gateway
 from gateway.serve.window import lost_by, parts_of
 from gateway.state.store import open_store
@@ -100,7 +101,7 @@ class Decider:
         refused = not task.fits and ladder.hopeless(task, attempt)
         return Decided(
             format=request.format.name,
-            model=request.model[:200],
+            model=request.model[:LONGEST_NAME],
             conversation=identity.name_of("", request.opening),
             window=task.window,
             reserve=task.reserve,

@@ -19,7 +19,7 @@ SHOWN: Final = 5
 
 
 @dataclass(slots=True)
-class Sum:
+class RequestSums:
     """The sums of some requests. Tokens, where nothing else is said."""
 
     requests: int = 0
@@ -77,11 +77,11 @@ class Sum:
 
 
 @dataclass(slots=True)
-class Talk:
+class ConversationSums:
     """One conversation: its sums, and its last request as a prompt cache knows it."""
 
     model: str
-    sums: Sum = field(default_factory=Sum)
+    sums: RequestSums = field(default_factory=RequestSums)
     most_lost: int = 0
     """The most lines that one request lost."""
     given: Sequence[tuple[bytes, int]] = ()
@@ -92,8 +92,8 @@ class Sums:
     """All sums of one replay, in bounded memory."""
 
     def __init__(self) -> None:
-        self.all = Sum()
-        self.models: dict[str, Sum] = {}
+        self.all = RequestSums()
+        self.models: dict[str, RequestSums] = {}
         self.windows: dict[str, int] = {}
         self.formats: Counter[str] = Counter()
         self.stages: Counter[str] = Counter()
@@ -101,7 +101,7 @@ class Sums:
         self.fullness: Counter[int] = Counter()
         self.unreadable = 0
         self.failed = 0
-        self._talks: OrderedDict[str, Talk] = OrderedDict()
+        self._conversations: OrderedDict[str, ConversationSums] = OrderedDict()
         self.conversations = 0
 
     def add(self, results: Results) -> None:
@@ -112,19 +112,19 @@ class Sums:
             self._add(one)
 
     def _add(self, one: Decided) -> None:
-        talk = self._talks.pop(one.conversation, None)
-        if talk is None:
-            talk = Talk(one.model)
+        known = self._conversations.pop(one.conversation, None)
+        if known is None:
+            known = ConversationSums(one.model)
             self.conversations += 1
-            if len(self._talks) >= MOST_CONVERSATIONS:
-                self._talks.popitem(last=False)
-        self._talks[one.conversation] = talk
-        cached = shared_prefix(talk.given, one.given), shared_prefix(talk.sent, one.sent)
-        talk.given, talk.sent = one.given, one.sent
+            if len(self._conversations) >= MOST_CONVERSATIONS:
+                self._conversations.popitem(last=False)
+        self._conversations[one.conversation] = known
+        cached = shared_prefix(known.given, one.given), shared_prefix(known.sent, one.sent)
+        known.given, known.sent = one.given, one.sent
         name = one.model if one.model in self.models or len(self.models) < MOST_MODELS else "(others)"
-        for sums in (self.all, talk.sums, self.models.setdefault(name, Sum())):
+        for sums in (self.all, known.sums, self.models.setdefault(name, RequestSums())):
             sums.add(one, cached)
-        talk.most_lost = max(talk.most_lost, one.lost[1] if one.lost else 0)
+        known.most_lost = max(known.most_lost, one.lost[1] if one.lost else 0)
         self.windows[name] = one.window
         self.formats[one.format] += 1
         self.fullness[
@@ -135,9 +135,9 @@ class Sums:
                 self.stages[stage] += saved
             self.parts.update(dict(zip(Parts._fields, one.parts, strict=False)))
 
-    def losers(self) -> list[tuple[str, Talk]]:
+    def losers(self) -> list[tuple[str, ConversationSums]]:
         """Return the conversations that lose most, the worst first."""
-        losing = [pair for pair in self._talks.items() if pair[1].most_lost or pair[1].sums.too_large]
+        losing = [pair for pair in self._conversations.items() if pair[1].most_lost or pair[1].sums.too_large]
         return sorted(losing, key=lambda pair: (-pair[1].sums.too_large, -pair[1].most_lost, pair[0]))[:SHOWN]
 
     def shown(self) -> dict[str, Any]:
@@ -159,8 +159,13 @@ class Sums:
                 for name, sums in sorted(self.models.items(), key=lambda pair: -pair[1].before)
             },
             "conversations_that_lose_most": [
-                {"conversation": name, "model": talk.model, "most_lines_lost": talk.most_lost, **talk.sums.shown()}
-                for name, talk in self.losers()
+                {
+                    "conversation": name,
+                    "model": one.model,
+                    "most_lines_lost": one.most_lost,
+                    **one.sums.shown(),
+                }
+                for name, one in self.losers()
             ],
         }
 

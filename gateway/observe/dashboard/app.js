@@ -3,7 +3,7 @@
 import { Refused, dropToken, hasToken, post, setToken } from "./api.js";
 import { recolour } from "./charts.js";
 import { h, update } from "./dom.js";
-import { whole } from "./format.js";
+import { plural, time } from "./format.js";
 import { address, filters, parsed, query } from "./route.js";
 import { Records } from "./records.js";
 import * as conversation from "./views/conversation.js";
@@ -15,6 +15,8 @@ import * as request from "./views/request.js";
 import * as requests from "./views/requests.js";
 
 const EVERY_MS = 2000;
+/** Seconds of counting above which the page says when it was done: the figures then stand for twenty times as long. */
+const SLOW_S = 0.5;
 const THEME = "turnfold-theme";
 const VIEWS = { requests, models, folding, learned, health, conversation, request };
 const IN_MENU = ["requests", "models", "folding", "learned", "health"];
@@ -111,9 +113,15 @@ function drawFilters() {
 
 function drawState() {
   const live = paused ? "Paused." : document.hidden ? "Waiting: the page is hidden." : failure ? "Not connected." : "Live.";
-  const count = VIEWS[route.view].filtered && !failure ? ` ${whole(records.count)} requests loaded${records.more ? "; older ones are left out" : ""}.` : "";
+  const count = VIEWS[route.view].filtered && !failure && records.sums ? ` ${counted(records.sums)}` : "";
   const signOut = hasToken() ? h("button", { type: "button", "data-action": "sign-out" }, "Drop the token") : null;
   update(page("state"), h("p", {}, live + count, signOut && " ", signOut));
+}
+
+/** How many requests the figures are of; where counting takes long, they stand for a while. */
+function counted(sums) {
+  const older = sums.complete ? "" : "; older ones are left out";
+  return `${plural(sums.requests, "request")}${older}${sums.took_s > SLOW_S ? `, counted at ${time(sums.at)}` : ""}.`;
 }
 
 /** Ask the operator, then forget; the answer stands above the view. */

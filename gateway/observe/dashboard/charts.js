@@ -66,6 +66,7 @@ function options(host) {
   return {
     width: host.clientWidth,
     height: HEIGHT,
+    padding: [null, 28, null, null], // the last mark of the time axis is not cut
     cursor: { y: false, points: { size: 6 } },
     legend: { live: host.clientWidth >= NARROW },
     scales: { y: { range: (_, low, high) => [Math.min(low, 0), Math.max(high * 1.08, 1)] } },

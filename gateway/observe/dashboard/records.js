@@ -1,4 +1,4 @@
-/** The records that the page holds: loaded once, then only what is new; one set for each choice of filters. */
+/** The records that the page holds: loaded once, then only what is new; one set for each choice of filters. The sums of all records, also of those that it does not hold, are the gateway's. */
 
 import { get } from "./api.js";
 import { query, since } from "./route.js";
@@ -17,19 +17,17 @@ export const whole = (record) => ({ refusals: [], steps: [], calls: [], lost: NO
 export class Records {
   page = 50;
   shown = 50;
-  more = false;
+  /** The sums of all records under the filters, as the gateway counted them last. */
+  sums = null;
   #filter = "";
   #loads = 0;
   #byId = new Map();
   #seen = { key: new Set(), model: new Set(), session: new Set() };
 
-  get count() {
-    return this.#byId.size;
-  }
-
   clear() {
     this.#byId.clear();
     this.#filter = "";
+    this.sums = null;
   }
 
   /** The values of a field that records had so far, and the chosen one. */
@@ -40,6 +38,13 @@ export class Records {
   }
 
   narrowed = (chosen) => Object.values(chosen).some(Boolean);
+
+  /** Load the sums of all records under a route's filters. */
+  async count(route) {
+    this.sums = await get("sums", query(route));
+    for (const [name, values] of Object.entries(this.#seen)) this.sums.names[name].forEach((value) => values.add(value));
+    return this.sums;
+  }
 
   /** Load what is new under a route's filters; return its records, newest first. */
   async load(route) {
@@ -61,7 +66,6 @@ export class Records {
   }
 
   #take(found, from) {
-    this.more = this.#byId.size + found.length > MOST || found.length === MOST;
     for (const record of found) {
       this.#byId.set(record.request_id, record);
       for (const [name, values] of Object.entries(this.#seen)) if (record[name]) values.add(record[name]);

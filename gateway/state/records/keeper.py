@@ -103,8 +103,9 @@ class Records:
         stored: list[tuple[str, bytes]] = []
         if log is not None and self.keeps:
             stored = await self._tried("read", lambda: log.find(query), stored)
-        read = (self._read(identity, value) for identity, value in stored)
-        return query.of([*(one for one in read if one is not None), *own])
+        if not stored:
+            return own
+        return await asyncio.to_thread(self._joined, query, stored, own)
 
     async def get(self, request_id: str) -> Shown | None:
         """Return one record."""
@@ -190,6 +191,10 @@ class Records:
             exchange.request_id, exchange.at, exchange.key, exchange.model, exchange.session, exchange.conversation,
             exchange.caller, value,
         )  # fmt: skip
+
+    def _joined(self, query: Query, stored: list[tuple[str, bytes]], own: list[Shown]) -> list[Shown]:
+        read = (self._read(identity, value) for identity, value in stored)
+        return query.of([*(one for one in read if one is not None), *own])
 
     def _read(self, request_id: str, sealed: bytes) -> Shown | None:
         value = self._sealing.unseal(_place("exchange", request_id), sealed)

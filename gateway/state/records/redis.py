@@ -55,7 +55,7 @@ class RedisLog:
             if wanted:
                 index = _name(f"exchanges-{kind}", wanted)
         found: list[tuple[str, bytes]] = []
-        filtered = bool(query.key or query.model or query.session)
+        filtered = bool(query.key or query.model or (query.session and query.conversation))
         most = MOST_LOOKED_AT if filtered else query.limit
         for start in range(0, most, PER_BATCH):
             names = await self._redis.zrevrangebyscore(

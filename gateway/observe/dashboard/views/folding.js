@@ -2,9 +2,8 @@
 
 import { meter } from "../charts.js";
 import { h } from "../dom.js";
-import { byRung, bySign, byStage, losers, savings, sum, totals } from "../figures.js";
+import { sum } from "../figures.js";
 import { brief, money, plural, text, whole } from "../format.js";
-import { prices } from "../prices.js";
 import { address } from "../route.js";
 import { table, tile, tiles } from "../table.js";
 import { RUNGS, STAGES } from "../words.js";
@@ -13,19 +12,17 @@ export const title = "Folding";
 export const filtered = true;
 
 export async function load({ route, records }) {
-  const found = await records.load(route);
-  return { found, saved: savings(found, await prices(found)) };
+  return records.count(route);
 }
 
-export function draw({ found, saved }, { route }) {
-  const total = totals(found);
+export function draw(sums, { route }) {
   return [
     h("h1", { tabindex: "-1" }, title),
-    total.wouldFold ? h("p", { class: "hint" }, `${plural(total.wouldFold, "request")} in mode observe would have been folded. Nothing was changed, so nothing is claimed as saved.`) : null,
-    savedMoney(saved),
-    stages(found),
-    h("div", { class: "cards" }, rungs(found), signs(found)),
-    worst(found, route),
+    sums.would_fold ? h("p", { class: "hint" }, `${plural(sums.would_fold, "request")} in mode observe would have been folded. Nothing was changed, so nothing is claimed as saved.`) : null,
+    savedMoney(sums.savings),
+    stages(sums.stages),
+    h("div", { class: "cards" }, rungs(sums.rungs), signs(sums.signs)),
+    worst(sums.losers, route),
   ];
 }
 
@@ -37,7 +34,7 @@ function savedMoney(saved) {
     tiles(
       tile("Tokens not sent", whole(saved.tokens), plural(saved.requests, "folded request")),
       tile("At the input price", money(saved.gross)),
-      tile("Less what caches would have given", saved.cache === null ? text(null) : money(-saved.cache), `${whole(saved.cacheLost)} tokens`),
+      tile("Less what caches would have given", saved.cache === null ? text(null) : money(-saved.cache), `${whole(saved.cache_lost)} tokens`),
       tile("Net", money(saved.net)),
     ),
     h("p", { class: "hint" }, `Compared with the same requests sent whole, as if the window had no end; what did not fit would in truth have been refused. Sent whole, a request would have read from the provider's cache what the one before it had sent.${unpriced}`),
@@ -52,8 +49,7 @@ function savedMoney(saved) {
     }));
 }
 
-function stages(found) {
-  const rows = byStage(found);
+function stages(rows) {
   const all = Math.max(sum(rows.map((row) => Math.max(row.saved, 0))), 1);
   return section("By stage", table({
     caption: "Tokens saved by each stage of folding",
@@ -66,33 +62,33 @@ function stages(found) {
   }));
 }
 
-function rungs(found) {
+function rungs(rows) {
   return section("By rung of the ladder", table({
     caption: "Calls to upstreams by rung",
     columns: [{ name: "Rung" }, { name: "Calls", right: true }, { name: "Refused", right: true }],
-    rows: byRung(found).map((row) => ({ key: String(row.rung), cells: [RUNGS[row.rung] ?? String(row.rung), whole(row.calls), whole(row.refused)] })),
+    rows: rows.map((row) => ({ key: String(row.rung), cells: [RUNGS[row.rung] ?? String(row.rung), whole(row.calls), whole(row.refused)] })),
     empty: "No upstream was called.",
   }));
 }
 
-function signs(found) {
+function signs(rows) {
   return section("Refusals", table({
     caption: "Refusals as too long, by upstream and sign",
     columns: [{ name: "Sign" }, { name: "Upstream" }, { name: "Refusals", right: true }],
-    rows: bySign(found).map((row) => ({ key: `${row.upstream} ${row.sign}`, cells: [row.sign, row.upstream, whole(row.count)] })),
+    rows: rows.map((row) => ({ key: `${row.upstream} ${row.sign}`, cells: [row.sign, row.upstream, whole(row.count)] })),
     empty: "No upstream refused a request as too long.",
   }));
 }
 
-function worst(found, route) {
+function worst(rows, route) {
   return section("Conversations that lost most", table({
     caption: "Conversations that lost most",
     columns: [{ name: "Conversation" }, { name: "Model" }, { name: "Requests", right: true }, { name: "Turns folded", right: true }, { name: "Lines lost", right: true }, { name: "Images", right: true }, { name: "Question characters", right: true }],
-    rows: losers(found).map((row) => ({
+    rows: rows.map((row) => ({
       key: row.conversation,
       cells: [
         h("a", { href: address("conversation", {}, route, row.conversation) }, brief(row.session || row.conversation, 24), row.observed ? h("small", {}, "would lose, in mode enforce") : null),
-        row.model, whole(row.requests), whole(row.turns), whole(row.lines), whole(row.images), whole(row.question),
+        row.model, whole(row.requests), whole(row.lost.turns), whole(row.lost.lines), whole(row.lost.images), whole(row.lost.question_characters),
       ],
     })),
     empty: "No conversation lost anything.",

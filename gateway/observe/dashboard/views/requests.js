@@ -2,9 +2,8 @@
 
 import { lines, meter } from "../charts.js";
 import { h } from "../dom.js";
-import { asked, overTime, savings, sum, totals } from "../figures.js";
+import { asked, sum } from "../figures.js";
 import { brief, money, percent, plural, seconds, short, text, time, whole } from "../format.js";
-import { prices } from "../prices.js";
 import { address } from "../route.js";
 import { table, tile, tiles } from "../table.js";
 import { ACTIONS, WHY, lostInShort } from "../words.js";
@@ -13,35 +12,32 @@ export const title = "Requests";
 export const filtered = true;
 
 export async function load({ route, records }) {
-  const found = await records.load(route);
-  return { found, prices: await prices(found) };
+  const [found, sums] = await Promise.all([records.load(route), records.count(route)]);
+  return { found, sums };
 }
 
-export function draw({ found, prices: known }, { route, records }) {
-  return [h("h1", { tabindex: "-1" }, title), headline(found, known), overview(found), newest(found.slice(0, records.shown), route), more(found, records)];
+export function draw({ found, sums }, { route, records }) {
+  return [h("h1", { tabindex: "-1" }, title), headline(sums), overview(sums.over_time), newest(found.slice(0, records.shown), route), more(found, records)];
 }
 
-function headline(found, known) {
-  const total = totals(found);
-  const saved = savings(found, known);
+function headline(total) {
+  const saved = total.savings;
   const share = (count) => (total.requests ? percent(count / total.requests) : "");
-  const billed = found.filter((record) => record.prompt_tokens !== null);
-  const cached = sum(billed.map((record) => record.cached_tokens ?? 0)) / Math.max(sum(billed.map((record) => record.prompt_tokens)), 1);
+  const cached = total.cached_tokens / Math.max(total.billed_tokens, 1);
   return tiles(
     tile("Requests", whole(total.requests)),
-    total.wouldFold
-      ? tile("Would be folded", whole(total.wouldFold), "mode observe: nothing was changed")
+    total.would_fold
+      ? tile("Would be folded", whole(total.would_fold), "mode observe: nothing was changed")
       : tile("Folded", whole(total.folded), share(total.folded)),
     tile("Refused as too long", whole(total.refusals), plural(total.retries, "retry", "retries")),
     tile("Tokens not sent", short(saved.tokens), plural(saved.requests, "request")),
     tile("Saved", money(saved.net), saved.net === null ? "no price is known" : "net of broken caches"),
-    tile("Read from caches", billed.length ? percent(cached) : text(null), "of billed prompt tokens"),
+    tile("Read from caches", total.billed ? percent(cached) : text(null), "of billed prompt tokens"),
     tile("Errors", whole(total.errors), share(total.errors)),
   );
 }
 
-function overview(found) {
-  const over = overTime(found);
+function overview(over) {
   if (over === null) return null;
   const label = `Requests over time, in pieces of ${seconds(over.step)}: ${sum(over.all)} in all, ${sum(over.folded)} folded, ${sum(over.failed)} failed.`;
   const drawn = (values) => [...values, values.at(-1)]; // a step needs its end
