@@ -74,13 +74,34 @@ class Sent:
 def run(format: str = "chat") -> int:
     """Show the demo on standard output; return the exit status of the process."""
     log.configure(level="error")
+    console = Console()
     with suppress(KeyboardInterrupt):
-        asyncio.run(demo(Console(), format=format))
+        sent = asyncio.run(play(console, PAUSE_S, format))
+        if (
+            console.is_terminal and sys.stdin.isatty()
+        ):  # outside the event loop, which would take the first Ctrl-C for itself
+            console.input("[dim]Enter shows the last request.[/]")
+        else:
+            console.print()
+        _finish(console, sent)
     return 0
 
 
 async def demo(console: Console, pause_s: float = PAUSE_S, format: str = "chat") -> None:
-    """Play the packaged conversation in a wire format and print the outcome of each request."""
+    """Play the packaged conversation in a wire format and print the outcome of each request, without waiting for a key."""
+    sent = await play(console, pause_s, format)
+    console.print()
+    _finish(console, sent)
+
+
+def _finish(console: Console, sent: Sequence[Sent]) -> None:
+    """Show the last request as it arrived, and the result."""
+    console.print(_last(sent[-1], console.width, console.height))
+    console.print(_closing(sent))
+
+
+async def play(console: Console, pause_s: float, format: str) -> list[Sent]:
+    """Play the packaged conversation and show a table of its requests."""
     spoken = next(each for each in FORMATS.values() if each.name == format)
     conversation = orjson.loads(resources.files("gateway").joinpath("data/demo.json").read_bytes())
     console.print(_opening(conversation))
@@ -98,12 +119,7 @@ async def demo(console: Console, pause_s: float = PAUSE_S, format: str = "chat")
                         await asyncio.sleep(pause_s)
         finally:
             await running.close()
-    if console.is_terminal and sys.stdin.isatty():
-        console.input("[dim]Enter shows the last request.[/]")
-    else:
-        console.print()
-    console.print(_last(sent[-1], console.width, console.height))
-    console.print(_closing(sent))
+    return sent
 
 
 def requests(conversation: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -16,8 +16,8 @@ from gateway.state.records.base import Query
 
 PAGE: Final = 1000
 """Records that are read at once, 1.5 MB. Chosen: some hundredths of a second of work."""
-MOST_SUMMED: Final = 200_000
-"""Records of one sum; of older ones it tells that they are left out. Chosen: the default of observe.max_records."""
+MOST_SUMMED: Final = 100_000
+"""Records of one sum; of older ones it tells that they are left out. Chosen: some seconds of work; `turnfold report` has no bound."""
 STANDS: Final = 20.0
 """So many times longer than a sum took to make, it stands."""
 SHORTEST_S: Final = 1.0

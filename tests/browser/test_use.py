@@ -1,5 +1,6 @@
 """An operator at work in the dashboard: live requests, filters, the keyboard, the token, forgetting, trouble, hostile text."""
 
+import asyncio
 import re
 from urllib.parse import quote
 
@@ -72,6 +73,24 @@ async def test_the_figures_are_of_all_requests_and_the_table_has_the_newest(gate
     await expect(tiles).to_contain_text(re.compile(r"Errors\s*9"))
     label = await opened.page.get_by_role("img", name="Requests over time").get_attribute("aria-label")
     assert "900 in all" in label
+
+
+async def test_while_the_gateway_counts_the_requests_are_shown_already(gateway, standin, dashboard):
+    served = await gateway(standin)
+    await ask(served, 2)
+    opened = await dashboard(served)
+    held = asyncio.Event()
+
+    async def hold(route):
+        await held.wait()
+        await route.continue_()
+
+    await opened.page.route("**/api/sums*", hold)
+    await opened.go()
+    await shown(opened, 2)
+    await opened.page.get_by_text("is counting the requests").wait_for()
+    held.set()
+    await expect(opened.page.locator(".tiles")).to_contain_text(re.compile(r"Requests\s*2"))
 
 
 async def test_the_dashboard_works_below_a_base_path(gateway, standin, dashboard):

@@ -21,7 +21,7 @@ async def conversation(gateway: Gateway, turns: range, model: str = "m", **heade
     """Let one conversation grow; return the id of its last request."""
     for count in turns:
         messages = fakes.chat(count, 120)
-        messages[1] = fakes.user(f"Question 0: {SECRET}?")
+        messages[1] = fakes.user(f"Question 0 for {model}: {SECRET}?")
         answer = await gateway.chat({"model": model, "messages": messages, "max_tokens": 200}, headers)
         assert answer.status == 200, answer.body
     return str(answer.headers["x-turnfold-request-id"])

@@ -1,14 +1,23 @@
 """The demo shows a conversation that fails without the gateway and succeeds with it, and ends by itself."""
 
 import asyncio
+import fcntl
 import io
+import os
+import pty
 import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
 from importlib import resources
 
 import pytest
 from rich.console import Console
 
 from gateway.command.demo import clipped, demo
+from tests.running import PATIENCE_S, ROOT
 
 WIDTH = 130
 
@@ -63,6 +72,44 @@ async def test_a_small_terminal_gets_pages_that_fit_and_no_cut_word():
     assert [word for word in clipped_words if not re.search(rf"(?<!\w){re.escape(word)}(?!\w)", said)] == []
     assert "turns folded" in requests
     assert text.count("✓") == 4
+
+
+def read_until(terminal, wanted=None):
+    """Read what a program writes to its terminal until it has written this, or until it ends."""
+    seen = b""
+    while wanted is None or wanted not in seen:
+        try:
+            more = os.read(terminal, 1 << 16)
+        except OSError:  # so Linux tells that the other side is closed
+            break
+        seen += more
+    return seen.decode(errors="replace")
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["Enter", "Ctrl-C"])
+def test_on_a_terminal_the_last_request_waits_for_enter(ends):
+    """A terminal of 80x24, as a person has it: the first page stands until Enter is pressed, and Ctrl-C ends the demo in peace."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    environment = {**os.environ, "TERM": "xterm", "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gateway", "demo"], stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+    )
+    os.close(theirs)
+    try:
+        assert "✓" not in read_until(ours, b"Enter shows the last request."), "what follows is not shown yet"
+        if ends:
+            os.write(ours, b"\r")
+        else:
+            process.send_signal(signal.SIGINT)
+        rest = read_until(ours)
+        assert process.wait(PATIENCE_S) == 0
+        assert rest.count("✓") == (4 if ends else 0)
+        assert "Traceback" not in rest
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
 
 
 @pytest.mark.parametrize(

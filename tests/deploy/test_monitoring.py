@@ -47,6 +47,13 @@ def test_the_alert_rules_fire_when_they_should():
     promtool("test", "rules", "alerts.test.yaml")
 
 
+def test_every_alert_has_a_case_in_which_it_fires():
+    rules = yaml.safe_load((DEPLOY / "alerts.yaml").read_text())["groups"]
+    cases = yaml.safe_load((DEPLOY / "alerts.test.yaml").read_text())["tests"]
+    fired = {check["alertname"] for case in cases for check in case["alert_rule_test"] if check["exp_alerts"]}
+    assert {rule["alert"] for group in rules for rule in group["rules"]} == fired
+
+
 @pytest.mark.parametrize("text", [*expressions(), (DEPLOY / "alerts.yaml").read_text()], ids=lambda text: text[:60])
 def test_every_metric_that_is_asked_for_exists(text):
     assert set(NAME.findall(text)) <= exported()

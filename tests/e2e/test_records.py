@@ -130,6 +130,24 @@ async def test_a_conversation_keeps_its_name_while_it_grows(standin: StandIn, ga
     await asked(running, "/api/conversations/0123", 404)
 
 
+async def test_a_new_beginning_is_a_new_name_and_the_session_finds_both(standin: StandIn, gateway):
+    """A client's own compaction replaces the first message: nothing of the text says that it is the same conversation."""
+    running = await gateway(standin, SMALL)
+    session = {"x-session-id": "desk-7"}
+    whole = fakes.chat(20, 20)
+    compacted = [whole[0], fakes.user("Summary of what was said so far."), *whole[-3:]]
+    await running.chat(body(whole), session)
+    await running.chat(body(compacted), session)
+    await running.chat(body(whole), {"x-session-id": "desk-8"})
+    records = await asked(running, "/api/exchanges?session=desk-7")
+
+    assert len(records) == 2
+    assert records[0]["conversation"] != records[1]["conversation"]
+    assert len(await asked(running, f"/api/exchanges?conversation={records[1]['conversation']}")) == 2, (
+        "alike beginnings share a name"
+    )
+
+
 async def test_records_are_found_by_key_model_time_and_number(standin: StandIn, gateway):
     running = await gateway(standin, SMALL)
     for model in ("a", "b", "a"):

@@ -9,6 +9,8 @@ const MOST = 2000;
 const NEWEST = 100;
 /** Every so many times all are asked for: a long answer that began before the newest ends after them. */
 const ALL_EVERY = 15;
+/** Milliseconds that a view waits for sums before it is drawn without them. */
+const WAIT_MS = 1000;
 const NONE = { turns: 0, lines: 0, images: 0, question_characters: 0 };
 
 /** Give a record of an older gateway the fields that it lacks. */
@@ -20,6 +22,9 @@ export class Records {
   /** The sums of all records under the filters, as the gateway counted them last. */
   sums = null;
   #filter = "";
+  #counted = null;
+  #counting = null;
+  #answer = null;
   #loads = 0;
   #byId = new Map();
   #seen = { key: new Set(), model: new Set(), session: new Set() };
@@ -39,11 +44,24 @@ export class Records {
 
   narrowed = (chosen) => Object.values(chosen).some(Boolean);
 
-  /** Load the sums of all records under a route's filters. */
+  /** Load the sums of all records under a route's filters; null while the gateway counts for longer than the page waits. */
   async count(route) {
-    this.sums = await get("sums", query(route));
-    for (const [name, values] of Object.entries(this.#seen)) this.sums.names[name].forEach((value) => values.add(value));
-    return this.sums;
+    const chosen = query(route);
+    const filter = JSON.stringify(chosen);
+    if (this.#counted !== filter) this.sums = null;
+    if (this.#counting !== filter) {
+      this.#counting = filter;
+      this.#answer = get("sums", chosen).then((sums) => this.#adopt(filter, sums)).finally(() => this.#counting === filter && (this.#counting = null));
+      this.#answer.catch(() => null); // a view that waits for it says so
+    }
+    await Promise.race([this.#answer, new Promise((waited) => setTimeout(waited, WAIT_MS))]);
+    return this.#counted === filter ? this.sums : null;
+  }
+
+  #adopt(filter, sums) {
+    if (this.#counting !== filter) return;
+    [this.sums, this.#counted] = [sums, filter];
+    for (const [name, values] of Object.entries(this.#seen)) sums.names[name].forEach((value) => values.add(value));
   }
 
   /** Load what is new under a route's filters; return its records, newest first. */

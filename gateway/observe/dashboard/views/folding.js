@@ -7,6 +7,7 @@ import { brief, money, plural, text, whole } from "../format.js";
 import { address } from "../route.js";
 import { table, tile, tiles } from "../table.js";
 import { RUNGS, STAGES } from "../words.js";
+import { counting } from "./requests.js";
 
 export const title = "Folding";
 export const filtered = true;
@@ -16,6 +17,7 @@ export async function load({ route, records }) {
 }
 
 export function draw(sums, { route }) {
+  if (!sums) return [h("h1", { tabindex: "-1" }, title), counting()];
   return [
     h("h1", { tabindex: "-1" }, title),
     sums.would_fold ? h("p", { class: "hint" }, `${plural(sums.would_fold, "request")} in mode observe would have been folded. Nothing was changed, so nothing is claimed as saved.`) : null,

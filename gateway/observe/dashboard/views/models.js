@@ -5,6 +5,7 @@ import { h } from "../dom.js";
 import { percent, plural, whole } from "../format.js";
 import { address } from "../route.js";
 import { facts, table } from "../table.js";
+import { counting } from "./requests.js";
 
 export const title = "Models";
 export const filtered = true;
@@ -13,7 +14,9 @@ export async function load({ route, records }) {
   return records.count(route);
 }
 
-export function draw({ fullness: models, classes }, { route }) {
+export function draw(sums, { route }) {
+  if (!sums) return [h("h1", { tabindex: "-1" }, title), counting()];
+  const { fullness: models, classes } = sums;
   if (!models.length) return [h("h1", { tabindex: "-1" }, title), h("p", { class: "empty" }, "No request with a known window matches.")];
   const intro = "How full each model's window was with the prompts that clients sent. What stands right of the line would not have fitted as it came.";
   return [h("h1", { tabindex: "-1" }, title), h("p", { class: "hint" }, intro), h("div", { class: "cards" }, models.map((model) => card(model, classes, route)))];

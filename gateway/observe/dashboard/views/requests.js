@@ -17,8 +17,11 @@ export async function load({ route, records }) {
 }
 
 export function draw({ found, sums }, { route, records }) {
-  return [h("h1", { tabindex: "-1" }, title), headline(sums), overview(sums.over_time), newest(found.slice(0, records.shown), route), more(found, records)];
+  return [h("h1", { tabindex: "-1" }, title), ...(sums ? [headline(sums), overview(sums.over_time)] : [counting()]), newest(found.slice(0, records.shown), route), more(found, records)];
 }
+
+/** What stands where figures will stand. */
+export const counting = () => h("p", { class: "hint", role: "status" }, "The gateway is counting the requests of this period. The figures follow by themselves.");
 
 function headline(total) {
   const saved = total.savings;
