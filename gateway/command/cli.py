@@ -1,4 +1,4 @@
-"""The command line: serve, init, check, schema, explain, replay, report, models, forget, keys, demo.
+"""The command line: serve, extproc, init, check, schema, explain, replay, report, models, forget, keys, demo.
 
 Commands import what they need when they run: `turnfold check` should not pay for a web server.
 """
@@ -41,6 +41,22 @@ def serve(**options: Any) -> None:
 
     config = options.pop("config")
     sys.exit(run(config, {name: value for name, value in options.items() if value is not None}))
+
+
+@main.command()
+@click.option("--config", "config", type=click.Path(path_type=Path, exists=True, dir_okay=False), default="turnfold.yaml",
+              show_default=True, help="The YAML configuration.")  # fmt: skip
+@click.option("--listen", default="127.0.0.1:8789", show_default=True, metavar="HOST:PORT",
+              help="Where Envoy finds the processor: a host and port, or unix:/path.")  # fmt: skip
+@click.option("--admin-port", type=click.IntRange(0, 65535), help="Port of the admin interface; 0 takes a free one.")
+@click.option("--notice", type=click.FloatRange(0, 600), default=5.0, show_default=True, metavar="SECONDS",
+              help="How long it goes on after SIGTERM, unhealthy, until Envoy's health checks have noticed.")  # fmt: skip
+def extproc(config: Path, listen: str, *, admin_port: int | None, notice: float) -> None:
+    """Serve as Envoy's external processor until SIGTERM or SIGINT: Envoy forwards, this process folds."""
+    _load_structlog()
+    from gateway.command.processing import run  # noqa: PLC0415  # see the file's docstring
+
+    sys.exit(run(config, listen, admin_port, notice))
 
 
 def _load_structlog() -> None:

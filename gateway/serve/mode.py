@@ -2,24 +2,27 @@
 
 from aiohttp import web
 
-from gateway.config import Mode, Route
+from gateway.config import ClientKey, Mode, Route
 from gateway.config.values import MODES
 from gateway.serve import record as records
 from gateway.serve.errors import ClientError
 
 
 def mode_of(request: web.BaseRequest, route: Route) -> Mode:
-    """Return the mode of one request: its own header, else the configured mode.
+    """Return the mode of one request: its own header, else the configured mode. Raises ClientError as `allowed` does."""
+    return allowed(request.headers.get("x-turnfold-mode"), route, records.of(request).key)
+
+
+def allowed(asked: str | None, route: Route, key: ClientKey | None = None) -> Mode:
+    """Return the mode that a request's header asks for, else the configured mode.
 
     Raises ClientError for an unknown mode, and for a mode that ``fold.client_modes`` leaves out.
     """
-    asked = request.headers.get("x-turnfold-mode")
     if asked is None:
         return route.mode
     word = asked.strip().lower()
     if word not in MODES:
         raise ClientError(400, f"x-turnfold-mode: {asked[:40]!r} is not one of {', '.join(MODES)}", code="invalid_mode")
-    key = records.of(request).key
     modes = tuple(mode for mode in route.client_modes if key is None or mode in key.modes)
     if word not in modes and word != route.mode:
         allowed = f"allowed: {', '.join(modes)}" if modes else "the header is not allowed"

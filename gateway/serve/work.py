@@ -6,7 +6,7 @@ A fault of our own is counted and logged, and becomes an event like any other: t
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 from aiohttp import web
@@ -59,6 +59,24 @@ log = structlog.get_logger(__name__)
 SHORT_BODY: Final = 4096
 # Statuses about one key's quota: the upstream rests for this key's owner only.
 OF_ONE_KEY: Final = frozenset({429})
+
+
+class Decided(Protocol):
+    """A request that is decided about, wherever it is sent from: the part of it that the decisions need."""
+
+    @property
+    def gateway(self) -> Gateway:
+        """Everything that the requests of this process share."""
+
+    @property
+    def headers(self) -> CIMultiDict[str]:
+        """The client's headers, with its credentials."""
+
+    @property
+    def request_id(self) -> str:
+        """Its id in logs and records."""
+
+    portrait: Portrait | None
 
 
 @dataclass(slots=True)
@@ -164,7 +182,7 @@ def _key_for(caller: Caller, place: Place) -> str:
     return "" if place.target.endpoint.key else caller.identity_at(place.target).key
 
 
-async def measure(caller: Caller, state: Chosen) -> Event:
+async def measure(caller: Decided, state: Chosen) -> Event:
     """Check whether the request fits by its size alone; else count it."""
     try:
         if plan.proven(caller.gateway, plan.place_at(state.visit), state.life.request):
@@ -176,7 +194,7 @@ async def measure(caller: Caller, state: Chosen) -> Event:
         return PartFailed()
 
 
-async def count(caller: Caller, state: Uncounted) -> Event:
+async def count(caller: Decided, state: Uncounted) -> Event:
     """Count a request that was refused although its size seemed to prove that it fits."""
     try:
         return Counted(await _counted(caller, state.life, state.visit))
@@ -185,12 +203,12 @@ async def count(caller: Caller, state: Uncounted) -> Event:
         return PartFailed()
 
 
-async def _counted(caller: Caller, life: Life, visit: Visit) -> Task:
+async def _counted(caller: Decided, life: Life, visit: Visit) -> Task:
     place = plan.place_at(visit)
     return await plan.task_for(caller.gateway, place, life.request, plan.scope_of(place, caller.headers))
 
 
-async def first_attempt(caller: Caller, state: Measured) -> Event:
+async def first_attempt(caller: Decided, state: Measured) -> Event:
     """Make the first attempt: in the pool if the conversation is long."""
     gateway = caller.gateway
     try:
@@ -203,26 +221,26 @@ async def first_attempt(caller: Caller, state: Measured) -> Event:
     return made
 
 
-def _made(caller: Caller, state: Measured) -> AttemptMade:
+def _made(caller: Decided, state: Measured) -> AttemptMade:
     made = state.work()
     _describe(caller, state.task, made.attempt)
     return made
 
 
-def _smaller(caller: Caller, state: Refused) -> Attempt | None:
+def _smaller(caller: Decided, state: Refused) -> Attempt | None:
     attempt = state.work()
     _describe(caller, state.task, attempt)
     return attempt
 
 
-def _describe(caller: Caller, task: Task, attempt: Attempt | None) -> None:
+def _describe(caller: Decided, task: Task, attempt: Attempt | None) -> None:
     """Describe an attempt for the record. If that fails, the record counts the failure when it tries again."""
     if attempt is not None:
         with suppress(Exception):
             caller.portrait = portrait(task, attempt)
 
 
-async def smaller_attempt(caller: Caller, state: Refused) -> Event:
+async def smaller_attempt(caller: Decided, state: Refused) -> Event:
     """Learn from the refusal and make a smaller attempt."""
     gateway, size_bytes = caller.gateway, len(state.life.request.raw)
     log.info("attempt_refused", request_id=caller.request_id, upstream=state.visit.place.upstream, sign=state.refusal.sign,

@@ -1,0 +1,1 @@
+"""An external processor for Envoy: Envoy forwards and retries, this process decides what is sent."""

@@ -1,0 +1,114 @@
+"""What is sent in one attempt of Envoy's, and whether a refused one can be followed by a smaller one.
+
+The same table of states as in the gateway (`gateway.context.life.transitions`) decides. Envoy chooses the server and sends, so a request has
+one place here, and the states before a retry are gone through again: the next attempt may come to another processor.
+"""
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from multidict import CIMultiDict
+
+from gateway.config import Mode, Route
+from gateway.context.life.events import AttemptMade, Event, PlacesFound, ReplyCame
+from gateway.context.life.replies import Reply
+from gateway.context.life.states import (
+    Answered,
+    Chosen,
+    Life,
+    Measured,
+    PassedOn,
+    Ready,
+    Received,
+    Refused,
+    State,
+    TooLarge,
+    Uncounted,
+    Unreachable,
+)
+from gateway.context.life.transitions import advance
+from gateway.extproc.carried import Told
+from gateway.serve import plan, work
+from gateway.serve.plan import Identity
+from gateway.serve.shared import Gateway, Setup
+from gateway.serve.window import Portrait
+from gateway.wire.format import Conversation
+
+
+@dataclass(slots=True)
+class Asked:
+    """One request that Envoy asks about, and the configuration at its start."""
+
+    gateway: Gateway
+    setup: Setup
+    route: Route
+    request: Conversation
+    mode: Mode
+    headers: CIMultiDict[str]
+    request_id: str
+    address: str
+    """The client's address, as Envoy tells it; empty where it does not."""
+    portrait: Portrait | None = None
+
+    @property
+    def identity(self) -> Identity:
+        """The hashes of the caller at the model's upstream."""
+        return plan.identity_of(self.setup.targets[self.route.upstream], self.headers, self.address)
+
+
+async def decide(asked: Asked, told: tuple[Told, ...]) -> State:
+    """Return what to send: `Ready`, or `TooLarge` when no form can fit. ``told`` are the refusals of earlier attempts.
+
+    A refusal of something larger than what would be sent now is only counted: what it taught is already used.
+    """
+    state = await _settled(asked, await _placed(asked))
+    for each in told:
+        if not isinstance(state, Ready):
+            break
+        if len(state.attempt.body) >= each.sent:
+            state = await _settled(asked, advance(state, ReplyCame(Reply(400, each.refusal))), again=True)
+        else:
+            life = state.life._replace(calls=state.life.calls + 1, refusals=(*state.life.refusals, each.sign))
+            state = state._replace(life=life)
+    return state
+
+
+async def after(asked: Asked, state: Ready, reply: Reply) -> State:
+    """Return what follows an answer: `Ready` with a smaller attempt, or `Answered` when the client gets this answer."""
+    return await _settled(asked, advance(state, ReplyCame(reply)))
+
+
+async def _placed(asked: Asked) -> State:
+    gateway, route = asked.gateway, asked.route
+    target, learner = asked.setup.targets[route.upstream], asked.identity.learner
+    owner = target.name, route.name, learner
+    if gateway.learning.is_new(owner):
+        await gateway.learning.know(owner)
+    place = plan.place_of(gateway, asked.setup, route, target, learner)
+    return advance(Received(Life(asked.request, asked.mode)), PlacesFound((place,)))
+
+
+async def _settled(asked: Asked, state: State, *, again: bool = False) -> State:
+    """Go from state to state until something can be sent or has to be answered. ``again``: an earlier attempt learned from it."""
+    while not isinstance(state, (Ready, Answered, TooLarge, Unreachable, PassedOn)):
+        state = advance(state, await _event(asked, state, again=again))
+    return state
+
+
+async def _event(asked: Asked, state: Received | Chosen | Measured | Uncounted | Refused, *, again: bool) -> Event:
+    """Do the work of a state."""
+    match state:
+        case Received():
+            return PlacesFound(state.life.places)
+        case Chosen():
+            return await work.measure(asked, state)
+        case Measured():
+            return await work.first_attempt(asked, state)
+        case Uncounted():
+            return await work.count(asked, state)
+        case Refused():
+            if again:
+                return AttemptMade(await asked.gateway.pool.run(state.work, size_bytes=len(asked.request.raw)))
+            return await work.smaller_attempt(asked, state)
+        case _:
+            assert_never(state)
