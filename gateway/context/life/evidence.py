@@ -53,10 +53,14 @@ ORDINARY_FIELDS: Final = frozenset(
         "prompt_cache_key", "prompt_cache_retention", "reasoning_effort", "repetition_penalty", "response_format",
         "safety_identifier", "seed", "service_tier", "stop", "store", "stream", "stream_options", "temperature", "tool_choice",
         "tools", "top_k", "top_logprobs", "top_p", "user", "verbosity",
+        # The Messages API's own.
+        "cache_control", "inference_geo", "output_config", "output_format", "stop_sequences", "thinking",
+        # The Responses API's own.
+        "background", "include", "max_output_tokens", "max_tool_calls", "reasoning", "text",
     }
 )  # fmt: skip
-"""Fields that are known not to shorten a prompt. Any other (``truncate_prompt_tokens``, ``transforms``) may cause
-truncation."""
+"""Fields that are known not to shorten a prompt, in all formats. Any other (``truncate_prompt_tokens``, ``transforms``,
+``truncation``, ``context_management``) may cause truncation."""
 
 BillVerdict = Literal["whole", "suspect", "unclear"]
 
