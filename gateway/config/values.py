@@ -40,7 +40,7 @@ class Server:
     memory: int = 16 * 2**20
     """Bytes that one process may take to remember messages and what was found out about them."""
     max_messages: int = 10_000
-    max_values: int = 500_000
+    max_values: int = 250_000
     """JSON values in a body; each takes some 80 bytes, however short its text."""
     max_depth: int = 128
     """Levels of nested lists and objects."""

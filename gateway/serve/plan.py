@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from math import ceil
 from typing import Final, NamedTuple
 
@@ -20,7 +21,7 @@ from gateway.context.life.states import Visit
 from gateway.serve import caching
 from gateway.serve.shared import Gateway, Setup
 from gateway.state.facts import Owner
-from gateway.state.pool import INLINE
+from gateway.state.pool import INLINE, LARGE
 from gateway.upstream.client import CALLER, Target
 from gateway.wire.format import Conversation, Edits
 from gateway.wire.message import text_of
@@ -232,15 +233,18 @@ def _believed(count: TokenCount, place: Place, calibration: Calibration) -> Toke
     return replace(count, basis="estimate", error=max(count.error, error) if calibration.ratio == 1.0 else error)
 
 
-def proven(gateway: Gateway, place: Place, request: Conversation) -> bool:
-    """Return whether the size in bytes alone proves that the request fits, so that nothing is counted."""
+async def proven(gateway: Gateway, place: Place, request: Conversation) -> bool:
+    """Return whether the size in bytes alone proves that the request fits, so that nothing is counted. The tools and parts
+    of a large body are looked at in the pool, for there may be a hundred thousand."""
     learning = gateway.learning
     if learning.ratio(place.owner) > DENSE or learning.has_smaller(place.owner):
         return False
     if caching.always(place.route.policy, place.facts, place.target):
         return False
     reserve, _ = _reserve(place, request)
-    return proof.proven(len(request.raw), reserve, _window(place, reserve), request, place.family)
+    size_bytes = len(request.raw)
+    proves = partial(proof.proven, size_bytes, reserve, _window(place, reserve), request, place.family)
+    return await gateway.pool.run(proves, size_bytes=size_bytes if size_bytes >= LARGE else 0)
 
 
 def _window(place: Place, reserve: int) -> int:
@@ -274,17 +278,18 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
     reserve, asked = _reserve(place, request)
     window = _window(place, reserve)
 
-    def counted() -> tuple[TokenCount, bool]:
+    def counted() -> tuple[TokenCount, bool, int]:
         count = _believed(tokens.count_request(request, family, images, ratio), place, calibration)
-        return count, count.bounded or not proof.self_contained(request)
+        plain_fixed = fixed_cost.fixed_cost(request.body, family, request.memory)
+        return count, count.bounded or not proof.self_contained(request), plain_fixed
 
     size_bytes = len(request.raw)
     heavy = size_bytes >= INLINE or delay.heavy(request, family, images)  # the latter reads the messages
-    stable, bounded = await gateway.pool.run(counted, size_bytes=max(size_bytes, INLINE) if heavy else 0)
+    stable, bounded, plain_fixed = await gateway.pool.run(counted, size_bytes=max(size_bytes, INLINE) if heavy else 0)
     if stable.total > ANCHORED * window and await learning.follow(owner):
         calibration = learning.calibration(owner)
         ratio = calibration.ratio
-        stable, bounded = await gateway.pool.run(counted, size_bytes=size_bytes if heavy else 0)
+        stable, bounded, plain_fixed = await gateway.pool.run(counted, size_bytes=size_bytes if heavy else 0)
     best, anchor, chain = stable, None, list[str]()
     own = learning.has_smaller(owner)
     if stable.total > ANCHORED * window or own or learning.watches(owner):
@@ -292,7 +297,9 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
         smaller = await learning.smaller(owner, chain) if own else None
         window = min(window, smaller) if smaller else window
         anchor = await learning.anchor(chain)
-        best = tokens.count_request(request, family, images, ratio, anchor) if anchor else stable
+        if anchor is not None:
+            anchored = partial(tokens.count_request, request, family, images, ratio, anchor)
+            best = await gateway.pool.run(anchored, size_bytes=size_bytes if heavy else 0)
     sure = stable.basis == "exact"
     plain = message_cost.counter(family, images, request.memory)
     return Task(
@@ -309,7 +316,7 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
         counter=message_cost.scaled(plain, ratio, request.memory),
         policy=policy,
         plain=plain,
-        plain_fixed=fixed_cost.fixed_cost(request.body, family, request.memory),
+        plain_fixed=plain_fixed,
         configured=place.configured,
         basis=best.basis,
         slack=best.error if sure or anchor else min(0.6, 1.5 * best.error),

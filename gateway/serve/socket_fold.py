@@ -16,12 +16,15 @@ from gateway.context.life.ladder import Attempt, Task
 from gateway.observe.exchange import Why
 from gateway.serve import keys, plan
 from gateway.serve import record as records
+from gateway.serve.body import READS_FASTER
 from gateway.serve.errors import ClientError
+from gateway.serve.limits import check_request, check_text
 from gateway.serve.mode import mode_of
 from gateway.serve.sessions import session_of
 from gateway.serve.shared import Gateway
 from gateway.serve.window import Portrait, portrait
 from gateway.upstream.client import Target
+from gateway.wire.format import Conversation
 from gateway.wire.responses import PATH, RESPONSES
 from gateway.wire.views import event_type
 
@@ -56,17 +59,16 @@ def folds(request: web.BaseRequest) -> bool:
 async def folded(gateway: Gateway, request: web.BaseRequest, target: Target, message: str) -> Message:
     """Return the message for the upstream. After a failure of our own it is the client's message, unchanged."""
     raw = message.encode()
-    if event_type(raw) != CREATE:
-        return Message(message)
     try:
-        return await _folded(gateway, request, target, message, raw)
+        kind = await gateway.pool.run(lambda: event_type(raw), size_bytes=len(raw) // READS_FASTER)
+        return await _folded(gateway, request, target, message, raw) if kind == CREATE else Message(message)
     except Exception as error:  # noqa: BLE001  # promise 6
         gateway.failed("fold", error)
         return Message(message, True, {"why": "failed"})
 
 
 async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, message: str, raw: bytes) -> Message:
-    asked = RESPONSES.parse(raw, gateway.memory)
+    asked = await gateway.pool.run(lambda: _read(gateway, raw), size_bytes=len(raw) // READS_FASTER)
     if asked is None:
         return Message(message, True, {"why": "not_understood"})
     route = gateway.setup.settings.route(asked.model)
@@ -91,11 +93,24 @@ async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, me
     same_name = route.name == asked.model
     if mode == "off":
         return Message(message, True, known | {"why": "off", "action": "off"})
-    if plan.proven(gateway, place, asked) and same_name:
+    if await plan.proven(gateway, place, asked) and same_name:
         return Message(message, True, known | {"why": "proven", "basis": "bytes"})
     task = await plan.task_for(gateway, place, asked, plan.scope_of(place, headers))
     planned = await gateway.pool.run(lambda: _planned(task), size_bytes=len(raw))
     return _counted(message, known | _facts(planned), planned, is_observed=mode == "observe", renames=not same_name)
+
+
+def _read(gateway: Gateway, raw: bytes) -> Conversation | None:
+    """Parse a message; None for one that is no conversation, or too complex to inspect: the upstream judges it."""
+    limits = gateway.settings.server
+    try:
+        check_text(raw, limits)
+        asked = RESPONSES.parse(raw, gateway.memory)
+        if asked is not None:
+            check_request(asked, limits)
+    except ClientError:
+        return None
+    return asked
 
 
 def _counted(message: str, known: Mapping[str, Any], planned: Planned, *, is_observed: bool, renames: bool) -> Message:

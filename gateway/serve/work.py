@@ -185,7 +185,7 @@ def _key_for(caller: Caller, place: Place) -> str:
 async def measure(caller: Decided, state: Chosen) -> Event:
     """Check whether the request fits by its size alone; else count it."""
     try:
-        if plan.proven(caller.gateway, plan.place_at(state.visit), state.life.request):
+        if await plan.proven(caller.gateway, plan.place_at(state.visit), state.life.request):
             return FitProven()
         task = await _counted(caller, state.life, state.visit)
         return Counted(await memory.recalled(caller.gateway, plan.place_at(state.visit), task))

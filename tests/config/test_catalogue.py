@@ -6,7 +6,7 @@ import re
 import pytest
 
 from gateway.config import catalogue
-from gateway.config.catalogue import spellings
+from gateway.config.catalogue import Catalogue, spellings
 from gateway.context.cache.rules import RULES
 from gateway.context.count.families import FAMILIES
 from gateway.context.count.media import _PRICES
@@ -151,3 +151,10 @@ def test_a_model_names_the_rule_of_its_vendors_cache_where_one_is_published(name
     facts = KNOWN.find(name)
     assert facts is not None
     assert facts.cache == rule
+
+
+def test_a_name_compiles_only_the_globs_that_begin_as_it_does():
+    """Names come from clients and are looked up on the event loop."""
+    fnmatch._compile_pattern.cache_clear()
+    Catalogue(KNOWN.models).find("unheard-of")
+    assert fnmatch._compile_pattern.cache_info().misses < 10

@@ -119,6 +119,30 @@ async def test_the_event_loop_takes_less_than_a_step_for_each_message(gateway, w
         assert found.total() < MESSAGES, found.most_common(8)
 
 
+def schema(count: int) -> dict[str, object]:
+    """An answer's schema of so many properties."""
+    properties = {f"p{number}": {"type": "string", "description": fakes.words(5, number)} for number in range(count)}
+    inner = {"type": "object", "properties": properties}
+    return {"response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": inner}}}
+
+
+def tools(count: int) -> dict[str, object]:
+    parameters = {"type": "object", "properties": {"a": {"type": "string"}}}
+    rows = [{"name": f"tool_{number}", "parameters": parameters} for number in range(count)]
+    return {"tools": [{"type": "function", "function": row} for row in rows]}
+
+
+@pytest.mark.parametrize("window", [8_000, 1_000_000])
+@pytest.mark.parametrize("more", [schema(MESSAGES), tools(2 * MESSAGES)], ids=["a schema", "tools"])
+async def test_the_event_loop_takes_less_than_a_step_for_each_value_besides_the_messages(gateway, window, more):
+    async with StandIn(rules=(), reply=Reply("Noted."), otherwise=lambda _: fakes.verbatim(200, ANSWER)) as upstream:
+        proxy = await gateway(upstream, {"models": {"m": {"context_window": window}}})
+        raw = orjson.dumps({**SMALL, **more})
+        with calls() as found:
+            await proxy.chat(raw)
+        assert found.total() < MESSAGES, found.most_common(8)
+
+
 ANSWER = orjson.dumps(
     {
         "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Noted."}}],
