@@ -42,6 +42,7 @@ class ResponsesRequest(ViewedRequest):
 
     items: tuple[Piece, ...]
     sources: tuple[Source, ...]
+    refers_elsewhere: bool
 
     @property
     def message_count(self) -> int:
@@ -50,12 +51,6 @@ class ResponsesRequest(ViewedRequest):
     @property
     def output_limits(self) -> tuple[int, ...]:
         return self.limits_named("max_output_tokens")
-
-    @property
-    def refers_elsewhere(self) -> bool:
-        return any(self.head.get(name) for name in ELSEWHERE) or any(
-            item.type == "item_reference" for item in self.items
-        )
 
 
 def read(raw: bytes, memory: Memory, made_by: Format) -> ResponsesRequest | None:
@@ -84,6 +79,7 @@ def read(raw: bytes, memory: Memory, made_by: Format) -> ResponsesRequest | None
         rewritten=raw is not mended,
         items=tuple(items),
         sources=sources,
+        refers_elsewhere=any(map(head.get, ELSEWHERE)) or any(item.type == "item_reference" for item in items),
     )
 
 

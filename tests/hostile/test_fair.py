@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 import orjson
 import pytest
+from aiohttp import ClientSession, web
 
 from gateway.standin import Reply, StandIn
 from gateway.state.pool import INLINE
@@ -149,3 +150,23 @@ ANSWER = orjson.dumps(
         "usage": {"prompt_tokens": 5_000, "completion_tokens": 2},
     }
 )
+
+
+async def test_a_large_message_on_a_socket_is_read_off_the_event_loop(gateway, aiohttp_server):
+    async def echo(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse(max_msg_size=0)
+        await socket.prepare(request)
+        async for frame in socket:
+            await socket.send_str(frame.data)
+        return socket
+
+    app = web.Application()
+    app.router.add_get("/v1/responses", echo)
+    server = await aiohttp_server(app)
+    proxy = await gateway(f"http://127.0.0.1:{server.port}/v1", {"models": {"m": {"context_window": 1_000_000}}})
+    body = {"type": "response.create", "model": "m", "input": long_conversation()}
+    async with ClientSession() as session, session.ws_connect(f"{proxy.base_url}/responses", max_msg_size=0) as socket:
+        with calls() as found:
+            await socket.send_str(orjson.dumps(body).decode())
+            await socket.receive_str()
+    assert found.total() < MESSAGES, found.most_common(8)

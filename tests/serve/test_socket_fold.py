@@ -72,3 +72,9 @@ async def test_a_stateless_message_above_the_window_is_folded(said) -> None:
 )
 async def test_any_other_message_passes_as_it_came(said, message: str) -> None:
     assert await said(message) == message
+
+
+async def test_a_message_beyond_the_limits_of_a_request_passes_as_it_came(said) -> None:
+    """It is not worth the work of reading it: the upstream judges it."""
+    many = orjson.dumps({**create(60), "metadata": [1] * 260_000}).decode()
+    assert await said(many) == many
