@@ -1,7 +1,8 @@
 """Fit the weights of quotes and wishes: ``python -m benchmarks.recall.fit [NAME...]``.
 
 Each weight is tried at half, at its value and at twice it, on the chats of one half (every other one); the best of the three is then
-reported on the other half, beside the value in use. What gains less than a point there is noise.
+reported on the other half, beside the value in use. What gains less than a point there is noise. Weights of wishes are tried on customer
+service too: fitted on sentences and conversations of their own, reported on others.
 """
 
 import statistics
@@ -10,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.recall.__main__ import at_budget, load
-from benchmarks.recall.needed import found, probes, stands
+from benchmarks.recall.needed import found, probes, stands, whole
 from benchmarks.recall.ours import MEMORY
-from gateway.context.choose import recall, weights, wishes
+from benchmarks.recall.planted import TO_FIT_ON, with_instruction
+from gateway.context.choose import digest, recall, weights, wishes
 
 BUDGETS = (0.25, 0.10)
 QUOTES = ("ADJACENT", "NEXT_BUT_ONE", "ALIKE", "PINNED_WORD", "OWN_WORDS", "UNNAMED", "LEAST_OF_BEST")
@@ -25,10 +27,13 @@ WISHES = (
     "ALL_OF_MESSAGE",
     "BINDING_WORD",
     "UNUSUAL",
+    "OF_TASK",
     "WISH_SIZE",
     "LEAST_WISH",
 )
 FACTORS = (0.5, 1.0, 2.0)
+Planted = Sequence[tuple[list[dict[str, Any]], str]]
+"""Requests, each with the sentence planted in it."""
 
 
 def answered(talks: Sequence[Mapping[str, Any]]) -> float:
@@ -50,10 +55,19 @@ def kept(talks: Sequence[Mapping[str, Any]]) -> float:
     return statistics.mean(scores)
 
 
+def served(planted: Planted) -> float:
+    """The share of sentences planted in customer service that are kept word for word, over both budgets."""
+    return statistics.mean(
+        sentence in "\n".join(map(whole, at_budget(request, budget)))
+        for request, sentence in planted
+        for budget in BUDGETS
+    )
+
+
 def use(name: str, value: float) -> None:
     """Put a weight in force in every module that has it."""
     MEMORY.clear()  # what was chosen with the value before
-    for module in (weights, recall, wishes):
+    for module in (weights, recall, wishes, digest):
         if hasattr(module, name):
             setattr(module, name, value)
 
@@ -61,7 +75,10 @@ def use(name: str, value: float) -> None:
 def main() -> None:
     talks = load("chats.jsonl")
     halves = talks[0::2], talks[1::2]
-    print(f"{'weight':16}{'in use':>8}  fitted on one half: value, gain on the other half")
+    recorded = load("tau_airline.jsonl")
+    service = [one for half in (0, 1) for one in with_instruction(recorded[50:], 1, half=half, among=TO_FIT_ON)]
+    tested = [one for half in (0, 1) for one in with_instruction(recorded[:50], 1, half=half)]
+    print(f"{'weight':16}{'in use':>8}  fitted on one half: value, gain on the other half; on service alike")
     for name in sys.argv[1:] or (*QUOTES, *WISHES):
         measure = answered if name in QUOTES else kept
         value = getattr(weights, name)
@@ -76,7 +93,23 @@ def main() -> None:
             better = measure(other)
             use(name, value)
             cells.append(f"{value * best:8.2f} {better - measure(other):+7.1%}")
+        if name in WISHES:
+            cells.append(across(name, service, tested))
         print(f"{name:16}{value:8.2f}  {'  '.join(cells)}", flush=True)
+
+
+def across(name: str, fitted: Planted, other: Planted) -> str:
+    """The best value of a weight on planted sentences, and its gain on other sentences in other conversations."""
+    value = getattr(weights, name)
+    scores: dict[float, float] = {}
+    for factor in FACTORS:
+        use(name, value * factor)
+        scores[factor] = served(fitted)
+    best = max(scores, key=lambda factor: (scores[factor], factor == 1.0))
+    use(name, value * best)
+    better = served(other)
+    use(name, value)
+    return f"{value * best:8.2f} {better - served(other):+7.1%}"
 
 
 if __name__ == "__main__":

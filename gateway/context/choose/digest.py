@@ -40,9 +40,7 @@ def choose(
     """
     greedy = _Greedy(pool, known, relevance)
     if relevance is None:
-        greedy.take(
-            pool.wishes, tokens * (WISHES_OF_AGENT * min(0.2 + tokens / 400, 1.0) if pool.called else WISHES_OF_CHAT)
-        )
+        greedy.take(pool.wishes, tokens * (WISHES_OF_AGENT if pool.called else WISHES_OF_CHAT))
     fill = float(tokens)
     chosen: list[int] = []
     for _ in range(4):

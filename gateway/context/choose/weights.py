@@ -98,13 +98,15 @@ ALL_OF_MESSAGE: Final = -0.6
 """For a sentence that is a whole message: an answer, more often than a wish."""
 BINDING_WORD: Final = 1.0
 """For each point of `cues.binding`, which knows more languages."""
-UNUSUAL: Final = 3.0
+OF_TASK: Final = -6.0
+"""For a sentence all of whose telling words tools were called with or returned; a share of it for others."""
+UNUSUAL: Final = 6.0
 """For a sentence none of whose words stands anywhere else; a share of it for others."""
 WISH_SIZE: Final = 0.3
 """Power of a sentence's tokens by which its score is divided: 0 ignores size, 1 is the most wish for a token."""
-LEAST_WISH: Final = 2
+LEAST_WISH: Final = 4.0
 """A sentence below this is no wish."""
 WISHES_OF_CHAT: Final = 0.95
 """Share of a digest that wishes may take where no tool has been called."""
-WISHES_OF_AGENT: Final = 0.5
+WISHES_OF_AGENT: Final = 0.4
 """The same where tools have been called: their facts need the place."""

@@ -6,6 +6,7 @@ some languages, not the vocabulary of a subject. A wish in other words still has
 """
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from gateway.context.choose import weights
@@ -70,6 +71,8 @@ _CLASSES: Final = (
 )
 _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 _TOKEN: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+FEW_SENTENCES: Final = 4
+"""Sentences. What all of so few have in common still tells something."""
 MOST_OF_A_CLASS: Final = 2
 """Words of one class that count in a sentence."""
 _ASIDE: Final = re.compile(
@@ -121,7 +124,12 @@ def telling(key: str) -> bool:
 
 
 def strength(sentence: str) -> float:
-    """Return how much a sentence sounds like a standing wish: 0 for a story, about 4 for most wishes."""
+    """Return how much a sentence by itself sounds like a standing wish: 0 for a story, about 4 for most wishes."""
+    return weighed(sentence, signs(sentence), _ALIKE)
+
+
+def signs(sentence: str) -> list[int]:
+    """Return for each class of words the number that a sentence has of them."""
     found = [0] * len(_CLASSES)
     for token in _TOKEN.findall(sentence.lower().replace("’", "'")):
         if token in _CLASSES_OF:
@@ -130,10 +138,27 @@ def strength(sentence: str) -> float:
     if not sentence.isascii():
         for number, (_, _, unspaced) in enumerate(_CLASSES):
             found[number] += len(unspaced.findall(sentence))
+    return found
+
+
+def rarities(among: Sequence[Sequence[int]]) -> list[float]:
+    """Return for each class what its words tell in this conversation: 1 if no sentence has any, 0 if all have.
+
+    A customer who begins each request with "could you" tells no wish by it.
+    """
+    total = len(among) + FEW_SENTENCES
+    return [(1 - sum(map(bool, having)) / total) ** 2 for having in zip(*among, strict=True)] or _ALIKE
+
+
+_ALIKE: Final = [1.0] * len(_CLASSES)
+
+
+def weighed(sentence: str, found: Sequence[int], rarity: Sequence[float]) -> float:
+    """Return how much a sentence sounds like a standing wish, with its `signs` and their `rarities`."""
     total = weights.ASIDE if _ASIDE.match(sentence) else 0.0
-    for number, (_, weight, _) in zip(found, _CLASSES, strict=True):
+    for number, (_, weight, _), tells in zip(found, _CLASSES, rarity, strict=True):
         if number:
-            total += weight * min(number, MOST_OF_A_CLASS)
+            total += weight * tells * min(number, MOST_OF_A_CLASS)
     return total
 
 

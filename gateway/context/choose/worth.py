@@ -225,18 +225,24 @@ class LinePool:
         assents = list(map(wishes.assents, replies))
         # If the assistant agrees to everything, its assent says nothing.
         assent = weights.ASSENT * (1 - sum(assents) / max(len(assents), 1))
+        said = [
+            (position, line, wishes.signs(line.text), reply, assent * assented)
+            for reading, reply, assented in zip(asked, replies, assents, strict=True)
+            for position, line in zip(self.places[reading.message], reading.lines, strict=True)
+            if line.sort is Sort.SAID and line.share == 1.0 and position not in self.gone
+        ]
+        rarity = wishes.rarities([signs for _, _, signs, _, _ in said])
         scored: list[tuple[float, int]] = []
-        for reading, reply, assented in zip(asked, replies, assents, strict=True):
-            of_message = (assent if assented else 0.0) + (weights.ALL_OF_MESSAGE if len(reading.lines) == 1 else 0.0)
-            for position, line in zip(self.places[reading.message], reading.lines, strict=True):
-                if line.sort is Sort.SAID and line.share == 1.0 and position not in self.gone:
-                    score = self._wish(line) + of_message
-                    if _addressed(line, reply):
-                        score += weights.ADDRESSED
-                    elif _taken_up(line, reply):
-                        score += weights.TAKEN_UP
-                    if score >= weights.LEAST_WISH:
-                        scored.append((-score / (line.size + OPENED) ** weights.WISH_SIZE, position))
+        for position, line, signs, reply, agreed in said:
+            score = wishes.weighed(line.text, signs, rarity) + self._apart(line) + agreed
+            if len(self.places[self.message_of[position]]) == 1:
+                score += weights.ALL_OF_MESSAGE
+            if _addressed(line, reply):
+                score += weights.ADDRESSED
+            elif _taken_up(line, reply):
+                score += weights.TAKEN_UP
+            if score >= weights.LEAST_WISH:
+                scored.append((-score / (line.size + OPENED) ** weights.WISH_SIZE, position))
         return list(
             dict.fromkeys(chain.from_iterable([self._with_revocation(position) for _, position in sorted(scored)]))
         )
@@ -246,11 +252,21 @@ class LinePool:
         later = self.revoked_by(position)
         return (later, position) if later else (position,)
 
-    def _wish(self, line: Line) -> float:
-        """Return how much a line sounds like a wish, and how unusual its words are in the conversation."""
+    def _apart(self, line: Line) -> float:
+        """Return how far a line stands apart from what the conversation does: by unusual words, not those of its tools."""
         rarity = self.rarity
         unusual = fsum([rarity.get(word.key, 1.0) for word in line.words]) / (len(line.words) + FEW_WORDS)
-        return wishes.strength(line.text) + weights.BINDING_WORD * line.binding + weights.UNUSUAL * unusual
+        telling = [word.key in self._of_tools for word in line.words if not word.ordinary or wishes.telling(word.key)]
+        of_task = sum(telling) / (len(telling) + 1)
+        return weights.BINDING_WORD * line.binding + weights.UNUSUAL * unusual + weights.OF_TASK * of_task
+
+    @cached_property
+    def _of_tools(self) -> frozenset[str]:
+        """Return the facts that tools were called with or returned."""
+        tools = [reading for reading in self.readings.values() if reading.role != "user"]
+        told = [line.words for reading in tools for line in reading.lines if line.sort is not Sort.SAID]
+        found = set(chain.from_iterable(told))
+        return frozenset([word.key for word in found])
 
     def _reply(self, message: int) -> str:
         """Return the beginning of the assistant's reply to a message."""

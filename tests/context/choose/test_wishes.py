@@ -132,3 +132,42 @@ def test_a_date_with_a_full_stop_ends_no_sentence() -> None:
     assert lines.read({"role": "user", "content": said})[0].text.startswith(
         "my aunt misreads 3.4. and 4.3. constantly."
     )
+
+
+REQUESTS = (
+    "Could you please look up my order?",
+    "Could you please check the second one too?",
+    "Could you please send me the label?",
+    "Could you please cancel the mug?",
+)
+"""One errand after the other, all in the form of a wish."""
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        "Parcels only ever go to Mrs Ward, my neighbour downstairs.",
+        "Pakete nimmt nur die Nachbarin an.",
+        "包裹只能交给邻居。",
+    ],
+)
+def test_what_a_customer_asks_each_time_is_no_wish_beside_what_is_said_once(wish: str) -> None:
+    said = [(role, text) for text in REQUESTS for role, text in (("user", text), ("assistant", "It is done."))]
+    found = texts(pool(("user", wish), ("assistant", "What can I look up?"), *said))
+
+    assert found[0] == wish
+
+
+def test_a_sentence_in_words_of_the_tools_is_an_errand() -> None:
+    call = {"role": "assistant", "content": None, "tool_calls": [
+        {"id": "1", "type": "function", "function": {"name": "order", "arguments": '{"item": "lantern", "colour": "copper"}'}}
+    ]}  # fmt: skip
+    said = "I never want a lantern that is not copper."
+    with_call = [
+        MessageLines(0, "user", lines.read({"role": "user", "content": said})),
+        MessageLines(1, "assistant", lines.read(call)),
+        MessageLines(2, "user", lines.read({"role": "user", "content": "Never ring the bell, the baby sleeps."})),
+    ]
+
+    assert texts(LinePool(with_call))[0].startswith("Never ring")
+    assert LinePool(with_call[::2]).wishes != LinePool(with_call).wishes
