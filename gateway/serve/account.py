@@ -59,8 +59,8 @@ class Origin(NamedTuple):
     """A description of the last attempt."""
 
 
-class _Described(NamedTuple):
-    """A state in the words of headers and records. A named tuple: every request makes two."""
+class Described(NamedTuple):
+    """A state in the words of headers and records. A named tuple, because every request makes one."""
 
     state: State
     visit: Visit | None
@@ -74,14 +74,15 @@ class _Described(NamedTuple):
     """Whether nothing was counted, and the body's size in bytes bounds its tokens."""
 
 
-def _described(state: State) -> _Described:
+def describe(state: State) -> Described:
+    """Describe a state, once for the headers and the record."""
     visit: Visit | None = getattr(state, "visit", None)
     attempt: Attempt | None = getattr(state, "attempt", None)
     shown = (visit.planned if visit is not None else None) or attempt
     task = visit.task if visit is not None else None
     bounded = visit is not None and (visit.proven or (state.life.mode == "off" and self_contained(state.life.request)))
     too_long = isinstance(state, Answered) and state.too_long and state.life.mode == "enforce"
-    return _Described(
+    return Described(
         state,
         visit,
         attempt,
@@ -93,10 +94,9 @@ def _described(state: State) -> _Described:
     )
 
 
-def headers(state: State, request_id: str, warning: str = "") -> dict[str, str]:
+def headers(told: Described, request_id: str, warning: str = "") -> dict[str, str]:
     """Return the response headers that describe the gateway's actions; numbers are tokens."""
-    told = _described(state)
-    visit, shown, task = told.visit, told.shown, told.task
+    state, visit, shown, task = told.state, told.visit, told.shown, told.task
     found = {"x-turnfold-request-id": request_id, "x-turnfold-action": told.action, "x-turnfold-why": told.why}
     if visit is not None:
         found["x-turnfold-window"] = str(shown.window if shown else visit.place.window)
@@ -112,10 +112,9 @@ def headers(state: State, request_id: str, warning: str = "") -> dict[str, str]:
     return found
 
 
-def exchange(state: State, origin: Origin, times: Times, ending: Ending) -> Exchange:
-    """Return the frozen record for all observers. ``state`` is the last state of the request."""
-    told = _described(state)
-    life, visit, shown, task, usage = state.life, told.visit, told.shown, told.task, ending.usage
+def exchange(told: Described, origin: Origin, times: Times, ending: Ending) -> Exchange:
+    """Return the frozen record for all observers. ``told`` describes the last state of the request."""
+    life, visit, shown, task, usage = told.state.life, told.visit, told.shown, told.task, ending.usage
     total_s = time.perf_counter() - times.arrived
     place = plan.place_at(visit) if visit else None
     seen = _portrait(task, shown, origin.portrait)
@@ -208,7 +207,7 @@ def _share_kept(shown: Attempt | None) -> float | None:
     return None if kept is None else round(kept.characters / max(kept.total, 1), 3)
 
 
-def _warnings(told: _Described, learned: str) -> str:
+def _warnings(told: Described, learned: str) -> str:
     """Return all warnings for the client, separated by ``, ``."""
     attempt, task = told.attempt, told.task
     found: list[str] = []

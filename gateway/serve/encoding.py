@@ -1,14 +1,18 @@
 """Content encodings that the gateway can read: gzip and deflate, which need no further dependency."""
 
 import zlib
+from functools import lru_cache
 from typing import Final
 
 from gateway.serve.headers import Headers
 
 ASKED_FOR: Final = frozenset({"gzip", "deflate"})
 READ: Final = ASKED_FOR | {"x-gzip"}
+KEPT: Final = 64
+"""Values of Accept-Encoding whose readable part is remembered, a number: each client library has one of its own."""
 
 
+@lru_cache(maxsize=KEPT)
 def readable_encodings(accept_encoding: str) -> str:
     """Reduce a client's Accept-Encoding to encodings that the gateway can read: gzip, deflate, or none.
 

@@ -89,7 +89,8 @@ def unreachable(caller: Caller, state: Unreachable) -> tuple[web.StreamResponse,
 def headers_of(caller: Caller, state: Ended, warning: str = "") -> Mapping[str, str]:
     """Return the headers that describe the gateway's actions; if that fails, only the request's id."""
     try:
-        return account.headers(state, caller.request_id, warning)
+        caller.told = account.describe(state)
+        return account.headers(caller.told, caller.request_id, warning)
     except Exception as error:  # noqa: BLE001  # promise 6
         caller.gateway.failed("headers", error)
         return {"x-turnfold-request-id": caller.request_id, "x-turnfold-action": "none"}
@@ -99,7 +100,8 @@ def observe(caller: Caller, state: State, times: Times, ending: Ending) -> None:
     """Make the one record of the request and inform every observer."""
     origin = _origin(caller, state)
     try:
-        record = account.exchange(state, origin, times, ending)
+        told = caller.told if caller.told is not None and caller.told.state is state else account.describe(state)
+        record = account.exchange(told, origin, times, ending)
     except Exception as error:  # noqa: BLE001  # promise 6
         caller.gateway.failed("record", error)
         record = Exchange.passed(

@@ -54,6 +54,8 @@ def check_request(request: Conversation, limits: Server) -> None:
     check_name(request.model)
     if request.message_count > limits.max_messages:
         raise _too_much("messages", "max_messages", limits.max_messages)
+    if request.raw.count(b"[") + request.raw.count(b"{") <= limits.max_depth:
+        return  # not even if each stood inside the one before
     level: list[Any] = [request.head, *request.outline]
     for _ in range(limits.max_depth):
         level = [child for value in level for child in _inside(value) if isinstance(child, (dict, list))]

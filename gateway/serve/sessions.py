@@ -29,7 +29,9 @@ LONGEST: Final = 128
 def session_of(headers: CIMultiDict[str], head: Mapping[str, Any]) -> str:
     """Return the client's name of the conversation; empty when it sends none."""
     for name in HEADERS:
-        if value := headers.get(name, "").strip():
+        if name in headers and (value := headers[name].strip()):
             return value[:LONGEST]
-    given = (head.get(name) for name in MEMBERS)
-    return next((value[:LONGEST] for value in given if isinstance(value, str) and value), "")
+    for name in MEMBERS:
+        if isinstance(value := head.get(name), str) and value:
+            return value[:LONGEST]
+    return ""

@@ -44,6 +44,7 @@ from gateway.context.life.transitions import advance, astray
 from gateway.observe.exchange import Call
 from gateway.serve import keys, lists, memory, plan
 from gateway.serve import record as records
+from gateway.serve.account import Described
 from gateway.serve.answer import Answer, peek
 from gateway.serve.encoding import readable_encodings
 from gateway.serve.plan import Identity, Place
@@ -100,6 +101,8 @@ class Caller:
     """Upstreams that count this request as running."""
     portrait: Portrait | None = None
     """The last attempt as its record describes it."""
+    told: Described | None = None
+    """The last state in the words of headers and record, once headers were made."""
     session: str = ""
     """The client's own name of the conversation, once its places are sought."""
     identities: dict[str, Identity] = field(default_factory=dict)
