@@ -316,7 +316,8 @@ class Settings:
         upstream's fallbacks."""
         if route.fallbacks:
             return tuple(self.route(name) for name in route.fallbacks if name != route.model)
-        others = self.upstreams[route.upstream].fallbacks
+        if not (others := self.upstreams[route.upstream].fallbacks):
+            return ()
         return tuple(replace(route, upstream=name, choices=((name, 1),)) for name in others)
 
     def entry(self, model: str) -> str | None:

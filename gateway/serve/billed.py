@@ -4,13 +4,11 @@ server with a small window."""
 from dataclasses import replace
 from typing import Final
 
-from multidict import CIMultiDict
-
 from gateway.context.count import fixed_cost, message_cost, tokens
 from gateway.context.life import identity, lessons
 from gateway.context.life.evidence import SentCount
 from gateway.context.life.lessons import Bill, Learned, Sent
-from gateway.serve.plan import Place, error_of, scope_of
+from gateway.serve.plan import Place, error_of
 from gateway.serve.shared import Gateway
 from gateway.wire.format import Conversation
 
@@ -20,12 +18,12 @@ SUSPICIOUS: Final = 8
 LONGEST_LOOK: Final = 2**17
 
 
-def learn(gateway: Gateway, place: Place, request: Conversation, headers: CIMultiDict[str], bill: Bill) -> Learned:
-    """Learn from the bill; count the request only if the bill is suspiciously small."""
+def learn(gateway: Gateway, place: Place, request: Conversation, scope: str, bill: Bill) -> Learned:
+    """Learn from the bill; count the request only if the bill is suspiciously small. ``scope`` is that of its memory."""
     size = len(request.raw)
     if size > LONGEST_LOOK or bill.prompt * SUSPICIOUS > size:
         return Learned((lessons.PromptRead(place.target.name, place.route.name, min(bill.prompt, size)),))
-    return lessons.from_answer(_counted(gateway, place, request, scope_of(place, headers)), bill)
+    return lessons.from_answer(_counted(gateway, place, request, scope), bill)
 
 
 def _counted(gateway: Gateway, place: Place, request: Conversation, scope: str) -> Sent:

@@ -14,15 +14,13 @@ import orjson
 from aiohttp import web
 
 from gateway.context.write.compaction import compacted
-from gateway.serve import errors, keys, plan
+from gateway.serve import beside, errors, keys
 from gateway.serve import record as records
 from gateway.serve.answer import EVENTS, Answer
 from gateway.serve.body import plain, read
 from gateway.serve.missing import ABSENT
 from gateway.serve.passthrough import forward
-from gateway.serve.relay import relay
 from gateway.serve.shared import Gateway
-from gateway.upstream.client import call_of
 from gateway.wire.compaction import TRIGGER, item
 from gateway.wire.format import Conversation
 from gateway.wire.responses import RESPONSES
@@ -59,28 +57,17 @@ async def by_upstream_or_us(
 ) -> web.StreamResponse:
     """Let the upstream make the compaction, and make it here if the upstream cannot."""
     keys.check_model(request, asked.model)
-    setup, headers, record = gateway.setup, keys.forwarded(request), records.of(request)
-    route = setup.settings.route(asked.model)
-    target = setup.targets[route.upstream]
-    record.sent_to(target, asked.model, route.name, headers)
-    record.why, record.format, record.opening = "compacted", asked.format.name, asked.opening
-    record.body_bytes, record.attempts = len(raw), 0
-    if setup.settings.upstreams[route.upstream].compact == "ours":
+    settings, record = gateway.settings, records.of(request)
+    beside.note(gateway, request, raw, asked)
+    record.why, record.attempts = "compacted", 0
+    if settings.upstreams[settings.route(asked.model).upstream].compact == "ours":
         return await _ours(gateway, request, asked)
     record.attempts = 1
-    body = raw
-    if route.name != asked.model:
-        headers.popall("Content-Encoding", None)
-        body = plan.renamed(asked, route.name)
-    call = call_of("POST", request.rel_url, route.name)
-    answer = Answer(target, await gateway.client.send(target, call, target.authorised(headers), body), RESPONSES)
-    record.called(answer.status)
+    answer = await beside.sent(gateway, request, raw, asked)
     if answer.status in ABSENT or (wanted(asked) and answer.status in REFUSALS and await _unknown(answer)):
         answer.drop()
         return await _ours(gateway, request, asked)
-    relayed = await relay(request, answer, record.marks(gateway, "none"))
-    record.answered(answer.status, "upstream_broke_off" if relayed.broken else "")
-    return relayed.response
+    return await beside.handed_on(gateway, request, answer)
 
 
 async def _unknown(answer: Answer) -> bool:
@@ -91,12 +78,7 @@ async def _unknown(answer: Answer) -> bool:
 
 async def _ours(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> web.Response:
     """Return one compaction item with our digest, as a body or as events."""
-    route, headers = gateway.setup.settings.route(asked.model), keys.forwarded(request)
-    target = gateway.setup.targets[route.upstream]
-    place = plan.place_of(
-        gateway, gateway.setup, route, target, plan.learner_of(target, headers, records.of(request).client)
-    )
-    task = await plan.task_for(gateway, place, asked, plan.scope_of(place, headers))
+    task = await beside.counted(gateway, request, asked)
     tokens = min(task.window // COMPACTION_SHARE, LARGEST_COMPACTION)
 
     def made() -> tuple[str, str]:

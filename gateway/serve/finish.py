@@ -156,7 +156,7 @@ def _learned(caller: Caller, state: Answered, usage: Usage | None) -> Learned:
     if not state.visit.proven or state.visit.task is not None or bill is None:
         return state.lessons(bill)
     place = plan.place_at(state.visit)
-    return billed.learn(caller.gateway, place, state.life.request, caller.headers, bill)
+    return billed.learn(caller.gateway, place, state.life.request, caller.identity_at(place.target).scope, bill)
 
 
 def _consider_summary(caller: Caller, state: Answered) -> None:

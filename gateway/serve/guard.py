@@ -6,6 +6,7 @@ gateway under a known name, or is configured. Requests of programs have neither 
 """
 
 import ipaddress
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -22,6 +23,8 @@ MOST_DECODINGS: Final = 3
 """Layers of percent-encoding of a path; more layers are treated as an attack."""
 KEPT: Final = 256
 """Names of hosts whose form is remembered, a number: every request of a client names the same one."""
+_UNUSUAL: Final = re.compile(r"\A//|[%\\]|/\.")
+"""What may make a path another one for an upstream than for us."""
 FOREIGN: Final = frozenset({"cross-site", "same-site"})
 """Values of Sec-Fetch-Site for a page of another origin: https://www.w3.org/TR/fetch-metadata/."""
 ANY: Final = "*"
@@ -82,14 +85,7 @@ class Guard:
 
     def _known(self, host: str) -> bool:
         """Return whether a Host is an address, this machine, or a configured name."""
-        name = hostname(host)
-        return (
-            _is_address(name)
-            or name == "localhost"
-            or name.endswith(".localhost")
-            or name == self.own.lower()
-            or any(_matches(name, pattern) for pattern in self.allowed_hosts)
-        )
+        return _is_known(host, (self.own, *self.allowed_hosts))
 
 
 def check_target(target: str) -> None:
@@ -98,7 +94,7 @@ def check_target(target: str) -> None:
     Dot segments, encoded slashes and absolute forms could send a configured key to unintended endpoints.
     """
     path = target.partition("?")[0].partition("#")[0]
-    if path.startswith("/") and not path.startswith("//") and not any(sign in path for sign in ("%", "/.", "\\")):
+    if path.startswith("/") and not _UNUSUAL.search(path):
         return
     if not path.startswith("/") or path.startswith("//"):
         raise _bad_target("must be a path that begins with one slash, not a whole URL")
@@ -170,6 +166,17 @@ def _authority(origin: str) -> str:
 
 
 @lru_cache(maxsize=KEPT)
+def _is_known(host: str, names: tuple[str, ...]) -> bool:
+    """Return whether a Host is an address, this machine, or has one of these names."""
+    name = hostname(host)
+    return (
+        _is_address(name)
+        or name == "localhost"
+        or name.endswith(".localhost")
+        or any(_matches(name, pattern) for pattern in names)
+    )
+
+
 def _is_address(name: str) -> bool:
     try:
         ipaddress.ip_address(name)

@@ -93,7 +93,7 @@ async def _consider(gateway: Gateway, wanted: _Wanted) -> None:
         count=message_cost.counter(summariser.family, memory=gateway.memory).text,
         deadline_s=chosen.deadline_s,
         tokens_per_hour=chosen.tokens_per_hour,
-        payer="" if summariser.target.endpoint.key else plan.key_of(summariser.target, wanted.headers),
+        payer="" if summariser.target.endpoint.key else plan.identity_of(summariser.target, wanted.headers, "").key,
     )
     gateway.summarizer.consider(job, _ask(gateway, summariser.target, place.target, wanted.headers))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from math import ceil
 from typing import Final, NamedTuple
 
@@ -41,8 +41,11 @@ CREDENTIALS: Final = frozenset(name.lower() for each in PROVIDERS.values() for n
 }
 
 
+CALLERS_KEPT: Final = 1024
+"""Callers whose scope and learner are remembered, a number: a busy client sends the same credentials each time. Only hashes are kept."""
+
 Learner = Callable[[Target], str]
-"""Returns the caller as an upstream's facts name it; see `learner_of`."""
+"""Returns the caller as an upstream's facts name it: `Identity.learner`."""
 
 
 def preload(gateway: Gateway, settings: Settings) -> None:
@@ -118,18 +121,19 @@ def places(
     *,
     key: str = "",
     session: str = "",
-) -> Iterator[Place]:
+) -> list[Place]:
     """Return the places that may answer, in order: the model's own upstreams, then its fallbacks, each with its own
     window. ``key`` is the hash of the client's key where it decides which upstreams rest, ``session``
     the client's own name of the conversation."""
     conversation = session.encode("utf-8", "surrogatepass")
     if not conversation and len(route.choices) > 1:
         conversation = _conversation(request)
-    for name in gateway.balance.order(route.choices, conversation, key):
-        yield place_of(gateway, setup, route, setup.targets[name], learner(setup.targets[name]))
+    own = [setup.targets[name] for name in gateway.balance.order(route.choices, conversation, key)]
+    found = [place_of(gateway, setup, route, target, learner(target)) for target in own]
     for other in setup.settings.fallbacks(route):
         target = setup.targets[other.upstream]
-        yield place_of(gateway, setup, other, target, learner(target))
+        found.append(place_of(gateway, setup, other, target, learner(target)))
+    return found
 
 
 def larger(gateway: Gateway, setup: Setup, route: Route, learner: Learner) -> Iterator[Place]:
@@ -174,33 +178,27 @@ def _conversation(request: Conversation) -> bytes:
     return "\n".join(opening).encode("utf-8", "surrogatepass")
 
 
-def key_of(target: Target, headers: CIMultiDict[str]) -> str:
-    """Return the hash of the client's credentials as this upstream reads them."""
-    return identity.key_hash(_credentials(target, headers))
-
-
-def learner_of(target: Target, headers: CIMultiDict[str], address: str) -> str:
-    """Return the caller whose refusals and bills at this upstream teach about each other, and about no other caller."""
-    return identity.learner(_credentials(target, headers), target.name, "" if CALLER in headers else address)
-
-
 class Identity(NamedTuple):
     """The hashes of one caller at one upstream; see `gateway.context.life.identity`."""
 
     key: str
+    """The hash of its credentials as this upstream reads them."""
+    scope: str
+    """The scope of its memory: the credentials and the upstream."""
     learner: str
+    """The caller whose refusals and bills at this upstream teach about each other, and about nobody else."""
 
 
 def identity_of(target: Target, headers: CIMultiDict[str], address: str) -> Identity:
-    """Return both hashes of a caller, with its credentials hashed once."""
-    key = key_of(target, headers)
-    scope = identity.scope_under(key, target.name)
-    return Identity(key, identity.learner_under(scope, "" if CALLER in headers else address))
+    """Return all hashes of a caller, with its credentials hashed once."""
+    key = identity.key_hash(_credentials(target, headers))
+    return _identity_under(key, target.name, "" if CALLER in headers else address)
 
 
-def scope_of(place: Place, headers: CIMultiDict[str]) -> str:
-    """Return the scope of a request's memory: a hash of the caller's credentials and the upstream."""
-    return identity.scope(_credentials(place.target, headers), place.target.name)
+@lru_cache(maxsize=CALLERS_KEPT)
+def _identity_under(key: str, upstream: str, address: str) -> Identity:
+    scope = identity.scope_under(key, upstream)
+    return Identity(key, scope, identity.learner_under(scope, address))
 
 
 def _credentials(target: Target, headers: CIMultiDict[str]) -> list[str]:
@@ -236,15 +234,15 @@ def _believed(count: TokenCount, place: Place, calibration: Calibration) -> Toke
 async def proven(gateway: Gateway, place: Place, request: Conversation) -> bool:
     """Return whether the size in bytes alone proves that the request fits, so that nothing is counted. The tools and parts
     of a large body are looked at in the pool, for there may be a hundred thousand."""
-    learning = gateway.learning
-    if learning.ratio(place.owner) > DENSE or learning.has_smaller(place.owner):
+    learning, owner = gateway.learning, place.owner
+    if learning.ratio(owner) > DENSE or learning.has_smaller(owner):
         return False
     if caching.always(place.route.policy, place.facts, place.target):
         return False
     reserve, _ = _reserve(place, request)
     size_bytes = len(request.raw)
     proves = partial(proof.proven, size_bytes, reserve, _window(place, reserve), request, place.family)
-    return await gateway.pool.run(proves, size_bytes=size_bytes if size_bytes >= LARGE else 0)
+    return proves() if size_bytes < LARGE else await gateway.pool.run(proves, size_bytes=size_bytes)
 
 
 def _window(place: Place, reserve: int) -> int:

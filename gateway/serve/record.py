@@ -15,6 +15,7 @@ from gateway.config import ClientKey
 from gateway.context.life import identity
 from gateway.observe.exchange import Action, Call, Exchange, Why
 from gateway.serve import plan
+from gateway.serve.plan import Identity
 from gateway.serve.shared import Gateway
 from gateway.upstream.client import Target
 from providers.record import Usage
@@ -69,6 +70,8 @@ class Record:
     format: str = ""
     opening: str = field(default="", repr=False)
     """The conversation's first user message, where the body is one."""
+    identities: dict[str, Identity] = field(default_factory=dict)
+    """The client's hashes by upstream, filled by `identity_at`."""
 
     def marks(self, gateway: Gateway, action: Action) -> dict[str, str]:
         """Return the headers that identify this request in its answer."""
@@ -107,7 +110,14 @@ class Record:
     def sent_to(self, target: Target, model: str, model_used: str, headers: CIMultiDict[str]) -> None:
         """Note where a request goes, and whose it is; ``headers`` are the client's for an upstream."""
         self.upstream, self.model, self.model_used, self.attempts = target.name, model, model_used or model, 1
-        self.caller = plan.key_of(target, headers)
+        self.caller = self.identity_at(target, headers).key
+
+    def identity_at(self, target: Target, headers: CIMultiDict[str]) -> Identity:
+        """Return the client's hashes at an upstream, computed once; ``headers`` are the client's for an upstream."""
+        found = self.identities.get(target.name)
+        if found is None:
+            found = self.identities[target.name] = plan.identity_of(target, headers, self.client)
+        return found
 
     def called(self, status: int) -> None:
         """Note that the upstream answered; 0 stands for no answer."""

@@ -32,6 +32,6 @@ def session_of(headers: CIMultiDict[str], head: Mapping[str, Any]) -> str:
         if name in headers and (value := headers[name].strip()):
             return value[:LONGEST]
     for name in MEMBERS:
-        if isinstance(value := head.get(name), str) and value:
-            return value[:LONGEST]
+        if isinstance(given := head.get(name), str) and given:
+            return given[:LONGEST]
     return ""

@@ -14,7 +14,7 @@ from gateway.config import Mode, Route
 from gateway.context.life import identity, ladder
 from gateway.context.life.ladder import Attempt, Task
 from gateway.observe.exchange import Why
-from gateway.serve import keys, plan
+from gateway.serve import beside, keys, plan
 from gateway.serve import record as records
 from gateway.serve.body import READS_FASTER
 from gateway.serve.errors import ClientError
@@ -74,7 +74,7 @@ async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, me
     route = gateway.setup.settings.route(asked.model)
     headers = keys.forwarded(request)
     record = records.of(request)
-    place = plan.place_of(gateway, gateway.setup, route, target, plan.learner_of(target, headers, record.client))
+    place = beside.place_at(gateway, request, asked, target)
     mode = _mode(request, route)
     known = {
         "model": asked.model[: records.LONGEST_NAME],
@@ -95,7 +95,7 @@ async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, me
         return Message(message, True, known | {"why": "off", "action": "off"})
     if await plan.proven(gateway, place, asked) and same_name:
         return Message(message, True, known | {"why": "proven", "basis": "bytes"})
-    task = await plan.task_for(gateway, place, asked, plan.scope_of(place, headers))
+    task = await beside.task_at(gateway, request, asked, place)
     planned = await gateway.pool.run(lambda: _planned(task), size_bytes=len(raw))
     return _counted(message, known | _facts(planned), planned, is_observed=mode == "observe", renames=not same_name)
 

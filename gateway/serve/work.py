@@ -14,10 +14,10 @@ from multidict import CIMultiDict
 
 from gateway.config import Route
 from gateway.context.life.events import (
+    FIT_PROVEN,
     AttemptMade,
     Counted,
     Event,
-    FitProven,
     NoReply,
     PartFailed,
     PlacesFound,
@@ -105,16 +105,10 @@ class Caller:
     """The last state in the words of headers and record, once headers were made."""
     session: str = ""
     """The client's own name of the conversation, once its places are sought."""
-    identities: dict[str, Identity] = field(default_factory=dict)
-    """The client's hashes by upstream, filled by `identity_at`."""
 
     def identity_at(self, target: Target) -> Identity:
-        """Return the client's hashes at an upstream, computed once."""
-        found = self.identities.get(target.name)
-        if found is None:
-            found = plan.identity_of(target, self.headers, records.of(self.request).client)
-            self.identities[target.name] = found
-        return found
+        """Return the client's hashes at an upstream."""
+        return records.of(self.request).identity_at(target, self.headers)
 
 
 def caller(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, model: str) -> Caller:
@@ -144,16 +138,8 @@ async def find_places(caller: Caller, state: Received) -> Event:
         def learner(target: Target) -> str:
             return caller.identity_at(target).learner
 
-        places = list(
-            plan.places(
-                gateway,
-                setup,
-                route,
-                state.life.request,
-                learner,
-                key=_own_key(caller),
-                session=caller.session,
-            )
+        places = plan.places(
+            gateway, setup, route, state.life.request, learner, key=_own_key(caller), session=caller.session
         )
         if len(places) > 1:
             places.sort(key=lambda place: gateway.balance.resting(place.target.name, _key_for(caller, place)))
@@ -189,7 +175,7 @@ async def measure(caller: Decided, state: Chosen) -> Event:
     """Check whether the request fits by its size alone; else count it."""
     try:
         if await plan.proven(caller.gateway, plan.place_at(state.visit), state.life.request):
-            return FitProven()
+            return FIT_PROVEN
         task = await _counted(caller, state.life, state.visit)
         return Counted(await memory.recalled(caller.gateway, plan.place_at(state.visit), task))
     except Exception as error:  # noqa: BLE001  # promise 6: what cannot be measured is sent as it came
@@ -208,7 +194,9 @@ async def count(caller: Decided, state: Uncounted) -> Event:
 
 async def _counted(caller: Decided, life: Life, visit: Visit) -> Task:
     place = plan.place_at(visit)
-    return await plan.task_for(caller.gateway, place, life.request, plan.scope_of(place, caller.headers))
+    return await plan.task_for(
+        caller.gateway, place, life.request, plan.identity_of(place.target, caller.headers, "").scope
+    )
 
 
 async def first_attempt(caller: Decided, state: Measured) -> Event:

@@ -72,6 +72,12 @@ class Known:
     """Some bills were suspect."""
 
 
+UNKNOWN: Final = Known()
+"""Nothing learned yet."""
+UNCALIBRATED: Final = Calibration()
+"""No ratio learned, or none that still holds."""
+
+
 class Learning:
     """The learned facts and their store. ``ignored`` is called with each stored value that cannot be our own."""
 
@@ -110,13 +116,15 @@ class Learning:
     def window(self, owner: Owner) -> int | None:
         """The window that refusals stated to this caller; None where there is none, or it has expired."""
         known = self._of(owner).windows
+        if not known.stated:
+            return None
         now = self._clock()
         return min((one.tokens for one in known.stated if facts.in_force(one, known, now)), default=None)
 
     def calibration(self, owner: Owner) -> Calibration:
         """Return the ratio between a model's bills and our counts, with its evidence."""
         known = self._of(owner).ratio
-        return known.calibration if known is not None and known.until > self._clock() else Calibration()
+        return known.calibration if known is not None and known.until > self._clock() else UNCALIBRATED
 
     def ratio(self, owner: Owner) -> float:
         """Return the factor for our counts of a model; it moves in coarse steps."""
@@ -283,6 +291,8 @@ class Learning:
         """Apply a bill: it disproves smaller windows, stated or guessed."""
         owner, now = (lesson.upstream, lesson.model, caller), self._clock()
         known = self._of(owner).windows
+        if not known.stated and lesson.tokens <= known.largest and known.smaller_until <= now < known.largest_until:
+            return  # the usual bill: nothing to disprove, and no larger than others
         stated = tuple(one for one in known.stated if one.tokens >= lesson.tokens)
         for one in known.stated:
             if one not in stated:
@@ -320,7 +330,7 @@ class Learning:
             self._write("ratio", _name(owner), facts.pack_ratio(learned), RATIO_TTL_S, owner[2])
 
     def _of(self, owner: Owner) -> Known:
-        return self._known.get(owner) or Known()
+        return self._known.get(owner, UNKNOWN)
 
     def _keep(self, owner: Owner, **facts: Any) -> None:
         """Store some facts; the least recently changed owner is dropped when there are too many."""

@@ -1,7 +1,7 @@
 """The events that move a request from one state to the next: each says what one step of the driver found."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.lessons import Lesson
@@ -38,6 +38,10 @@ class PlacesFound(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class FitProven:
     """The body's size proves that the request fits."""
+
+
+FIT_PROVEN: Final = FitProven()
+"""The only one: it has no facts of its own."""
 
 
 @dataclass(frozen=True, slots=True)

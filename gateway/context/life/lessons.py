@@ -7,7 +7,7 @@ module has no clock and no memory: `gateway.state.learning` applies the lessons.
 """
 
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from gateway.context.count.tokens import Anchor
 from gateway.context.life import evidence, identity, ladder
@@ -95,8 +95,7 @@ class SmallerFold:
     kind: Kind = "guessed"
 
 
-@dataclass(frozen=True, slots=True)
-class PromptRead:
+class PromptRead(NamedTuple):
     """A prompt of this size was read completely, which disproves every smaller window of this model, guessed or stated."""
 
     upstream: str
@@ -141,8 +140,7 @@ class ConversationSeen:
 Lesson = StatedWindow | SmallerFold | PromptRead | CountCompared | ConversationBilled | ConversationSeen
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
+class Learned(NamedTuple):
     """The lessons of an answer, and the warning for client and operator (``x-turnfold-warning``); empty without a
     problem."""
 

@@ -151,8 +151,7 @@ class Refused:
         return ladder.next_attempt(self.task, self.attempt, numbers)
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(NamedTuple):
     """Final: the client gets an upstream's answer."""
 
     life: Life
@@ -176,8 +175,7 @@ class Answered:
         return lessons.from_answer(sent, bill, unsized=self.visit.unsized)
 
 
-@dataclass(frozen=True, slots=True)
-class TooLarge:
+class TooLarge(NamedTuple):
     """Final: even the smallest form cannot fit, so no upstream was called; the client gets our own refusal."""
 
     life: Life
