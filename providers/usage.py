@@ -73,7 +73,6 @@ def _usage(value: Any) -> Usage | None:
 
 def _count(value: dict[str, Any], *names: str) -> int | None:
     for name in names:
-        number = value.get(name)
-        if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
+        if name in value and type(number := value[name]) is int and number >= 0:  # a bool is none
             return number
     return None

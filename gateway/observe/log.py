@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any, Final, Generic, Literal, TextIO, TypeVar, cast
 
 import orjson
@@ -147,15 +147,20 @@ def _json_line(ended: float, exchange: Exchange) -> str:
 def _fields(exchange: Exchange) -> dict[str, Any]:
     """Return the fields of an exchange without the empty ones."""
     # `or value == 0` keeps 0 and False, and is several times as fast as comparing with None, "" and ().
-    fields = {name: value for name, value in zip(_NAMES, _values(exchange), strict=True) if value or value == 0}
+    fields = {name: value for name, value in zip(_NAMES, _values(exchange), strict=False) if value or value == 0}
     if exchange.lost is not NOTHING_LOST and any(exchange.lost):
         fields["lost"] = {name: count for name, count in exchange.lost._asdict().items() if count}
-    fields["decided_ms"] = round(exchange.decided_s * 1000, 3)
-    fields["first_byte_ms"] = round(exchange.first_byte_s * 1000, 3)
-    fields["total_ms"] = round(exchange.total_s * 1000, 3)
+    fields["decided_ms"] = _ms(exchange.decided_s)
+    fields["first_byte_ms"] = _ms(exchange.first_byte_s)
+    fields["total_ms"] = _ms(exchange.total_s)
     if exchange.steps:
         fields["steps"] = [{"stage": step.stage, "saved": step.saved, "detail": step.detail} for step in exchange.steps]
     return fields
+
+
+def _ms(seconds: float) -> float:
+    """Return milliseconds with three digits. A third of the cost of `round`."""
+    return int(seconds * 1_000_000 + 0.5) / 1000
 
 
 def _told(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -206,4 +211,4 @@ _NAMES: Final = tuple(
     for name in Exchange._fields
     if name not in {"steps", "decided_s", "first_byte_s", "total_s", "at", "calls", "lost", "parts", "caller"}
 )
-_values: Final = attrgetter(*_NAMES)
+_values: Final = itemgetter(*map(Exchange._fields.index, _NAMES))

@@ -5,6 +5,7 @@ import re
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 import aiohttp
@@ -27,8 +28,17 @@ LONGEST_HEAD: Final = 2**18
 LONGEST_HOLD_S: Final = 5.0
 """Seconds from a stream's first byte in which it is held; see `LONGEST_PREAMBLE`."""
 
+KEPT: Final = 256
+"""Values of Content-Type for which it is remembered whether they are a stream's, a number: upstreams send a handful."""
+
 Failed = Callable[[str, Exception], None]
 """Counts and logs a survived failure of our own: the part that failed, and how."""
+
+
+@lru_cache(maxsize=KEPT)
+def is_events(content_type: str) -> bool:
+    """Return whether an answer of this type is a stream of events."""
+    return content_type.lower().startswith(EVENTS)
 
 
 @dataclass(slots=True, eq=False)
@@ -53,7 +63,7 @@ class Answer:
 
     @property
     def is_stream(self) -> bool:
-        return self.response.headers.get("Content-Type", "").lower().startswith(EVENTS)
+        return is_events(self.response.headers.get("Content-Type", ""))
 
     def reply(self) -> Reply:
         """Return the part of the answer that decisions need."""

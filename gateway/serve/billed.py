@@ -18,10 +18,15 @@ SUSPICIOUS: Final = 8
 LONGEST_LOOK: Final = 2**17
 
 
+def needs_count(size_bytes: int, bill: Bill) -> bool:
+    """Return whether a bill is so small that the request must be counted to judge it."""
+    return size_bytes <= LONGEST_LOOK and bill.prompt * SUSPICIOUS <= size_bytes
+
+
 def learn(gateway: Gateway, place: Place, request: Conversation, scope: str, bill: Bill) -> Learned:
     """Learn from the bill; count the request only if the bill is suspiciously small. ``scope`` is that of its memory."""
     size = len(request.raw)
-    if size > LONGEST_LOOK or bill.prompt * SUSPICIOUS > size:
+    if not needs_count(size, bill):
         return Learned((lessons.PromptRead(place.target.name, place.route.name, min(bill.prompt, size)),))
     return lessons.from_answer(_counted(gateway, place, request, scope), bill)
 

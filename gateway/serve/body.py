@@ -12,7 +12,7 @@ from gateway.serve.encoding import inflater
 from gateway.serve.errors import ClientError
 from gateway.serve.limits import check_request, check_text
 from gateway.serve.uploads import SlowUpload
-from gateway.state.pool import Pool
+from gateway.state.pool import INLINE, Pool
 from gateway.wire.format import Conversation, Format
 from gateway.wire.memory import Memory
 
@@ -80,11 +80,14 @@ async def understood(
     Raises ClientError for a body that is too large when decompressed, or too complex to inspect.
     """
     text = raw
-    if inflater(request.headers) is not None:
+    if "Content-Encoding" in request.headers and inflater(request.headers) is not None:
         text = await pool.run(lambda: plain(request, raw, limits.max_body), size_bytes=len(raw))
         if text is not raw:
             hold(request, len(text))
-    return await pool.run(lambda: _parsed(text, format, limits, memory), size_bytes=len(text) // READS_FASTER)
+    size_bytes = len(text) // READS_FASTER
+    if size_bytes < INLINE:
+        return _parsed(text, format, limits, memory)
+    return await pool.run(lambda: _parsed(text, format, limits, memory), size_bytes=size_bytes)
 
 
 def _parsed(text: bytes, format: Format, limits: Server, memory: Memory) -> Conversation | None:

@@ -20,6 +20,7 @@ from gateway.serve.answer import Answer
 from gateway.serve.missing import lacks, told
 from gateway.serve.relay import relay, usage_in, worth_keeping
 from gateway.serve.work import Caller
+from gateway.state.pool import INLINE
 from gateway.upstream.client import UpstreamUnreachable
 from providers.record import Usage
 
@@ -140,7 +141,10 @@ async def _learn(caller: Caller, state: Answered, usage: Usage | None) -> str:
     """Learn from an answer; return a warning if there is reason for one."""
     gateway, size_bytes = caller.gateway, len(state.life.request.raw)
     try:
-        learned = await gateway.pool.run(lambda: _learned(caller, state, usage), size_bytes=size_bytes)
+        if size_bytes < INLINE or _is_quick(state, usage):
+            learned = _learned(caller, state, usage)
+        else:
+            learned = await gateway.pool.run(lambda: _learned(caller, state, usage), size_bytes=size_bytes)
         gateway.learning.learn(learned.lessons, plan.place_at(state.visit).caller)
     except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this answer
         gateway.failed("learning", error)
@@ -149,6 +153,13 @@ async def _learn(caller: Caller, state: Answered, usage: Usage | None) -> str:
         log.warning("truncated_silently", request_id=caller.request_id, upstream=state.visit.place.upstream,
                     told=learned.warning)  # fmt: skip
     return learned.warning
+
+
+def _is_quick(state: Answered, usage: Usage | None) -> bool:
+    """Return whether learning reads no messages: of an uncounted request, with an ordinary bill or none."""
+    return state.visit.task is None and (
+        usage is None or not billed.needs_count(len(state.life.request.raw), Bill(usage.prompt, usage.cached))
+    )
 
 
 def _learned(caller: Caller, state: Answered, usage: Usage | None) -> Learned:

@@ -2,8 +2,7 @@
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import aiohttp
 from aiohttp import web
@@ -12,6 +11,7 @@ from gateway.serve import headers as http
 from gateway.serve import record
 from gateway.serve.admission import streaming
 from gateway.serve.answer import Answer, Failed, readable
+from gateway.serve.whole import whole
 from providers.record import Usage
 from providers.sse import Events
 
@@ -42,8 +42,7 @@ class Tail:
         return b"".join(self._pieces)[-self._keep :] if self._keep else b""
 
 
-@dataclass(slots=True)
-class Relayed:
+class Relayed(NamedTuple):
     """How forwarding ended. ``tail`` is the kept end; ``broken`` means that the upstream broke off."""
 
     response: web.StreamResponse
@@ -66,7 +65,7 @@ async def relay(request: web.BaseRequest, answer: Answer, extra: Mapping[str, st
     if answer.complete and request.method != "HEAD":
         answer.drop()
         mine.answer_bytes = len(answer.held)
-        return Relayed(web.Response(body=answer.held, status=status, reason=reason, headers=headers), answer.held)
+        return Relayed(whole(request, status, reason, headers, answer.held), answer.held)
     response = web.StreamResponse(status=status, reason=reason, headers=headers)
     try:
         await response.prepare(request)

@@ -103,7 +103,7 @@ _ROWS: Final = _by_pair(TABLE)
 def advance(state: State, event: Event) -> State:
     """Return the state that follows. Raises Impossible when the table has no row."""
     for row in _ROWS.get((type(state), type(event)), ()):
-        if row.when(state, event):
+        if row.when is when.always or row.when(state, event):
             return row.then(state, event)
     raise Impossible(f"{type(event).__name__} in {type(state).__name__}")
 
