@@ -126,9 +126,12 @@ async def test_calls_of_every_kind_are_folded_for_their_deployment(proxy: Any) -
 
 async def test_a_refusal_is_answered_by_a_smaller_request_at_the_fallback(proxy: Any) -> None:
     running = await proxy(scale=2.5)
+    for name in ("chat", "responses", "messages"):
+        before = len(running.standin.requests)
 
-    status, text = await running.post(*CALLS["chat"])
+        status, text = await running.post(*CALLS[name])
 
-    sent = [seen for seen in running.standin.requests if seen.method == "POST"]
-    assert (status, [seen.status for seen in sent]) == (200, [400, 200]), text[:500]
-    assert len(sent[1].body) < len(sent[0].body)
+        sent = [seen for seen in running.standin.requests[before:] if seen.method == "POST"]
+        assert (status, [seen.status for seen in sent]) == (200, [400, 200]), (name, text[:500])
+        assert len(sent[1].body) < len(sent[0].body)
+        assert sent[1].violations == []
