@@ -1,30 +1,27 @@
-"""The functions of the library: one request in, one request out. They ask the same core as the gateway."""
+"""The functions of the library: one request in, one request out. They ask the same core as the gateway.
+
+The core is loaded by the first call of each function, not with this file: a program that only might fold starts at once.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 import orjson
 
-from gateway.context.cut.policy import Policy
-from gateway.context.life import ladder
-from gateway.context.life.ladder import Attempt, StatedNumbers, Task
-from gateway.context.life.replies import OutputLimit, Refusal, ThinkingRejected
-from gateway.context.write.draft import Step
-from gateway.upstream.refusals import refusal_of
-from gateway.wire.format import Conversation, FormatName
-from gateway.wire.formats import FORMATS, recognise
-from gateway.wire.memory import Memory
-from providers import registry
-from providers.sse import Events
-from turnfold.tasks import task_of
+if TYPE_CHECKING:
+    from gateway.context.cut.policy import Policy
+    from gateway.context.life.ladder import Attempt, Task
+    from gateway.context.life.replies import Refusal
+    from gateway.context.write.draft import Step
+    from gateway.wire.format import Conversation, Format, FormatName
+    from gateway.wire.memory import Memory
 
 Body = bytes | str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A request body as JSON or as a mapping, or its messages (its input items) alone."""
 B = TypeVar("B", bytes, str, Mapping[str, Any], Sequence[Mapping[str, Any]])
 
-_NAMED: Final = {format.name: format for format in FORMATS.values()}
-_LIST: Final[Mapping[FormatName, str]] = {"chat": "messages", "messages": "messages", "responses": "input"}
+_LIST: Final[Mapping["FormatName", str]] = {"chat": "messages", "messages": "messages", "responses": "input"}
 """The member with the conversation, by format."""
 
 
@@ -44,10 +41,10 @@ class Folded(Generic[B]):
     """Whole turns that no longer stand verbatim."""
     max_tokens: int | None = None
     """The lowered output limit; None when the request's own holds."""
-    steps: tuple[Step, ...] = ()
+    steps: "tuple[Step, ...]" = ()
     """What was done, in order, without message text."""
-    task: Task | None = field(default=None, repr=False, compare=False)
-    attempt: Attempt | None = field(default=None, repr=False, compare=False)
+    task: "Task | None" = field(default=None, repr=False, compare=False)
+    attempt: "Attempt | None" = field(default=None, repr=False, compare=False)
 
     @property
     def changed(self) -> bool:
@@ -60,11 +57,11 @@ def fold(
     *,
     window: int | None = None,
     model: str = "",
-    format: FormatName | None = None,
-    policy: Policy | None = None,
+    format: "FormatName | None" = None,
+    policy: "Policy | None" = None,
     output_reserve: int | None = None,
     tokenizer: str = "auto",
-    memory: Memory | None = None,
+    memory: "Memory | None" = None,
 ) -> Folded[B]:
     """Make a request fit a context window, keeping what the model will still need. What fits is returned as it is.
 
@@ -76,6 +73,10 @@ def fold(
     Raises ValueError when the body is not a request, or when neither window nor model is known. It does not raise when nothing fits:
     see ``Folded.fits``.
     """
+    from gateway.context.cut.policy import Policy  # noqa: PLC0415  # see the file's docstring
+    from gateway.context.life import ladder  # noqa: PLC0415
+    from turnfold.tasks import task_of  # noqa: PLC0415
+
     request = _request(body, format, memory)
     task = task_of(
         request,
@@ -92,43 +93,55 @@ def count(
     body: Body,
     *,
     model: str = "",
-    format: FormatName | None = None,
+    format: "FormatName | None" = None,
     tokenizer: str = "auto",
-    memory: Memory | None = None,
+    memory: "Memory | None" = None,
 ) -> int:
     """Return the prompt tokens of a request: messages, tools, media and overhead. Raises ValueError as `fold` does."""
+    from gateway.context.cut.policy import Policy  # noqa: PLC0415  # see the file's docstring
+    from turnfold.tasks import task_of  # noqa: PLC0415
+
     request = _request(body, format, memory)
     return task_of(request, model=model or request.model, window=0, policy=Policy(), tokenizer=tokenizer).prompt
 
 
 def read_refusal(
-    status: int, headers: Mapping[str, str], body: bytes, *, provider: str = "generic", format: FormatName = "chat"
-) -> Refusal | None:
+    status: int, headers: Mapping[str, str], body: bytes, *, provider: str = "generic", format: "FormatName" = "chat"
+) -> "Refusal | None":
     """Return what an upstream's answer says about the request's size; None when it says nothing about it.
 
     ``body`` is decoded (no gzip); of a stream, the beginning. A ``Refusal`` has the sign that matched and the numbers stated. Raises
     LookupError for an unknown provider, with the nearest name.
     """
-    read = registry.find(provider).read_refusal
+    from gateway.context.life.replies import Refusal, ThinkingRejected  # noqa: PLC0415  # see the file's docstring
+    from gateway.upstream.refusals import refusal_of  # noqa: PLC0415
+    from providers import registry  # noqa: PLC0415
+    from providers.sse import Events  # noqa: PLC0415
+
+    read, written = registry.find(provider).read_refusal, _format(format)
     kind = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
     if status < 400 and kind.lower().startswith("text/event-stream"):
         events = Events()
         for event in [*events.feed(body), *events.close()]:
-            if not _NAMED[format].is_preamble(event.data):
+            if not written.is_preamble(event.data):
                 found = read(status, event.data, "sse")
                 return refusal_of(found) if found is not None else None
         return None
     found = read(status, body, "http")
-    if found is None and status == 400 and _NAMED[format].rejects_thinking(body):
+    if found is None and status == 400 and written.rejects_thinking(body):
         return Refusal("thinking_rejected", ThinkingRejected())
     return refusal_of(found) if found is not None else None
 
 
-def smaller(folded: Folded[B], refusal: Refusal) -> Folded[B] | None:
+def smaller(folded: Folded[B], refusal: "Refusal") -> Folded[B] | None:
     """Return a smaller form of a request that was refused; None when there is none.
 
     The refusal's numbers take precedence over our count. Each call returns a strictly smaller request, so a loop over it ends.
     """
+    from gateway.context.life import ladder  # noqa: PLC0415  # see the file's docstring
+    from gateway.context.life.ladder import StatedNumbers  # noqa: PLC0415
+    from gateway.context.life.replies import OutputLimit  # noqa: PLC0415
+
     task, attempt, numbers = folded.task, folded.attempt, refusal.numbers
     if task is None or attempt is None:
         raise ValueError("only what fold() or smaller() returned can be made smaller")
@@ -141,8 +154,16 @@ def smaller(folded: Folded[B], refusal: Refusal) -> Folded[B] | None:
     return _folded(folded.body, task, found) if found is not None else None
 
 
-def _request(body: Body, format: FormatName | None, memory: Memory | None) -> Conversation:
+def _format(name: "FormatName") -> "Format":
+    from gateway.wire.formats import FORMATS  # noqa: PLC0415  # see the file's docstring
+
+    return next(format for format in FORMATS.values() if format.name == name)
+
+
+def _request(body: Body, format: "FormatName | None", memory: "Memory | None") -> "Conversation":
     """Return a body as a conversation. Raises ValueError."""
+    from gateway.wire.formats import recognise  # noqa: PLC0415  # see the file's docstring
+
     if isinstance(body, (bytes, str)):
         raw = body.encode() if isinstance(body, str) else body
     elif isinstance(body, Mapping):
@@ -150,7 +171,7 @@ def _request(body: Body, format: FormatName | None, memory: Memory | None) -> Co
     else:
         format = format or "chat"
         raw = orjson.dumps({_LIST[format]: list(body)})
-    request = _NAMED[format].parse(raw, memory) if format else recognise(raw, memory)
+    request = _format(format).parse(raw, memory) if format else recognise(raw, memory)
     if request is None:
         raise ValueError(
             f"this is not a {format or 'chat, responses or messages'} request: expected JSON with a list of objects under "
@@ -159,7 +180,7 @@ def _request(body: Body, format: FormatName | None, memory: Memory | None) -> Co
     return request
 
 
-def _folded(body: B, task: Task, attempt: Attempt) -> Folded[B]:
+def _folded(body: B, task: "Task", attempt: "Attempt") -> Folded[B]:
     changed = attempt.body != task.request.raw
     least = 1 if task.asked is None else task.least_output(attempt.window)
     return Folded(

@@ -145,11 +145,45 @@ def test_threads_that_share_a_memory_get_the_same_bytes() -> None:
     assert set(found) == {alone}
 
 
-def test_importing_the_library_brings_in_no_server() -> None:
+SERVER = {
+    "aiohttp",
+    "asyncio",
+    "multidict",
+    "redis",
+    "socket",
+    "sqlite3",
+    "ssl",
+    "structlog",
+    "uvloop",
+    "click",
+    "rich",
+}
+USE = """
+fold({"model": "gpt-4o", "messages": [{"role": "user", "content": "word " * 9000}]})
+count([{"role": "user", "content": "Hello"}], model="gpt-4o")
+read_refusal(400, {}, b'{"error":{"code":"context_length_exceeded"}}')
+"""
+
+
+@pytest.mark.parametrize("use", ["", USE], ids=["import alone", "in use"])
+def test_the_library_brings_in_no_server(use: str) -> None:
     script = (
-        "import sys; from turnfold import fold, count, read_refusal, smaller; "
-        "print(sorted({name.partition('.')[0] for name in sys.modules} & {'aiohttp', 'asyncio', 'structlog', 'redis', 'sqlite3', 'ssl'}))"
+        f"from turnfold import fold, count, read_refusal, smaller\n{use}\nimport sys; print(*sys.modules, sep='\\n')"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
-    assert found.stdout.strip() == "[]"
+    loaded = set(found.stdout.split())
+    assert {name.partition(".")[0] for name in loaded} & SERVER == set()
+    rooms = {
+        "gateway.serve",
+        "gateway.state",
+        "gateway.command",
+        "gateway.observe",
+        "gateway.standin",
+        "gateway.extproc",
+    }
+    assert loaded & rooms == set()
+    assert ("gateway.context.life.ladder" in loaded) is bool(
+        use
+    )  # the core comes with the first call, not with the import
+    assert "yaml" not in loaded or use
