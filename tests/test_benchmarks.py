@@ -5,6 +5,8 @@ import importlib
 import pytest
 
 from benchmarks.recall import timing
+from benchmarks.soak.clients import judged
+from benchmarks.soak.formats import FORMATS, Format
 from tests.fakes import assistant, system, user, words
 
 TALKS = [
@@ -23,6 +25,8 @@ TALKS = [
         "load.gateway",
         "recall.__main__",
         "replay",
+        "soak.__main__",
+        "soak.upstream",
         "speed.__main__",
         "store",
     ],
@@ -40,3 +44,12 @@ def test_conversations_are_joined_up_to_a_user_message() -> None:
 
 def test_a_fold_can_be_timed() -> None:
     assert timing.timed(timing.joined(TALKS * 8, 1000), 400, 1) >= 0
+
+
+@pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
+def test_a_soak_tells_a_wrong_stream_from_one_that_broke_off(format: Format) -> None:
+    whole = b"".join(format.pieces("seed"))
+    assert judged(format, "seed", whole) == "whole"
+    assert judged(format, "seed", whole[:500]) == "broken"
+    assert judged(format, "seed", whole[:500] + whole[501:]) == "wrong"
+    assert judged(format, "other", whole) == "wrong"

@@ -87,8 +87,8 @@ async def ask(session: aiohttp.ClientSession, seen: Seen, kind: str, messages: l
 
 
 def arrived(last: dict[str, str], question: dict[str, str]) -> bool:
-    """Whether a folded request ends with the question, whole; quotes from earlier messages may stand before it."""
-    return last["role"] == question["role"] and last["content"].endswith(question["content"])
+    """Whether a folded request ends with the question, whole; quotes from earlier messages may stand beside it."""
+    return last["role"] == question["role"] and question["content"] in last["content"]
 
 
 async def converse(session: aiohttp.ClientSession, seen: Seen, number: int, until: float) -> None:
