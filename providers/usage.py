@@ -35,7 +35,7 @@ def read_usage(body: bytes) -> Usage | None:
         return None
     try:
         answer = _answer(body)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     return (
         _usage(answer.usage) or _elsewhere(answer.x_groq) or _elsewhere(answer.response) or _elsewhere(answer.message)
@@ -45,7 +45,7 @@ def read_usage(body: bytes) -> Usage | None:
 def _elsewhere(holder: msgspec.Raw) -> Usage | None:
     try:
         bill = _bill(holder)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     return _usage(bill.usage) if bill else None
 

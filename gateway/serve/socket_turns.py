@@ -129,6 +129,6 @@ def _status(raw: bytes) -> int:
     """Return the status that an error event states; 500 without one."""
     try:
         status = _refusal(raw).status
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return 500
     return status if isinstance(status, int) and 400 <= status <= 599 else 500

@@ -86,7 +86,7 @@ class ChatRequest:
             return opening_of(self._whole.outline)
         try:
             return text_of({"content": _value(self._first)}) if self._first is not None else ""
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError):
             return opening_of(self.messages)
 
     @property
@@ -171,7 +171,7 @@ def skim(raw: bytes, memory: Memory | None = None) -> ChatRequest | None:
         body: Any = _skim(raw)
         rich = [m for m in body.messages if memoryview(m.content)[0] not in _TEXT_OR_NULL or m.audio is not _ABSENT]
         outline = tuple(map(_outline, rich))
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     head: Mapping[str, Any] = {name: value for name in _HEAD if (value := getattr(body, name)) is not msgspec.UNSET}
     model = head.get("model")
@@ -254,7 +254,7 @@ def is_preamble(data: bytes) -> bool:
         return True
     try:
         chunk = _chunk(data)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
     return (
         chunk.error is None

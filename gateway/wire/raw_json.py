@@ -16,7 +16,7 @@ def members(raw: bytes) -> dict[str, bytes] | None:
     """Return the members of a JSON object with their values as bytes; None when it is not an object."""
     try:
         return {name: bytes(value) for name, value in _members(raw).items()}
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 
@@ -32,7 +32,7 @@ def rows(raw: bytes) -> list[bytes] | None:
     """Return the values of a JSON array as bytes; None when it is not an array."""
     try:
         return [bytes(row) for row in _rows(raw)]
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -187,6 +187,6 @@ def event_type(data: bytes) -> str:
     """Return the ``type`` of a stream event; empty without one."""
     try:
         kind = _event(data).type
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ""
     return kind if isinstance(kind, str) else ""

@@ -40,7 +40,7 @@ class Query:
     def matches(self, record: Shown) -> bool:
         """Return whether a record is asked for."""
         return self.since <= record["at"] < self.until and all(
-            not wanted or record[name] == wanted
+            not wanted or record.get(name) == wanted
             for name, wanted in (
                 ("key", self.key), ("model", self.model), ("session", self.session), ("conversation", self.conversation),
             )

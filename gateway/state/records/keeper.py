@@ -198,7 +198,7 @@ class Records:
 
     def _read(self, request_id: str, sealed: bytes) -> Shown | None:
         value = self._sealing.unseal(_place("exchange", request_id), sealed)
-        return orjson.loads(value) if value is not None else None
+        return shown_in(value) if value is not None else None
 
     async def _tried(
         self, operation: Literal["read", "write"], call: Callable[[], Awaitable[Result]], otherwise: Result
@@ -216,6 +216,18 @@ class Records:
             return otherwise
         breaker.succeeded()
         return found
+
+
+def shown_in(value: bytes) -> Shown | None:
+    """Decode a stored record; None for a value that cannot be ours."""
+    try:
+        found = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return None
+    whole = (
+        isinstance(found, dict) and type(found.get("at")) in (int, float) and isinstance(found.get("request_id"), str)
+    )
+    return found if whole else None
 
 
 async def _done(work: Awaitable[None]) -> bool:

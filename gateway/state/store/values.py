@@ -27,7 +27,7 @@ def unpack(stored: bytes | None, version: int, **fields: type | Check) -> dict[s
         return None
     if not isinstance(value, dict) or value.get("v") != version:
         return None
-    return value if all(_holds(value.get(name), check) for name, check in fields.items()) else None
+    return value if all(name in value and _holds(value[name], check) for name, check in fields.items()) else None
 
 
 def whole(least: int, most: int) -> Check:
@@ -57,7 +57,9 @@ def each(check: Check, most: int) -> Check:
 
 def fields(**checks: Check) -> Check:
     """Return a check for an object with these fields."""
-    return lambda value: isinstance(value, Mapping) and all(check(value.get(name)) for name, check in checks.items())
+    return lambda value: (
+        isinstance(value, Mapping) and all(name in value and check(value[name]) for name, check in checks.items())
+    )
 
 
 def _holds(value: Any, check: type | Check) -> bool:
