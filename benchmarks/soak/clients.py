@@ -145,7 +145,8 @@ async def health(session: aiohttp.ClientSession, seen: Seen) -> None:
     seen.health_s.append(time.perf_counter() - began)
 
 
-def _request(format: Format, **more: object) -> bytes:
+def request(format: Format, **more: object) -> bytes:
+    """Return the bytes of a request for a stream."""
     raw = format.body([{"role": "user", "content": "Tell me much."}], stream=True, **more)
     head = f"POST {format.path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(raw)}\r\n\r\n"
     return head.encode() + raw
@@ -154,7 +155,7 @@ def _request(format: Format, **more: object) -> bytes:
 async def leave(port: int, number: int) -> None:
     """Begin a stream and leave in its middle without a word."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(_request(FORMATS[number % 3], user=f"leaver-{number}", pause_s=0.2))
+    writer.write(request(FORMATS[number % 3], user=f"leaver-{number}", pause_s=0.2))
     await reader.readuntil(b"\r\n\r\n")
     await reader.read(100)
     writer.transport.abort()
@@ -168,7 +169,7 @@ async def read_slowly(port: int, number: int, size: int, pause_s: float) -> bool
     await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", port))
     reader, writer = await asyncio.open_connection(sock=client, limit=2**13)
     format, seed = FORMATS[number % 3], f"slow-{number}"
-    writer.write(_request(format, user=seed, pause_s=0, size=size // CHUNKS))
+    writer.write(request(format, user=seed, pause_s=0, size=size // CHUNKS))
     try:
         await asyncio.sleep(pause_s)
         await reader.readuntil(b"\r\n\r\n")
