@@ -47,8 +47,10 @@ def init(url: str, file: Path, provider: str, key_env: str, *, force: bool) -> i
         text, count = asyncio.run(_asked(upstream, key_env, provider_given=bool(provider)))
         parse(text, os.environ, str(file))
         _write(file, text, force=force)
-    except (CannotInit, NoAnswer) as error:
+    except CannotInit as error:
         return _failed((str(error),))
+    except NoAnswer as error:
+        return _failed((f"{url}: {error}. Is the server running, and is this its address?",))
     except SettingsError as error:
         return _failed(error.problems)
     except OSError as error:

@@ -133,8 +133,13 @@ def _change(config: Path, changed: Any) -> None:
 def _text(config: Path) -> str:
     try:
         return config.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CannotWrite(f"{config} cannot be read ({type(error).__name__})") from error
+    except FileNotFoundError as error:
+        missing = f"{config}: {error.strerror}; --config FILE names another one, `turnfold init --upstream URL` writes a first one"
+        raise CannotWrite(missing) from error
+    except OSError as error:
+        raise CannotWrite(f"{config} cannot be read ({error.strerror or error})") from error
+    except UnicodeDecodeError as error:
+        raise CannotWrite(f"{config}: not UTF-8 text (byte {error.start})") from error
 
 
 def _read(settings: Settings, file: Path) -> dict[str, Any]:

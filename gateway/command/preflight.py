@@ -66,12 +66,12 @@ def keyless(settings: Settings) -> Iterator[str]:
 
 def busy_ports(settings: Settings) -> Iterator[str]:
     """Return each port that another program uses, one line each."""
-    for name, host, port in (
-        ("server", settings.server.host, settings.server.port),
-        ("admin", settings.admin.host, settings.admin.port),
+    for name, flag, host, port in (
+        ("server", "port", settings.server.host, settings.server.port),
+        ("admin", "admin-port", settings.admin.host, settings.admin.port),
     ):
         if port and (reason := _busy(host, port)):
-            yield f"{name}.port: {host}:{port} cannot be bound ({reason})"
+            yield f"{name}.port: {host}:{port} cannot be bound ({reason}); end the program that uses it, or choose another port: --{flag} PORT"
 
 
 def _store_problem(settings: Settings) -> str:

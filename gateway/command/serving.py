@@ -76,7 +76,11 @@ def file_of(config: Path | None, given: Mapping[str, Any]) -> Path | None:
     if "window" in given:
         raise SettingsError(("--window needs --upstream; in a file, it is models.NAME.context_window.",))
     if not HERE.exists():
-        raise SettingsError(("Nothing says where requests go: give --config FILE or --upstream URL.",))
+        raise SettingsError(
+            (
+                "No upstream is named, and this folder has no turnfold.yaml: give --upstream URL or --config FILE, or write a file with `turnfold init --upstream URL`.",
+            )
+        )
     return HERE
 
 

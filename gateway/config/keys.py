@@ -43,6 +43,8 @@ def load(path: str | Path, environ: Mapping[str, str]) -> Settings:
     """Read a configuration file."""
     try:
         text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise SettingsError([f"{path}: {error.strerror}; `turnfold init --upstream URL` writes a first one"]) from error
     except OSError as error:
         raise SettingsError([f"{path}: {error.strerror or error}"]) from error
     except UnicodeDecodeError as error:

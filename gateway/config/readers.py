@@ -174,12 +174,19 @@ def checked_url(written: str, schemes: Sequence[str] = ("http", "https"), *, hin
     found = written.strip().rstrip("/")
     if _is_url(found, schemes):
         return found
-    nearest_url = f"{schemes[0]}://{found}"
+    nearest_url = f"{_likely_scheme(found, schemes)}://{found}"
     near = hint and "@" not in found and "://" not in found and _is_url(nearest_url, schemes)
     raise Wrong(
         f"a URL that begins with {' or '.join(scheme + '://' for scheme in schemes)} and names a host"
         + (f"; did you mean {nearest_url}?" if near else "")
     )
+
+
+def _likely_scheme(host: str, schemes: Sequence[str]) -> str:
+    """Return the scheme that is probably meant: https for a public name, the first one for an address, a short name and other kinds."""
+    name = host.partition("/")[0].partition(":")[0]
+    public = "." in name and not name.replace(".", "").isdigit() and not name.endswith((".local", ".internal", ".lan"))
+    return "https" if public and "https" in schemes else schemes[0]
 
 
 def _is_url(text: str, schemes: Sequence[str]) -> bool:

@@ -73,7 +73,7 @@ async def test_what_the_machine_lacks_is_one_line(tmp_path, command, text, block
 
 UPSTREAM_MISTAKES = {
     "127.0.0.1:8000/v1": "did you mean http://127.0.0.1:8000/v1?",
-    "api.openai.com": "did you mean http://api.openai.com?",
+    "api.openai.com": "did you mean https://api.openai.com?",
     "htp://x": "begins with http:// or https://",
     "": "begins with http:// or https://",
     "me:hunter2@host": "not shown",
@@ -90,9 +90,12 @@ async def test_an_upstream_that_is_no_url_is_told(tmp_path, upstream, told):
 
 
 MISTAKEN = {
-    (): "give --config FILE or --upstream URL",
+    (): "give --upstream URL or --config FILE, or write a file with `turnfold init --upstream URL`",
     ("--window", "8000"): "--window needs --upstream",
-    ("--config", "none.yaml"): "none.yaml: No such file or directory",
+    (
+        "--config",
+        "none.yaml",
+    ): "none.yaml: No such file or directory; `turnfold init --upstream URL` writes a first one",
 }
 
 
@@ -112,7 +115,10 @@ async def test_a_busy_port_is_told_by_its_setting(tmp_path, standin, place, work
         (tmp_path / "t.yaml").write_text(configured(standin, config))
         status, lines = await run(tmp_path, "serve", "--config", "t.yaml", "--workers", str(workers))
         assert (status, len(lines)) == (1, 1)
-        assert f"{place}.port: 127.0.0.1:{ports[place]} cannot be bound" in lines[0]
+        assert (
+            f"{place}.port: 127.0.0.1:{ports[place]} cannot be bound (Address already in use); end the program that uses it"
+            in lines[0]
+        )
         status, lines = await run(tmp_path, "check", "t.yaml")
         assert status == 0  # whoever serves this file already has its port
         assert f"Note: {place}.port: 127.0.0.1:{ports[place]} cannot be bound" in lines[-1]

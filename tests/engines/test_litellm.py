@@ -68,16 +68,21 @@ async def proxy(tmp_path: Path) -> AsyncIterator[Any]:
     standins: list[StandIn] = []
     async with aiohttp.ClientSession() as http:
 
-        async def start(scale: float = 1.0) -> Proxy:
+        async def start(scale: float = 1.0, written: str = "") -> Proxy:
             standin = StandIn(window=WINDOW, scale=scale)
             await standin.start()
             standins.append(standin)
             file, port = tmp_path / "litellm.yaml", free_ports(1)[0]
-            file.write_text(configuration(standin), "utf-8")
+            file.write_text(written or configuration(standin), "utf-8")
             started.append(
                 await asyncio.create_subprocess_exec(
                     *(str(LITELLM), "--config", str(file), "--host", "127.0.0.1", "--port", str(port)),
-                    env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": KEY},
+                    env={
+                        **os.environ,
+                        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+                        "LITELLM_MASTER_KEY": KEY,
+                        "OPENAI_API_KEY": "sk-mine",
+                    },
                     cwd=tmp_path,
                     stdout=DEVNULL,
                     stderr=STDOUT,
@@ -122,6 +127,19 @@ async def test_calls_of_every_kind_are_folded_for_their_deployment(proxy: Any) -
     short = {"model": "m", "messages": LONG[-1:]}
     assert (await running.post("/v1/chat/completions", short))[0] == 200
     assert running.standin.requests[-1].json["messages"] == LONG[-1:]
+
+
+async def test_litellm_in_front_of_the_gateway_sends_what_the_gateway_folds(proxy: Any, gateway: Any) -> None:
+    """The example of docs/howto.md, with the address of a running gateway."""
+    page = (ROOT / "docs" / "howto.md").read_text("utf-8")
+    example = page.partition("### LiteLLM in front of the gateway")[2].partition("```text\n")[2].partition("```")[0]
+    async with StandIn(window=WINDOW) as standin:
+        served = await gateway(standin, {"models": {"gpt-4o": {"context_window": WINDOW, "tokenizer": "o200k"}}})
+        running = await proxy(written=example.replace("127.0.0.1:8787", f"127.0.0.1:{served.port}"))
+        status, text = await running.post("/v1/chat/completions", {"model": "gpt-4o", "messages": LONG})
+        assert (status, [seen.status for seen in standin.chats]) == (200, [200]), text[:500]
+        assert "117 grams" in standin.chats[0].body.decode()
+        assert "sk-mine" in str(standin.chats[0].headers)
 
 
 async def test_a_refusal_is_answered_by_a_smaller_request_at_the_fallback(proxy: Any) -> None:
