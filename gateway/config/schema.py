@@ -151,7 +151,7 @@ SETTINGS: Final = (
     Setting("server.max_requests", POSITIVE, "requests of one process at one time; more get 503 with retry-after"),
     Setting(
         "server.max_in_flight", SIZE, "bytes of bodies that one process holds at one time; more get 503 with retry-after",
-        "Unfinished uploads count from their first byte. Folding takes a multiple of it in memory: with the defaults and a full load of everything at once, 309 MiB were measured (docs/speed.md).",
+        "Unfinished uploads count from their first byte. Folding takes a multiple of it in memory: up to 18 times as much in the costliest form (docs/operations.md, Capacity).",
     ),
     Setting(
         "server.memory", SIZE, "what one process remembers of conversations, in bytes: messages, their lines and counts. More is quicker",

@@ -312,7 +312,7 @@ def test_a_file_that_is_not_there_or_not_text_is_one_problem(tmp_path):
     missing, latin = tmp_path / "none.yaml", tmp_path / "latin.yaml"
     latin.write_bytes("log: {level: für}".encode("latin-1"))
     for path, said in (
-        (missing, "No such file or directory"),
+        (missing, "No such file or directory; `turnfold init --upstream URL` writes a first one"),
         (latin, "not UTF-8 text (byte 14)"),
         (tmp_path, "Is a directory"),
     ):

@@ -114,6 +114,65 @@ async def test_two_replicas_share_limits_behind_nginx_and_one_may_die(tmp_path):
         redis.stop()
 
 
+async def test_redis_may_be_killed_and_come_back_and_no_request_fails(tmp_path):
+    """Without it each replica keeps the limit by itself; with it again they share it again."""
+    redis = RedisServer(tmp_path)
+    redis.start()
+    try:
+        async with AsyncExitStack() as stack:
+            standin = await stack.enter_async_context(StandIn())
+            replicas = [await stack.enter_async_context(replica(tmp_path, standin, redis.url)) for _ in range(2)]
+            base_url = await stack.enter_async_context(nginx(tmp_path, [port for port, _ in replicas]))
+            front = running.Gateway(base_url, "", await stack.enter_async_context(running.client()))
+            statuses, stop = [], asyncio.Event()
+
+            async def traffic():
+                while not stop.is_set():
+                    statuses.append((await front.chat(ASK, FREE)).status)
+
+            users = [asyncio.create_task(traffic()) for _ in range(2)]  # noqa: TID251
+            await many(statuses, 20)
+            redis.kill()
+            await many(statuses, len(statuses) + 40)
+            assert {(await front.chat(ASK, LIMITED)).status for _ in range(3)} <= {200, 429}, (
+                "a limit without a store is no error"
+            )
+            redis.start()
+            await many(statuses, len(statuses) + 40)
+            stop.set()
+            await asyncio.gather(*users)
+            assert set(statuses) == {200}
+
+            await next_minute()
+            found = await until_shared(front)
+            assert found[429] >= 1
+    finally:
+        redis.stop()
+
+
+async def many(statuses, count):
+    """Wait until so many requests have ended."""
+    async with asyncio.timeout(3 * running.PATIENCE_S):
+        while len(statuses) < count:  # noqa: ASYNC110  # traffic has no event for its length
+            await asyncio.sleep(0.02)
+
+
+async def next_minute():
+    """Wait for the first seconds of a minute of the clock, in which limits start anew."""
+    while rest_of_the_minute() < 40:  # noqa: ASYNC110
+        await asyncio.sleep(0.5)
+
+
+async def until_shared(front):
+    """Use a key up at both replicas; return the statuses, once together they are no more than the limit."""
+    for _ in range(3):  # a process tries a store that failed again after some seconds
+        found = Counter([(await front.chat(ASK, LIMITED)).status for _ in range(12)])
+        if found[200] <= KEYS["limited"]["rpm"]:
+            return found
+        await asyncio.sleep(61 - time.time() % 60)
+    raise AssertionError(f"the limit is not shared again: {found}")
+
+
 async def status_from(address, base_url, headers=None):
     """Ask from another address of this machine; return the status."""
     connector = aiohttp.TCPConnector(local_addr=(address, 0))
