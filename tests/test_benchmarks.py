@@ -1,12 +1,20 @@
 """The benchmarks run: each would otherwise be found broken by whoever needs its figure."""
 
+import asyncio
 import importlib
+from typing import Any
 
+import orjson
 import pytest
 
+from benchmarks.cache import server
+from benchmarks.cache.causes import causes_of
 from benchmarks.recall import timing
 from benchmarks.soak.clients import judged
 from benchmarks.soak.formats import FORMATS, Format
+from gateway.context import marks
+from gateway.standin import StandIn
+from gateway.standin.answers import Raw
 from tests.fakes import assistant, system, user, words
 
 TALKS = [
@@ -53,3 +61,49 @@ def test_a_soak_tells_a_wrong_stream_from_one_that_broke_off(format: Format) -> 
     assert judged(format, "seed", whole[:500]) == "broken"
     assert judged(format, "seed", whole[:500] + whole[501:]) == "wrong"
     assert judged(format, "other", whole) == "wrong"
+
+
+SAID = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "one"},
+    {"role": "assistant", "content": "two"},
+    {"role": "user", "content": "three"},
+]
+
+
+def quoted(message: dict[str, str], frame: str) -> dict[str, str]:
+    text = message["content"]
+    return {**message, "content": f"{text}\n\n{marks.sealed(marks.framed(marks.QUOTES, frame), text)}"}
+
+
+def noted(message: dict[str, str], frame: str) -> dict[str, str]:
+    return {**message, "content": f"{marks.framed(marks.HEAD, frame)}\n\n{message['content']}"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "causes"),
+    [
+        (SAID[:2], SAID, {"new messages"}),
+        ([SAID[0], quoted(SAID[1], "old")], SAID, {"new messages"}),
+        (SAID[:2], [*SAID[:3], quoted(SAID[3], "old")], {"new messages", "quotes"}),
+        (SAID[:3], [SAID[0], noted(SAID[1], "old"), *SAID[2:]], {"digest", "again, cut moved", "new messages"}),
+        ([SAID[0], quoted(SAID[1], "old"), SAID[2]], SAID, {"again, quotes changed", "new messages"}),
+        (SAID[:3], SAID[2:], {"again, other", "new messages"}),
+    ],
+)
+def test_what_is_processed_anew_has_a_cause(first: list[Any], second: list[Any], causes: set[str]) -> None:
+    found = causes_of(SAID, (len(first), 4), (first, second), len)
+
+    assert {cause for cause, tokens in found.items() if tokens} == {"first", *causes}
+
+
+async def test_a_server_is_measured_by_its_own_counters(standin: StandIn) -> None:
+    standin.script += [
+        Raw(200, (b'{"choices": [], "timings": {"prompt_n": 7, "cache_n": 30}}',)),
+        Raw(400, (b'{"error": {"message": "too long"}}',)),
+    ]
+    address = standin.base_url.removesuffix("/v1")
+
+    assert await asyncio.to_thread(server.ask, address, SAID) == (7, 30)
+    assert await asyncio.to_thread(server.ask, address, SAID) is None
+    assert orjson.loads(standin.requests[0].body)["cache_prompt"] is True

@@ -1,18 +1,27 @@
 """What prompt caches charge for a conversation that outgrows its window, for several ways to keep it inside.
 
-    python -m benchmarks.cache [--sets chats,tau_airline,...] [--share 0.5,0.7] [--rules openai,...] [--every N] [--windows 4096,16384]
+    python -m benchmarks.cache [--sets chats,tau_airline,...] [--share 0.5,0.7 | --windows 4096,16384] [--rules openai,...] [--every N]
+                               [--requests N] [--form chat|responses|messages] [--causes] [--server URL]
 
 Every recorded conversation is sent request by request, as its client would: one at each user message and one after each tool result.
-The window is a share of the whole conversation, or a number of
-tokens; then conversations of the set are joined, one behind the other, to three times the window. A simulated cache of each provider (`gateway/context/cache`) bills the requests. Printed,
-per strategy: the share of prompt tokens read from the cache, the tokens processed anew a request, and the price a conversation in uncached
-input tokens, beside that of "no limit", which never drops anything and only stands for comparison; and how many requests are over the window, by this count.
+The window is a share of each conversation, or a number of tokens; then conversations are joined, one behind the other, to three times the
+window, and so many requests are billed from the one on that fills nine tenths of it. A simulated cache of each provider (`gateway/context/cache`)
+bills them. Printed for each way:
+
+- read: the share of prompt tokens read from the cache;
+- of ideal: the same between cuts, beside a cache that reads all but the messages which the client added;
+- anew: tokens a request that are not read;
+- price: of a conversation, in uncached input tokens, and beside that of "no limit", which never drops anything and stands for comparison only;
+- over: requests over the window, by this count.
+
+`--causes` prints what is processed anew, by cause, instead. `--server` sends the same requests to a llama-server, whose own counters are printed.
 """
 
 import argparse
 import os
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,16 +31,30 @@ from rich.console import Console
 from rich.table import Table
 from splintr import Tokenizer
 
+from benchmarks.cache import server
+from benchmarks.cache.causes import CAUSES, causes_of, pieces
 from benchmarks.cache.strategies import STRATEGIES
+from benchmarks.recall.ours import COUNTER
+from gateway.command.recast import recast
 from gateway.context.cache.marking import BREAKPOINT, CONTROL, marked
 from gateway.context.cache.prompt import rendered
 from gateway.context.cache.rules import OPENAI, RULES, CacheRule, Matching
 from gateway.context.cache.simulate import Bill, Block, Cache, ask
+from gateway.wire.formats import FORMATS
+
+Messages = Sequence[dict[str, Any]]
 
 BETWEEN_S = 20.0
 """Seconds from one request to the next."""
+LONGER = 3
+"""Windows that joined conversations fill."""
+NEARLY = 0.9
+"""Share of a window from which on requests of joined conversations are billed: those before are the same in all ways."""
+SMALL = 12
+"""Conversations; of a larger set `--every` takes some."""
+PINNED = ("system", "developer")
 DATA = Path(os.environ.get("TURNFOLD_DATA", Path(__file__).resolve().parents[2].parent / "shared")) / "conversations"
-
+FORMS = {format.name: format for format in FORMATS.values()}
 
 _ENCODE = Tokenizer.from_pretrained("o200k_base").encode_ordinary
 
@@ -43,11 +66,16 @@ def encode(text: str) -> tuple[int, ...]:
 
 
 def cost(message: dict[str, Any]) -> int:
-    """The tokens of a message with its role and calls, in the order a chat template writes them."""
+    """The tokens of a message, as the gateway counts them: every way keeps its requests inside the window by this count."""
+    return COUNTER.message(message)
+
+
+def billed_size(message: dict[str, Any]) -> int:
+    """The tokens of a message with its calls as the simulation renders them."""
     return sum(len(block.tokens) for block in rendered([message], OPENAI, encode))
 
 
-def points(messages: Sequence[dict[str, Any]]) -> Iterator[int]:
+def points(messages: Messages) -> Iterator[int]:
     """How many messages each request of the conversation holds."""
     for number, message in enumerate(messages, 1):
         follows = messages[number]["role"] if number < len(messages) else ""
@@ -55,14 +83,15 @@ def points(messages: Sequence[dict[str, Any]]) -> Iterator[int]:
             yield number
 
 
-def blocks_of(messages: Sequence[dict[str, Any]], rule: CacheRule) -> list[Block]:
+def blocks_of(messages: Messages, rule: CacheRule) -> list[Block]:
     """The rendered prompt, with the marks that the gateway sets where the provider takes some; a client that cuts by itself is
     taken to set the same ones."""
     style = {Matching.MARKED: CONTROL, Matching.BOUNDARY: BREAKPOINT}.get(rule.matching)
     return rendered(marked(messages, style) if style else messages, rule, encode)
 
 
-def billed(requests: Sequence[Sequence[dict[str, Any]]], rule: CacheRule) -> list[Bill]:
+def billed(requests: Sequence[Messages], rule: CacheRule) -> list[Bill]:
+    """The bill of each request of one conversation."""
     cache, bills = Cache(rule), []
     for number, messages in enumerate(requests):
         cache, bill = ask(cache, blocks_of(messages, rule), number * BETWEEN_S)
@@ -70,37 +99,104 @@ def billed(requests: Sequence[Sequence[dict[str, Any]]], rule: CacheRule) -> lis
     return bills
 
 
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A conversation, its window, and how many messages each request that is billed holds."""
+
+    messages: Messages
+    window: int
+    ends: tuple[int, ...]
+
+    def sent(self, way: str) -> list[list[dict[str, Any]]]:
+        """The requests, kept inside the window in one way."""
+        return [STRATEGIES[way](self.messages[:end], self.window, cost) for end in self.ends]
+
+    def added(self) -> list[int]:
+        """The tokens that the client added to each request."""
+        return [
+            sum(map(billed_size, self.messages[start:end]))
+            for start, end in zip((0, *self.ends), self.ends, strict=False)
+        ]
+
+
+@dataclass(slots=True)
+class Sums:
+    """What the requests of one way came to, by one rule."""
+
+    bill: Bill = field(default_factory=Bill)
+    requests: int = 0
+    read_between: int = 0
+    ideal_between: int = 0
+    over: int = 0
+
+    def add(self, talk: Talk, sent: Sequence[Messages], bills: Sequence[Bill]) -> None:
+        """Add one conversation."""
+        self.requests += len(bills)
+        firsts = [next((pieces(m)[:1] for m in request if m["role"] not in PINNED), None) for request in sent]
+        for number, (bill, new) in enumerate(zip(bills, talk.added(), strict=True)):
+            self.bill += bill
+            self.over += sum(map(cost, sent[number])) > talk.window
+            stands = number and firsts[number] == firsts[number - 1]
+            if stands and bill.prompt > new:
+                self.read_between += bill.read
+                self.ideal_between += bill.prompt - new
+
+
 def main() -> None:
+    given = arguments()
+    for title, talks in chosen(given):
+        if given.causes:
+            show_causes(title, talks, given.ways)
+        elif given.server:
+            server.show(title, talks, given.ways, given.server)
+        else:
+            show_prices(title, talks, given.ways, [RULES[name] for name in given.rules.split(",")])
+
+
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", default="chats,tau_airline,bfcl_long,swe_agent")
     parser.add_argument("--share", default="0.5")
     parser.add_argument("--windows", default="", help="tokens, instead of a share")
     parser.add_argument("--rules", default="openai,openai-5.6,anthropic,vllm,llama.cpp")
     parser.add_argument("--every", type=int, default=10, help="take every N-th conversation of the larger sets")
-    given = parser.parse_args()
-    rules = [RULES[name] for name in given.rules.split(",")]
+    parser.add_argument("--requests", type=int, default=150, help="the most requests of joined conversations")
+    parser.add_argument("--form", choices=sorted(FORMS), default="chat")
+    parser.add_argument("--causes", action="store_true", help="print what is processed anew, by cause")
+    parser.add_argument("--server", default="", help="the address of a llama-server, such as http://127.0.0.1:8080")
+    parser.add_argument(
+        "--ways", type=lambda text: text.split(","), default=list(STRATEGIES), help=", ".join(STRATEGIES)
+    )
+    return parser.parse_args()
+
+
+def chosen(given: argparse.Namespace) -> Iterator[tuple[str, list[Talk]]]:
+    """The conversations of each set at each window, under a title."""
     for name in given.sets.split(","):
-        rows = [orjson.loads(line) for line in (DATA / f"{name}.jsonl").read_bytes().splitlines() if line]
-        if given.windows:
-            for window in map(int, given.windows.split(",")):
-                long = joined([row["messages"] for row in rows], LONGER * window)
-                table(f"{name} joined to {LONGER} windows of {window}", [long], lambda _, window=window: window, rules)
-            continue
-        for share in map(float, given.share.split(",")):
-            some = [row["messages"] for row in (rows if len(rows) <= 12 else rows[:: given.every])]
-            table(f"{name}, window {share:.0%} of each", some, lambda talk, share=share: share_of(talk, share), rules)
+        rows = [orjson.loads(line)["messages"] for line in (DATA / f"{name}.jsonl").read_bytes().splitlines() if line]
+        for window in map(int, filter(None, given.windows.split(","))):
+            talk = recast_to(given.form, joined(rows, LONGER * window))
+            yield f"{name} joined to {LONGER} windows of {window}", [long(talk, window, given.requests)]
+        for share in [] if given.windows else map(float, given.share.split(",")):
+            some = [recast_to(given.form, talk) for talk in (rows if len(rows) <= SMALL else rows[:: given.every])]
+            talks = [Talk(talk, share_of(talk, share), tuple(points(talk))) for talk in some]
+            yield f"{name}, window {share:.0%} of each", talks
 
 
-LONGER = 3
-"""Windows that joined conversations fill."""
+def recast_to(form: str, messages: Messages) -> Messages:
+    """The conversation as the gateway sees it in a wire format."""
+    if form == "chat":
+        return messages
+    request = FORMS[form].parse(orjson.dumps(recast({"messages": list(messages)}, FORMS[form].name)))
+    assert request is not None
+    return [*request.messages]
 
 
-def joined(talks: Sequence[list[dict[str, Any]]], tokens: int) -> list[dict[str, Any]]:
+def joined(talks: Sequence[Messages], tokens: int) -> list[dict[str, Any]]:
     """Conversations one behind the other under the first one's system messages, up to so many tokens or to their end."""
-    pinned = ("system", "developer")
-    messages = [message for message in talks[0] if message["role"] in pinned]
+    messages = [message for message in talks[0] if message["role"] in PINNED]
     total = sum(map(cost, messages))
-    for message in (message for talk in talks for message in talk if message["role"] not in pinned):
+    for message in (message for talk in talks for message in talk if message["role"] not in PINNED):
         total += cost(message)
         if total > tokens:
             break
@@ -108,42 +204,64 @@ def joined(talks: Sequence[list[dict[str, Any]]], tokens: int) -> list[dict[str,
     return messages
 
 
-def share_of(messages: Sequence[dict[str, Any]], share: float) -> int:
+def long(messages: Messages, window: int, requests: int) -> Talk:
+    """A joined conversation, from the request on that nearly fills the window."""
+    total, nearly = 0, len(messages)
+    for number, message in enumerate(messages):
+        total += cost(message)
+        if total >= NEARLY * window:
+            nearly = number
+            break
+    return Talk(messages, window, tuple(end for end in points(messages) if end >= nearly)[:requests])
+
+
+def share_of(messages: Messages, share: float) -> int:
     """A window for the pinned messages and a share of the others."""
-    fixed = sum(cost(m) for m in messages if m["role"] in ("system", "developer"))
+    fixed = sum(cost(m) for m in messages if m["role"] in PINNED)
     return fixed + int(share * (sum(map(cost, messages)) - fixed))
 
 
-def table(
-    title: str,
-    talks: Sequence[list[dict[str, Any]]],
-    window_of: Callable[[list[dict[str, Any]]], int],
-    rules: Sequence[CacheRule],
-) -> None:
-    found: dict[tuple[str, str], list[Bill]] = defaultdict(list)
-    over: dict[str, int] = defaultdict(int)
-    for messages in talks:
-        window = window_of(messages)
-        for strategy, keep in STRATEGIES.items():
-            requests = [keep(messages[:number], window, cost) for number in points(messages)]
-            over[strategy] += sum(sum(map(cost, request)) > window for request in requests)
+def show_prices(title: str, talks: Sequence[Talk], ways: Sequence[str], rules: Sequence[CacheRule]) -> None:
+    """Print what each way costs by each rule."""
+    found = {(way, rule.name): Sums() for way in ways for rule in rules}
+    for talk in talks:
+        for way in ways:
+            sent = talk.sent(way)
             for rule in rules:
-                found[strategy, rule.name] += billed(requests, rule)
-    shown = Table(title=f"{title}: {len(talks)} conversations")
-    for column in ("strategy", "cache", "read", "anew a request", "price a conversation", "beside no limit", "over"):
-        shown.add_column(column, justify="left" if column in ("strategy", "cache") else "right")
+                found[way, rule.name].add(talk, sent, billed(sent, rule))
+    shown = Table(title=f"{title}: {len(talks)} conversations, {found[ways[0], rules[0].name].requests} requests")
+    for column in ("way", "cache", "read", "of ideal", "anew", "price", "beside no limit", "over"):
+        shown.add_column(column, justify="left" if column in ("way", "cache") else "right")
     for rule in rules:
-        base = sum(bill.cost(rule) for bill in found["no limit", rule.name])
-        for strategy in STRATEGIES:
-            bills = found[strategy, rule.name]
-            price, prompt = sum(bill.cost(rule) for bill in bills), sum(bill.prompt for bill in bills)
-            read = sum(bill.read for bill in bills)
+        base = found["no limit", rule.name].bill.cost(rule) if "no limit" in ways else 0.0
+        for way in ways:
+            sums = found[way, rule.name]
+            price, anew = sums.bill.cost(rule), sums.bill.prompt - sums.bill.read
             shown.add_row(
-                strategy, rule.name, f"{read / prompt:.1%}", f"{(prompt - read) / len(bills):.0f}",
-                f"{price / len(talks):.0f}", f"{price / base:.2f}" if base else "-", str(over[strategy]),
+                way, rule.name, f"{sums.bill.read / sums.bill.prompt:.1%}", f"{sums.read_between / max(sums.ideal_between, 1):.1%}",
+                f"{anew / sums.requests:.0f}", f"{price / len(talks):.0f}", f"{price / base:.2f}" if base else "-", str(sums.over),
             )  # fmt: skip
         shown.add_section()
     Console(width=110).print(shown)
+
+
+def show_causes(title: str, talks: Sequence[Talk], ways: Sequence[str]) -> None:
+    """Print what each way processes anew, in tokens a request."""
+    shown = Table(title=f"{title}: tokens anew a request, by cause")
+    for column in ("way", *CAUSES, "all"):
+        shown.add_column(column, justify="left" if column == "way" else "right")
+    for way in ways:
+        found: Counter[str] = Counter()
+        for talk in talks:
+            found += causes_of(talk.messages, talk.ends, talk.sent(way), count_of)
+        each = {cause: found[cause] / max(sum(len(talk.ends) for talk in talks), 1) for cause in CAUSES}
+        shown.add_row(way, *(f"{tokens:.0f}" for tokens in each.values()), f"{sum(each.values()):.0f}")
+    Console(width=130).print(shown)
+
+
+def count_of(text: str) -> int:
+    """The tokens of a text."""
+    return len(encode(text))
 
 
 if __name__ == "__main__":

@@ -24,14 +24,18 @@ def drop_oldest_half(messages: Sequence[Message], window: int, cost: Cost) -> li
     pinned = [m for m in messages if m["role"] in ("system", "developer")]
     room = int(window * 0.98) - RESERVE - sum(map(cost, pinned))
     standing: list[list[Message]] = []
+    sizes: list[int] = []
     for message in messages:
         if message["role"] in ("system", "developer"):
             continue
         if message["role"] == "user" or not standing:
             standing.append([])
+            sizes.append(0)
         standing[-1].append(message)
-        while sum(cost(m) for turn in standing for m in turn) > room and len(standing) > 1:
-            standing = standing[(len(standing) + 1) // 2 :]
+        sizes[-1] += cost(message)
+        while len(standing) > 1 and sum(sizes) > room:
+            half = (len(standing) + 1) // 2
+            standing, sizes = standing[half:], sizes[half:]
     return [*pinned, *(m for turn in standing for m in turn)]
 
 

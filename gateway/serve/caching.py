@@ -2,6 +2,7 @@
 them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Final
 
@@ -9,6 +10,7 @@ from gateway.config.catalogue import ModelFacts
 from gateway.context.cache.marking import BREAKPOINT, CONTROL, NOTHING, CacheTerms, MarkStyle
 from gateway.context.cache.rules import RULES, CacheRule, Matching
 from gateway.context.cut.policy import Policy
+from gateway.context.cut.replay import Prices
 from gateway.upstream.client import Target
 from gateway.wire import cache_marks
 from gateway.wire.format import Conversation, FormatName
@@ -43,6 +45,15 @@ def terms_for(
     key = _key(scope, request) if policy.cache_key == "auto" and _takes_key(target, rule, request) else ""
     style = None if policy.cache_marks == "off" else _style(target, rule, request)
     return CacheTerms(style, key, policy.cache_marks == "always" and bool(key or style))
+
+
+def priced(policy: Policy, facts: ModelFacts | None, target: Target) -> Policy:
+    """Return the policy with the prices of the vendor's cache, where the upstream is the vendor and they are known.
+
+    They come from the catalogue and the configuration alone, so all replicas cut alike.
+    """
+    rule = RULES.get(facts.cache) if facts and target.vendor else None
+    return replace(policy, prices=Prices(rule.written, rule.read)) if rule else policy
 
 
 def always(policy: Policy, facts: ModelFacts | None, target: Target) -> bool:

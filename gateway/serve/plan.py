@@ -269,7 +269,8 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
     """Count the request and return what it must fit. Much new text is counted and hashed in the pool, off the event
     loop."""
     family, images = place.family, place.images
-    owner, model, policy = place.owner, place.route.name, place.route.policy
+    owner, model = place.owner, place.route.name
+    policy = caching.priced(place.route.policy, place.facts, place.target)
     learning = gateway.learning
     calibration = learning.calibration(owner)
     ratio = calibration.ratio

@@ -7,8 +7,9 @@ from gateway.config import Upstream, catalogue
 from gateway.context import marks
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.policy import Policy
+from gateway.context.cut.replay import Prices
 from gateway.context.life.ladder import Task, first_attempt
-from gateway.serve.caching import terms_for
+from gateway.serve.caching import priced, terms_for
 from gateway.upstream.client import target
 from gateway.wire import chat, messages, responses
 from tests import fakes
@@ -203,3 +204,20 @@ async def test_a_server_of_ones_own_gets_what_it_always_got(gateway, standin) ->
     assert answer.action == "fold"
     assert b"prompt_cache" not in standin.chats[-1].body
     assert set(orjson.loads(standin.chats[-1].body)) == set(body)
+
+
+@pytest.mark.parametrize(
+    ("provider", "base", "model", "prices"),
+    [
+        ("openai", "", "gpt-5.6", Prices(1.25, 0.1)),
+        ("openai", "", "gpt-4o", Prices(1.0, 0.5)),
+        ("anthropic", "", "claude-sonnet-4-5", Prices(1.25, 0.1)),
+        ("openai", "http://127.0.0.1:8000/v1", "gpt-5.6", Prices()),
+        ("openai", "", "a-model-of-our-own", Prices()),
+    ],
+)
+def test_a_cut_knows_the_prices_of_the_vendor_alone(provider, base, model, prices) -> None:
+    """A server of one's own sells nothing: there only the work counts, whatever its model is called."""
+    upstream = target(Upstream("it", provider, base or BASES[provider]))
+
+    assert priced(DEFAULT, catalogue.load().find(model), upstream).prices == prices

@@ -7,6 +7,7 @@ from typing import Any, Final
 from gateway.context.cache.rules import CacheRule, Matching
 from gateway.context.cache.simulate import Block
 from gateway.wire.message import PINNED_ROLES, RESULT_ROLES, Message, dumps
+from gateway.wire.views import ORIGIN
 
 Encode = Callable[[str], Sequence[int]]
 """The token ids of a text, or any numbers that are equal exactly when the tokens are."""
@@ -38,7 +39,7 @@ def _blocks(message: Message, rule: CacheRule, encode: Encode) -> Iterator[Block
     for text, mark in _texts(message):
         yield Block(section, (*head, *encode(text)), _lifetime(mark, rule))
         head = ()
-    rest = {name: value for name, value in message.items() if name not in ("role", "content", *MARKS)}
+    rest = {name: value for name, value in message.items() if name not in ("role", "content", ORIGIN, *MARKS)}
     if rest or head:
         yield Block(section, (*head, *(encode(dumps(rest).decode()) if rest else ())))
 

@@ -27,7 +27,7 @@ STAYS_WITH_CALLS: Final = 1.0
 few of them."""
 LEAST_OF_BEST: Final = 0.12
 """Of the best passage's score, another must have so much to be quoted."""
-STATEMENT_SHARE: Final = 0.25
+STATEMENT_SHARE: Final = 0.5
 """Of all that a message is about, a passage must have so much to be quoted where the message asks nothing. Quotes cost part of a
 cached prefix at the next turn."""
 

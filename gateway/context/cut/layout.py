@@ -116,14 +116,10 @@ class Layout:
     """Indices of the folded messages."""
     asked: tuple[tuple[int, ...], ...]
     """Indices of the user messages of all turns that began under this cut, the current turn's last."""
-    spare: int
-    """Tokens for the current question's quotes while its turn goes on: the room that was free when it was sent, minus the
-    needs of a turn."""
     asked_last: bool = False
     """Whether the request ends with the current question, or with the beginning of its answer."""
     breaks: bool = False
-    """Whether the request begins unlike the one before it, or the next one will in any case: then a full room costs no
-    prefix."""
+    """Whether the request begins unlike the one before it although the cut stands: then a full room costs no prefix."""
 
     @property
     def current(self) -> tuple[int, ...]:
@@ -147,20 +143,17 @@ def lay_out(source: Source) -> Layout:
     free = max(prefix.rounded_room(source.budget) - pinned, 1)
     share = source.policy.recall_share
     recall = max(int(min(share * source.budget.room, share * RECALL_OF_FREE * free)), 0)
-    room = Room(free, recall, source.policy.low_water, source.policy.max_turns)
+    room = Room(free, recall, source.policy.low_water, source.policy.max_turns, source.policy.prices)
     units = _units(source, room)
     start = next((place for place in range(len(units) - 1, -1, -1) if units[place].step < 0), -1)
     if source.rung.newest_only:
         cut = quoted = Cut(first=max(len(units) - 1, 0))
-        cuts: list[Cut] = []
         asked = [units[start].indices] if start >= 0 else []
-        spare = 0
     else:
         cuts = prefix.replay(units, room)
         cut = cuts[-1] if cuts else Cut()
         quoted = cuts[start] if start >= 0 else Cut()
         asked = [unit.indices for unit, then in zip(units, cuts, strict=True) if unit.step < 0 and then is quoted]
-        spare = prefix.spare(units, room, quoted, start)
     folded = tuple(
         index
         for unit in units[: cut.first]
@@ -169,8 +162,8 @@ def lay_out(source: Source) -> Layout:
         for index in unit.indices
     )
     asked_last = _asked_last(units, start)
-    breaks = asked_last and prefix.breaks(units, room, cuts)
-    return Layout(tuple(units), room, cut, quoted, folded, tuple(asked), spare, asked_last, breaks)
+    breaks = asked_last and not source.rung.newest_only and prefix.breaks(units, room)
+    return Layout(tuple(units), room, cut, quoted, folded, tuple(asked), asked_last, breaks)
 
 
 def _asked_last(units: Sequence[Unit], start: int) -> bool:

@@ -28,6 +28,8 @@ LIVE: Final = 0.85
 """Share of the current user messages and the newest step together; larger ones are shrunk."""
 FEW_QUOTES: Final = 0.2
 """Part of the quotes' share that is left when the conversation cannot grow besides its digest."""
+QUOTES_WITH_CALLS: Final = 0.33
+"""Part of the quotes' share that is kept free where tools are called: what a tool returned is needed unasked, and is in the digest."""
 LEAST_QUOTES: Final = 40
 """Tokens; fewer quotes are not worth their frame."""
 GROWTH_TURNS: Final = 2
@@ -70,6 +72,18 @@ class Cut:
     """Tokens for quotes in turns that begin under this cut."""
 
 
+class Prices(NamedTuple):
+    """The prices of a prompt token at its provider's cache; those of one that is not cached are 1."""
+
+    written: float = 1.0
+    read: float = 0.0
+    """Zero: of a server of one's own, where only work costs."""
+
+
+WORK: Final = Prices()
+"""The prices where a provider's are not known: what is processed costs, what is read does not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Room:
     """The room a cut is measured against, in tokens, without the pinned messages, and its shares."""
@@ -79,6 +93,7 @@ class Room:
     """Tokens for excerpts, from the first fold on."""
     low_water: float
     max_turns: int | None
+    prices: Prices = WORK
 
 
 def rounded_room(budget: Budget) -> int:
@@ -111,37 +126,11 @@ def replay(units: Sequence[Unit], room: Room) -> list[Cut]:
     return cuts
 
 
-def spare(units: Sequence[Unit], room: Room, cut: Cut, question: int) -> int:
-    """Return the room that was free when unit ``question`` was the newest, minus the needs of a middling
-    earlier turn with calls.
-    """
-    if question < 0 or cut.first == 0:
-        return 0
-    cap = _cap(room)
-    stands = sum(
-        min(unit.stub if place < cut.stubbed else unit.cut if place < cut.trimmed else unit.cost, cap)
-        for place, unit in enumerate(units[cut.first : question], cut.first)
-    )
-    steps: dict[int, int] = {}
-    for unit in units[:question]:
-        if unit.step >= 0 and unit.asks:
-            steps[unit.turn] = steps.get(unit.turn, 0) + min(unit.cost, cap)
-    needed = sorted(steps.values())[len(steps) // 2] if steps else 0
-    return max(room.free - stands - _asked(units[question], room) - cut.digest - needed, 0)
-
-
-def breaks(units: Sequence[Unit], room: Room, cuts: Sequence[Cut]) -> bool:
-    """Return whether the newest request begins unlike the one before it, or the next one will in any case.
-
-    The cut has moved, the step before was larger than an old one may be, or nothing can grow beside the digest.
-    """
-    if not cuts:
-        return False
+def breaks(units: Sequence[Unit], room: Room) -> bool:
+    """Return whether the newest request begins unlike the one before it although the cut stands: there was none, or the step
+    before was larger than an old one may be."""
     asks = [place for place, unit in enumerate(units) if unit.asks or place == len(units) - 1]
-    before = asks[-2] if len(asks) > 1 else -1
-    moved = before < 0 or cuts[-1] != cuts[before]
-    cramped = cuts[-1].first > 0 and cuts[-1].quotes < room.recall
-    return moved or cramped or units[before].cost > _cap(room)
+    return len(asks) < 2 or units[asks[-2]].cost > _cap(room)
 
 
 def allowances(units: Sequence[Unit], room: Room) -> list[int]:
@@ -238,28 +227,46 @@ class _Growth:
 
 
 def _move(growth: _Growth, cut: Cut, newest: int, quotes: int | None) -> Cut:
-    """Trim old results if that is enough, else cut at the first boundary that leaves room to grow.
+    """Trim old results where that is enough and costs no more than a new cut, else cut at the first boundary that leaves room
+    to grow.
 
     ``quotes`` is the size of the current turn's quotes; None when they are still to come.
     """
     limit = growth.room.free - (growth.room.recall if quotes is None else quotes)
-    if not growth.too_many_turns(cut, newest):
-        for candidate in _trims(growth, cut, newest):
-            if growth.standing(candidate, newest) + cut.digest <= growth.room.low_water * limit:
-                return candidate
     first = _boundary(growth, cut, newest)
-    moved = Cut(first, first, first)
-    return _share_out(growth, moved, newest, limit, quotes)
+    moved = _share_out(growth, Cut(first, first, first), newest, limit, quotes)
+    if not growth.too_many_turns(cut, newest):
+        stands = growth.standing(moved, newest) + moved.digest
+        most = _price(growth, newest, stands, stands, limit)
+        for candidate, unchanged in _trims(growth, cut, newest):
+            stands = growth.standing(candidate, newest) + cut.digest
+            enough = stands <= growth.room.low_water * limit
+            if enough and _price(growth, newest, stands, stands - cut.digest - unchanged, limit) <= most:
+                return candidate
+    return moved
 
 
-def _trims(growth: _Growth, cut: Cut, newest: int) -> list[Cut]:
-    """Yield the ways to trim standing units without folding more: first cut results, then stubs."""
+def _price(growth: _Growth, newest: int, stands: int, rewritten: int, limit: int) -> float:
+    """Return the expected price of a token by which the conversation grows until the room is full again: its share of what is
+    written anew now, and of what the requests until then read."""
+    room = growth.room
+    left = max(limit - stands, 1)
+    each = max(growth.full[newest + 1] / max(growth.asks[newest], 1), 1.0)
+    return room.prices.written * rewritten / left + room.prices.read * (stands + left / 2) / each
+
+
+def _trims(growth: _Growth, cut: Cut, newest: int) -> list[tuple[Cut, int]]:
+    """Yield the ways to trim standing units without folding more: first cut results, then stubs; each with the tokens that stand
+    unchanged before the first trimmed unit."""
     keep = growth.room.free * STANDS
     frontier = newest
     while frontier > cut.first and growth.full[newest + 1] - growth.full[frontier - 1] <= keep:
         frontier -= 1
     trimmed = replace(cut, trimmed=max(frontier, cut.trimmed))
-    return [trimmed, replace(trimmed, stubbed=max(frontier, cut.stubbed))]
+    stubbed = max(cut.stubbed, cut.first)
+    stubs = growth.stub[stubbed] - growth.stub[cut.first]
+    trims = growth.trim[max(cut.trimmed, stubbed)] - growth.trim[stubbed]
+    return [(trimmed, stubs + trims), (replace(trimmed, stubbed=max(frontier, cut.stubbed)), stubs)]
 
 
 def _boundary(growth: _Growth, cut: Cut, newest: int) -> int:
@@ -300,7 +307,8 @@ def _share_out(growth: _Growth, cut: Cut, newest: int, limit: int, quotes: int |
     wanted = int(room.free * (DIGEST if growth.calls[newest] else DIGEST_OF_CHAT))
     typical = growth.full[newest + 1] / max(growth.units[newest].turn + 1, growth.asks[newest] / STEPS_A_TURN)
     if left - wanted >= GROWTH_TURNS * typical:
-        return replace(cut, digest=min(wanted, left), quotes=room.recall)
+        quotes_share = QUOTES_WITH_CALLS if growth.calls[newest] else 1.0
+        return replace(cut, digest=min(wanted, left), quotes=int(room.recall * quotes_share))
     few = int(room.recall * FEW_QUOTES)
     few = few if few >= LEAST_QUOTES else 0
     return replace(cut, digest=left + (room.recall - few if quotes is None else 0), quotes=few)

@@ -47,16 +47,19 @@ def quotes_of(  # noqa: PLR0917  # as a search has
 
 def _earlier(search: Search) -> dict[int, Quote]:
     """Return the quotes that stay behind earlier questions since the cut."""
-    layout, tokens = search.layout, search.layout.quoted.quotes
-    calls = any(unit.step >= 0 and unit.asks for unit in layout.units)
-    stays = tokens * (STAYS_WITH_CALLS if calls else STAYS)
+    layout = search.layout
+    stays = layout.quoted.quotes * (STAYS_WITH_CALLS if _calls(layout) else STAYS)
     quoted: dict[int, Quote] = {}
-    spent = 0
-    for indices in layout.asked[:-1][:LOOKED_AT]:
-        if spent + SMALLEST_NOTE > stays:
+    spent = looked = 0
+    for indices in layout.asked[:-1]:
+        if looked == LOOKED_AT or spent + SMALLEST_NOTE > stays:
             break
         query = _query(search.source, indices)
-        quote = search.find(query, min(_share(query, tokens), tokens - spent), _told(quoted))
+        most = _share(query, layout, spent)
+        if most < SMALLEST_NOTE:
+            continue
+        looked += 1
+        quote = search.find(query, most, _told(quoted))
         if quote.lines and spent + quote.size <= stays:
             quoted[indices[0]] = quote
             spent += quote.size
@@ -66,23 +69,31 @@ def _earlier(search: Search) -> dict[int, Quote]:
 def _current(search: Search, standing: Mapping[int, Message], spent: int, left: int, told: frozenset[Told]) -> Quote:
     """Return the quotes of the current question.
 
-    As the newest message it gets all free room; as its turn continues, what the turn can spare.
+    As the newest message it gets all free room where that costs only itself: where no tools are called, or where the request
+    begins unlike the one before it in any case. Quotes behind a question with calls stay for many requests, and have to be few.
     """
     layout = search.layout
     query = _query(search.source, layout.current)
-    tokens = layout.quoted.quotes
-    most = min(_share(query, tokens), tokens - spent)
+    most = _share(query, layout, spent)
     free = left - AROUND
-    if layout.asked_last and (is_question(query) or layout.breaks):
+    if layout.asked_last and (layout.breaks or (is_question(query) and not _calls(layout))):
         return search.filled(query, free, told, standing) if free >= SMALLEST_NOTE else NO_QUOTE
-    if is_question(query) and layout.spare <= free:
-        most = max(most, layout.spare)
     return search.find(query, most, told) if layout.quoted.first and most >= SMALLEST_NOTE else NO_QUOTE
 
 
-def _share(query: str, tokens: int) -> int:
-    """Return the tokens of quotes for a message: a message that asks nothing gets a part."""
-    return tokens if asks(query) else int(tokens * QUOTED_UNASKED)
+def _share(query: str, layout: Layout, spent: int) -> int:
+    """Return the tokens of quotes for a message, when those before it have spent some: one that asks nothing gets a part,
+    and none where tools are called; there a question leaves half to those that follow."""
+    tokens = layout.quoted.quotes
+    if _calls(layout):
+        return (tokens - spent) // 2 if asks(query) else 0
+    return min(tokens if asks(query) else int(tokens * QUOTED_UNASKED), tokens - spent)
+
+
+def _calls(layout: Layout) -> bool:
+    """Return whether tools were called before the current question: calls for it change none of its quotes."""
+    current = layout.units[-1].turn if layout.units else 0
+    return any(unit.step >= 0 and unit.asks and unit.turn < current for unit in layout.units)
 
 
 def _query(source: Source, indices: tuple[int, ...]) -> str:
