@@ -1,9 +1,12 @@
 """The image's dependencies: their licences, and the vulnerabilities that are known of them.
 
 `audit` fails when a known vulnerability has a repair, and says so in one line when no advisory service can be reached.
-`licences` writes docs/licences.md from what the packages say of themselves.
+`licences` writes docs/licences.md from what the packages say of themselves. `pythons` says on which versions of Python of this machine
+the packages are tried.
 """
 
+import glob
+import os
 import re
 import subprocess
 import sys
@@ -27,6 +30,14 @@ SPELLINGS: Final[Mapping[str, str]] = {
     "Apache 2.0": "Apache-2.0", "MIT License": "MIT", "License :: OSI Approved :: MIT License": "MIT",
 }  # fmt: skip
 """Licences by other spellings; the others are SPDX expressions."""
+PYTHONS: Final = (
+    "/usr/bin/python3.*", "/usr/local/bin/python3.*", "~/.pyenv/versions/*/bin/python3.*", "~/.local/share/uv/python/*/bin/python3.*",
+)  # fmt: skip
+"""Where interpreters are looked for."""
+OLDEST: Final = (3, 11)
+"""The oldest version that the package supports: pyproject.toml."""
+NEWEST: Final = (3, 14)
+"""The newest version that is released."""
 HEAD: Final = """\
 # Licences
 
@@ -52,6 +63,31 @@ def licence_of(package: str) -> str:
     return SPELLINGS.get(found, found)
 
 
+def pythons() -> dict[tuple[int, int], str]:
+    """Return one interpreter of every supported version that is on this machine."""
+    found = {sys.version_info[:2]: os.path.realpath(sys.executable)}
+    for pattern in PYTHONS:
+        for place in sorted(glob.glob(os.path.expanduser(pattern))):
+            if (match := re.fullmatch(r"python(3)\.(\d+)", Path(place).name)) and os.access(place, os.X_OK):
+                version = int(match[1]), int(match[2])
+                if version >= OLDEST and _makes_environments(place):
+                    found.setdefault(version, place)
+    return dict(sorted(found.items()))
+
+
+def _makes_environments(python: str) -> bool:
+    """Return whether an interpreter can make a virtual environment: Debian's needs a package for that."""
+    return subprocess.run([python, "-c", "import ensurepip, venv"], capture_output=True, check=False).returncode == 0
+
+
+def tried() -> str:
+    """Say which versions are here, and which are not."""
+    here = {".".join(map(str, version)) for version in pythons()}
+    wanted = {f"3.{minor}" for minor in range(OLDEST[1], NEWEST[1] + 1)}
+    missing = f"; not on this machine: {', '.join(sorted(wanted - here))}" if wanted - here else ""
+    return f"the sdist and the wheel are tried on Python {', '.join(sorted(here))}{missing}\n"
+
+
 def licences() -> str:
     """Write the page of licences."""
     return HEAD + "".join(f"| {name} | {version} | {licence_of(name)} |\n" for name, version in pins())
@@ -64,7 +100,10 @@ def audit(run: Any = subprocess.run) -> int:
         done = run(command, capture_output=True, timeout=PATIENCE_S, check=False)
         if (found := _read(done.stdout)) is not None:
             return _judged(found, service)
-    sys.stdout.write(f"audit skipped: none of the advisory services ({', '.join(SERVICES)}) can be reached\n")
+    sys.stdout.write(
+        f"audit skipped: none of the advisory services ({', '.join(SERVICES)}) can be reached; nothing is known of these versions. "
+        "Run `make audit` where one can be\n"
+    )
     return 0
 
 
@@ -94,4 +133,7 @@ def _judged(packages: list[dict[str, Any]], service: str) -> int:
 if __name__ == "__main__":
     if sys.argv[1:] == ["audit"]:
         sys.exit(audit())
+    if sys.argv[1:] == ["pythons"]:
+        sys.stdout.write(tried())
+        sys.exit()
     LICENCES.write_text(licences(), "utf-8")

@@ -1,7 +1,6 @@
 """What is delivered: licences that are listed and allowed, an audit that fails where it must, an SBOM, packages that install."""
 
 import ast
-import glob
 import importlib.util
 import os
 import re
@@ -99,13 +98,15 @@ def test_every_docstring_is_text_that_can_be_stored(folder):
                 (ast.get_docstring(node, clean=False) or "").encode()
 
 
-PYTHONS = sorted(
-    {os.path.realpath(found) for pattern in ("/usr/bin/python3.1[1-9]", "/usr/local/bin/python3.1[1-9]",
-                                               os.path.expanduser("~/.local/share/uv/python/*/bin/python3.1[1-9]"),
-                                               os.path.expanduser("~/.pyenv/versions/*/bin/python3.1[1-9]"))
-     for found in glob.glob(pattern)} | {os.path.realpath(sys.executable)}
-)  # fmt: skip
-"""Every Python from 3.11 that is on this machine."""
+def test_ci_says_on_which_pythons_the_packages_are_tried():
+    here = supply.pythons()
+    assert sys.version_info[:2] in here
+    assert min(here) >= (3, 11)
+    said = supply.tried()
+    for minor in range(11, 15):
+        named = said.partition("not on this machine")[0 if (3, minor) in here else 2]
+        assert f"3.{minor}" in named, said
+    assert "supply.py pythons" in (ROOT / ".ci" / "run").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +118,7 @@ def built(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("python", supply.pythons().values())
 @pytest.mark.parametrize("kind", ["*.whl", "*.tar.gz"])
 def test_what_is_built_installs_and_works_in_an_empty_environment(built, tmp_path, python, kind):
     [package_file] = built.glob(kind)

@@ -103,8 +103,8 @@ class StandIn:
         self._arrival = asyncio.Condition()
         self._runner: web.AppRunner | None = None
 
-    async def start(self) -> str:
-        """Listen on a free loopback port and return the base URL with ``/v1``."""
+    async def start(self, port: int = 0) -> str:
+        """Listen on a loopback port, a free one for 0, and return the base URL with ``/v1``."""
         app = web.Application(client_max_size=LARGEST_BODY)
         for api in APIS:
             app.router.add_post(api.path, partial(self._complete, api))
@@ -125,7 +125,7 @@ class StandIn:
             shutdown_timeout=0.1,
         )
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        site = web.TCPSite(self._runner, "127.0.0.1", port)
         await site.start()
         host, port = self._runner.addresses[0][:2]
         self.base_url = f"http://{host}:{port}/v1"

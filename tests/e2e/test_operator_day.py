@@ -195,8 +195,15 @@ async def test_the_first_day_from_an_empty_folder_to_a_gateway_that_loses_no_req
                 (tmp_path / "turnfold.db").unlink(missing_ok=True)
                 assert {await status(new) for _ in range(4)} == {200}, "the store may go at any moment"
 
+                where = int(standin.base_url.rpartition(":")[2].partition("/")[0])
                 await standin.close()
                 assert await status(new) in {502, 503, 504}, "without an upstream, an error that says so"
+                await standin.start(where)
+
+                async def answered():
+                    return {await status(new) for _ in range(6)} == {200}
+
+                await until(answered)  # an upstream that failed is left alone for a moment
             finally:
                 if process.returncode is None:
                     process.send_signal(signal.SIGTERM)
