@@ -10,6 +10,8 @@ from gateway.wire.format import Conversation
 
 LONGEST_NAME: Final = 256
 """Bytes of a model's name. The longest real ones, ARNs of inference profiles, have 150."""
+SHORT: Final = 2**13
+"""Bytes of a body up to which counting its brackets takes less than looking at its values."""
 PIECE: Final = 2**20
 """Bytes inspected without a pause, so that other threads wait no longer than some milliseconds."""
 _OPENING: Final = b"[{"
@@ -54,7 +56,7 @@ def check_request(request: Conversation, limits: Server) -> None:
     check_name(request.model)
     if request.message_count > limits.max_messages:
         raise _too_much("messages", "max_messages", limits.max_messages)
-    if request.raw.count(b"[") + request.raw.count(b"{") <= limits.max_depth:
+    if len(request.raw) <= SHORT and request.raw.count(b"[") + request.raw.count(b"{") <= limits.max_depth:
         return  # not even if each stood inside the one before
     level: list[Any] = [request.head, *request.outline]
     for _ in range(limits.max_depth):

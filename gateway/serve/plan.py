@@ -3,20 +3,21 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
-from math import ceil
 from typing import Final, NamedTuple
 
 from multidict import CIMultiDict
 
 from gateway.config import Route, Settings, is_pattern
 from gateway.config.catalogue import ModelFacts
-from gateway.context.count import delay, families, fixed_cost, message_cost, proof, tokens
+from gateway.context.count import delay, families, fixed_cost, proof, tokens
 from gateway.context.count.calibration import Calibration
 from gateway.context.count.tokens import TokenCount
-from gateway.context.life import identity
+from gateway.context.life import identity, measuring
+from gateway.context.life.evidence import Before
 from gateway.context.life.identity import conversation
 from gateway.context.life.ladder import Task
 from gateway.context.life.lessons import ANCHORED
+from gateway.context.life.measuring import Measurement
 from gateway.context.life.states import Visit
 from gateway.serve import caching
 from gateway.serve.shared import Gateway, Setup
@@ -254,76 +255,75 @@ def _window(place: Place, reserve: int) -> int:
 
 def _reserve(place: Place, request: Conversation) -> tuple[int, int | None]:
     """Return the tokens to reserve for the answer, and the client's own limit."""
-    asked = next((limit for limit in request.output_limits if limit > 0), None)
     route, facts = place.route, place.facts
-    counted = facts is None or facts.counts_output or request.format.name != "messages"
-    if asked is not None and counted:
-        return asked, asked
-    reserve = route.output_reserve if route.output_reserve is not None else min(4096, place.window // 4)
-    largest = route.max_output_tokens or (facts.max_output_tokens if facts else None)
-    reserve = min(reserve, largest) if largest else reserve
-    return reserve if asked is None else min(reserve, asked), None
+    return measuring.reserve_for(
+        request,
+        place.window,
+        configured=route.output_reserve,
+        largest=route.max_output_tokens or (facts.max_output_tokens if facts else None),
+        counted=facts is None or facts.counts_output or request.format.name != "messages",
+    )
 
 
 async def task_for(gateway: Gateway, place: Place, request: Conversation, scope: str) -> Task:
     """Count the request and return what it must fit. Much new text is counted and hashed in the pool, off the event
     loop."""
-    family, images = place.family, place.images
-    owner, model = place.owner, place.route.name
-    policy = caching.priced(place.route.policy, place.facts, place.target)
-    learning = gateway.learning
-    calibration = learning.calibration(owner)
-    ratio = calibration.ratio
-    reserve, asked = _reserve(place, request)
-    window = _window(place, reserve)
-
-    def counted() -> tuple[TokenCount, bool, int]:
-        count = _believed(tokens.count_request(request, family, images, ratio), place, calibration)
-        plain_fixed = fixed_cost.fixed_cost(request.body, family, request.memory)
-        return count, count.bounded or not proof.self_contained(request), plain_fixed
-
+    learning, owner = gateway.learning, place.owner
+    reserve = _reserve(place, request)
+    window = _window(place, reserve[0])
     size_bytes = len(request.raw)
-    heavy = size_bytes >= INLINE or delay.heavy(request, family, images)  # the latter reads the messages
-    stable, bounded, plain_fixed = await gateway.pool.run(counted, size_bytes=max(size_bytes, INLINE) if heavy else 0)
-    if stable.total > ANCHORED * window and await learning.follow(owner):
+    heavy = size_bytes >= INLINE or delay.heavy(request, place.family, place.images)  # the latter reads the messages
+    pooled_bytes = max(size_bytes, INLINE) if heavy else 0
+    calibration = learning.calibration(owner)
+    found = await gateway.pool.run(partial(_counted, place, request, calibration), size_bytes=pooled_bytes)
+    if found.stable.total > ANCHORED * window and await learning.follow(owner):
         calibration = learning.calibration(owner)
-        ratio = calibration.ratio
-        stable, bounded, plain_fixed = await gateway.pool.run(counted, size_bytes=size_bytes if heavy else 0)
-    best, anchor, chain = stable, None, list[str]()
-    own = learning.has_smaller(owner)
-    if stable.total > ANCHORED * window or own or learning.watches(owner):
-        chain = await gateway.pool.run(lambda: conversation(scope, model, request.messages), size_bytes=size_bytes)
+        found = await gateway.pool.run(partial(_counted, place, request, calibration), size_bytes=pooled_bytes)
+    chain, own = list[str](), learning.has_smaller(owner)
+    if found.stable.total > ANCHORED * window or own or learning.watches(owner):
+        names = partial(conversation, scope, place.model, request.messages)
+        chain = await gateway.pool.run(names, size_bytes=size_bytes)
         smaller = await learning.smaller(owner, chain) if own else None
         window = min(window, smaller) if smaller else window
-        anchor = await learning.anchor(chain)
-        if anchor is not None:
-            anchored = partial(tokens.count_request, request, family, images, ratio, anchor)
-            best = await gateway.pool.run(anchored, size_bytes=size_bytes if heavy else 0)
-    sure = stable.basis == "exact"
-    plain = message_cost.counter(family, images, request.memory)
-    return Task(
-        request=request,
-        model=model,
+        if (anchor := await learning.anchor(chain)) is not None:
+            anchored = partial(tokens.count_request, request, place.family, place.images, calibration.ratio, anchor)
+            best = await gateway.pool.run(anchored, size_bytes=pooled_bytes)
+            found = found._replace(best=best, anchored=True)
+    return _task(
+        place, request, found, calibration, window=window, reserve=reserve, scope=scope, before=learning.before(chain)
+    )
+
+
+def _counted(place: Place, request: Conversation, calibration: Calibration) -> Measurement:
+    """Count a request for a place. Slow for a long conversation."""
+    count = tokens.count_request(request, place.family, place.images, calibration.ratio)
+    stable = _believed(count, place, calibration)
+    plain_fixed = fixed_cost.fixed_cost(request.body, place.family, request.memory)
+    bounded = stable.bounded or not proof.self_contained(request)
+    return Measurement(stable, stable, plain_fixed, bounded, calibration.ratio)
+
+
+def _task(
+    place: Place, request: Conversation, found: Measurement, calibration: Calibration, *, window: int,
+    reserve: tuple[int, int | None], scope: str, before: Before | None,
+) -> Task:  # fmt: skip
+    """Return the task of a counted request at a place."""
+    facts = place.facts
+    policy = caching.priced(place.route.policy, facts, place.target)
+    return measuring.task_from(
+        request,
+        found,
+        model=place.model,
         window=window,
-        prompt=best.total,
-        fixed=stable.fixed,
-        margin=tokens.margin(best, window, policy.margin),
-        kept=tokens.margin(stable, window, policy.margin) if sure else ceil(window * policy.margin),
         reserve=reserve,
-        asked=asked,
-        floor=policy.min_output,
-        counter=message_cost.scaled(plain, ratio, request.memory),
+        family=place.family,
+        images=place.images,
         policy=policy,
-        plain=plain,
-        plain_fixed=plain_fixed,
         configured=place.configured,
-        basis=best.basis,
-        slack=best.error if sure or anchor else min(0.6, 1.5 * best.error),
         scope=scope,
         error=error_of(place),
-        binds_thinking=place.facts is not None and place.facts.binds_thinking,
-        bounded=bounded or best.bounded,
-        before=learning.before(chain),
-        cache=caching.terms_for(policy, place.facts, place.target, request, scope),
+        binds_thinking=facts is not None and facts.binds_thinking,
+        before=before,
+        cache=caching.terms_for(policy, facts, place.target, request, scope),
         erratic=calibration.absurd > 0,
     )

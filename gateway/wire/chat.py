@@ -99,8 +99,10 @@ class ChatRequest:
 
     @property
     def output_limits(self) -> tuple[int, ...]:
-        limits = map(self.head.get, OUTPUT_FIELDS)
-        return tuple([limit for limit in limits if isinstance(limit, int) and not isinstance(limit, bool)])
+        head = self.head
+        return tuple(
+            [head[name] for name in OUTPUT_FIELDS if name in head and type(head[name]) is int]
+        )  # a bool is none
 
     @property
     def refers_elsewhere(self) -> bool:

@@ -28,6 +28,12 @@ def cannot_fit_with_larger_left(state: Measured, event: AttemptMade) -> bool:
     return bool(state.life.larger) and cannot_fit(state, event)
 
 
+def answered_well(state: Ready, event: ReplyCame) -> bool:
+    """Most requests end here, so this is asked first."""
+    reply = event.reply
+    return reply.status not in FAULTS and reply.refusal is None and not reply.empty_stream
+
+
 def refused(state: Ready, event: ReplyCame) -> bool:
     return refusal_in(state, event) is not None
 
