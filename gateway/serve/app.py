@@ -25,7 +25,7 @@ from gateway.serve.chat import chat
 from gateway.serve.connection import Connection, Connections, malformed
 from gateway.serve.guard import Guard, check_hops, preflight, shared_with
 from gateway.serve.passthrough import forward
-from gateway.serve.paths import api_path, root_of, served_path, with_path
+from gateway.serve.paths import PROBES, api_path, root_of, served_path, with_path
 from gateway.serve.peers import Peers
 from gateway.serve.record import Record
 from gateway.serve.shared import Gateway, bounds_of
@@ -157,22 +157,20 @@ async def _served(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
 
 
 def _own(gateway: Gateway, request: web.BaseRequest, path: str) -> web.StreamResponse:
-    if path in ("/healthz", "/readyz"):
-        records.of(
-            request
-        ).done = True  # polled by machines every few seconds, and only about this process: no log line, no metric
-    if path == "/healthz":
-        return web.Response(body=b'{"status":"ok"}', content_type=errors.JSON)
-    if path == "/readyz":
-        if gateway.draining:
-            return web.Response(status=503, body=b'{"status":"draining"}', content_type=errors.JSON)
-        return web.Response(body=b'{"status":"ready"}', content_type=errors.JSON)
-    if path == "/" and request.method in ("GET", "HEAD"):
-        records.of(request).why = "own"
-        return web.Response(
-            body=b'{"status":"ok"}', content_type=errors.JSON
-        )  # Claude Code checks that the server is there
+    record = records.of(request)
+    if path in PROBES:
+        record.done = True  # machines ask every few seconds, and about this process alone: no log line, no metric
+        if path == "/healthz":
+            return _status("ok")
+        return _status("draining", 503) if gateway.draining else _status("ready")
+    if path == "/" and request.method in ("GET", "HEAD"):  # Claude Code checks that the server is there
+        record.why = "own"
+        return _status("ok")
     raise _not_found(request, gateway.settings.server.base_path)
+
+
+def _status(word: str, status: int = 200) -> web.Response:
+    return web.Response(status=status, body=b'{"status":"%b"}' % word.encode(), content_type=errors.JSON)
 
 
 def _not_found(request: web.BaseRequest, base_path: str) -> errors.ClientError:

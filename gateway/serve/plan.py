@@ -145,24 +145,27 @@ def larger(gateway: Gateway, setup: Setup, route: Route, learner: Learner) -> It
 
 
 def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target, caller: str = "") -> Place:
-    """Find the window of a model at an upstream: configured, stated by the running server, catalogued, listed, or the
-    default, in this order.
-
-    A smaller window stated to this caller in the upstream's own refusals has precedence until it expires.
-    """
-    facts = gateway.catalogue.find(route.name)
-    if route.window is not None:
-        window, entry = route.window, route.entry
-    elif running := gateway.learning.lists.running(target.name, route.name):
-        window, entry = running, TOLD
-    elif facts is not None:
-        window, entry = facts.context_window, facts.name
-    elif told := gateway.learning.lists.window(target.name, route.name):
-        window, entry = told, TOLD
-    else:
-        window, entry = setup.settings.default_window, DEFAULT
+    """Return a model at an upstream as a place. A smaller window that the upstream's own refusals stated to this caller
+    has precedence until it expires."""
+    window, entry = window_at(gateway, setup, route, target)
     learned = gateway.learning.window((target.name, route.name, caller)) if caller else None
+    facts = gateway.catalogue.find(route.name)
     return Place(route, target, facts, min(window, learned) if learned else window, window, entry, caller)
+
+
+def window_at(gateway: Gateway, setup: Setup, route: Route, target: Target) -> tuple[int, str]:
+    """Find the window of a model at an upstream, and its source: configured, stated by the running server, catalogued, listed,
+    or the default, in this order."""
+    lists = gateway.learning.lists
+    if route.window is not None:
+        return route.window, route.entry
+    if running := lists.running(target.name, route.name):
+        return running, TOLD
+    if (facts := gateway.catalogue.find(route.name)) is not None:
+        return facts.context_window, facts.name
+    if told := lists.window(target.name, route.name):
+        return told, TOLD
+    return setup.settings.default_window, DEFAULT
 
 
 def renamed(request: Conversation, model: str) -> bytes:

@@ -124,15 +124,9 @@ async def find_places(caller: Caller, state: Received) -> Event:
     """Return the places to try in order, resting upstreams last; stored facts about a model are fetched at its first
     use."""
     gateway, setup, route = caller.gateway, caller.setup, caller.route
-    learning = gateway.learning
     try:
         for name, _ in route.choices:
-            owner = name, route.name, caller.identity_at(setup.targets[name]).learner
-            if learning.is_new(owner):
-                await learning.know(owner)
-            if learning.lists.due(name) and _wants_list(caller, name):
-                await lists.ask_windows(gateway, setup.targets[name], caller.headers)
-
+            await _fetch_facts(caller, setup.targets[name])
         caller.session = session_of(caller.headers, state.life.request.head)
 
         def learner(target: Target) -> str:
@@ -149,12 +143,22 @@ async def find_places(caller: Caller, state: Received) -> Event:
         return PartFailed()
 
 
-def _wants_list(caller: Caller, name: str) -> bool:
+async def _fetch_facts(caller: Caller, target: Target) -> None:
+    """Fetch what the store and the upstream's model list say about a model, where that is due."""
+    learning = caller.gateway.learning
+    owner = target.name, caller.route.name, caller.identity_at(target).learner
+    if learning.is_new(owner):
+        await learning.know(owner)
+    if learning.lists.due(target.name) and _wants_list(caller, target):
+        await lists.ask_windows(caller.gateway, target, caller.headers)
+
+
+def _wants_list(caller: Caller, target: Target) -> bool:
     """Return whether an upstream's model list may tell more about the window, and the request could be too long for it."""
     if caller.route.window is not None:
         return False
-    place = plan.place_of(caller.gateway, caller.setup, caller.route, caller.setup.targets[name])
-    return place.entry in plan.UNKNOWN or (not place.target.vendor and len(caller.raw) > SHORT_BODY)
+    _, source = plan.window_at(caller.gateway, caller.setup, caller.route, target)
+    return source in plan.UNKNOWN or (not target.vendor and len(caller.raw) > SHORT_BODY)
 
 
 def _own_key(caller: Caller) -> str:
