@@ -14,7 +14,7 @@ from benchmarks.fuzz.targets import TARGETS, seeds
 
 LONGEST = 4096
 """Bytes of an input."""
-PATIENCE_S = 10
+PATIENCE_S = 60
 """A single input may take so long; longer is a finding."""
 MEMORY_MB = 2048
 

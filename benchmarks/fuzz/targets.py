@@ -103,13 +103,15 @@ def _events(raw: bytes, size: int) -> list[Event]:
 
 def answer(raw: bytes) -> None:
     """Read an answer: its bill, its model list, a refusal in it."""
-    for provider in PROVIDERS.values():
-        usage = provider.read_usage(raw)
+    for read_usage in {provider.read_usage for provider in PROVIDERS.values()}:
+        usage = read_usage(raw)
         assert usage is None or usage.prompt is None or usage.prompt >= 0
-        assert all(tokens > 0 for tokens in provider.read_windows(raw).values())
+    for read_windows in {provider.read_windows for provider in PROVIDERS.values()}:
+        assert all(tokens > 0 for tokens in read_windows(raw).values())
+    for read_refusal in {provider.read_refusal for provider in PROVIDERS.values()}:
         for status in STATUSES:
-            for where in ("http", "sse"):
-                provider.read_refusal(status, raw, where)  # type: ignore[arg-type]
+            read_refusal(status, raw, "http")
+            read_refusal(status, raw, "sse")
 
 
 def refusal(raw: bytes) -> None:
@@ -151,7 +153,8 @@ def stored(raw: bytes) -> None:
     usage = facts.read_usage(raw)
     assert usage is None or usage["billed"] > 0
     forgetting.read(raw).covers(("up", "m"), 1.0)
-    assert CHECKED.unseal(b"place", raw) is None
+    inside = CHECKED.unseal(b"place", raw)  # no secret: a fuzzer that sees the comparison forges the check
+    assert inside is None or CHECKED.seal(b"place", inside) == raw
     assert CHECKED.unseal(b"place", CHECKED.seal(b"place", raw)) == raw
 
 

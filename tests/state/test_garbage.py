@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from gateway.state.garbage import AUTOMATIC, LATEST_S, WORTH, Sweeper
+from gateway.state.garbage import AUTOMATIC, LATEST_S, NEW, QUIET, WHOLE_LATEST_S, WHOLE_S, WORTH, Sweeper
 from gateway.state.pool import INLINE, Pool
 
 
@@ -68,6 +68,31 @@ async def test_while_a_large_body_is_at_work_a_search_waits_for_a_minute_at_most
     assert alive() == 0
     gate.set()
     await busy
+    sweeper.close()
+
+
+async def test_while_many_requests_are_under_way_old_objects_are_left_alone_for_long(pool: Pool) -> None:
+    under_way = QUIET + 1
+    sweeper = Sweeper(pool, lambda: under_way)
+    sweeper.start()
+    now = asyncio.get_running_loop().time()
+    held = [Node() for _ in range(WORTH)]
+    for node in held:
+        node.self = node  # type: ignore[attr-defined]
+    for _ in range(2):
+        gc.collect(NEW)  # they are old now
+    del node
+    held.clear()
+    circles(WORTH)
+    assert sweeper.look(now + WHOLE_S)
+    assert alive() == WORTH, "the new circles went"
+    under_way = QUIET
+    circles(WORTH)
+    assert sweeper.look(now + 2 * WHOLE_S)
+    assert alive() == 0
+
+    under_way = QUIET + 1
+    assert sweeper.look(now + 2 * WHOLE_S + WHOLE_LATEST_S)
     sweeper.close()
 
 
