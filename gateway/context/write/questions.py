@@ -34,15 +34,16 @@ def quotes_of(  # noqa: PLR0917  # as a search has
         *[lines.facts(source.messages[index], source.memory) for index in source.conversation.pinned]
     )
     search = Search(source, layout, pool, taken, known)
-    quoted = _earlier(search) if layout.quoted.first else {}
+    # A cut that moved inside a turn has folded earlier questions too.
+    early = _earlier(search) if layout.quoted.first else {}
+    quoted = {index: quote for index, quote in early.items() if index in standing}
     spent = sum([quote.size for quote in quoted.values()])
     current = _current(search, standing, spent, left - spent, _told(quoted))
     if spent + current.size > left:
         quoted = {}
     if current.lines:
         quoted[layout.current[0]] = current
-    # A cut that moved inside a turn has folded earlier questions too.
-    return {index: quote for index, quote in quoted.items() if index in standing}
+    return quoted
 
 
 def _earlier(search: Search) -> dict[int, Quote]:

@@ -52,7 +52,7 @@ def test_a_value_that_was_used_is_worth_more_than_a_newer_one_that_only_stood_in
 
 def test_a_call_shows_use_more_than_a_user_does_and_a_user_more_than_the_assistant() -> None:
     by_call, by_user, by_assistant = (
-        worth(pool(result(f"{OLD} stored"), use), 0)
+        worth(pool(result(f"{OLD} stored"), use, said("user", "Go on.")), 0)
         for use in (call(OLD), said("user", f"What of {OLD}?"), said("assistant", f"There is {OLD} as well."))
     )
 
