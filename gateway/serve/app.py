@@ -202,6 +202,12 @@ class Running:
         base_path = self.gateway.settings.server.base_path
         return f"{'https' if self.certificate else 'http'}://{self.host}:{self.port}{base_path}/v1"
 
+    def connection(self) -> asyncio.Protocol:
+        """Return the client port's side of one more connection."""
+        runner = self._runners[0]
+        assert runner.server is not None, "the gateway was closed"
+        return runner.server()
+
     async def close(self) -> None:
         """Stop listening, let running requests end within the grace period, then close everything."""
         self.gateway.draining = True
@@ -211,9 +217,15 @@ class Running:
 
 
 async def start(
-    settings: Settings, *, reuse_port: bool = False, admin_offset: int = 0, peers: Peers | None = None
+    settings: Settings,
+    *,
+    reuse_port: bool = False,
+    admin_offset: int = 0,
+    peers: Peers | None = None,
+    bind: bool = True,
 ) -> Running:
-    """Open the store, bind both ports and serve. Raises OSError when a port is taken."""
+    """Open the store, bind both ports and serve. Raises OSError when a port is taken. Without ``bind`` there is no client
+    port: `Running.connection` serves connections that another server brings."""
     own = certificate(settings.server)
     metrics = Metrics()
     store = store_of(settings, lambda operation, reason: metrics.degraded(f"store {operation}"))
@@ -228,8 +240,13 @@ async def start(
     running = Running(gateway, settings.server.host, 0, 0, (runner, admin_runner, among), own)
     try:
         tls = own.context if own else None
-        running.port = await _bind(runner, settings.server.host, settings.server.port, reuse_port=reuse_port, tls=tls)
-        if settings.server.socket and not admin_offset:  # two processes cannot share one path
+        if bind:
+            running.port = await _bind(
+                runner, settings.server.host, settings.server.port, reuse_port=reuse_port, tls=tls
+            )
+        else:
+            await runner.setup()
+        if bind and settings.server.socket and not admin_offset:  # two processes cannot share one path
             await web.UnixSite(runner, settings.server.socket, backlog=BACKLOG).start()
         if peers is not None:
             await among.setup()
