@@ -114,14 +114,19 @@ _SENTENCE: Final = re.compile(r"[^.!?…。！？؟\n]*[.!?…。！？؟\n]*")
 MOSTLY: Final = 0.4
 """Share of a message's characters that its questions need to make it a question, and not a story with a question in it.
 """
+SHORT_QUESTION: Final = 160
+"""Characters of a message that is a question when its last sentence asks. Chosen: two sentences, what it is about and what is asked."""
 
 
 def is_question(text: str) -> bool:
-    """Return whether a message is mainly a question: the answer may be anywhere in the conversation."""
+    """Return whether a message is mainly a question, or a short one that ends with one: the answer may be anywhere in the
+    conversation."""
     if not asks(text):
         return False
-    asked = sum([len(found[0]) for found in _SENTENCE.finditer(text) if asks(found[0])])
-    return asked >= MOSTLY * len(text.strip())
+    sentences = [found[0] for found in _SENTENCE.finditer(text) if found[0].strip()]
+    if len(text) <= SHORT_QUESTION and asks(sentences[-1]):
+        return True
+    return sum([len(sentence) for sentence in sentences if asks(sentence)]) >= MOSTLY * len(text.strip())
 
 
 def reports_error(line: str, among: Sequence[str] = _ERRORS) -> bool:

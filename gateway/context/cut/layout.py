@@ -120,11 +120,19 @@ class Layout:
     """Whether the request ends with the current question, or with the beginning of its answer."""
     breaks: bool = False
     """Whether the request begins unlike the one before it although the cut stands: then a full room costs no prefix."""
+    aside: tuple[int, ...] = ()
+    """Indices of messages after the cut that give way to the quotes of the current question: they are left out of this
+    request, and quoted from."""
 
     @property
     def current(self) -> tuple[int, ...]:
         """Indices of the user messages of the current turn."""
         return self.asked[-1] if self.asked else ()
+
+    @property
+    def gone(self) -> tuple[int, ...]:
+        """Indices of the messages that do not stand: what may be quoted."""
+        return tuple(sorted({*self.folded, *self.aside})) if self.aside else self.folded
 
     @property
     def large(self) -> int:

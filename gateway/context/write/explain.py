@@ -10,6 +10,7 @@ from gateway.context.cut.budget import Budget
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.summary import Summary
+from gateway.context.write.aside import with_room_for_quotes
 from gateway.context.write.compress import source_of
 from gateway.context.write.quotes import Written, write
 from gateway.context.write.standing import standing_of
@@ -55,7 +56,7 @@ def explain_lines(
             for index, message in enumerate(messages)
         )
     source = source_of(messages, budget, counter, policy, summary=summary, memory=memory)
-    layout = source.layout
+    layout = with_room_for_quotes(source, source.layout)
     standing = standing_of(source, layout)
     written = write(source, layout, standing)
     fates = list(_folded(source, layout, written))

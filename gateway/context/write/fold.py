@@ -9,6 +9,7 @@ from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.question import kept_whole, question_of
 from gateway.context.cut.rungs import QUESTION
 from gateway.context.write import shrink
+from gateway.context.write.aside import with_room_for_quotes
 from gateway.context.write.draft import Draft, Kept, Sketch, Step
 from gateway.context.write.gaps import kept_characters
 from gateway.context.write.quotes import write
@@ -37,6 +38,7 @@ def fold(source: Source) -> Draft:
 
 def begin(source: Source, layout: Layout) -> Sketch:
     """Apply a layout: the standing messages, and a note and quotes for the others."""
+    layout = with_room_for_quotes(source, layout)
     standing = standing_of(source, layout)
     steps = list(_yields(source, standing, layout))
     changed = (

@@ -8,15 +8,14 @@ from gateway.context.choose.cues import asks, is_question
 from gateway.context.choose.weights import QUOTED_UNASKED, STAYS, STAYS_WITH_CALLS
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
+from gateway.context.write.aside import question_text
 from gateway.context.write.search import AROUND, NO_QUOTE, Quote, Search, Told
-from gateway.wire.message import Message, text_of
+from gateway.wire.message import Message
 
 SMALLEST_NOTE: Final = 24
 """Tokens. A smaller digest or quote says less than it costs."""
 LOOKED_AT: Final = 8
 """Questions since the cut, from the first on, whose quotes may stay: a new replica searches once for each of them."""
-QUERY: Final = 4000
-"""Characters at the end of a question that are used for the search."""
 
 
 def quotes_of(  # noqa: PLR0917  # as a search has
@@ -34,9 +33,7 @@ def quotes_of(  # noqa: PLR0917  # as a search has
         *[lines.facts(source.messages[index], source.memory) for index in source.conversation.pinned]
     )
     search = Search(source, layout, pool, taken, known)
-    # A cut that moved inside a turn has folded earlier questions too.
-    early = _earlier(search) if layout.quoted.first else {}
-    quoted = {index: quote for index, quote in early.items() if index in standing}
+    quoted = _earlier(search, standing) if layout.quoted.first and not layout.aside else {}
     spent = sum([quote.size for quote in quoted.values()])
     current = _current(search, standing, spent, left - spent, _told(quoted))
     if spent + current.size > left:
@@ -46,16 +43,19 @@ def quotes_of(  # noqa: PLR0917  # as a search has
     return quoted
 
 
-def _earlier(search: Search) -> dict[int, Quote]:
-    """Return the quotes that stay behind earlier questions since the cut."""
+def _earlier(search: Search, standing: Mapping[int, Message]) -> dict[int, Quote]:
+    """Return the quotes that stay behind earlier questions since the cut.
+
+    A cut that has moved inside a turn has folded these too: their quotes are the current question's again.
+    """
     layout = search.layout
     stays = layout.quoted.quotes * (STAYS_WITH_CALLS if _calls(layout) else STAYS)
     quoted: dict[int, Quote] = {}
     spent = looked = 0
-    for indices in layout.asked[:-1]:
+    for indices in [indices for indices in layout.asked[:-1] if indices[0] in standing]:
         if looked == LOOKED_AT or spent + SMALLEST_NOTE > stays:
             break
-        query = _query(search.source, indices)
+        query = question_text(search.source, indices)
         most = _share(query, layout, spent)
         if most < SMALLEST_NOTE:
             continue
@@ -74,7 +74,7 @@ def _current(search: Search, standing: Mapping[int, Message], spent: int, left: 
     begins unlike the one before it in any case. Quotes behind a question with calls stay for many requests, and have to be few.
     """
     layout = search.layout
-    query = _query(search.source, layout.current)
+    query = question_text(search.source, layout.current)
     most = _share(query, layout, spent)
     free = left - AROUND
     if layout.asked_last and (layout.breaks or (is_question(query) and not _calls(layout))):
@@ -95,10 +95,6 @@ def _calls(layout: Layout) -> bool:
     """Return whether tools were called before the current question: calls for it change none of its quotes."""
     current = layout.units[-1].turn if layout.units else 0
     return any(unit.step >= 0 and unit.asks and unit.turn < current for unit in layout.units)
-
-
-def _query(source: Source, indices: tuple[int, ...]) -> str:
-    return text_of(source.messages[indices[-1]])[-QUERY:]
 
 
 def _told(quoted: Mapping[int, Quote]) -> frozenset[Told]:

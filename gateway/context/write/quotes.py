@@ -10,7 +10,7 @@ from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.write.pools import pool_of
 from gateway.context.write.questions import quotes_of
-from gateway.context.write.search import places_of
+from gateway.context.write.search import places_of, told_in
 from gateway.wire.message import Message
 
 BRIEF_BELOW: Final = 200
@@ -44,6 +44,10 @@ def write(source: Source, layout: Layout, standing: Mapping[int, Message]) -> Wr
     size = min(layout.cut.digest, left)
     text, taken, stage = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
     left -= source.counter.text(text) + 2
+    if layout.aside:
+        noted = told_in(pool, taken)
+        pool = pool_of(source, layout.gone)
+        taken = places_of(pool, noted)
     quoted = quotes_of(source, layout, standing, pool, taken, left)
     quotes = {index: quote.text for index, quote in quoted.items()}
     told = [line for quote in quoted.values() for line in quote.lines]

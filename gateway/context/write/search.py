@@ -78,7 +78,7 @@ class Search:
 
     def _fill(self, pool: LinePool, query: str, most: int, told: frozenset[Told], shown: frozenset[Told]) -> Quote:
         count = self.source.counter.text
-        searched = _searched(self.source, self.layout, pool, query, self.known) if self.layout.folded else pool
+        searched = _searched(self.source, self.layout, pool, query, self.known) if self.layout.gone else pool
         noted = places_of(searched, self._noted())
         cut = frozenset(index for index in searched.places if index not in self.pool.places)
         hidden = _hidden(self.layout, searched, noted, cut) | places_of(searched, told | shown)
@@ -99,10 +99,10 @@ class Search:
         if not cut or not source.thorough:
             return self.pool, frozenset()
         shown = frozenset((index, line.text) for index in cut for line in lines.read(standing[index], source.memory))
-        return pool_of(source, sorted({*self.layout.folded, *cut}), frozenset(cut)), shown
+        return pool_of(source, sorted({*self.layout.gone, *cut}), frozenset(cut)), shown
 
     def _noted(self) -> frozenset[Told]:
-        return frozenset((self.pool.message_of[place], self.pool.lines[place].text) for place in self.taken)
+        return told_in(self.pool, self.taken)
 
     def _quote(self, pool: LinePool, found: Collection[int]) -> Quote:
         if not found:
@@ -110,6 +110,11 @@ class Search:
         text = recall.render(pool, sorted(found))
         quoted = frozenset((pool.message_of[place], pool.lines[place].text) for place in found)
         return Quote(text, self.source.counter.text(text) + AROUND, quoted)
+
+
+def told_in(pool: LinePool, places: Iterable[int]) -> frozenset[Told]:
+    """The lines at these positions of a pool."""
+    return frozenset((pool.message_of[place], pool.lines[place].text) for place in places)
 
 
 def places_of(pool: LinePool, told: Iterable[Told]) -> frozenset[int]:
@@ -129,7 +134,7 @@ def _hidden(layout: Layout, pool: LinePool, taken: frozenset[int], cut: frozense
 
     Messages that stand ``cut`` may be quoted.
     """
-    early = {index for unit in layout.units[: layout.quoted.first] for index in unit.indices} | cut
+    early = {index for unit in layout.units[: layout.quoted.first] for index in unit.indices} | cut | set(layout.aside)
     late = [place for index, places in pool.places.items() if index >= 0 and index not in early for place in places]
     # A short message is quoted whole or not at all, even where a sentence of it stands in the digest.
     taken_of = {pool.message_of[place] for place in taken} & pool.brief
@@ -139,7 +144,7 @@ def _hidden(layout: Layout, pool: LinePool, taken: frozenset[int], cut: frozense
 
 def _searched(source: Source, layout: Layout, pool: LinePool, query: str, known: Collection[str]) -> LinePool:
     """The pool to search: where its old part is only skimmed, a narrower one in which the messages that matter are read in full."""
-    folded = layout.folded
+    folded = layout.gone
     newer = first_read(source.messages, folded)
     if not newer:
         return pool

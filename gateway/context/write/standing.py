@@ -18,7 +18,7 @@ ASKED_CHARACTERS: Final = 2000
 def standing_of(source: Source, layout: Layout) -> dict[int, Message]:
     """Return the standing messages by index. The question, and messages that must stay whole, are not cut here."""
     allowed = prefix.allowances(layout.units, layout.room)
-    gone = set(layout.folded)
+    gone = set(layout.gone)
     untouched = kept_whole(source) | set(question_of(source))
     asked = words_asked_for(source)
     standing = {index: source.messages[index] for index in source.conversation.pinned}

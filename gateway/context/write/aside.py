@@ -1,0 +1,60 @@
+"""Let history give way to the quotes of a question, for this request alone.
+
+After a cut the standing history grows until the window is full, and leaves ever less room for quotes. A question of a chat
+may be about anything that was said: then the oldest standing turns are searched and quoted like folded ones.
+"""
+
+from bisect import bisect_left
+from dataclasses import replace
+from itertools import accumulate
+from typing import Final
+
+from gateway.context.choose.cues import is_question
+from gateway.context.cut.layout import Layout, Source
+from gateway.context.cut.replay import Cut, Unit
+from gateway.wire.message import media_parts, text_of
+
+QUOTES_OF_QUESTION: Final = 4000
+"""Tokens of quotes that a question gets where history can give way. Chosen: of the remarks that questions about natural
+chats need, the best 2,600 tokens of quotes hold four in five."""
+SHARE_OF_QUOTES: Final = 0.6
+"""Share of the free room that they may take in a small window."""
+QUERY: Final = 4000
+"""Characters at the end of a question that are used for the search."""
+
+
+def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
+    """Return the layout with the oldest standing turns aside, where the current question would get too few quotes.
+
+    The turn before the question stands, and what comes after media. The boundary moves in steps, so that the next
+    question's request begins like this one.
+    """
+    first, units = layout.cut.first, layout.units
+    if not (first and layout.asked_last and source.policy.recall_share and not source.rung.newest_only):
+        return layout
+    calls = any(unit.step >= 0 and unit.asks for unit in units[first:])
+    if calls or not is_question(question_text(source, layout.current)):
+        return layout
+    wanted = int(min(QUOTES_OF_QUESTION, SHARE_OF_QUOTES * layout.room.free))
+    sums = [0, *accumulate(_cost(layout.cut, place, unit) for place, unit in enumerate(units[first:], first))]
+    missing = wanted - (layout.room.free - layout.cut.digest - sums[-1])
+    if missing <= 0:
+        return layout
+    step = max(wanted // 2, 1)
+    boundary = min(first + bisect_left(sums, -(-missing // step) * step), len(units) - 1)
+    turn = min(units[boundary].turn, units[-1].turn - 1)
+    gone = set(layout.folded)
+    standing = [(unit.turn, index) for unit in units for index in unit.indices if index not in gone]
+    turn = min(
+        [turn, *[number for number, index in standing if any(True for _ in media_parts(source.messages[index]))]]
+    )
+    return replace(layout, aside=tuple(index for number, index in standing if number < turn))
+
+
+def question_text(source: Source, indices: tuple[int, ...]) -> str:
+    """Return the end of a question's last message, which says what is asked."""
+    return text_of(source.messages[indices[-1]])[-QUERY:]
+
+
+def _cost(cut: Cut, place: int, unit: Unit) -> int:
+    return unit.stub if place < cut.stubbed else unit.cut if place < cut.trimmed else unit.cost

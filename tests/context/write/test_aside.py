@@ -1,0 +1,109 @@
+"""History gives way to the quotes of a question, for one request."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from gateway.context.choose.cues import is_question
+from gateway.wire.message import text_of
+from tests.context.write.test_compress import called, chatter, cost, folded, result, said, user
+
+Messages = list[dict[str, Any]]
+
+QUESTION = "Where did I leave the key of the boat house?"
+
+
+def talk(turns: int) -> Messages:
+    """Small talk with one fact in its first message."""
+    fact = user("The key of the boat house hangs behind the oil lamp, remember that place.")
+    return [{"role": "system", "content": "Be kind."}, fact, *chatter(turns, 90)[1:]]
+
+
+def standing(messages: Messages, draft: Any) -> int:
+    """How many messages of the conversation stand as they came, the question not counted."""
+    own = {text_of(message) for message in messages[:-1]}
+    return sum(text_of(message) in own for message in draft.messages if message["role"] == "assistant")
+
+
+@pytest.mark.parametrize("turns", range(60, 76))
+def test_a_question_has_room_for_quotes_wherever_the_cut_stands(turns: int) -> None:
+    messages = [*talk(turns), user(QUESTION)]
+
+    draft = folded(messages, 1500)
+
+    quotes = sum(-step.saved for step in draft.steps if step.stage == "recall")
+    assert quotes > 1500 / 3
+    assert "behind the oil lamp" in "".join(map(text_of, draft.messages))
+    assert draft.cost <= 1500
+
+
+def test_the_turn_before_a_question_stands() -> None:
+    messages = [*talk(70), user("And the tin in the kitchen?"), said("It holds the tea."), user(QUESTION)]
+
+    texts = [text_of(message) for message in folded(messages, 900).messages]
+
+    assert "It holds the tea." in texts
+
+
+def test_a_statement_leaves_the_history_as_it_is() -> None:
+    told, asked = 0, 0
+    for turns in range(60, 76):
+        messages = talk(turns)
+        for text in ("The key of the boat house is heavy.", QUESTION):
+            stands = standing([*messages, user(text)], folded([*messages, user(text)], 1500))
+            told, asked = (told + stands, asked) if text != QUESTION else (told, asked + stands)
+
+    assert asked < told / 2
+
+
+def test_what_was_called_since_the_cut_stands() -> None:
+    """A turn with calls goes on, and its next request must begin like this one."""
+    steps = [message for n in range(3) for message in (called((f"c{n}", "look", "{}")), result(f"c{n}", "nothing"))]
+    chat = [*talk(66), user("Look for it."), *steps, said("Nothing."), user(QUESTION)]
+
+    draft = folded(chat, 1500)
+
+    assert sum(message["role"] == "tool" for message in draft.messages) == 3
+
+
+@pytest.mark.parametrize("turns", range(60, 76))
+def test_a_picture_stands_for_a_question_as_for_a_statement(turns: int) -> None:
+    picture = {"type": "image_url", "image_url": {"url": "https://example.org/key.png", "detail": "low"}}
+    shown = {"role": "user", "content": [{"type": "text", "text": "This is the key."}, picture]}
+    chat = [*talk(turns), shown, said("A fine key."), *chatter(4, 60)]
+
+    def pictures(text: str) -> int:
+        contents = [message["content"] for message in folded([*chat, user(text)], 1500).messages]
+        return sum(picture in content for content in contents if isinstance(content, list))
+
+    assert pictures(QUESTION) >= pictures("The key of the boat house is heavy.")
+
+
+def test_questions_in_a_row_begin_alike_most_of_the_time() -> None:
+    messages = talk(70)
+    starts = []
+    for number in range(12):
+        messages = [*messages, user(f"Where did I leave the key of boat house {number}?")]
+        starts.append([text_of(message) for message in folded(messages, 1500).messages][:3])
+        messages = [*messages, said("I had better look that up for you.")]
+
+    assert sum(before[2] == after[2] for before, after in pairwise(starts)) >= 6
+
+
+def test_nothing_gives_way_in_a_conversation_that_fits() -> None:
+    messages = [*talk(10), user(QUESTION)]
+
+    assert list(folded(messages, cost(messages)).messages) == messages
+
+
+@pytest.mark.parametrize(("text", "mainly"), [
+    ("Where is it?", True),
+    ("I told you two dates for the wedding. Which were they?", True),
+    ("It rains here, with wind from the west all day. Funny, no? He lost it, and then we walked home along the river.", False),
+    ("I was out with the dog all day and lost his ball. " * 5 + "Funny, no?", False),
+    ("It hangs behind the lamp.", False),
+    ("", False),
+])  # fmt: skip
+def test_a_question_is_mainly_one_or_short_and_ends_with_one(text: str, mainly: bool) -> None:
+    assert is_question(text) is mainly
