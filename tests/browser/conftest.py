@@ -1,6 +1,7 @@
 """What tests of the dashboard ask for: a real Chromium, headless, and a page that notices everything that goes wrong in it."""
 
 import os
+import re
 import shutil
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -31,7 +32,13 @@ class Opened:
 
     async def go(self, address: str = "", heading: str | None = None) -> None:
         """Open a view by its address within the page, and wait until it is drawn."""
+        from playwright.async_api import expect  # noqa: PLC0415  # optional: its absence skips tests, and is no error here
+
         await self.page.goto(f"{self.gateway.admin_url}/dashboard/{address}")
+        view = re.match(r"#/(\w+)", address)
+        await expect(self.page).to_have_title(
+            f"{view[1].capitalize() if view else 'Requests'} · Turnfold"
+        )  # the view before stands until then
         await self.heading(heading)
 
     async def heading(self, text: str | None = None) -> None:

@@ -24,6 +24,7 @@ async def test_each_view_is_drawn_without_barriers(gateway, standin, dashboard, 
     name = (await record(running, folded))["conversation"]
     for view in (*VIEWS, f"conversation/{name}", f"request/{folded}"):
         await opened.go(f"#/{view}")
+        await opened.page.get_by_text("is counting the requests").wait_for(state="detached")
         for chart in await opened.page.locator(".chart").all():
             await chart.locator("canvas").wait_for()
         assert await barriers(opened, axe) == [], view

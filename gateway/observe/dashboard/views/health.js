@@ -60,7 +60,7 @@ function store(found) {
     facts([["Kind", found.kind], ["State", resting ? state(false, `left alone: ${resting}`) : state(true, "working")]]),
     h("p", { class: "hint" }, resting
       ? "Its last calls failed. Requests go on without it: what is learned and summaries are not shared, nothing else is lost. It is tried again within thirty seconds."
-      : "What is learned outlives a request here."),
+      : found.kind === "memory" ? "What is learned is kept until the process ends." : "What is learned is kept when the process ends."),
   ];
 }
 

@@ -87,12 +87,15 @@ function lines(found) {
   })));
 }
 
+/** The method and the path, which may break in front of each slash. */
+const endpoint = ({ method, path }) => (method || path ? h("span", {}, method, " ", path.split("/").map((part, place) => [place ? h("wbr") : null, place ? `/${part}` : part])) : text(null));
+
 function details(found, route) {
   return section("All facts", facts([
     ["Time", day(found.at)],
     ["Client", text(found.client)],
     ["Key", text(found.key)],
-    ["Endpoint", text([found.method, found.path].filter(Boolean).join(" "))],
+    ["Endpoint", endpoint(found)],
     ["Session", text(found.session)],
     ["Conversation", found.conversation ? h("a", { href: address("conversation", {}, route, found.conversation) }, found.conversation) : text(null)],
     ["Upstream", text(found.upstream)],
