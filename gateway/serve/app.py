@@ -23,7 +23,7 @@ from gateway.serve.addresses import Proxies, peer_of
 from gateway.serve.body import too_large
 from gateway.serve.chat import chat
 from gateway.serve.connection import Connection, Connections, malformed
-from gateway.serve.guard import Guard, check_hops, preflight, shared_with
+from gateway.serve.guard import Guard, check_hops, check_method, preflight, shared_with
 from gateway.serve.passthrough import forward
 from gateway.serve.paths import PROBES, api_path, root_of, served_path, with_path
 from gateway.serve.peers import Peers
@@ -120,6 +120,7 @@ async def _admitted(
 ) -> web.StreamResponse:
     """Serve a request that passes the guard. Raises ClientError for any other."""
     origin = entrance.guard.check(request.raw_path, request.headers)
+    check_method(request.method)
     check_hops(request.headers, gateway.client.hop)
     record.shared = shared_with(origin) if origin else {}
     if not record.path:

@@ -27,6 +27,8 @@ _UNUSUAL: Final = re.compile(r"\A//|[%\\]|/\.")
 """What may make a path another one for an upstream than for us."""
 FOREIGN: Final = frozenset({"cross-site", "same-site"})
 """Values of Sec-Fetch-Site for a page of another origin: https://www.w3.org/TR/fetch-metadata/."""
+REFUSED_METHODS: Final = frozenset({"TRACE", "TRACK", "CONNECT"})
+"""An answer to TRACE holds the whole request: https://www.rfc-editor.org/rfc/rfc9110#name-trace."""
 ANY: Final = "*"
 PRIVATE_NETWORK: Final = "Access-Control-{}-Private-Network"
 """A public page asks with it for a server in a private network: https://wicg.github.io/private-network-access/."""
@@ -109,6 +111,12 @@ def check_target(target: str) -> None:
         raise _bad_target("is percent-encoded several times over")
     if any(segment.partition(";")[0] in (".", "..") for segment in decoded.split("/")):
         raise _bad_target("contains a dot segment")
+
+
+def check_method(method: str) -> None:
+    """Refuse methods by which a server repeats a request, with the key that was attached to it, or opens a tunnel."""
+    if method.upper() in REFUSED_METHODS:
+        raise ClientError(405, f"The method {method.upper()} is not forwarded.", code="method_not_allowed")
 
 
 def check_hops(headers: Headers, own: str) -> None:

@@ -223,6 +223,17 @@ async def test_other_targets_travel_on_as_they_came(gateway, standin, target):
     assert standin.requests[-1].raw_target == target
 
 
+@pytest.mark.parametrize("method", ["TRACE", "trace", "TRACK", "CONNECT"])
+async def test_no_method_that_makes_a_server_repeat_or_tunnel_reaches_one(gateway, standin, method):
+    """A server that answers TRACE sends back what it got: our key with it."""
+    upstream = {"standin": {"provider": "openai", "base_url": standin.base_url, "api_key": "sk-ours"}}
+    ports = await gateway(standin, {"upstreams": upstream})
+    reply = await raw.ask(ports.port, raw.request("/v1/models", method))
+    assert reply.status in (400, 405)
+    assert b"sk-ours" not in reply.body
+    assert standin.requests == []
+
+
 async def test_a_websocket_to_another_path_reaches_nobody(gateway, standin):
     ports = await gateway(standin)
     upgrade = {"connection": "Upgrade", "upgrade": "websocket", "sec_websocket_version": "13"}
