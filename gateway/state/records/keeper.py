@@ -95,7 +95,8 @@ class Records:
 
     def own(self, query: Query) -> list[Shown]:
         """Return this process's records in memory."""
-        return query.of(shown(exchange) for exchange in self._ring)
+        of_the_time = (exchange for exchange in self._ring if query.since <= exchange.at < query.until)
+        return query.of(map(shown, of_the_time))
 
     async def find(self, query: Query) -> list[Shown]:
         """Return records, newest first: those in memory, and those of all processes in the store."""
