@@ -2,7 +2,8 @@
 
 Any model will do, also one of noise: what is counted is how much of each prompt the server processed (``timings.prompt_n``) and how much it had
 from the request before (``timings.cache_n``). Start it with one slot and a window larger than the one that is asked for, since its tokens are not those
-of this count: ``llama-server -m MODEL.gguf -c 16384 -np 1 --port 8080``.
+of this count; without a store of earlier prompts each way begins cold: ``llama-server -m MODEL.gguf -c 32768 -np 1 --cache-ram 0 --port 8080``.
+The first request of a conversation is sent and not counted, for it is the same in all ways.
 """
 
 from collections.abc import Sequence
@@ -32,7 +33,9 @@ def show(title: str, talks: Sequence[Talk], ways: Sequence[str], address: str) -
     for way in ways:
         processed = cached = requests = refused = 0
         for talk in talks:
-            for messages in talk.sent(way):
+            first, *others = talk.sent(way)
+            ask(address, first)
+            for messages in others:
                 counted = ask(address, messages)
                 refused += counted is None
                 requests += 1

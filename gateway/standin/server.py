@@ -96,7 +96,7 @@ class StandIn:
         self._rules = None if rules is None else frozenset(rules)
         self._apis = frozenset(apis)
         self._truncates = truncates
-        self._scale = scale
+        self.scale = scale
         self._models = models
         self._model_list = model_list
         self._key = key
@@ -197,7 +197,7 @@ class StandIn:
             known = {"counts", api.name} <= self._apis and isinstance(seen.json, dict)
             counted: dict[str, Any] = {"object": "response.input_tokens"} if api.name == "responses" else {}
             if known:
-                counted["input_tokens"] = round(api.weigh(seen.json) * self._scale)
+                counted["input_tokens"] = round(api.weigh(seen.json) * self.scale)
             answer = Raw(chunks=(orjson.dumps(counted),)) if known else api.error(404, f"Not found: {request.path}")
             seen.status = answer.status
             return await _play(request, answer)
@@ -218,7 +218,7 @@ class StandIn:
             seen.window = self.window_of(str(seen.json.get("model")))
             rules = RULES[api.name] if self._rules is None else self._rules
             seen.violations = [found for found in api.violations(seen.json) if found.rule in rules]
-            seen.prompt_tokens = round(api.weigh(seen.json) * self._scale)
+            seen.prompt_tokens = round(api.weigh(seen.json) * self.scale)
         return self._next(seen)
 
     def _next(self, seen: Seen) -> Answer | None:
