@@ -281,7 +281,7 @@ SETTINGS: Final = (
         "fold.client_modes", choices(*MODES), "what x-turnfold-mode may ask for; any other mode gets 403",
         "`[enforce, observe]` forbids `off`; `[]` forbids the header.",
     ),
-    Setting("fold.low_water", SHARE, "fold down to this share of the room, so that a fold stands for several turns"),
+    Setting("fold.low_water", SHARE, "trimming old tool results is enough while at most this share of the room stands; else turns are folded"),
     Setting(
         "fold.margin", SHARE, "share of the window kept free because a count may be short",
         "An exact count keeps less; 0 keeps nothing.",
