@@ -94,6 +94,14 @@ def retrying_faults(whole: dict[str, Any]) -> None:
     chain["route_config"]["virtual_hosts"][0]["routes"][0]["route"]["retry_policy"]["retry_on"] += ",5xx"
 
 
+def in_the_listener(whole: dict[str, Any]) -> None:
+    """Put the processor's filter where a mesh's own policies put it: before the router."""
+    options = whole["static_resources"]["clusters"][0]["typed_extension_protocol_options"]
+    filters = options["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"].pop("http_filters")
+    chain = whole["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
+    chain["http_filters"].insert(0, filters[1])
+
+
 def _with_ports(value: Any, ports: Mapping[int, int]) -> Any:
     if isinstance(value, dict):
         return {

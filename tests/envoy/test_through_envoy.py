@@ -12,7 +12,7 @@ import pytest
 
 from gateway.standin import Raw, StandIn
 from tests import fakes
-from tests.envoy.setting import ENVOY, Edit, Setting, as_published, retrying_faults, setting, strict
+from tests.envoy.setting import ENVOY, Edit, Setting, as_published, in_the_listener, retrying_faults, setting, strict
 
 pytestmark = [
     pytest.mark.slow,
@@ -110,6 +110,18 @@ async def test_each_refusal_makes_the_request_smaller_until_none_is_allowed(star
     assert sizes == sorted(sizes, reverse=True) and len(set(sizes)) == len(sizes) == 4
     assert (answer.status, answer.action) == (400, "error")
     assert "maximum context length" in answer.body.decode()
+
+
+async def test_in_the_listener_it_folds_and_asks_for_no_retry(start: Start) -> None:
+    running = await start(edit=in_the_listener, scale=2.5)
+    path, body = BODIES["chat"]
+
+    answer = await running.ask(body, path)
+
+    assert [seen.status for seen in sent(running)] == [400]
+    assert len(sent(running)[0].body) < len(orjson.dumps(body))
+    assert (answer.status, answer.action) == (400, "error")
+    assert "x-turnfold-retry" not in answer.headers
 
 
 async def test_a_stream_goes_on_to_the_client_as_it_comes(start: Start) -> None:
