@@ -147,6 +147,7 @@ def main() -> int:
             start, "upstream", [sys.executable, "-m", "benchmarks.soak.upstream", str(ports[0])], ports[0], folder
         )
         upstream = start_upstream()
+        stack.callback(upstream.stop)  # also where the gateway does not start
         command = [sys.executable, "-m", "benchmarks.load.gateway", str(config), str(gaps)]
         gateway = start("gateway", command, ports[1], folder, "/healthz")
         stack.callback(gateway.stop)
