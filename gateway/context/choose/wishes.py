@@ -144,7 +144,7 @@ def signs(sentence: str) -> list[int]:
 def rarities(among: Sequence[Sequence[int]]) -> list[float]:
     """Return for each class what its words tell in this conversation: 1 if no sentence has any, 0 if all have.
 
-    A customer who begins each request with "could you" tells no wish by it.
+    A customer who begins each request with "could you" tells no wish by it. Without sentences all tell the same.
     """
     total = len(among) + FEW_SENTENCES
     return [(1 - sum(map(bool, having)) / total) ** 2 for having in zip(*among, strict=True)] or _ALIKE

@@ -238,7 +238,8 @@ class LinePool:
             for position, line in zip(self.places[reading.message], reading.lines, strict=True)
             if line.sort is Sort.SAID and line.share == 1.0 and position not in self.gone
         ]
-        rarity = wishes.rarities([signs for _, _, signs, _, _ in said])
+        # Errands have their form in common; in a chat hardly any class of words is so common, and those that are tell most.
+        rarity = wishes.rarities([signs for _, _, signs, _, _ in said] if self.called else [])
         scored: list[tuple[float, int]] = []
         for position, line, signs, reply, agreed in said:
             score = wishes.weighed(line.text, signs, rarity) + self._apart(line) + agreed

@@ -153,9 +153,14 @@ REQUESTS = (
 )
 def test_what_a_customer_asks_each_time_is_no_wish_beside_what_is_said_once(wish: str) -> None:
     said = [(role, text) for text in REQUESTS for role, text in (("user", text), ("assistant", "It is done."))]
-    found = texts(pool(("user", wish), ("assistant", "What can I look up?"), *said))
+    talk = pool(("user", wish), ("assistant", "What can I look up?"), *said)
+    call = {"role": "assistant", "content": None, "tool_calls": [
+        {"id": "1", "type": "function", "function": {"name": "cancel", "arguments": '{"item": "mug"}'}}
+    ]}  # fmt: skip
+    last = len(talk.readings)
+    with_call = LinePool([*talk.readings.values(), MessageLines(last, "assistant", lines.read(call))])
 
-    assert found[0] == wish
+    assert texts(with_call)[0] == wish
 
 
 def test_a_sentence_in_words_of_the_tools_is_an_errand() -> None:
