@@ -53,9 +53,6 @@ CALLED: Final = 0.5
 OLDEST: Final = 0.6
 """What the oldest line is worth beside the same line among the newest, as a factor."""
 
-JUST_RETURNED: Final = 1.5
-"""Factor for a value that a tool has returned since the user's newest message in the folded part."""
-
 # Changed minds: when a newer statement replaces an older one.
 COMMON: Final = 0.5
 """Share of the ordinary words of the shorter statement, by rarity, that both must have."""

@@ -127,14 +127,7 @@ class LinePool:
     def _age(self) -> list[float]:
         """Return by position the share of its worth that an old line keeps."""
         number = len(self.lines)
-        ages = [weights.OLDEST + (1 - weights.OLDEST) * position / number for position in range(number)]
-        # The next call needs what the last ones returned.
-        asked = max([index for index, reading in self.readings.items() if reading.role == "user"], default=-1)
-        for index, reading in self.readings.items():
-            if reading.tool and index > asked:
-                for position in self.places[index]:
-                    ages[position] *= weights.JUST_RETURNED
-        return ages
+        return [weights.OLDEST + (1 - weights.OLDEST) * position / number for position in range(number)]
 
     @cached_property
     def most(self) -> list[float]:

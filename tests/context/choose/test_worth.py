@@ -67,13 +67,6 @@ def test_of_two_equal_lines_the_newer_one_is_worth_more() -> None:
     assert worth(found, 0) < 0.9 * worth(found, 2)
 
 
-def test_what_a_tool_has_just_returned_is_worth_more_than_the_same_before_the_users_newest_message() -> None:
-    asked = said("user", "And now?")
-    just, before = pool(asked, result(f"{OLD} stored")), pool(result(f"{OLD} stored"), asked)
-
-    assert worth(just, 1) > 1.4 * worth(before, 0)
-
-
 def test_a_binding_sentence_is_worth_more_than_a_newer_one_that_binds_nothing() -> None:
     found = pool(said("user", "You must never ring before lunch."), said("user", "We had soup and bread for lunch."))
 
