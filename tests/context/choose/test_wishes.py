@@ -154,11 +154,8 @@ REQUESTS = (
 def test_what_a_customer_asks_each_time_is_no_wish_beside_what_is_said_once(wish: str) -> None:
     said = [(role, text) for text in REQUESTS for role, text in (("user", text), ("assistant", "It is done."))]
     talk = pool(("user", wish), ("assistant", "What can I look up?"), *said)
-    call = {"role": "assistant", "content": None, "tool_calls": [
-        {"id": "1", "type": "function", "function": {"name": "cancel", "arguments": '{"item": "mug"}'}}
-    ]}  # fmt: skip
-    last = len(talk.readings)
-    with_call = LinePool([*talk.readings.values(), MessageLines(last, "assistant", lines.read(call))])
+    done = lines.read({"role": "tool", "tool_call_id": "1", "content": "cancelled"})
+    with_call = LinePool([*talk.readings.values(), MessageLines(len(talk.readings), "tool", done, "cancel")])
 
     assert texts(with_call)[0] == wish
 
