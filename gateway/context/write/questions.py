@@ -8,7 +8,7 @@ from gateway.context.choose.cues import asks, is_question
 from gateway.context.choose.weights import QUOTED_UNASKED, STAYS, STAYS_WITH_CALLS
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
-from gateway.context.write.aside import question_text
+from gateway.context.write.aside import is_far, question_text
 from gateway.context.write.search import AROUND, NO_QUOTE, Quote, Search, Told
 from gateway.wire.message import Message
 
@@ -16,9 +16,6 @@ SMALLEST_NOTE: Final = 24
 """Tokens. A smaller digest or quote says less than it costs."""
 LOOKED_AT: Final = 8
 """Questions since the cut, from the first on, whose quotes may stay: a new replica searches once for each of them."""
-FAR: Final = 4
-"""Times the free room. Of a folded part beyond that, a digest tells so little that questions are answered from quotes: without them a
-tenth of what is asked of 135,000 tokens with calls is found, with them eight tenths."""
 
 
 def quotes_of(  # noqa: PLR0917  # as a search has
@@ -81,7 +78,7 @@ def _current(search: Search, standing: Mapping[int, Message], spent: int, left: 
     query = question_text(search.source, layout.current)
     most = _share(query, layout, spent)
     free = left - AROUND
-    asks_far = is_question(query) and _far(layout)
+    asks_far = is_question(query) and is_far(layout)
     if layout.asked_last and (layout.breaks or asks_far or (is_question(query) and not _calls(layout))):
         return search.filled(query, free, told, standing) if free >= SMALLEST_NOTE else NO_QUOTE
     if asks_far:
@@ -96,12 +93,6 @@ def _share(query: str, layout: Layout, spent: int) -> int:
     if _calls(layout):
         return (tokens - spent) // 2 if asks(query) else 0
     return min(tokens if asks(query) else int(tokens * QUOTED_UNASKED), tokens - spent)
-
-
-def _far(layout: Layout) -> bool:
-    """Return whether the folded part is many times the room: then only quotes tell what a question asks for."""
-    folded = sum([unit.cost for unit in layout.units[: layout.cut.first]])
-    return folded > FAR * layout.room.free
 
 
 def _calls(layout: Layout) -> bool:

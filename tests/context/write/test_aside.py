@@ -67,6 +67,17 @@ def test_what_was_called_since_the_cut_stands() -> None:
     assert sum(message["role"] == "tool" for message in draft.messages) == 3
 
 
+def test_a_question_about_a_folded_part_many_times_the_room_has_room_for_quotes_where_tools_are_called_too() -> None:
+    """A digest tells too little of it."""
+    steps = [message for n in range(3) for message in (called((f"c{n}", "look", "{}")), result(f"c{n}", "nothing"))]
+    chat = [*talk(166), user("Look for it."), *steps, said("Nothing."), user(QUESTION)]
+
+    draft = folded(chat, 1500)
+
+    assert sum(-step.saved for step in draft.steps if step.stage == "recall") > 1500 / 3
+    assert "behind the oil lamp" in "".join(map(text_of, draft.messages))
+
+
 @pytest.mark.parametrize("turns", range(60, 76))
 def test_a_picture_stands_for_a_question_as_for_a_statement(turns: int) -> None:
     picture = {"type": "image_url", "image_url": {"url": "https://example.org/key.png", "detail": "low"}}
