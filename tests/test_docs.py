@@ -135,6 +135,17 @@ async def test_every_command_runs(folder, command):
         check_words(words)  # a target of make, or an installation: see the test below
 
 
+def test_the_readme_shows_what_explain_prints(folder):
+    [block] = [block for block in blocks("console") if block.page == "README.md"]
+    command, shown = block.text.split("\n", 1)
+    done = subprocess.run(
+        [sys.executable, "-m", "gateway", *shlex.split(command.removeprefix("$ "))[1:]],
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "160"}, capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    printed = [line.rstrip() for line in done.stdout.splitlines()]
+    assert printed[: shown.count("\n")] == shown.splitlines()
+
+
 def with_keys(folder: Path) -> None:
     """Let the configuration name a file of keys with one in it."""
     file = folder / "turnfold.yaml"

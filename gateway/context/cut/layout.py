@@ -141,7 +141,9 @@ class Layout:
 
     @property
     def turns_folded(self) -> int:
-        """Return the number of whole folded turns."""
+        """Return the number of whole turns that do not stand."""
+        if self.aside:
+            return next(unit.turn for unit in self.units if self.aside[-1] in unit.indices) + 1
         return self.units[self.cut.first].turn if self.cut.first else 0
 
 

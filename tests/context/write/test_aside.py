@@ -35,6 +35,7 @@ def test_a_question_has_room_for_quotes_wherever_the_cut_stands(turns: int) -> N
     quotes = sum(-step.saved for step in draft.steps if step.stage == "recall")
     assert quotes > 1500 / 3
     assert "behind the oil lamp" in "".join(map(text_of, draft.messages))
+    assert draft.turns_folded == sum(message["role"] == "assistant" for message in messages) - standing(messages, draft)
     assert draft.cost <= 1500
 
 
