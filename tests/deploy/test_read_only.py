@@ -19,8 +19,9 @@ USER = dict(instructions(1))["USER"]
 """Whom the image runs as."""
 READ_ONLY = """
 set -e
-volume=$1; shift
+volume=$1 root=$2 app=$3; shift 3
 mount --bind "$volume" "$volume"
+mount --bind "$root" "$app"  # the checkout may stand in a folder of its user alone
 for place in $(awk '{ print $2 }' /proc/self/mounts | sort -u); do
   case "$place" in "$volume"|/proc*|/sys*|/dev*) ;; *) mount -o remount,bind,ro "$place" ;; esac
 done
@@ -48,12 +49,17 @@ def user() -> list[str]:
     return ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--no-new-privs", "--bounding-set=-all"]
 
 
-def readable() -> dict[str, str]:
+def seen_in(app: Path, place: str) -> str:
+    """Return where a file or folder of the checkout stands below the folder in which every user finds it."""
+    return place.replace(str(running.ROOT), str(app), 1) if place.startswith(str(running.ROOT)) else place
+
+
+def readable(app: Path) -> dict[str, str]:
     """The environment in which a user without rights finds Python's packages, also where the interpreter is another user's."""
-    packages = [place for place in sys.path if place.endswith("site-packages")]
+    packages = [seen_in(app, place) for place in sys.path if place.endswith("site-packages")]
     return {
         "PATH": os.environ["PATH"],
-        "PYTHONPATH": os.pathsep.join([str(running.ROOT), *packages]),
+        "PYTHONPATH": os.pathsep.join([str(app), *packages]),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
 
@@ -88,9 +94,21 @@ async def test_it_serves_and_stores_on_a_volume_and_refuses_a_store_elsewhere(st
     config = yaml.safe_load(running.configured(standin, {"store": {"url": f"sqlite:///{where}/turnfold.db"}}))
     config["server"]["port"], config["admin"]["port"] = port, admin_port
     (tmp_path / "turnfold.yaml").write_text(yaml.safe_dump(config))
-    program = [PROGRAM, "-m", "gateway", "serve", "--config", str(tmp_path / "turnfold.yaml"), "--log-format", "json"]
+    app = tmp_path / "app"
+    app.mkdir()
+    program = [
+        seen_in(app, PROGRAM),
+        "-m",
+        "gateway",
+        "serve",
+        "--config",
+        str(tmp_path / "turnfold.yaml"),
+        "--log-format",
+        "json",
+    ]
     process = await asyncio.create_subprocess_exec(
-        *inside, "bash", "-c", READ_ONLY, "read-only", str(volume), *user(), *program, cwd=volume, env=readable(), stdout=PIPE, stderr=STDOUT
+        *inside, "bash", "-c", READ_ONLY, "read-only", str(volume), str(running.ROOT), str(app), *user(), *program,
+        cwd=volume, env=readable(app), stdout=PIPE, stderr=STDOUT
     )  # fmt: skip
     try:
         await running.answering(port, process)
