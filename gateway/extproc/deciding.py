@@ -5,30 +5,16 @@ one place here, and the states before a retry are gone through again: the next a
 """
 
 from dataclasses import dataclass
-from typing import assert_never
 
 from multidict import CIMultiDict
 
 from gateway.config import Mode, Route
 from gateway.context.life.events import AttemptMade, Event, PlacesFound, ReplyCame
 from gateway.context.life.replies import Reply
-from gateway.context.life.states import (
-    Answered,
-    Chosen,
-    Life,
-    Measured,
-    PassedOn,
-    Ready,
-    Received,
-    Refused,
-    State,
-    TooLarge,
-    Uncounted,
-    Unreachable,
-)
+from gateway.context.life.states import Ended, Life, Ready, Received, Refused, State, Undecided
 from gateway.context.life.transitions import advance
 from gateway.extproc.carried import Told
-from gateway.serve import plan, work
+from gateway.serve import decisions, plan
 from gateway.serve.plan import Identity
 from gateway.serve.shared import Gateway, Setup
 from gateway.serve.window import Portrait
@@ -90,25 +76,15 @@ async def _placed(asked: Asked) -> State:
 
 async def _settled(asked: Asked, state: State, *, again: bool = False) -> State:
     """Go from state to state until something can be sent or has to be answered. ``again``: an earlier attempt learned from it."""
-    while not isinstance(state, (Ready, Answered, TooLarge, Unreachable, PassedOn)):
+    while not isinstance(state, Ready | Ended):
         state = advance(state, await _event(asked, state, again=again))
     return state
 
 
-async def _event(asked: Asked, state: Received | Chosen | Measured | Uncounted | Refused, *, again: bool) -> Event:
+async def _event(asked: Asked, state: Received | Undecided, *, again: bool) -> Event:
     """Do the work of a state."""
-    match state:
-        case Received():
-            return PlacesFound(state.life.places)
-        case Chosen():
-            return await work.measure(asked, state)
-        case Measured():
-            return await work.first_attempt(asked, state)
-        case Uncounted():
-            return await work.count(asked, state)
-        case Refused():
-            if again:
-                return AttemptMade(await asked.gateway.pool.run(state.work, size_bytes=len(asked.request.raw)))
-            return await work.smaller_attempt(asked, state)
-        case _:
-            assert_never(state)
+    if isinstance(state, Received):
+        return PlacesFound(state.life.places)
+    if again and isinstance(state, Refused):
+        return AttemptMade(await asked.gateway.pool.run(state.work, size_bytes=len(asked.request.raw)))
+    return await decisions.decide(asked, state)

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable
 from typing import assert_never
 
 from aiohttp import web
@@ -9,23 +10,21 @@ from aiohttp import web
 from gateway.context.life.events import Event
 from gateway.context.life.states import (
     Answered,
-    Chosen,
     Ended,
     Life,
-    Measured,
     PassedOn,
     Ready,
     Received,
-    Refused,
     State,
     TooLarge,
-    Uncounted,
+    Undecided,
     Unreachable,
 )
 from gateway.serve import compact, finish, texts, work
 from gateway.serve import record as records
 from gateway.serve.account import Ending, Times
 from gateway.serve.body import read, understood
+from gateway.serve.decisions import decide
 from gateway.serve.errors import OUR_FAULT, ClientError
 from gateway.serve.keys import check_model, reserve
 from gateway.serve.mode import mode_of
@@ -53,7 +52,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     state: State = Received(Life(asked, mode_of(request, caller.route)))
     ending = Ending(499)
     try:
-        while not isinstance(state, (Answered, TooLarge, Unreachable, PassedOn)):
+        while not isinstance(state, Ended):
             state = work.follow(caller, state, await _event(caller, state))
             if isinstance(state, Ready) and not times.decided:
                 times.decided = time.perf_counter()
@@ -95,23 +94,15 @@ async def _understood(gateway: Gateway, request: web.BaseRequest, raw: bytes, fo
         return None
 
 
-async def _event(caller: Caller, state: Received | Chosen | Measured | Ready | Uncounted | Refused) -> Event:
+def _event(caller: Caller, state: Received | Ready | Undecided) -> Awaitable[Event]:
     """Do the work of a state that is not final."""
     match state:
         case Received():
-            return await work.find_places(caller, state)
-        case Chosen():
-            return await work.measure(caller, state)
-        case Measured():
-            return await work.first_attempt(caller, state)
+            return work.find_places(caller, state)
         case Ready():
-            return await work.send(caller, state)
-        case Uncounted():
-            return await work.count(caller, state)
-        case Refused():
-            return await work.smaller_attempt(caller, state)
+            return work.send(caller, state)
         case _:
-            assert_never(state)
+            return decide(caller, state)
 
 
 async def _end(caller: Caller, state: Ended) -> tuple[web.StreamResponse, Ending]:

@@ -1,48 +1,24 @@
-"""The work of each state of a request: one piece of I/O or of computing, and its event.
+"""The I/O of a client's request: find its places, send an attempt, close what is not forwarded.
 
 A fault of our own is counted and logged, and becomes an event like any other: the client is served all the same.
 """
 
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 from aiohttp import web
 from multidict import CIMultiDict
 
 from gateway.config import Route
-from gateway.context.life.events import (
-    FIT_PROVEN,
-    AttemptMade,
-    Counted,
-    Event,
-    NoReply,
-    PartFailed,
-    PlacesFound,
-    ReplyCame,
-)
-from gateway.context.life.ladder import Attempt, Task
-from gateway.context.life.lessons import Lesson
+from gateway.context.life.events import Event, NoReply, PartFailed, PlacesFound, ReplyCame
+from gateway.context.life.ladder import Attempt
 from gateway.context.life.replies import Refusal
-from gateway.context.life.states import (
-    FAULTS,
-    Chosen,
-    Life,
-    Measured,
-    Ready,
-    Received,
-    Refused,
-    State,
-    Uncounted,
-    Visit,
-    fault_of,
-    replies_in,
-)
+from gateway.context.life.states import FAULTS, Life, Ready, Received, State, replies_in
 from gateway.context.life.transitions import advance, astray
 from gateway.observe.exchange import Call
-from gateway.serve import keys, lists, memory, plan
+from gateway.serve import keys, lists, plan
 from gateway.serve import record as records
 from gateway.serve.account import Described
 from gateway.serve.answer import Answer, peek
@@ -51,7 +27,7 @@ from gateway.serve.plan import Identity, Place
 from gateway.serve.record import LONGEST_NAME
 from gateway.serve.sessions import session_of
 from gateway.serve.shared import Gateway, Setup
-from gateway.serve.window import Portrait, portrait
+from gateway.serve.window import Portrait
 from gateway.upstream.client import Target, UpstreamUnreachable, call_of
 
 log = structlog.get_logger(__name__)
@@ -60,24 +36,6 @@ log = structlog.get_logger(__name__)
 SHORT_BODY: Final = 4096
 # Statuses about one key's quota: the upstream rests for this key's owner only.
 OF_ONE_KEY: Final = frozenset({429})
-
-
-class Decided(Protocol):
-    """A request that is decided about, wherever it is sent from: the part of it that the decisions need."""
-
-    @property
-    def gateway(self) -> Gateway:
-        """Everything that the requests of this process share."""
-
-    @property
-    def headers(self) -> CIMultiDict[str]:
-        """The client's headers, with its credentials."""
-
-    @property
-    def request_id(self) -> str:
-        """Its id in logs and records."""
-
-    portrait: Portrait | None
 
 
 @dataclass(slots=True)
@@ -173,85 +131,6 @@ def _key_for(caller: Caller, place: Place) -> str:
     """Return the hash of the client's key if it is sent, because its quota is its owner's; empty when the key is
     configured."""
     return "" if place.target.endpoint.key else caller.identity_at(place.target).key
-
-
-async def measure(caller: Decided, state: Chosen) -> Event:
-    """Check whether the request fits by its size alone; else count it."""
-    try:
-        if await plan.proven(caller.gateway, plan.place_at(state.visit), state.life.request):
-            return FIT_PROVEN
-        task = await _counted(caller, state.life, state.visit)
-        return Counted(await memory.recalled(caller.gateway, plan.place_at(state.visit), task))
-    except Exception as error:  # noqa: BLE001  # promise 6: what cannot be measured is sent as it came
-        caller.gateway.failed("fold", error)
-        return PartFailed()
-
-
-async def count(caller: Decided, state: Uncounted) -> Event:
-    """Count a request that was refused although its size seemed to prove that it fits."""
-    try:
-        return Counted(await _counted(caller, state.life, state.visit))
-    except Exception as error:  # noqa: BLE001  # promise 6: the upstream's own answer is still there to hand on
-        caller.gateway.failed("ladder", error)
-        return PartFailed()
-
-
-async def _counted(caller: Decided, life: Life, visit: Visit) -> Task:
-    place = plan.place_at(visit)
-    return await plan.task_for(
-        caller.gateway, place, life.request, plan.identity_of(place.target, caller.headers, "").scope
-    )
-
-
-async def first_attempt(caller: Decided, state: Measured) -> Event:
-    """Make the first attempt: in the pool if the conversation is long."""
-    gateway = caller.gateway
-    try:
-        made = await gateway.pool.run(lambda: _made(caller, state), size_bytes=len(state.life.request.raw))
-    except Exception as error:  # noqa: BLE001  # promise 6: a bug of ours never costs the client its answer
-        gateway.failed("fold", error)
-        return PartFailed()
-    if made.attempt is not None and (fault := fault_of(made.attempt)):
-        gateway.degraded("fold", fault, "gateway.context")
-    return made
-
-
-def _made(caller: Decided, state: Measured) -> AttemptMade:
-    made = state.work()
-    _describe(caller, state.task, made.attempt)
-    return made
-
-
-def _smaller(caller: Decided, state: Refused) -> Attempt | None:
-    attempt = state.work()
-    _describe(caller, state.task, attempt)
-    return attempt
-
-
-def _describe(caller: Decided, task: Task, attempt: Attempt | None) -> None:
-    """Describe an attempt for the record. If that fails, the record counts the failure when it tries again."""
-    if attempt is not None:
-        with suppress(Exception):
-            caller.portrait = portrait(task, attempt)
-
-
-async def smaller_attempt(caller: Decided, state: Refused) -> Event:
-    """Learn from the refusal and make a smaller attempt."""
-    gateway, size_bytes = caller.gateway, len(state.life.request.raw)
-    log.info("attempt_refused", request_id=caller.request_id, upstream=state.visit.place.upstream, sign=state.refusal.sign,
-             limit=state.refusal.numbers.limit, rung=state.attempt.rung, prompt=state.attempt.prompt)  # fmt: skip
-    learned: tuple[Lesson, ...] = ()
-    try:
-        learned = await gateway.pool.run(state.lessons, size_bytes=size_bytes)
-        gateway.learning.learn(learned, plan.place_at(state.visit).caller)
-    except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this refusal
-        gateway.failed("learning", error)
-    try:
-        attempt = await gateway.pool.run(lambda: _smaller(caller, state), size_bytes=size_bytes)
-        return AttemptMade(attempt, lessons=learned)
-    except Exception as error:  # noqa: BLE001  # promise 6: the upstream's own answer is still there to hand on
-        gateway.failed("ladder", error)
-        return PartFailed()
 
 
 async def send(caller: Caller, state: Ready) -> Event:

@@ -205,8 +205,9 @@ class PassedOn:
     life: Life
 
 
+Undecided = Chosen | Measured | Uncounted | Refused
 Ended = Answered | TooLarge | Unreachable | PassedOn
-State = Received | Chosen | Measured | Ready | Uncounted | Refused | Ended
+State = Received | Undecided | Ready | Ended
 
 
 def refusal_in(state: Ready, event: ReplyCame) -> Refusal | None:

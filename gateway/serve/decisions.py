@@ -1,0 +1,133 @@
+"""What is decided about a request in its states, wherever it is sent from: by this process, or by Envoy.
+
+A fault of our own is counted and logged, and becomes an event like any other: the client is served all the same.
+"""
+
+from collections.abc import Awaitable
+from contextlib import suppress
+from typing import Protocol, assert_never
+
+import structlog
+from multidict import CIMultiDict
+
+from gateway.context.life.events import FIT_PROVEN, AttemptMade, Counted, Event, PartFailed
+from gateway.context.life.ladder import Attempt, Task
+from gateway.context.life.lessons import Lesson
+from gateway.context.life.states import Chosen, Life, Measured, Refused, Uncounted, Undecided, Visit, fault_of
+from gateway.serve import memory, plan
+from gateway.serve.shared import Gateway
+from gateway.serve.window import Portrait, portrait
+
+log = structlog.get_logger(__name__)
+
+
+class Decidable(Protocol):
+    """The parts of a request that decisions need, wherever it is sent from."""
+
+    @property
+    def gateway(self) -> Gateway:
+        """Everything that the requests of this process share."""
+
+    @property
+    def headers(self) -> CIMultiDict[str]:
+        """The client's headers, with its credentials."""
+
+    @property
+    def request_id(self) -> str:
+        """Its id in logs and records."""
+
+    portrait: Portrait | None
+
+
+def decide(asked: Decidable, state: Undecided) -> Awaitable[Event]:
+    """Do the work of a state that needs no upstream."""
+    match state:
+        case Chosen():
+            return _measure(asked, state)
+        case Measured():
+            return _first_attempt(asked, state)
+        case Uncounted():
+            return _count(asked, state)
+        case Refused():
+            return _smaller_attempt(asked, state)
+        case _:
+            assert_never(state)
+
+
+async def _measure(asked: Decidable, state: Chosen) -> Event:
+    """Check whether the request fits by its size alone; else count it."""
+    try:
+        if await plan.proven(asked.gateway, plan.place_at(state.visit), state.life.request):
+            return FIT_PROVEN
+        task = await _counted(asked, state.life, state.visit)
+        return Counted(await memory.recalled(asked.gateway, plan.place_at(state.visit), task))
+    except Exception as error:  # noqa: BLE001  # promise 6: what cannot be measured is sent as it came
+        asked.gateway.failed("fold", error)
+        return PartFailed()
+
+
+async def _count(asked: Decidable, state: Uncounted) -> Event:
+    """Count a request that was refused although its size seemed to prove that it fits."""
+    try:
+        return Counted(await _counted(asked, state.life, state.visit))
+    except Exception as error:  # noqa: BLE001  # promise 6: the upstream's own answer is still there to hand on
+        asked.gateway.failed("ladder", error)
+        return PartFailed()
+
+
+async def _counted(asked: Decidable, life: Life, visit: Visit) -> Task:
+    place = plan.place_at(visit)
+    return await plan.task_for(
+        asked.gateway, place, life.request, plan.identity_of(place.target, asked.headers, "").scope
+    )
+
+
+async def _first_attempt(asked: Decidable, state: Measured) -> Event:
+    """Make the first attempt: in the pool if the conversation is long."""
+    gateway = asked.gateway
+    try:
+        made = await gateway.pool.run(lambda: _made(asked, state), size_bytes=len(state.life.request.raw))
+    except Exception as error:  # noqa: BLE001  # promise 6: a bug of ours never costs the client its answer
+        gateway.failed("fold", error)
+        return PartFailed()
+    if made.attempt is not None and (fault := fault_of(made.attempt)):
+        gateway.degraded("fold", fault, "gateway.context")
+    return made
+
+
+def _made(asked: Decidable, state: Measured) -> AttemptMade:
+    made = state.work()
+    _describe(asked, state.task, made.attempt)
+    return made
+
+
+def _smaller(asked: Decidable, state: Refused) -> Attempt | None:
+    attempt = state.work()
+    _describe(asked, state.task, attempt)
+    return attempt
+
+
+def _describe(asked: Decidable, task: Task, attempt: Attempt | None) -> None:
+    """Describe an attempt for the record. If that fails, the record counts the failure when it tries again."""
+    if attempt is not None:
+        with suppress(Exception):
+            asked.portrait = portrait(task, attempt)
+
+
+async def _smaller_attempt(asked: Decidable, state: Refused) -> Event:
+    """Learn from the refusal and make a smaller attempt."""
+    gateway, size_bytes = asked.gateway, len(state.life.request.raw)
+    log.info("attempt_refused", request_id=asked.request_id, upstream=state.visit.place.upstream, sign=state.refusal.sign,
+             limit=state.refusal.numbers.limit, rung=state.attempt.rung, prompt=state.attempt.prompt)  # fmt: skip
+    learned: tuple[Lesson, ...] = ()
+    try:
+        learned = await gateway.pool.run(state.lessons, size_bytes=size_bytes)
+        gateway.learning.learn(learned, plan.place_at(state.visit).caller)
+    except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this refusal
+        gateway.failed("learning", error)
+    try:
+        attempt = await gateway.pool.run(lambda: _smaller(asked, state), size_bytes=size_bytes)
+        return AttemptMade(attempt, lessons=learned)
+    except Exception as error:  # noqa: BLE001  # promise 6: the upstream's own answer is still there to hand on
+        gateway.failed("ladder", error)
+        return PartFailed()
