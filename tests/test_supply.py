@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import orjson
 import pytest
 
-from gateway.serve import dashboard
+from gateway.serve.admin import dashboard
 from tests.running import ROOT
 
 SPEC = importlib.util.spec_from_file_location("supply", ROOT / ".ci" / "supply.py")

@@ -82,7 +82,7 @@ class Application:
             if self._session is None:
                 settings = _settings()
                 configure(form=settings.log.format, level=settings.log.level)
-                self._running = await gateway_app.start(settings, bind=False)
+                self._running = await gateway_app.start(settings, client_port=False)
                 self._session = aiohttp.ClientSession(
                     connector=Pairs(self._running), auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar(),
                     timeout=aiohttp.ClientTimeout(total=None), max_line_size=2**18, max_field_size=2**18, skip_auto_headers=ADDED,

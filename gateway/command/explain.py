@@ -14,7 +14,7 @@ from rich.text import Text
 
 from gateway.config import Settings, SettingsError, Wrong, checked_url, load
 from gateway.context.write.explain import PINNED, STANDS, Fate
-from gateway.serve.explain import explain, fates
+from gateway.serve.admin.explain import explain, fates
 from gateway.serve.shared import Gateway
 from gateway.state.store import open_store
 from gateway.wire.format import Conversation

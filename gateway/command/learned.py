@@ -14,7 +14,7 @@ from rich.table import Table
 from gateway.command.waiting import waiting
 from gateway.config import Settings, SettingsError, load
 from gateway.config.values import is_pattern
-from gateway.serve import app, lists, plan
+from gateway.serve import lists, plan, process
 from gateway.serve.shared import Gateway
 from gateway.state import forgetting
 from gateway.state.facts import Fact
@@ -63,7 +63,7 @@ def forget(config: Path, key_hash: str | None, learned: bool = False, model: str
 
 
 async def _models(settings: Settings) -> tuple[list[tuple[str, ...]], list[Fact]]:
-    gateway = Gateway(settings, app.store_of(settings))
+    gateway = Gateway(settings, process.store_of(settings))
     try:
         await gateway.watch.look()
         await gateway.learning.load()
@@ -90,7 +90,7 @@ def _row(gateway: Gateway, settings: Settings, upstream: str, model: str) -> tup
 
 
 async def _forget(settings: Settings, key_hash: str | None, learned: bool, model: str, upstream: str) -> int:
-    store, log, now = app.store_of(settings), app.log_of(settings), forgetting.now()
+    store, log, now = process.store_of(settings), process.log_of(settings), forgetting.now()
     try:
         if learned or model:
             return await forgetting.forget_learned(store, now, upstream, model)

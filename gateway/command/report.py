@@ -19,9 +19,9 @@ from gateway.command.waiting import waiting
 from gateway.config import Settings, SettingsError, load
 from gateway.observe.shape import Shown
 from gateway.observe.sums import Sums
-from gateway.serve import app
+from gateway.serve import process
+from gateway.serve.admin.filters import moment
 from gateway.serve.errors import ClientError
-from gateway.serve.filters import moment
 from gateway.state.records.base import MOST_FOUND, Query
 from gateway.state.records.keeper import Records
 from gateway.state.store import sealing_of
@@ -101,7 +101,7 @@ def run(config: Path, since: str, key: str, model: str, *, as_json: bool) -> int
 
 
 async def _summed(settings: Settings, query: Query) -> Report | None:
-    log, failures = app.log_of(settings), list[str]()
+    log, failures = process.log_of(settings), list[str]()
     if log is None or not settings.observe.keep_s:
         return None
     records = Records(

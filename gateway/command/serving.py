@@ -4,8 +4,7 @@ import asyncio
 import gc
 import os
 import signal
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -14,8 +13,8 @@ import structlog
 import uvloop
 
 from gateway.command import preflight, workers
+from gateway.command.process import fail, prepare, watch
 from gateway.config import Settings, SettingsError, Wrong, checked_url, dangers, load
-from gateway.config.reload import Watcher
 from gateway.observe.log import configure
 from gateway.serve import app
 from gateway.serve.peers import Peers
@@ -23,26 +22,22 @@ from providers.overflow.wording import normalise
 
 log = structlog.get_logger(__name__)
 
-SWITCH_S: Final = 0.001
-"""Seconds after which the folding thread yields to the event loop. Python's own 5 ms make each stream wait 11 ms, 1 ms
-makes it wait 3 ms (median)."""
 HERE: Final = Path("turnfold.yaml")
 """The file that is read when neither a file nor an upstream is named."""
 
 
 def run(config: Path | None, given: Mapping[str, Any]) -> int:
     """Serve until stopped; return the exit status. Each mistake in the configuration is one line."""
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the file is watched; a reload must never end the process
+    prepare()
     gc.freeze()  # code and tables are never garbage; checking all of them would stop every stream for 50 ms
     gc.enable()
-    sys.setswitchinterval(SWITCH_S)
     try:
         file = file_of(config, given)
         settings = settings_from(file, given)
     except SettingsError as error:
-        return _failed(error.problems)
+        return fail(error.problems)
     if problems := preflight.problems(settings):
-        return _failed(f"{file}: {problem}" if file else problem for problem in problems)
+        return fail(f"{file}: {problem}" if file else problem for problem in problems)
     configure(form=settings.log.format, level=settings.log.level)
     if not workers.is_worker():
         for warning in preflight.warnings(settings):
@@ -51,19 +46,13 @@ def run(config: Path | None, given: Mapping[str, Any]) -> int:
             log.warning("upstream_without_key", reason=note)
     if settings.server.workers > 1 and not workers.is_worker():
         if busy := tuple(preflight.busy_ports(settings)):
-            return _failed(busy)
+            return fail(busy)
         return workers.run(settings.server.workers, grace_s=settings.server.shutdown_grace_s + 5)
     try:
         uvloop.run(_serve(settings, file, given))
     except OSError as error:
-        return _failed(tuple(preflight.busy_ports(settings)) or (error.strerror or str(error),))
+        return fail(tuple(preflight.busy_ports(settings)) or (error.strerror or str(error),))
     return 0
-
-
-def _failed(problems: Iterable[str]) -> int:
-    for problem in problems:
-        sys.stderr.write(f"turnfold: {problem}\n")
-    return 1
 
 
 def file_of(config: Path | None, given: Mapping[str, Any]) -> Path | None:
@@ -124,11 +113,11 @@ def _overridden(settings: Settings, given: Mapping[str, Any]) -> Settings:
 
 async def _serve(settings: Settings, file: Path | None, given: Mapping[str, Any]) -> None:
     async def ready(running: app.Running) -> None:
-        tasks = running.gateway.tasks
-        tasks.start(asyncio.to_thread(normalise, ""), "lexicon")  # the first refusal need not wait for it
-        loop = asyncio.get_running_loop()
+        running.gateway.tasks.start(
+            asyncio.to_thread(normalise, ""), "lexicon"
+        )  # the first refusal need not wait for it
         if file is None:
-            loop.add_signal_handler(
+            asyncio.get_running_loop().add_signal_handler(
                 signal.SIGHUP, lambda: log.info("nothing_to_reload", reason="no file is configured")
             )
             return
@@ -139,9 +128,7 @@ async def _serve(settings: Settings, file: Path | None, given: Mapping[str, Any]
                 running.certificate.renew()
             running.gateway.adopt(safe)
 
-        watcher = Watcher(file, os.environ, adopt, on_refused=running.gateway.refused_settings)
-        tasks.start(watcher.run(), "watch")
-        loop.add_signal_handler(signal.SIGHUP, lambda: tasks.start(watcher.reload(), "reload"))
+        watch(file, running.gateway, adopt)
 
     await app.serve(settings, ready, reuse_port=workers.is_worker(), admin_offset=workers.number(), peers=_peers())
 

@@ -1,9 +1,7 @@
 """The gRPC server of the processor: Envoy's calls, the health check, and the admin port of the gateway beside it."""
 
 import asyncio
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,8 +12,8 @@ from aiohttp import web
 from gateway.config import Settings
 from gateway.extproc import protocol
 from gateway.extproc.passage import Misplaced, Passage
-from gateway.observe.metrics import Metrics
-from gateway.serve import admin, app, plan
+from gateway.serve.admin import port
+from gateway.serve.process import end_of_process, gateway_for
 from gateway.serve.shared import Gateway
 
 log = structlog.get_logger(__name__)
@@ -52,14 +50,9 @@ class Running:
 
 async def start(settings: Settings, listen: str) -> Running:
     """Open the store and serve at ``listen``: a host and port, or ``unix:`` and a path. Raises OSError when it is taken."""
-    metrics = Metrics()
-    store = app.store_of(settings, lambda operation, reason: metrics.degraded(f"store {operation}"))
-    gateway = Gateway(settings, store, metrics, app.log_of(settings))
-    if settings.server.preload:
-        plan.preload(gateway, settings)
+    gateway = gateway_for(settings)
     server = _server(gateway, settings)
-    runner = admin.runner(gateway)
-    gateway.watch.start()
+    runner = port.runner(gateway)
     running = Running(gateway, 0, 0, server, runner)
     try:
         running.port = _bound(server, listen)
@@ -118,11 +111,7 @@ async def serve(
     ready: Callable[[Running], Awaitable[None]] | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, then drain. A second signal ends the waiting."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with suppress(NotImplementedError):
-            loop.add_signal_handler(number, stop.set)
+    stop = end_of_process()
     running = await start(settings, listen)
     log.info("processing", listen=listen, port=running.port, admin=f"http://{settings.admin.host}:{running.admin_port}",
              mode=settings.fold.mode)  # fmt: skip

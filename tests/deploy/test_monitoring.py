@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from gateway.observe.metrics import Metrics
-from gateway.serve import gauges
+from gateway.serve.admin import gauges
 from tests import fakes
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

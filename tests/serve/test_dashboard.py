@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gateway.serve import dashboard
+from gateway.serve.admin import dashboard
 from tests import raw
 from tests.running import ROOT
 

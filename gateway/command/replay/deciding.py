@@ -9,7 +9,7 @@ from gateway.command.replay.logs import Batch, body_in
 from gateway.config import Settings
 from gateway.context.life import identity, ladder
 from gateway.context.life.ladder import Attempt, Task
-from gateway.serve.explain import task_of
+from gateway.serve.admin.explain import task_of
 from gateway.serve.record import LONGEST_NAME
 from gateway.serve.shared import Gateway
 from gateway.serve.window import lost_by, parts_of

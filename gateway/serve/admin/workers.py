@@ -8,9 +8,9 @@ import orjson
 from aiohttp import web
 
 from gateway.observe.shape import Shown, shown
-from gateway.serve import health
-from gateway.serve.filters import query_of
-from gateway.serve.gauges import gauges
+from gateway.serve.admin import health
+from gateway.serve.admin.filters import query_of
+from gateway.serve.admin.gauges import gauges
 from gateway.serve.shared import Gateway
 from gateway.state.records.base import Query
 

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from gateway.serve.errors import ClientError
 
-FOLDER: Final = Path(__file__).parents[1] / "observe" / "dashboard"
+FOLDER: Final = Path(__file__).parents[2] / "observe" / "dashboard"
 PATH: Final = "/dashboard/"
 PATHS: Final = ("/", PATH.rstrip("/"), PATH, PATH + "{name}", PATH + "{folder}/{name}")
 """The page's addresses; the first two lead to the third."""

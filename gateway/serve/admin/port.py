@@ -9,8 +9,9 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from gateway.serve import dashboard, errors, health, lookup, prices, workers
-from gateway.serve.explain import explain
+from gateway.serve import errors
+from gateway.serve.admin import dashboard, health, lookup, prices, workers
+from gateway.serve.admin.explain import explain
 from gateway.serve.guard import Guard, check_json
 from gateway.serve.shared import Gateway
 from gateway.state import forgetting

@@ -1,0 +1,38 @@
+"""What `turnfold serve` and `turnfold extproc` have in common as processes: how they fail, and how they reload their file."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+from gateway.config import Settings
+from gateway.config.reload import Watcher
+from gateway.serve.shared import Gateway
+
+SWITCH_S: Final = 0.001
+"""Seconds after which the folding thread yields to the event loop. Python's own 5 ms make each stream wait 11 ms, 1 ms
+makes it wait 3 ms (median)."""
+
+
+def prepare() -> None:
+    """Prepare a process that serves. SIGHUP is ignored until the file is watched: a reload must never end the process."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    sys.setswitchinterval(SWITCH_S)
+
+
+def fail(problems: Iterable[str]) -> int:
+    """Tell each problem in one line on stderr; return the exit status."""
+    for problem in problems:
+        sys.stderr.write(f"turnfold: {problem}\n")
+    return 1
+
+
+def watch(file: Path, gateway: Gateway, adopt: Callable[[Settings], None]) -> None:
+    """Read the file again when it changes, and at SIGHUP. ``adopt`` takes settings over, or raises SettingsError."""
+    watcher = Watcher(file, os.environ, adopt, on_refused=gateway.refused_settings)
+    gateway.tasks.start(watcher.run(), "watch")
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, lambda: gateway.tasks.start(watcher.reload(), "reload"))

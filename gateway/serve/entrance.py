@@ -1,0 +1,168 @@
+"""The way of a request into the gateway: who may send it, where it goes, and what becomes of a failure."""
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import aiohttp
+from aiohttp import http_exceptions, web
+
+from gateway.config import Server
+from gateway.observe.exchange import Why
+from gateway.serve import compact, counting, errors, keys, websocket
+from gateway.serve import models as listing
+from gateway.serve import record as records
+from gateway.serve.addresses import Proxies, peer_of
+from gateway.serve.body import too_large
+from gateway.serve.chat import chat
+from gateway.serve.connection import malformed
+from gateway.serve.guard import Guard, check_hops, check_method, preflight, shared_with
+from gateway.serve.passthrough import forward
+from gateway.serve.paths import PROBES, served_path, with_path
+from gateway.serve.record import Record
+from gateway.serve.shared import Gateway
+from gateway.serve.uploads import SlowUpload
+from gateway.upstream.client import UpstreamUnreachable
+from gateway.wire.chat import CHAT
+from gateway.wire.format import Format
+from gateway.wire.formats import format_at, format_of
+from gateway.wire.messages import MESSAGES
+
+BESIDE: Final = MappingProxyType({**dict.fromkeys(counting.PATHS, counting.count), compact.PATH: compact.compact})
+"""Endpoints beside a conversation that we answer where the upstream does not have them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """How clients reach the gateway."""
+
+    guard: Guard
+    proxies: Proxies
+    base_path: str
+
+    @classmethod
+    def of(cls, server: Server) -> "Entrance":
+        """Return the entrance of the client port."""
+        guard = Guard(server.host, server.allowed_hosts, server.cors_origins)
+        return cls(guard, Proxies(server.trusted_proxies), server.base_path)
+
+
+async def handle(gateway: Gateway, request: web.BaseRequest, entrance: Entrance) -> web.StreamResponse:
+    """Serve one request on the client port: every failure becomes an error in the API's shape, every request leaves a
+    record."""
+    client = entrance.proxies.client(peer_of(request), request.headers)
+    record = records.opened(request, client, served_path(request.rel_url.raw_path, entrance.base_path))
+    try:
+        response = await _admitted(gateway, request, entrance, record)
+        record.left(response)
+        return response
+    except errors.ClientError as error:
+        return refused(gateway, request, record, error, "rejected", close=not request.content.is_eof())
+    except SlowUpload as slow:  # the upstream was reached, but the client's body broke off
+        return refused(gateway, request, record, slow.told(), "rejected", close=True)
+    except UpstreamUnreachable as error:
+        record.answered(error.status, error.code)
+        return errors.response(error, record.marks(gateway, "error"), format=_format(request))
+    except (web.RequestPayloadError, aiohttp.ClientPayloadError, http_exceptions.HttpProcessingError) as error:
+        return refused(gateway, request, record, malformed(error), "malformed", close=True)
+    except (ConnectionResetError, aiohttp.ClientConnectionResetError):
+        raise  # the client has gone; there is nobody to answer
+    except Exception as error:  # noqa: BLE001  # a bug of ours must still leave as an error that SDKs understand
+        gateway.failed("request", error)
+        return refused(gateway, request, record, errors.OUR_FAULT, "failed")
+    finally:
+        record.close(gateway, request)
+
+
+def refused(
+    gateway: Gateway,
+    request: web.BaseRequest,
+    record: Record,
+    error: errors.ClientError,
+    why: Why,
+    *,
+    close: bool = False,
+) -> web.Response:
+    """Answer a request with our own error, and record it."""
+    record.why = why
+    record.answered(error.status, error.code)
+    answer = errors.response(error, record.marks(gateway, "error"), close=close, format=_format(request))
+    record.answer_bytes = records.size_of(answer)
+    return answer
+
+
+def _format(request: web.BaseRequest) -> Format:
+    """Return the API format in which the client of a request reads errors; Anthropic's libraries send a header of theirs."""
+    found = format_at(records.of(request).path)
+    return MESSAGES if found is CHAT and "anthropic-version" in request.headers else found
+
+
+async def _admitted(
+    gateway: Gateway, request: web.BaseRequest, entrance: Entrance, record: Record
+) -> web.StreamResponse:
+    """Serve a request that passes the guard. Raises ClientError for any other."""
+    origin = entrance.guard.check(request.raw_path, request.headers)
+    check_method(request.method)
+    check_hops(request.headers, gateway.client.hop)
+    record.shared = shared_with(origin) if origin else {}
+    if not record.path:
+        raise _not_found(request, entrance.base_path)
+    request = with_path(request, record.path)
+    if not origin:
+        return await _served(gateway, request)
+    if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
+        record.why = "own"
+        record.answered(204)
+        return web.Response(status=204, headers=preflight(origin, request.headers))
+    return await _served(gateway, request)
+
+
+async def _served(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
+    path = request.rel_url.raw_path
+    if not path.startswith("/v1/"):
+        return _own(gateway, request, path)
+    await keys.admit(gateway, request, records.of(request))
+    limits = gateway.settings.server
+    with gateway.admission.admitted(request, limits), gateway.uploads.watched(request, limits.min_upload_rate):
+        if websocket.wanted(request):
+            return await websocket.connect(gateway, request)
+        format = format_of(path) if request.method == "POST" else None
+        if format is not None and (announced := request.content_length or 0) > limits.max_body:
+            raise too_large(limits.max_body, announced)
+        await _continue(request)
+        if format is not None:
+            return await chat(gateway, request, format)
+        if request.method == "POST" and (beside := BESIDE.get(path)) is not None:
+            return await beside(gateway, request)
+        if listing.wanted(request):
+            return await listing.models(gateway, request)
+        return await forward(gateway, request)
+
+
+def _own(gateway: Gateway, request: web.BaseRequest, path: str) -> web.StreamResponse:
+    record = records.of(request)
+    if path in PROBES:
+        record.done = True  # machines ask every few seconds, and about this process alone: no log line, no metric
+        if path == "/healthz":
+            return _status("ok")
+        return _status("draining", 503) if gateway.draining else _status("ready")
+    if path == "/" and request.method in ("GET", "HEAD"):  # Claude Code checks that the server is there
+        record.why = "own"
+        return _status("ok")
+    raise _not_found(request, gateway.settings.server.base_path)
+
+
+def _status(word: str, status: int = 200) -> web.Response:
+    return web.Response(status=status, body=b'{"status":"%b"}' % word.encode(), content_type=errors.JSON)
+
+
+def _not_found(request: web.BaseRequest, base_path: str) -> errors.ClientError:
+    hint = f"the API lives under {base_path}/v1: set the client's base URL to http://HOST:PORT{base_path}/v1"
+    path = request.rel_url.raw_path[:200]
+    return errors.ClientError(404, f"Nothing is served at {request.method} {path}; {hint}.", code="not_found")
+
+
+async def _continue(request: web.BaseRequest) -> None:
+    """Tell a client that waits before sending its body to continue (curl waits from 1 MB)."""
+    if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")

@@ -1,0 +1,89 @@
+"""The client port: an HTTP server that gives each request to the entrance."""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import aiohttp
+import structlog
+from aiohttp import web
+
+from gateway.config import Settings
+from gateway.serve import aiohttp_parts, errors
+from gateway.serve.connection import Connection, Connections
+from gateway.serve.entrance import Entrance, handle
+from gateway.serve.paths import api_path, root_of, served_path
+from gateway.serve.record import Record
+from gateway.serve.shared import Gateway
+
+log = structlog.get_logger(__name__)
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+BACKLOG: Final = 1024
+"""Connections that may wait to be accepted, eight times the default: clients reconnect together after a restart."""
+
+
+def client_runner(gateway: Gateway, settings: Settings) -> web.BaseRunner:
+    """Return the server of the client port: a low-level one, because routing, middlewares and signals of an Application cost
+    more than the routing we need."""
+    handler = _handler(gateway, Entrance.of(settings.server))
+    server_settings: dict[str, Any] = {
+        "handler_cancellation": True,
+        "access_log": None,
+        "auto_decompress": False,
+        "keepalive_timeout": settings.server.keep_alive_s,
+        "max_line_size": settings.server.max_header,
+        "max_field_size": settings.server.max_header,
+        "lingering_time": 2.0,
+    }
+    server: web.Server
+    if reason := aiohttp_parts.unknown_parts():
+        log.warning("plain_server", aiohttp=aiohttp.__version__, reason=reason)
+        server = web.Server(handler, **server_settings)
+    else:
+        server = _connections(gateway, handler, settings.server.header_timeout_s, server_settings)
+    return web.ServerRunner(server, shutdown_timeout=settings.server.shutdown_grace_s)
+
+
+def _handler(gateway: Gateway, entrance: Entrance) -> Handler:
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        if gateway.tracing is None:
+            return await handle(gateway, request, entrance)
+        path = api_path(served_path(request.rel_url.raw_path, entrance.base_path))
+        with gateway.tracing.request(request.method, path, root_of(path), request.headers):
+            return await handle(gateway, request, entrance)
+
+    return handler
+
+
+def _connections(gateway: Gateway, handler: Handler, patience_s: float, server_settings: dict[str, Any]) -> web.Server:
+    """Return the server whose connections are watched: slow heads end, and invalid HTTP is answered as the API answers."""
+
+    def answer(error: errors.ClientError, client: str) -> web.Response:
+        record = Record(client=client)
+        try:
+            record.why = "failed" if error.status >= 500 else "malformed"
+            record.answered(error.status, error.code)
+            return errors.response(error, record.marks(gateway, "error"), close=True)  # of a request with no path yet
+        finally:
+            record.close(gateway)
+
+    loop = asyncio.get_running_loop()
+
+    def make(message: Any, payload: Any, protocol: Connection, writer: Any, task: Any) -> web.BaseRequest:
+        protocol.body = payload
+        return web.BaseRequest(message, payload, protocol, writer, task, loop)
+
+    return Connections(
+        handler, patience_s=patience_s, answer=answer, failed=gateway.failed, request_factory=make, **server_settings
+    )
+
+
+async def bind(
+    runner: web.BaseRunner, host: str, port: int, *, reuse_port: bool = False, tls: ssl.SSLContext | None = None
+) -> int:
+    """Listen at an address; return the port, which the system chooses for 0. Raises OSError when it is taken."""
+    site = web.TCPSite(runner, host, port, reuse_port=reuse_port or None, backlog=BACKLOG, ssl_context=tls)
+    await site.start()
+    return int(runner.addresses[0][1])
