@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.observe import sums
-from gateway.observe.sums import Sums
+from gateway.observe.sums import Sums, bounds, over_time
 
 BASE = {
     "request_id": "tf-1", "model": "m", "upstream": "u", "entry": "m", "mode": "enforce", "action": "none", "status": 200, "error": "",
@@ -102,7 +102,7 @@ def test_requests_over_time_lose_none_and_fit_a_chart(gap_s):
     ]
     found = summed(records)["over_time"]
     assert (sum(found["all"]), sum(found["failed"]), sum(found["folded"])) == (100, 12, 0)
-    assert len(found["times"]) == len(found["all"]) <= sums.MOST_PIECES
+    assert len(found["times"]) == len(found["all"]) <= over_time.MOST_PIECES
     assert found["times"][0] <= 1.8e9 < found["times"][0] + found["step"]
     assert {later - one for one, later in zip(found["times"], found["times"][1:], strict=False)} <= {found["step"]}
 
@@ -114,8 +114,8 @@ def test_nothing_has_no_sums():
 
 
 def test_each_length_of_a_piece_of_time_divides_the_next():
-    assert [later % one for one, later in zip(sums.STEPS_S, sums.STEPS_S[1:], strict=False)] == [0] * (
-        len(sums.STEPS_S) - 1
+    assert [later % one for one, later in zip(over_time.STEPS_S, over_time.STEPS_S[1:], strict=False)] == [0] * (
+        len(over_time.STEPS_S) - 1
     )
 
 
@@ -151,7 +151,7 @@ def test_stages_and_rungs_are_summed():
 
 def test_what_clients_name_is_bounded(monkeypatch):
     for name in ("MOST_MODELS", "MOST_CONVERSATIONS", "MOST_NAMES"):
-        monkeypatch.setattr(sums, name, 5)
+        monkeypatch.setattr(bounds, name, 5)
     found = summed([
         folded(2000, 1000, model=f"m{number}", conversation=f"c{number}", session=f"s{number}", key=f"k{number}", at=number,
                refusals=[f"sign{number}"], lost={**BASE["lost"], "lines": number + 1})

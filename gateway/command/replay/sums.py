@@ -7,13 +7,10 @@ from typing import Any, Final
 
 from gateway.command.replay.deciding import Decided, Results
 from gateway.observe.exchange import Lost, Parts
+from gateway.observe.sums import bounds
 
 SHARES: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.5, 2.0, 4.0)
 """Upper ends of the classes of fullness: prompt over window."""
-MOST_CONVERSATIONS: Final = 20_000
-"""Conversations that are told apart at one time, 10 MB; of those not seen for longest only their sums remain."""
-MOST_MODELS: Final = 200
-"""Models that are told apart; the names are the log's."""
 SHOWN: Final = 5
 """Conversations that lose most, as the table shows them."""
 
@@ -116,12 +113,12 @@ class Sums:
         if known is None:
             known = ConversationSums(one.model)
             self.conversations += 1
-            if len(self._conversations) >= MOST_CONVERSATIONS:
+            if len(self._conversations) >= bounds.MOST_CONVERSATIONS:
                 self._conversations.popitem(last=False)
         self._conversations[one.conversation] = known
         cached = shared_prefix(known.given, one.given), shared_prefix(known.sent, one.sent)
         known.given, known.sent = one.given, one.sent
-        name = one.model if one.model in self.models or len(self.models) < MOST_MODELS else "(others)"
+        name = one.model if one.model in self.models or len(self.models) < bounds.MOST_MODELS else bounds.OTHERS
         for sums in (self.all, known.sums, self.models.setdefault(name, RequestSums())):
             sums.add(one, cached)
         known.most_lost = max(known.most_lost, one.lost[1] if one.lost else 0)

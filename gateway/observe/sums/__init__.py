@@ -1,0 +1,101 @@
+"""The sums of many records: the figures of the dashboard and of `turnfold report`. Records are added newest first.
+
+A value that cannot be known is None. All that is kept is bounded.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final
+
+from gateway.observe.shape import Shown
+from gateway.observe.sums import bounds
+from gateway.observe.sums.fullness import SHARES, FullnessOfModels
+from gateway.observe.sums.losers import Loser, Losers
+from gateway.observe.sums.modes import OfMode
+from gateway.observe.sums.over_time import OverTime
+from gateway.observe.sums.savings import Price, Savings
+from gateway.observe.sums.shown import failed, folded, loses, would_fold
+
+TOTALS: Final = (
+    "requests", "folded", "would_fold", "retries", "refusals", "errors", "lossy", "billed", "billed_tokens", "cached_tokens",
+)  # fmt: skip
+"""What is counted of all records."""
+
+
+class Sums:
+    """All sums of a set of records."""
+
+    def __init__(self, price_of: Callable[[str], Price | None] = lambda model: None) -> None:
+        self.totals: Counter[str] = Counter()
+        self.why: Counter[str] = Counter()
+        self.modes: dict[str, OfMode] = {}
+        self.losers = Losers()
+        self.time = OverTime()
+        self._fullness = FullnessOfModels()
+        self._savings = Savings(price_of)
+        self._stages: dict[str, list[int]] = {}
+        self._rungs: dict[int, list[int]] = {}
+        self._signs: Counter[tuple[str, str]] = Counter()
+        self._names: dict[str, set[str]] = {"key": set(), "model": set(), "session": set()}
+
+    def add(self, one: Shown) -> None:
+        """Add one record, which is not newer than those before it."""
+        self._count(one)
+        self._add_names(one)
+        self._add_steps(one)
+        for part in (self.time, self._fullness, self._savings):
+            part.add(one)
+        if one["conversation"] and loses(one):
+            self.losers.add(one)
+
+    def worst(self, most: int) -> list[tuple[str, Loser]]:
+        """Return the conversations that lost most."""
+        return self.losers.worst(most)
+
+    def shown(self, most_losers: int = 10) -> dict[str, Any]:
+        """Return everything as JSON."""
+        stages = [
+            {"stage": name, "requests": requests, "saved": saved} for name, (requests, saved) in self._stages.items()
+        ]
+        return {
+            **{name: self.totals[name] for name in TOTALS},
+            "oldest": self.time.oldest,
+            "names": {name: sorted(values) for name, values in self._names.items()},
+            "over_time": self.time.shown(),
+            "classes": [*SHARES, None],
+            "fullness": self._fullness.shown(),
+            "stages": sorted(stages, key=lambda one: -int(one["saved"])),
+            "rungs": [{"rung": rung, "calls": calls, "refused": refused} for rung, (calls, refused) in sorted(self._rungs.items())],
+            "signs": [{"upstream": upstream, "sign": sign, "count": count} for (upstream, sign), count in self._signs.most_common(bounds.MOST_NAMES)],
+            "losers": self.losers.shown(most_losers),
+            "savings": self._savings.shown(),
+        }  # fmt: skip
+
+    def _count(self, one: Shown) -> None:
+        self.why[one["why"]] += 1
+        if one["mode"]:
+            self.modes.setdefault(one["mode"], OfMode()).add(one)
+        billed, cached = one["prompt_tokens"], one["cached_tokens"]
+        self.totals.update({
+            "requests": 1, "folded": folded(one), "would_fold": would_fold(one), "retries": max(one["attempts"] - 1, 0),
+            "refusals": len(one["refusals"]), "errors": failed(one), "lossy": loses(one), "billed": billed is not None,
+            "billed_tokens": billed or 0, "cached_tokens": cached or 0 if billed is not None else 0,
+        })  # fmt: skip
+
+    def _add_names(self, one: Shown) -> None:
+        for name, values in self._names.items():
+            if one[name] and len(values) < bounds.MOST_NAMES:
+                values.add(one[name])
+
+    def _add_steps(self, one: Shown) -> None:
+        for step in one["steps"] if one["mode"] == "enforce" else ():
+            known = self._stages.setdefault(step["stage"], [0, 0])
+            known[0] += 1
+            known[1] += step["saved"]
+        for call in one["calls"]:
+            counts = self._rungs.setdefault(call["rung"], [0, 0])
+            counts[0] += 1
+            counts[1] += bool(call["sign"])
+        for sign in one["refusals"]:
+            if (one["upstream"], sign) in self._signs or len(self._signs) < bounds.MOST_NAMES:
+                self._signs[one["upstream"], sign] += 1

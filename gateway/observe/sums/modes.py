@@ -1,0 +1,42 @@
+"""The sums of each mode: what folding saves, and what was refused."""
+
+from dataclasses import dataclass
+
+from gateway.observe.shape import Shown
+from gateway.observe.sums.shown import refused
+
+
+@dataclass(slots=True)
+class OfMode:
+    """The sums of all requests of one mode. Tokens, where nothing else is said."""
+
+    requests: int = 0
+    refused: int = 0
+    """Requests that the upstream refused as too long at least once."""
+    failed: int = 0
+    """Requests that the client saw refused as too long."""
+    folded: int = 0
+    """Requests that were folded, or would have been."""
+    before: int = 0
+    after: int = 0
+    uncounted: int = 0
+    """Billed prompt tokens of requests that were not counted because they surely fit."""
+
+    @property
+    def saved_share(self) -> float:
+        """The share of all prompt tokens that folding saves."""
+        whole = self.before + self.uncounted
+        return (self.before - self.after) / whole if whole else 0.0
+
+    def add(self, one: Shown) -> None:
+        """Add one record."""
+        self.requests += 1
+        self.refused += bool(one["refusals"])
+        self.failed += refused(one)
+        before, after = one["tokens_before"], one["tokens_after"]
+        if before is None or after is None:
+            self.uncounted += one["prompt_tokens"] or 0
+            return
+        self.before += before
+        self.after += min(after, before)
+        self.folded += after < before

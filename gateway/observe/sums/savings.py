@@ -1,0 +1,139 @@
+"""What folding saved, net of what broken prompt caches cost."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from gateway.observe.shape import Shown
+from gateway.observe.sums import bounds
+from gateway.observe.sums.shown import asked, folded
+
+CACHE_LIVES_S: Final = 300.0
+"""Seconds after which a prompt cache is taken to be empty, for models without a published rule: the shortest published one."""
+MILLION: Final = 1e6
+"""Tokens that a price is for."""
+
+Price = Mapping[str, Any]
+"""US dollars for a million prompt tokens: ``input``, ``cached``; ``lifetime_s`` of the provider's cache, or None."""
+
+
+class Folded(NamedTuple):
+    """A folded request, until the one before it in its conversation is known. Counts are tokens."""
+
+    model: str
+    at: float
+    whole: int
+    sent: int
+    cached: int
+
+
+@dataclass(slots=True)
+class Saved:
+    """What folding one model's requests saved. Tokens, where nothing else is said."""
+
+    price: Price | None
+    reads: bool = False
+    """Whether a bill says that the provider caches."""
+    requests: int = 0
+    tokens: int = 0
+    cache_lost: int = 0
+    """What caches would have given and did not."""
+    cache_difference: int = 0
+    """The same, less what caches gave beyond it."""
+
+    def add(self, one: Folded, before: tuple[int, float] | None) -> None:
+        """Add a folded request; ``before`` is the prompt and the time of the one before it, sent whole."""
+        lives_s = self.price["lifetime_s"] if self.price and self.price["lifetime_s"] is not None else CACHE_LIVES_S
+        would_read = one.cached
+        if before is not None and one.at - before[1] < lives_s:
+            would_read = min(before[0], one.whole)
+        self.requests += 1
+        self.tokens += one.whole - one.sent
+        self.cache_lost += max(would_read - one.cached, 0)
+        self.cache_difference += would_read - one.cached
+
+    @property
+    def caches(self) -> bool:
+        """Whether this provider caches: by its published rule, or because a bill says so."""
+        return self.reads or bool(self.price and self.price["lifetime_s"])
+
+    @property
+    def gross(self) -> float | None:
+        """Dollars of what was not sent."""
+        return self.tokens * self.price["input"] / MILLION if self.price else None
+
+    @property
+    def cache(self) -> float | None:
+        """Dollars that broken caches cost."""
+        if self.price is None:
+            return None
+        return self.cache_difference * (self.price["input"] - self.price["cached"]) / MILLION if self.caches else 0.0
+
+    @property
+    def net(self) -> float | None:
+        """Dollars saved, less what broken caches cost."""
+        return self.gross - self.cache if self.gross is not None and self.cache is not None else None
+
+
+class Savings:
+    """What folding saved, by model. Records are added newest first."""
+
+    def __init__(self, price_of: Callable[[str], Price | None]) -> None:
+        self._price_of = price_of
+        self._known: dict[str, Saved] = {}
+        self._waiting: OrderedDict[str, Folded] = OrderedDict()
+
+    def add(self, one: Shown) -> None:
+        """Add one record."""
+        if one["cached_tokens"]:
+            self._of(one["model"]).reads = True
+        tokens = asked(one)
+        if one["mode"] != "enforce" or one["status"] >= 400 or tokens is None:
+            return
+        name = one["conversation"] or one["request_id"]
+        if (later := self._waiting.pop(name, None)) is not None:
+            self._of(later.model).add(later, (tokens, one["at"]))
+        if not folded(one) or one["tokens_before"] is None:
+            return
+        sent = one["prompt_tokens"] if one["prompt_tokens"] is not None else one["tokens_after"]
+        self._waiting[name] = Folded(one["model"], one["at"], tokens, sent, one["cached_tokens"] or 0)
+        if len(self._waiting) > bounds.MOST_CONVERSATIONS:
+            _, first = self._waiting.popitem(last=False)
+            self._of(first.model).add(first, None)
+
+    def _of(self, model: str) -> Saved:
+        name = model if model in self._known or len(self._known) < bounds.MOST_MODELS else bounds.OTHERS
+        if name not in self._known:
+            self._known[name] = Saved(self._price_of(name))
+        return self._known[name]
+
+    def shown(self) -> dict[str, Any]:
+        """Return them as JSON; no request before those added is waited for any more."""
+        for one in self._waiting.values():
+            self._of(one.model).add(one, None)
+        self._waiting.clear()
+        rows = {model: one for model, one in self._known.items() if one.requests}
+        priced = [one for one in rows.values() if one.price is not None]
+        gross, cache, net = (_total(getattr(one, name) for one in priced) for name in ("gross", "cache", "net"))
+        return {
+            "requests": sum(one.requests for one in rows.values()),
+            "unpriced": sum(one.requests for one in rows.values() if one.price is None),
+            "tokens": sum(one.tokens for one in rows.values()),
+            "cache_lost": sum(one.cache_lost for one in rows.values() if one.caches),
+            "gross": gross,
+            "cache": cache,
+            "net": net,
+            "models": [
+                {
+                    "model": model, "requests": one.requests, "tokens": one.tokens, "cache_lost": one.cache_lost if one.caches else 0,
+                    "price": one.price, "net": one.net,
+                }
+                for model, one in sorted(rows.items(), key=lambda pair: -pair[1].tokens)
+            ],
+        }  # fmt: skip
+
+
+def _total(amounts: Iterable[float]) -> float | None:
+    found = list(amounts)
+    return sum(found) if found else None
