@@ -6,6 +6,9 @@ import msgspec
 
 from providers.record import Usage
 
+MOST_TOKENS: Final = 2**40
+"""Tokens. A larger count is no bill: the largest windows have 2**24 tokens, and what logs and records write ends at 2**63."""
+
 
 class _Bill(msgspec.Struct):
     """The usage of an answer; the decoder skips every other field without building it."""
@@ -73,6 +76,6 @@ def _usage(value: Any) -> Usage | None:
 
 def _count(value: dict[str, Any], *names: str) -> int | None:
     for name in names:
-        if name in value and type(number := value[name]) is int and number >= 0:  # a bool is none
+        if name in value and type(number := value[name]) is int and 0 <= number <= MOST_TOKENS:  # a bool is none
             return number
     return None

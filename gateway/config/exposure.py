@@ -10,6 +10,8 @@ from providers.registry import find
 
 EVERY_ADDRESS: Final = frozenset({"0.0.0.0", "::", ""})
 """A port bound to one of these is reachable at every address of the machine."""
+SECRET_WORDS: Final = ("auth", "cookie", "key", "password", "secret", "token")
+"""Parts of names of headers whose values are credentials: x-portkey-api-key, cf-access-client-secret, cookie."""
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 Problem = tuple[str, str]
@@ -23,7 +25,7 @@ def dangers(settings: Settings) -> list[Problem]:
 
 def _open_keys(settings: Settings) -> list[Problem]:
     server = settings.server
-    keyed = sorted(name for name, upstream in settings.upstreams.items() if has_key(upstream))
+    keyed = sorted(name for name, upstream in settings.upstreams.items() if _is_spent(upstream))
     if not keyed or server.open or settings.asks_for_keys or is_loopback(server.host):
         return []
     return [
@@ -43,15 +45,22 @@ def has_key(upstream: Upstream) -> bool:
     return bool(upstream.api_key) or any(name.lower() in credentials for name in upstream.headers)
 
 
+def _is_spent(upstream: Upstream) -> bool:
+    """Return whether requests to an upstream carry anything that looks like a credential of the operator's."""
+    looks_secret = any(word in name.lower() for name in upstream.headers for word in SECRET_WORDS)
+    return has_key(upstream) or bool(upstream.client_cert) or looks_secret
+
+
 def _loops(settings: Settings) -> list[Problem]:
-    server = settings.server
+    server, admin = settings.server, settings.admin
     return [
         (
             f"upstreams.{name}.base_url",
             f"is this gateway itself ({server.host}:{server.port}); every request would go round in a circle",
         )
         for name, upstream in settings.upstreams.items()
-        if server.port and leads_to(upstream.base_url, server.host, server.port)
+        if (server.port and leads_to(upstream.base_url, server.host, server.port))
+        or (admin.port and leads_to(upstream.base_url, admin.host, admin.port))
     ]
 
 
@@ -74,6 +83,8 @@ def leads_to(url: str, host: str, port: int) -> bool:
 def is_loopback(host: str) -> bool:
     """Return whether only this machine can reach an address."""
     try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
+        address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         return host.lower() == "localhost"
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback

@@ -49,7 +49,10 @@ def configure(
 
 
 def _dumps(event: MutableMapping[str, Any], **_: Any) -> str:
-    return orjson.dumps(event, default=str).decode()
+    try:
+        return orjson.dumps(event, default=str).decode()
+    except TypeError:  # a number beyond 64 bits, a key that is no text: the line is written all the same
+        return orjson.dumps({str(key): str(value) for key, value in event.items()}).decode()
 
 
 class Moment(Generic[Item]):

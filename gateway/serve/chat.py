@@ -42,7 +42,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     raw = await read(request, limits)
     times.read = time.perf_counter()
     asked = await _understood(gateway, request, raw, format)
-    if asked is None:
+    if asked is None or (not asked.model and "model" in asked.head and len(gateway.setup.targets) > 1):
         return await forward(gateway, request, raw)
     check_model(request, asked.model)
     await _reserve(gateway, record, asked)

@@ -16,7 +16,7 @@ from gateway.serve.addresses import Proxies, peer_of
 from gateway.serve.body import too_large
 from gateway.serve.chat import chat
 from gateway.serve.connection import malformed
-from gateway.serve.guard import Guard, check_hops, check_method, preflight, shared_with
+from gateway.serve.guard import Guard, check_hops, check_method, check_version, preflight, shared_with
 from gateway.serve.passthrough import forward
 from gateway.serve.paths import PROBES, served_path, with_path
 from gateway.serve.record import Record
@@ -101,6 +101,7 @@ async def _admitted(
     gateway: Gateway, request: web.BaseRequest, entrance: Entrance, record: Record
 ) -> web.StreamResponse:
     """Serve a request that passes the guard. Raises ClientError for any other."""
+    check_version(request.version)
     origin = entrance.guard.check(request.raw_path, request.headers)
     check_method(request.method)
     check_hops(request.headers, gateway.client.hop)

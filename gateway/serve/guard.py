@@ -23,10 +23,13 @@ MOST_DECODINGS: Final = 3
 """Layers of percent-encoding of a path; more layers are treated as an attack."""
 KEPT: Final = 256
 """Names of hosts whose form is remembered, a number: every request of a client names the same one."""
+_PORT: Final = re.compile(r":[0-9]*")
 _UNUSUAL: Final = re.compile(r"\A//|[%\\]|/\.")
 """What may make a path another one for an upstream than for us."""
 FOREIGN: Final = frozenset({"cross-site", "same-site"})
 """Values of Sec-Fetch-Site for a page of another origin: https://www.w3.org/TR/fetch-metadata/."""
+VERSIONS: Final = frozenset({(1, 0), (1, 1)})
+"""Versions of HTTP that are served. In HTTP/1.1 a Host is compulsory, and aiohttp refuses a request without one."""
 REFUSED_METHODS: Final = frozenset({"TRACE", "TRACK", "CONNECT"})
 """An answer to TRACE holds the whole request: https://www.rfc-editor.org/rfc/rfc9110#name-trace."""
 ANY: Final = "*"
@@ -113,6 +116,12 @@ def check_target(target: str) -> None:
         raise _bad_target("contains a dot segment")
 
 
+def check_version(version: tuple[int, int]) -> None:
+    """Refuse versions of HTTP that this server does not speak: a browser's request must not pass for one without a host."""
+    if version not in VERSIONS:
+        raise ClientError(505, "This gateway speaks HTTP/1.1 and HTTP/1.0.", code="http_version_not_supported")
+
+
 def check_method(method: str) -> None:
     """Refuse methods by which a server repeats a request, with the key that was attached to it, or opens a tunnel."""
     if method.upper() in REFUSED_METHODS:
@@ -164,7 +173,8 @@ def shared_with(origin: str) -> dict[str, str]:
 def hostname(host: str) -> str:
     """Return the name or address in a Host header, without its port, in lower case."""
     if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
+        address, _, rest = host[1:].partition("]")
+        return (address if not rest or _PORT.fullmatch(rest) else host).lower()
     name, colon, port = host.rpartition(":")
     return (name if colon and port.isdecimal() else host).rstrip(".").lower()
 

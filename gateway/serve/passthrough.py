@@ -17,7 +17,7 @@ from gateway.serve.answer import Answer
 from gateway.serve.body import READS_FASTER, plain, read
 from gateway.serve.errors import ClientError
 from gateway.serve.limits import check_name
-from gateway.serve.paths import known
+from gateway.serve.paths import known, models_in
 from gateway.serve.record import Record
 from gateway.serve.relay import relay, usage_in, worth_keeping
 from gateway.serve.shared import Gateway, Setup
@@ -59,7 +59,7 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
         payload = await _renamed(gateway, setup, model, payload) if model else payload
     if "json" in request.headers.get("Content-Type", "") and not request.rel_url.raw_path.startswith(WITHOUT_MODEL):
         await keys.reserve(gateway, record, record.body_bytes, setup.settings.default_window, 0)
-    target = setup.target_of(model)
+    target = setup.target_of(model or only_model(request))
     record.sent_to(target, model, setup.settings.route(model).name if model else "", headers)
     call = call_of(request.method, request.rel_url, model)
     try:
@@ -72,6 +72,15 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     record.called(response.status)
     record.first_byte = time.perf_counter()
     return await _relayed(gateway, request, Answer(target, response), record)
+
+
+def only_model(request: web.BaseRequest) -> str:
+    """Return the model that a request's URL names, or "". Raises ClientError for a URL that names two."""
+    named = models_in(request.rel_url)
+    if len(named) > 1:
+        message = "The URL names two models, so it is not clear which upstream it is for. Name one."
+        raise ClientError(400, message, code="model_unreadable")
+    return check_name(named.pop()) if named else NO_MODEL
 
 
 async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, record: Record) -> web.StreamResponse:

@@ -1,6 +1,7 @@
 """Paths on the client port: a client's calls are recognised with or without ``/v1`` in its base URL."""
 
 from typing import Final
+from urllib.parse import unquote
 
 from aiohttp import web
 from yarl import URL
@@ -23,6 +24,20 @@ OTHERS: Final = frozenset(
     }
 )  # fmt: skip
 """Further documented first parts of paths below ``/v1``, which are not recognised without it."""
+
+
+NAMING: Final = ("/v1/models/", "/v1/engines/")
+"""Beginnings of paths that name a model behind them."""
+
+
+def models_in(url: URL) -> set[str]:
+    """Return the models that a URL below ``/v1`` names, in its query or in its path."""
+    named = {model for model in url.query.getall("model", ()) if model}
+    path = url.raw_path
+    for start in NAMING:
+        if path.startswith(start) and (rest := path.removeprefix(start)):
+            named.add(unquote(rest if start == NAMING[0] else rest.partition("/")[0]))
+    return named
 
 
 def root_of(path: str) -> str:

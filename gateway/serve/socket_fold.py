@@ -25,6 +25,7 @@ from gateway.serve.shared import Gateway
 from gateway.serve.window import Portrait, portrait
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation
+from gateway.wire.model_name import model_in
 from gateway.wire.responses import PATH, RESPONSES
 from gateway.wire.views import event_type
 
@@ -41,6 +42,10 @@ class Message(NamedTuple):
     """Whether it asks for a response."""
     facts: Mapping[str, Any] = {}
     """Fields of the turn's record."""
+
+
+class NotServed(Exception):
+    """A message must not reach the upstream of its socket; the text is the code that the client is told."""
 
 
 class Planned(NamedTuple):
@@ -61,7 +66,13 @@ async def folded(gateway: Gateway, request: web.BaseRequest, target: Target, mes
     raw = message.encode()
     try:
         kind = await gateway.pool.run(lambda: event_type(raw), size_bytes=len(raw) // READS_FASTER)
-        return await _folded(gateway, request, target, message, raw) if kind == CREATE else Message(message)
+        if kind == CREATE:
+            return await _folded(gateway, request, target, message, raw)
+        if not kind:  # a lenient upstream may read what we cannot
+            await _check_upstream(gateway, target, None, raw)
+        return Message(message)
+    except NotServed:
+        raise
     except Exception as error:  # noqa: BLE001  # promise 6
         gateway.failed("fold", error)
         return Message(message, True, {"why": "failed"})
@@ -69,6 +80,7 @@ async def folded(gateway: Gateway, request: web.BaseRequest, target: Target, mes
 
 async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, message: str, raw: bytes) -> Message:
     asked = await gateway.pool.run(lambda: _read(gateway, raw), size_bytes=len(raw) // READS_FASTER)
+    await _check_upstream(gateway, target, asked, raw)
     if asked is None:
         return Message(message, True, {"why": "not_understood"})
     route = gateway.setup.settings.route(asked.model)
@@ -98,6 +110,19 @@ async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, me
     task = await beside.task_at(gateway, request, asked, place)
     planned = await gateway.pool.run(lambda: _planned(task), size_bytes=len(raw))
     return _counted(message, known | _facts(planned), planned, is_observed=mode == "observe", renames=not same_name)
+
+
+async def _check_upstream(gateway: Gateway, target: Target, asked: Conversation | None, raw: bytes) -> None:
+    """Raise NotServed for a message whose model another upstream serves: each upstream gets its own conversations alone."""
+    if len(gateway.setup.targets) == 1:
+        return
+    model: str | None = asked.model if asked is not None else ""
+    if not model:  # not understood, or without a model, or with one that is no text
+        model = await gateway.pool.run(lambda: model_in(raw, ""), size_bytes=len(raw) // READS_FASTER)
+    if model is None:
+        raise NotServed("model_unreadable")
+    if model and target.name not in dict(gateway.setup.settings.route(model).choices):
+        raise NotServed("model_of_another_upstream")
 
 
 def _read(gateway: Gateway, raw: bytes) -> Conversation | None:

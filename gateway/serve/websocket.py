@@ -11,9 +11,9 @@ from aiohttp import web
 from gateway.serve import keys, socket_fold
 from gateway.serve import record as records
 from gateway.serve.body import READS_FASTER
-from gateway.serve.limits import check_name
+from gateway.serve.passthrough import only_model
 from gateway.serve.shared import Gateway
-from gateway.serve.socket_fold import Message
+from gateway.serve.socket_fold import Message, NotServed
 from gateway.serve.socket_turns import Turns
 from gateway.upstream.client import call_of
 
@@ -39,7 +39,7 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     headers = keys.forwarded(request)
     for name in _HANDSHAKE:
         headers.popall(name, None)
-    model = check_name(request.rel_url.query.get("model", ""))
+    model = only_model(request)
     if model or not socket_fold.folds(request):  # a Responses socket names the model in each message
         keys.check_model(request, model)
     target = gateway.setup.target_of(model)
@@ -93,13 +93,9 @@ async def _asked(turns: Turns, edit: Edit, text: str) -> str:
     return message.text
 
 
-class NotAllowed(Exception):
-    """A message asks for what the client's key is not for."""
-
-
 async def _allowed(gateway: Gateway, request: web.BaseRequest, edit: Edit, text: str) -> Message:
     if not await gateway.pool.run(lambda: keys.allows_message(request, text), size_bytes=len(text) // READS_FASTER):
-        raise NotAllowed
+        raise NotServed("model_not_allowed")
     return await edit(text)
 
 
@@ -122,8 +118,8 @@ async def _hand_on(
             try:
                 await sink.send_str(await edit(frame.data))
                 read(frame.data)
-            except NotAllowed:
-                await source.close(code=aiohttp.WSCloseCode.POLICY_VIOLATION, message=b"model_not_allowed")
+            except NotServed as reason:
+                await source.close(code=aiohttp.WSCloseCode.POLICY_VIOLATION, message=str(reason).encode())
                 break
         elif frame.type is aiohttp.WSMsgType.BINARY:
             await sink.send_bytes(frame.data)

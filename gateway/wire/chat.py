@@ -18,6 +18,7 @@ from gateway.wire.memory import Memory
 from gateway.wire.message import Message, dumps, opening_of, text_of
 from gateway.wire.openai_error import error
 from gateway.wire.splice import splice
+from gateway.wire.views import event_type
 
 OUTPUT_FIELDS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
@@ -238,6 +239,10 @@ class _Choice(msgspec.Struct, gc=False):
     finish_reason: Any = None
 
 
+PING: Final = "ping"
+"""Type of an event that keeps a stream alive: relays before Anthropic's models send it to clients of chat completions, too."""
+
+
 class _Chunk(msgspec.Struct, gc=False):
     """A stream event; only chunks of a completion have ``choices``."""
 
@@ -257,7 +262,7 @@ def is_preamble(data: bytes) -> bool:
     try:
         chunk = _chunk(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return False
+        return event_type(data) == PING
     return (
         chunk.error is None
         and chunk.usage is None

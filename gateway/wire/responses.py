@@ -27,7 +27,7 @@ def refusal(window: int, prompt: int, reserve: int, largest: str) -> bytes:
     return error(message, "context_length_exceeded", "invalid_request_error", "input")
 
 
-PREAMBLES: Final = frozenset({"response.created", "response.in_progress", "response.queued", "keepalive"})
+PREAMBLES: Final = frozenset({"response.created", "response.in_progress", "response.queued", "keepalive", "ping"})
 
 
 def is_preamble(data: bytes) -> bool:

@@ -100,15 +100,22 @@ ODD = [
     Raw(200, (b'data: {"usage":' * 500 + b"\n\n",), {"content-type": "text/event-stream"}),
     Raw(200, (b'{"usage":{"prompt_tokens":-1}}',)),
     Raw(200, (b'{"usage":{"prompt_tokens":1e400}}',)),
+    Raw(200, (b'{"usage":{"prompt_tokens":%d}}' % 10**400,)),
+    Raw(200, (b'{"usage":{"prompt_tokens":5,"completion_tokens":%d,"total_tokens":7}}' % 2**64,)),
+    Raw(200, (b'{"usage":{"prompt_tokens":5,"prompt_tokens_details":{"cached_tokens":%d}}}' % 2**70,)),
     Raw(200, (b"\xff\xfe",)),
 ]
 
 
 @pytest.mark.parametrize("number", range(len(ODD)))
-async def test_odd_answers_are_handed_on_as_they_came(gateway, standin, number):
+async def test_odd_answers_are_handed_on_as_they_came(gateway, standin, number, capfd):
     running = await gateway(standin, CONFIG)
     standin.script.append(ODD[number])
     answer = await running.chat(SHORT)
     assert (answer.status, answer.body) == (ODD[number].status, b"".join(ODD[number].chunks))
+    await running.settled()
+    async with running.session.get(f"{running.admin_url}/api/exchanges") as response:
+        assert [each["status"] for each in await response.json()] == [ODD[number].status], "it has its record"
+    assert '"event": "unhandled"' not in (logged := capfd.readouterr()).err + logged.out
     standin.script.append(reply("Still here."))
     assert orjson.loads((await running.chat(SHORT)).body)["choices"], "the next request is served"

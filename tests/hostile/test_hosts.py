@@ -29,6 +29,8 @@ HOSTS = [
     ("localhost.evil.example", 403),
     ("127.0.0.1@evil.example", 403),
     ("gateway", 403),
+    ("[::1].evil.example", 403),
+    ("[::1]evil:80", 403),
 ]
 
 
@@ -51,6 +53,16 @@ async def test_two_hosts_are_refused(gateway, standin):
     ports = await gateway(standin)
     request = b"GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\nhost: evil.example\r\n\r\n"
     assert (await raw.ask(ports.port, request)).status == 400
+    assert standin.requests == []
+
+
+@pytest.mark.parametrize("line", [b"GET /v1/models", b"GET /v1/models HTTP/0.9", b"GET /v1/models HTTP/2.0"])
+async def test_other_versions_of_http_need_no_host_and_are_not_served(gateway, standin, line):
+    ports = await gateway(standin)
+    for port in (ports.port, admin_port(ports)):
+        reply = await raw.ask(port, line + b"\r\n\r\n")
+        assert reply.status in (400, 505)
+        assert reply.error["message"]
     assert standin.requests == []
 
 
@@ -162,6 +174,18 @@ KEYED = [
     ("under a name", upstream_text("gate.example", more=", api_key: k"), "server.open"),
     ("on every IPv6 address", upstream_text("::", more=", api_key: k"), "server.open"),
     ("with the key as a header", upstream_text("0.0.0.0", more=", headers: {Authorization: Bearer k}"), "server.open"),
+    (
+        "with a relay's key as a header",
+        upstream_text("0.0.0.0", more=", headers: {x-portkey-api-key: k}"),
+        "server.open",
+    ),
+    ("with a session as a header", upstream_text("0.0.0.0", more=", headers: {Cookie: k}"), "server.open"),
+    (
+        "with a certificate of our own",
+        upstream_text("0.0.0.0", more=", client_cert: a.pem, client_key: b.pem"),
+        "server.open",
+    ),
+    ("on an IPv4 loopback address as IPv6", upstream_text("::ffff:127.0.0.1", more=", api_key: k"), ""),
     ("with another header", upstream_text("0.0.0.0", more=", headers: {x-team: a}"), ""),
     ("on purpose", upstream_text("0.0.0.0", more=", api_key: k", server=", open: true"), ""),
 ]
@@ -213,6 +237,8 @@ async def test_the_command_line_cannot_lay_a_key_open_by_accident(tmp_path):
         ("http://127.0.0.1:8787/v1", "0.0.0.0", 8787, True),
         ("http://0.0.0.0:8787/v1", "127.0.0.1", 8787, True),
         ("http://10.1.2.3:8787/v1", "10.1.2.3", 8787, True),
+        ("http://[::ffff:127.0.0.1]:8787/v1", "127.0.0.1", 8787, True),
+        ("http://[::ffff:7f00:1]:8787/v1", "0.0.0.0", 8787, True),
         ("https://gate.example/v1", "gate.example", 443, True),
         ("http://127.0.0.1:8000/v1", "127.0.0.1", 8787, False),
         ("http://127.0.0.1:8787/v1", "10.1.2.3", 8787, False),
@@ -226,6 +252,8 @@ def test_an_upstream_that_is_the_gateway_is_told_from_others(url, host, port, is
 async def test_an_upstream_that_is_the_gateway_is_refused_at_the_start(tmp_path):
     with pytest.raises(SettingsError, match=r"upstreams\.u\.base_url: is this gateway itself"):
         parse(upstream_text(url="http://localhost:8787/v1"), {})
+    with pytest.raises(SettingsError, match=r"upstreams\.u\.base_url: is this gateway itself"):
+        parse(upstream_text(url="http://localhost:9999/api"), {})  # its admin port
     (port,) = running.free_ports(1)
     text = upstream_text(port=1, url=f"http://127.0.0.1:{port}/v1")
     status, output = await started(tmp_path, text, "--port", str(port))

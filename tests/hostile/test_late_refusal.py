@@ -33,6 +33,8 @@ PREAMBLES: list[tuple[str, tuple[bytes, ...]]] = [
     ("filter results and no choices", (data({"choices": [], "prompt_filter_results": []}), data(role()))),
     ("a comment", (b": keep-alive\n\n",)),
     ("an empty event", (b"data: \n\n", b"data:\n\n")),
+    ("a ping of Anthropic's", (b'event: ping\ndata: {"type": "ping"}\n\n', data(role()))),
+    ("a ping after the role", (data(role()), data({"type": "ping"}))),
     ("many pings", tuple(b": ping\n\n" for _ in range(200))),
     ("a role in pieces", tuple(bytes([byte]) for byte in data(role()))),
     ("nothing", ()),

@@ -4,6 +4,8 @@ import gzip
 from contextlib import asynccontextmanager
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from gateway.standin import StandIn
 from gateway.wire.model_name import NO_MODEL, model_in
@@ -127,6 +129,93 @@ async def test_a_body_whose_model_cannot_be_told_reaches_nobody(target, framing)
             assert (reply.status, reply.error["code"]) == (400, "model_unreadable")
             assert "model" in str(reply.error["message"])
         assert (main.requests, other.requests) == ([], [])
+
+
+@pytest.mark.parametrize("target", ["/v1/chat/completions", "/v1/responses", "/v1/messages"])
+async def test_a_conversation_whose_model_is_no_text_reaches_nobody(target):
+    field = b"input" if target == "/v1/responses" else b"messages"
+    said = b'"max_tokens":5,"%s":[{"role":"user","content":"hi"}]' % field
+    async with two_upstreams() as (ports, main, other):
+        for model in (b"null", b"5", b'["other"]', b'""', b"{}"):
+            reply = await raw.ask(ports.port, written(target, JSON, b'{"model":%s,%s}' % (model, said), "length"))
+            assert reply.status == 400
+        assert (main.requests, other.requests) == ([], [])
+
+
+@pytest.mark.parametrize("target", ["/v1/models/other", "/v1/realtime/sessions?model=other", "/v1/engines/other/edits"])
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_a_url_that_names_a_model_reaches_that_models_upstream_alone(target, method):
+    async with two_upstreams() as (ports, main, other):
+        await raw.ask(ports.port, raw.request(target, method))
+        assert [seen.headers["authorization"] for seen in other.requests] == ["Bearer sk-other"]
+        assert main.requests == []
+
+
+@pytest.mark.parametrize("upgrade", [False, True])
+async def test_a_url_that_names_two_models_reaches_nobody(upgrade):
+    wants = {"connection": "Upgrade", "upgrade": "websocket", "sec_websocket_version": "13"} if upgrade else {}
+    async with two_upstreams() as (ports, main, other):
+        asked = raw.request(
+            "/v1/realtime?model=main&model=other",
+            sec_websocket_key="dGhlIHNhbXBsZSBub25jZQ==" if upgrade else "",
+            **wants,
+        )
+        reply = await raw.ask(ports.port, asked)
+        assert (reply.status, reply.error["code"]) == (400, "model_unreadable")
+        assert (main.requests, other.requests) == ([], [])
+
+
+@asynccontextmanager
+async def socket_server(received):
+    """An upstream whose Responses socket keeps every message."""
+
+    async def keep(request):
+        socket = web.WebSocketResponse(max_msg_size=0)
+        await socket.prepare(request)
+        async for frame in socket:
+            received.append(frame.data)
+            await socket.send_str(frame.data)
+        return socket
+
+    app = web.Application()
+    app.router.add_get("/v1/responses", keep)
+    server = TestServer(app)
+    await server.start_server()
+    try:
+        yield str(server.make_url("/v1"))
+    finally:
+        await server.close()
+
+
+SOCKET_MESSAGES = [
+    ('{"type":"response.create","model":"main","input":"hi"}', ""),
+    ('{"type":"response.create","input":"hi"}', ""),
+    ('{"type":"response.cancel"}', ""),
+    ('{"type":"response.create","model":"other","input":"hi"}', "model_of_another_upstream"),
+    ('{"type":"response.create","model":"other","input":"hi","previous_response_id":"r"}', "model_of_another_upstream"),
+    ('{"type":"response.create","model":"alias","input":"hi"}', "model_of_another_upstream"),
+    ('{"type":"response.create","model":"other","input":"hi","top_p":NaN}', "model_of_another_upstream"),
+    ('{"type":"response.create","model":"other","input":{}}', "model_of_another_upstream"),
+    ('{"type":"response.create","model":5,"input":"hi"}', "model_unreadable"),
+    ("hello", "model_unreadable"),
+]
+
+
+@pytest.mark.parametrize(("message", "code"), SOCKET_MESSAGES)
+async def test_a_message_on_a_socket_reaches_its_models_upstream_or_nobody(message, code):
+    received = []
+    async with socket_server(received) as url, two_upstreams() as (_, _, other):
+        upstreams = {
+            "standin": {"provider": "openai", "base_url": url, "api_key": "sk-main"},
+            "other": {"provider": "openai", "base_url": other.base_url, "api_key": "sk-other"},
+        }
+        models = {"other": {"upstream": "other"}, "alias": {"upstream": "other", "name": "real"}}
+        text = running.configured(url, {"upstreams": upstreams, "models": models})
+        async with running.in_process(text) as ports, ports.session.ws_connect(f"{ports.base_url}/responses") as socket:
+            await socket.send_str(message)
+            reply = await socket.receive()
+            assert (reply.data, reply.extra) == ((1008, code) if code else (message, ""))
+        assert received == ([] if code else [message])
 
 
 async def test_a_compressed_body_is_routed_by_its_model_and_an_unknown_packing_reaches_nobody():

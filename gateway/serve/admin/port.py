@@ -12,7 +12,7 @@ from aiohttp import web
 from gateway.serve import errors
 from gateway.serve.admin import dashboard, health, lookup, prices, workers
 from gateway.serve.admin.explain import explain
-from gateway.serve.guard import Guard, check_json
+from gateway.serve.guard import Guard, check_json, check_version
 from gateway.serve.shared import Gateway
 from gateway.state import forgetting
 from gateway.state.facts import Fact
@@ -34,6 +34,7 @@ def runner(gateway: Gateway) -> web.AppRunner:
     @web.middleware
     async def authorised(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
+            check_version(request.version)
             guard.check(request.raw_path, request.headers)
             if dashboard.place_of(request) not in public:
                 _check_token(request, gateway.settings.admin.token)
