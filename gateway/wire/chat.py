@@ -13,6 +13,7 @@ import msgspec
 import orjson
 
 from gateway.wire import interned, raw_json, surrogates
+from gateway.wire.facts import Interned
 from gateway.wire.format import Edits, Format
 from gateway.wire.memory import Memory
 from gateway.wire.message import Message, dumps, opening_of, text_of
@@ -200,8 +201,11 @@ def encode(request: ChatRequest, edits: Edits) -> bytes:
     changes: dict[str, Any] = {}
     if edits.model is not None and request.model and edits.model != request.model:
         changes["model"] = edits.model
+    raw = request.raw
     if edits.messages is not None and edits.messages != request.messages:
-        changes["messages"] = _messages(request, edits.messages)
+        own = _bytes_of(request)
+        changes["messages"] = _written(request, edits.messages, own)
+        raw = raw_json.emptied(raw, "messages", own)
     if edits.output is not None:
         for name in OUTPUT_FIELDS:
             value = request.head.get(name)
@@ -209,12 +213,19 @@ def encode(request: ChatRequest, edits: Edits) -> bytes:
                 changes[name] = edits.output
     if edits.added:
         changes |= {name: value for name, value in edits.added.items() if name not in request.body}
-    return splice(request.raw, changes) if changes else request.raw
+    return splice(raw, changes) if changes else raw
 
 
-def _messages(request: ChatRequest, messages: Sequence[Message]) -> orjson.Fragment:
+def _bytes_of(request: ChatRequest) -> Sequence[bytes]:
+    """Return the bytes of each message; nothing where they cannot be told."""
+    known = [message.raw for message in request.messages if type(message) is Interned]
+    if len(known) == len(request.messages) and all(known):
+        return known
+    return raw_json.rows((raw_json.members(request.raw) or {}).get("messages", b"")) or ()
+
+
+def _written(request: ChatRequest, messages: Sequence[Message], own: Sequence[bytes]) -> orjson.Fragment:
     """Return the list of messages; each that is the very object of the request keeps its bytes."""
-    own = raw_json.rows((raw_json.members(request.raw) or {}).get("messages", b"")) or ()
     kept = {id(message): row for message, row in zip(request.messages, own, strict=False)}
     return raw_json.array(kept.get(id(message)) or dumps(message) for message in messages)
 

@@ -52,11 +52,15 @@ class MessageFacts(Entry):
 class Interned(dict[str, Any]):
     """A message of a request with the facts about it. The message is never changed; facts are added."""
 
-    __slots__ = ("facts",)
+    __slots__ = ("facts", "number", "raw")
 
-    def __init__(self, message: Mapping[str, Any], size: int = 0) -> None:
+    def __init__(self, message: Mapping[str, Any], size: int = 0, raw: bytes = b"", number: int = 0) -> None:
         super().__init__(message)
         self.facts = MessageFacts(size)
+        self.raw = raw
+        """Its bytes as they came; empty where the message is a view of something else."""
+        self.number = number
+        """Unique in its memory, and never used again; 0 where no memory gave one."""
 
 
 def facts_of(message: Mapping[str, Any]) -> MessageFacts:

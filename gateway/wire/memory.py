@@ -6,7 +6,8 @@ value, one of the results is kept.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
+from itertools import count
 from typing import Any, Final, Generic, TypeVar
 
 import orjson
@@ -36,7 +37,7 @@ class Derived(Entry):
 class Memory:
     """Messages by their bytes, and derived values by their keys. The least recently used is forgotten first."""
 
-    __slots__ = ("_entries", "_parts", "budget", "size")
+    __slots__ = ("_entries", "_numbers", "_parts", "budget", "size")
 
     def __init__(self, budget: int = BUDGET) -> None:
         self.budget = budget
@@ -44,6 +45,7 @@ class Memory:
         """Estimated bytes in use."""
         self._entries: OrderedDict[Hashable, Interned | Derived] = OrderedDict()
         self._parts: dict[object, Any] = {}
+        self._numbers = count(1)
 
     def message(self, raw: bytes) -> dict[str, Any] | None:
         """Return the message with these bytes, parsed if it is new; None when it is not a JSON object."""
@@ -57,7 +59,7 @@ class Memory:
         size = message_size(raw, value)
         if size > self.budget * LONGEST_SHARE:
             return value
-        message = Interned(value, size)
+        message = Interned(value, size, raw, next(self._numbers))
         self._add(raw, message, message.facts)
         return message
 
@@ -146,6 +148,11 @@ class Recent(Generic[K, V]):
         self._young: dict[K, V] = {}
         self._old: dict[K, V] = {}
         self._young_bytes = self._old_bytes = 0
+
+    @property
+    def young(self) -> Mapping[K, V]:
+        """The values used or kept since the last change of generation, for a quick look before `recall`."""
+        return self._young
 
     def recall(self, key: K) -> V | None:
         """Return the value of a key; None without one."""

@@ -1,6 +1,7 @@
 """Take JSON apart without reading it: members and rows keep their bytes."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -34,6 +35,34 @@ def rows(raw: bytes) -> list[bytes] | None:
         return [bytes(row) for row in _rows(raw)]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
+
+
+_BETWEEN: Final = frozenset((b",", b" ", b"\t", b"\r", b"\n"))
+"""What may stand between the values of an array."""
+
+
+def emptied(raw: bytes, name: str, known: Sequence[bytes]) -> bytes:
+    """Return a valid body without the objects in its array ``name``, which are ``known``; the body itself where that is uncertain.
+
+    Finding objects that are known takes a tenth of reading them.
+    """
+    found = re.search(rb'"%b"\s*:\s*\[' % re.escape(name.encode()), raw)
+    if found is None:
+        return raw
+    end = _behind(raw, found.end())
+    for value in known:
+        if not raw.startswith(value, end):
+            return raw
+        end = _behind(raw, end + len(value))
+    short = raw[: found.end()] + raw[end:]
+    # Of two members with one name the last one counts, and a member of an inner object may have the name, too.
+    return short if (members(short) or {}).get(name) == b"[]" else raw
+
+
+def _behind(raw: bytes, position: int) -> int:
+    while raw[position : position + 1] in _BETWEEN:
+        position += 1
+    return position
 
 
 def array(values: Iterable[bytes]) -> orjson.Fragment:

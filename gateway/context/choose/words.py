@@ -51,11 +51,12 @@ TOKENS_SHARE: Final = 1 / 8
 """Share of the memory's budget for tokens; see `TEXTS_SHARE`."""
 TEXTS_SHARE: Final = 1 / 16
 """Shares of the memory's budget for tokens and for short texts."""
-_ORDINARY: Final = frozenset({Shape.PLAIN, Shape.NAME})
+_IS_ORDINARY: Final = tuple([kind in (Shape.PLAIN, Shape.NAME) for kind in Shape])
+"""By shape. Thousands of words are asked, and the hash of an enumeration's member is slow."""
 
 
 def _word(key: str, kind: Shape, size: float) -> Word:
-    return Word(key, kind, size, IN_SPEECH[kind], IN_DATA[kind], kind in _ORDINARY)
+    return Word(key, kind, size, IN_SPEECH[kind], IN_DATA[kind], _IS_ORDINARY[kind])
 
 
 _BREAKS: Final = bytes.maketrans(b"()[]{}<>,;=\"'`*|!?\t\n\r", b" " * 21)
@@ -72,7 +73,7 @@ _DATE: Final = re.compile(
 )
 _DIGIT: Final = re.compile(r"\d")
 _OF_SYMBOLS: Final = re.compile(r"[_@/\\:.]")
-_NUMBER: Final = re.compile(r"[-+]?\d[\d.,]*%?")
+_NUMBER: Final = re.compile(r"\d[\d.,]*%?")
 # Scripts written without spaces: each pair of neighbouring characters is one word.
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 _ENDINGS: Final = ("ings", "ing", "edly", "ed", "ies", "es", "s", "ly")
@@ -104,12 +105,13 @@ class Lexicon:
         plain = text.encode("utf-8", "surrogatepass").translate(_BREAKS).decode("utf-8", "surrogatepass")
         if not text.isascii():
             plain = _OTHER_BREAKS.sub(" ", plain)
-        recall, found = self._tokens.recall, dict[str, Word]()
-        for token in plain.split():
-            known = recall(token)
-            for word in self._tokens.keep(token, self._read(token)) if known is None else known:
-                found[word.key] = word
+        young, known = self._tokens.young.get, self._known
+        found = {word.key: word for token in plain.split() for word in young(token) or known(token)}
         return tuple(found.values())
+
+    def _known(self, token: str) -> tuple[Word, ...]:
+        found = self._tokens.recall(token)
+        return self._tokens.keep(token, self._read(token)) if found is None else found
 
     def _read(self, token: str) -> tuple[Word, ...]:
         bare = token.strip(_EDGES)
@@ -118,7 +120,7 @@ class Lexicon:
         if not bare.isascii() and (run := _UNSPACED.search(bare)):
             return (*_unspaced(run[0]), *self(_UNSPACED.sub(" ", bare)))
         kind = _kind(bare)
-        if kind not in _ORDINARY:
+        if not _IS_ORDINARY[kind]:
             return (_word(bare.lower(), kind, len(bare) * _DEARER[kind]),)
         if not bare.isascii():
             return (_word(stem(bare), kind, len(bare) * 0.12),)
@@ -144,6 +146,8 @@ def _kind(bare: str) -> Shape:
     if bare.isalpha():
         return _kind_of_letters(bare)
     if _DIGIT.search(bare):
+        if not bare[0].isdecimal():
+            return Shape.IDENT
         if _DATE.fullmatch(bare):
             return Shape.DATE
         number = _NUMBER.fullmatch(bare)

@@ -11,6 +11,7 @@ from gateway.context.cut.policy import Policy
 from gateway.context.cut.rungs import FOLD, RUNGS, Rung
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import split
+from gateway.context.write import remembered
 from gateway.context.write.draft import Draft, Step
 from gateway.context.write.fold import fold
 from gateway.wire.memory import Memory
@@ -33,6 +34,9 @@ def compress(
     ``prepared`` is the source of the first fold where it is known already. ``rung`` is a place in `RUNGS`; the first fold does as
     much as is needed, stage by stage. Never raises. When nothing fits, the smallest draft is returned: compare its cost with the room.
     """
+    key = remembered.key_of(messages, counter, budget, policy, rung, summary)
+    if (found := remembered.recall(key, messages, memory)) is not None:
+        return found
     whole = Draft(tuple(messages), tuple(map(counter.message, messages)))
     if rung <= 1 and whole.cost <= budget.room and policy.max_turns is None:
         return whole
@@ -43,7 +47,9 @@ def compress(
         source = prepared or source_of(messages, budget, counter, policy, summary=summary, rung=level, memory=memory)
         if rung <= 1 and whole.cost <= budget.room and len(source.conversation.turns) <= (policy.max_turns or 1):
             return whole
-        return fold(source)
+        draft = fold(source)
+        remembered.keep(key, messages, draft, memory)
+        return draft
     except Exception as error:  # noqa: BLE001  # a bug in folding must never cost the client its answer (promise 6)
         return replace(whole, steps=(Step("failed", 0, type(error).__name__),))
 
