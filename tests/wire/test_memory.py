@@ -3,6 +3,8 @@
 import gc
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 
 import orjson
 import pytest
@@ -12,8 +14,9 @@ from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.write.compress import compress
-from gateway.wire.chat import parse
+from gateway.wire.chat import encode, parse
 from gateway.wire.facts import facts_of
+from gateway.wire.format import Edits
 from gateway.wire.memory import Memory
 
 BUDGET = Budget(4096, 256, 40, 30)
@@ -116,3 +119,20 @@ def test_two_threads_may_fold_with_one_memory() -> None:
     assert found == [folded(raw, Memory()) for raw in asked]
     memory.clear()
     assert memory.size == 0
+
+
+def test_the_same_conversation_is_folded_once_and_written_the_same() -> None:
+    memory, raw = Memory(), conversation(1)
+    first, again = parse(raw, memory), parse(raw, memory)
+    assert first
+    assert again
+    count = counter("o200k", memory=memory)
+    fold = partial(compress, budget=BUDGET, counter=count, policy=Policy(), memory=memory)
+
+    before, after = fold(first.messages), fold(again.messages)
+
+    assert after == before
+    assert after.steps is before.steps
+    assert encode(again, Edits(messages=after.messages)) == encode(first, Edits(messages=before.messages))
+    assert fold(first.messages[:-1]).steps is not before.steps
+    assert fold(first.messages, budget=replace(BUDGET, reserve=300)).steps is not before.steps
