@@ -2,17 +2,20 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import aiohttp
 from multidict import CIMultiDict
 
 from gateway.config import Upstream, load
 from gateway.serve.models import entries_in
 from gateway.upstream.client import Call, Client, UpstreamUnreachable, target
+from gateway.upstream.response import read_body
 
+LONGEST_BODY: Final = 2**23
+"""Bytes of a list of models that are read; long ones have a few hundred KB."""
 PATIENCE_S: Final = 10.0
 """A server that lists its models later than that is one that a client would give up on."""
 WITHOUT_LIST: Final = frozenset({404, 405, 501})
@@ -51,11 +54,11 @@ async def read(client: Client, upstream: Upstream, path: str = "/models") -> tup
         async with asyncio.timeout(PATIENCE_S):
             headers = chosen.authorised(CIMultiDict({"Accept-Encoding": "identity"}))
             response = await client.send(chosen, Call("GET", path, "", ""), headers, None)
-            async with response:
-                return response.status, await response.content.read(-1)
+            with closing(response):
+                return response.status, await read_body(response, LONGEST_BODY)
     except UpstreamUnreachable as error:
         raise NoAnswer(str(error)) from error
-    except (TimeoutError, aiohttp.ClientError) as error:
+    except OSError as error:
         raise NoAnswer(f"does not answer ({type(error).__name__})") from error
 
 

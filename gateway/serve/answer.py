@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
-import aiohttp
-
 from gateway.context.life.replies import Refusal, Reply, ThinkingRejected
 from gateway.serve.encoding import inflater
 from gateway.upstream.client import Target, UpstreamUnreachable
 from gateway.upstream.refusals import refusal_of
+from gateway.upstream.response import Response
 from gateway.wire.chat import CHAT
 from gateway.wire.format import Format
 from providers.sse import Events
@@ -46,7 +45,7 @@ class Answer:
     """The start of an answer: its head, the bytes held so far, and what they say about size."""
 
     target: Target
-    response: aiohttp.ClientResponse
+    response: Response
     format: Format = CHAT
     held: bytes = b""
     text: bytes = b""
@@ -76,13 +75,12 @@ class Answer:
 
     def drop(self) -> None:
         """Close the connection, unless the answer was complete and has already returned it."""
-        if not self.response.closed:
-            self.response.close()
+        self.response.close()
 
 
 async def peek(
     target: Target,
-    response: aiohttp.ClientResponse,
+    response: Response,
     format: Format,
     failed: Failed,
     longest_hold_s: float = LONGEST_HOLD_S,
@@ -105,7 +103,7 @@ async def peek(
             answer.text = readable(response, answer.held)
             if answer.complete:
                 answer.refusal = _refusal(answer, answer.text, "http", failed)
-    except (aiohttp.ClientError, OSError) as error:
+    except OSError as error:
         response.close()
         timed_out = isinstance(error, TimeoutError)
         reason = "stopped answering" if timed_out else "broke off in the middle of its answer"
@@ -130,20 +128,20 @@ def _refusal(answer: Answer, said: bytes, where: Literal["http", "sse"], failed:
 
 
 async def _hold(answer: Answer, longest: int) -> None:
-    content = answer.response.content
-    first = content.read_nowait() if content.is_eof() else await content.readany()
-    if content.at_eof():
-        answer.held, answer.complete = first, True
+    response = answer.response
+    if response.complete:
+        answer.held, answer.complete = response.take(), True
         return
-    pieces, size = [first], len(first)
+    held: list[bytes] = []
+    size = 0
     while size < longest:
-        chunk = await content.readany()
-        if not chunk:
+        piece = await response.next_piece()
+        if not piece:
             answer.complete = True
             break
-        pieces.append(chunk)
-        size += len(chunk)
-    answer.held = b"".join(pieces)
+        held.append(piece)
+        size += len(piece)
+    answer.held = b"".join(held)
 
 
 async def _hold_preamble(answer: Answer, failed: Failed, longest_hold_s: float) -> None:
@@ -152,7 +150,7 @@ async def _hold_preamble(answer: Answer, failed: Failed, longest_hold_s: float) 
     deadline: float | None = None
     anything = False
     while len(answer.held) < LONGEST_HEAD:
-        chunk = await _next_chunk(answer.response.content, deadline)
+        chunk = await _next_piece(answer.response, deadline)
         if chunk is None:
             return
         if deadline is None:
@@ -170,13 +168,13 @@ async def _hold_preamble(answer: Answer, failed: Failed, longest_hold_s: float) 
             return
 
 
-async def _next_chunk(content: aiohttp.StreamReader, deadline: float | None) -> bytes | None:
+async def _next_piece(response: Response, deadline: float | None) -> bytes | None:
     """Return the next bytes, empty at the end; None when none came before the deadline."""
     if deadline is None:
-        return await content.readany()
+        return await response.next_piece()
     try:
         async with asyncio.timeout_at(deadline) as limit:
-            return await content.readany()
+            return await response.next_piece()
     except TimeoutError:
         if limit.expired():
             return None
@@ -191,12 +189,12 @@ def _is_preamble(answer: Answer, data: bytes, failed: Failed) -> bool:
         return False
 
 
-def readable(response: aiohttp.ClientResponse, body: bytes) -> bytes:
+def readable(response: Response, body: bytes) -> bytes:
     """Return a decoded copy of a compressed body; a body that cannot be decoded is returned unchanged."""
     return decoder(response)(body) if "Content-Encoding" in response.headers else body
 
 
-def decoder(response: aiohttp.ClientResponse) -> Callable[[bytes], bytes]:
+def decoder(response: Response) -> Callable[[bytes], bytes]:
     """Return a function that decodes a body piece by piece for our own reading; forwarded bytes stay encoded."""
     inflate = inflater(response.headers)
     if inflate is None:

@@ -21,6 +21,7 @@ from gateway.serve.body import plain, read
 from gateway.serve.missing import ABSENT
 from gateway.serve.passthrough import forward
 from gateway.serve.shared import Gateway
+from gateway.upstream.response import read_body
 from gateway.wire.compaction import TRIGGER, item
 from gateway.wire.format import Conversation
 from gateway.wire.responses import RESPONSES
@@ -72,7 +73,7 @@ async def by_upstream_or_us(
 
 async def _unknown(answer: Answer) -> bool:
     """Return whether a refusal is about the item that requests a compaction."""
-    answer.held = await answer.response.content.read(LONGEST_REFUSAL)
+    answer.held = await read_body(answer.response, LONGEST_REFUSAL)
     return TRIGGER.encode() in answer.held
 
 

@@ -1,15 +1,16 @@
 """Request model lists of upstreams for their windows, with the credentials of the current request."""
 
 import asyncio
+from contextlib import closing
 from dataclasses import replace
 from typing import Final
 
-import aiohttp
 from multidict import CIMultiDict
 
 from gateway.context.life import identity
 from gateway.serve.shared import Gateway
 from gateway.upstream.client import Call, Target, UpstreamUnreachable
+from gateway.upstream.response import read_body
 from providers.openai import join
 from providers.windows import running_windows, says_props
 
@@ -56,17 +57,12 @@ async def _read_list(gateway: Gateway, target: Target, headers: CIMultiDict[str]
             status, props = await _get(gateway, own, "/props", headers)
             running |= running_windows(props) if status == 200 else {}
         lists.read(target.name, target.provider.read_windows(body), running)
-    except (UpstreamUnreachable, aiohttp.ClientError, OSError) as error:
+    except (UpstreamUnreachable, OSError) as error:
         lists.failed(target.name, type(error).__name__)
 
 
 async def _get(gateway: Gateway, target: Target, path: str, headers: CIMultiDict[str]) -> tuple[int, bytes]:
     """Read an answer completely, in any number of packets; a huge one is truncated, and then is not JSON."""
     response = await gateway.client.send(target, Call("GET", path, "", ""), CIMultiDict(headers), None)
-    async with response:
-        body = bytearray()
-        async for chunk in response.content.iter_any():
-            body += chunk
-            if len(body) > LONGEST_LIST:
-                break
-        return response.status, bytes(body)
+    with closing(response):
+        return response.status, await read_body(response, LONGEST_LIST + 1)

@@ -4,6 +4,7 @@ Only if the operator configured a summariser. No request waits for a summary to 
 """
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -24,6 +25,7 @@ from gateway.serve.shared import Gateway, Setup
 from gateway.state.pool import PoolFull
 from gateway.state.summariser import Ask, SummaryJob
 from gateway.upstream.client import Call, Target, UpstreamUnreachable
+from gateway.upstream.response import read_body
 from gateway.wire.message import Message, dumps
 
 # Bytes. A summary is a page; a far longer answer is not a summary.
@@ -123,12 +125,8 @@ def _ask(gateway: Gateway, summariser: Target, answered: Target, headers: CIMult
             response = await gateway.client.send(summariser, call, CIMultiDict(authorised), body)
         except UpstreamUnreachable:
             return None
-        async with response:
-            answer = bytearray()
-            async for chunk in response.content.iter_any():
-                answer += chunk
-                if len(answer) > LONGEST_ANSWER:
-                    return None
-            return bytes(answer) if response.status == 200 else None
+        with closing(response):
+            answer = await read_body(response, LONGEST_ANSWER + 1)
+            return answer if response.status == 200 and len(answer) <= LONGEST_ANSWER else None
 
     return ask

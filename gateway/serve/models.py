@@ -7,10 +7,10 @@ it for unknown models. A failing upstream is left out.
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Any, Final
 from urllib.parse import unquote
 
-import aiohttp
 import orjson
 from aiohttp import web
 from multidict import CIMultiDict
@@ -22,6 +22,7 @@ from gateway.serve.answer import readable
 from gateway.serve.passthrough import forward
 from gateway.serve.shared import Gateway, Setup
 from gateway.upstream.client import Call, Target, UpstreamUnreachable
+from gateway.upstream.response import read_body
 
 PATH: Final = "/v1/models"
 LIST_TIMEOUT_S: Final = 10.0
@@ -98,17 +99,11 @@ async def _listed(gateway: Gateway, target: Target, headers: CIMultiDict[str]) -
     try:
         async with asyncio.timeout(LIST_TIMEOUT_S):
             response = await gateway.client.send(target, Call("GET", "/models", "", ""), headers, None)
-            async with response:
-                return entries_in(readable(response, await _whole(response))) if response.status == 200 else None
-    except (UpstreamUnreachable, aiohttp.ClientError, OSError, TimeoutError):
+            with closing(response):
+                body = await read_body(response, LONGEST_LIST_BYTES)
+                return entries_in(readable(response, body)) if response.status == 200 else None
+    except (UpstreamUnreachable, OSError):
         return None
-
-
-async def _whole(response: aiohttp.ClientResponse) -> bytes:
-    pieces: list[bytes] = []
-    while (piece := await response.content.readany()) and sum(map(len, pieces)) < LONGEST_LIST_BYTES:
-        pieces.append(piece)
-    return b"".join(pieces)
 
 
 def entries_in(body: bytes) -> list[Entry] | None:

@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-import aiohttp
 from aiohttp import web
 
 from gateway.serve import headers as http
@@ -12,6 +11,7 @@ from gateway.serve import record
 from gateway.serve.admission import streaming
 from gateway.serve.answer import Answer, Failed, readable
 from gateway.serve.whole import whole
+from gateway.upstream.response import AskFailed
 from providers.record import Usage
 from providers.sse import Events
 
@@ -76,18 +76,18 @@ async def relay(request: web.BaseRequest, answer: Answer, extra: Mapping[str, st
 
 
 async def _pump(request: web.BaseRequest, answer: Answer, response: web.StreamResponse, tail: Tail) -> Relayed:
-    content, known = answer.response.content, record.of(request)
+    upstream, known = answer.response, record.of(request)
     write = request.writer.write  # the response's own `write` only calls it
     if answer.held:
         tail.add(answer.held)
         known.answer_bytes = len(answer.held)
         await write(answer.held)
     try:
-        while chunk := await content.readany():
+        while chunk := await upstream.next_piece():
             await write(chunk)
             tail.add(chunk)
             known.answer_bytes += len(chunk)
-    except (aiohttp.ClientPayloadError, aiohttp.ServerTimeoutError, TimeoutError):
+    except (AskFailed, TimeoutError):
         if request.transport is not None:
             request.transport.abort()
         return Relayed(response, tail.text(), broken=True)

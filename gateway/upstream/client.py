@@ -16,7 +16,8 @@ from yarl import URL
 
 from gateway.config import Upstream, is_loopback
 from gateway.upstream.hops import HOPS, passed
-from gateway.upstream.public_http import PublicHttp
+from gateway.upstream.public_http import PublicHttp, failure
+from gateway.upstream.response import AskFailed, Response
 from providers.record import Endpoint, Provider
 from providers.registry import find
 
@@ -161,9 +162,7 @@ def proxy_for(base_url: str) -> str:
 
 
 class Http(Protocol):
-    """Sends requests: the fast client or the public client."""
-
-    session: aiohttp.ClientSession
+    """Sends requests: our own client, or aiohttp's."""
 
     async def send(
         self,
@@ -174,23 +173,19 @@ class Http(Protocol):
         *,
         tls: ssl.SSLContext | bool,
         limits: aiohttp.ClientTimeout,
-    ) -> aiohttp.ClientResponse: ...
+    ) -> Response: ...
 
     async def close(self) -> None: ...
 
 
-def fast_or_public() -> Http:
-    """Return the fast client, or the public client when the fast one does not know this aiohttp's inner parts."""
+def own_or_public() -> Http:
+    """Return our own client, or aiohttp's when the parser of our own cannot be loaded."""
     try:
-        from gateway.upstream import fast_client, fast_http  # noqa: PLC0415  # an unknown aiohttp may lack what they import
-
-        reason = fast_http.unknown_parts()
-        if not reason:
-            return fast_client.FastHttp()
-    except (ImportError, AttributeError, TypeError) as error:
-        reason = f"{type(error).__name__} on import"
-    log.warning("slower_http_client", aiohttp=aiohttp.__version__, reason=reason)
-    return PublicHttp()
+        from gateway.upstream.own_http import OwnHttp  # noqa: PLC0415  # httptools has no wheel for some platforms
+    except ImportError as error:
+        log.warning("slower_http_client", missing=error.name or "")
+        return PublicHttp()
+    return OwnHttp()
 
 
 class Client:
@@ -199,17 +194,15 @@ class Client:
     def __init__(self) -> None:
         self.hop = secrets.token_hex(8)
         """This process's name in the hop header."""
-        self._http = fast_or_public()
-        self._proxied: PublicHttp | None = None
+        self._http = own_or_public()
+        self._public: PublicHttp | None = None
 
-    async def send(
-        self, target: Target, call: Call, headers: CIMultiDict[str], body: Payload
-    ) -> aiohttp.ClientResponse:
+    async def send(self, target: Target, call: Call, headers: CIMultiDict[str], body: Payload) -> Response:
         """Send one request and wait for the head of its answer. Raises UpstreamUnreachable when no head comes."""
         headers[HOPS] = passed(",".join(headers.getall(HOPS, ())), self.hop)
         try:
             if target.proxy:
-                return await self._by_proxy().send(
+                return await self._by_aiohttp().send(
                     call.method,
                     target.url(call),
                     headers,
@@ -221,7 +214,7 @@ class Client:
             return await self._http.send(
                 call.method, target.url(call), headers, body, tls=target.tls, limits=target.timeout
             )
-        except (TimeoutError, aiohttp.ServerTimeoutError) as error:
+        except TimeoutError as error:
             raise UpstreamUnreachable(target.name, "did not answer in time", timed_out=True) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise UpstreamUnreachable(target.name, f"could not be reached: {_reason(error)}") from error
@@ -233,7 +226,7 @@ class Client:
         accept."""
         headers[HOPS] = passed(",".join(headers.getall(HOPS, ())), self.hop)
         try:
-            return await self._http.session.ws_connect(
+            return await self._by_aiohttp().session.ws_connect(
                 target.url(call),
                 protocols=protocols,
                 headers=headers,
@@ -248,29 +241,20 @@ class Client:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise UpstreamUnreachable(target.name, f"could not be reached: {_reason(error)}") from error
 
-    def _by_proxy(self) -> PublicHttp:
-        """Return the client for upstreams behind a proxy, made when it is first needed."""
-        if self._proxied is None:
-            self._proxied = PublicHttp()
-        return self._proxied
+    def _by_aiohttp(self) -> PublicHttp:
+        """Return the client for WebSockets and for upstreams behind a proxy, made when it is first needed."""
+        if self._public is None:
+            self._public = PublicHttp()
+        return self._public
 
     async def close(self) -> None:
         await self._http.close()
-        if self._proxied is not None:
-            await self._proxied.close()
+        if self._public is not None:
+            await self._public.close()
         await asyncio.sleep(0)  # lets closed TLS transports finish
 
 
 def _reason(error: Exception) -> str:
     """Return the reason of a failure, without inner network addresses and header values."""
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return "its name does not resolve"
-    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
-        return "its certificate was not accepted"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return "the connection was refused"
-    if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError):
-        return "it closed the connection without an answer"
-    if isinstance(error, aiohttp.ClientResponseError | aiohttp.http_exceptions.HttpProcessingError):
-        return "its answer was not valid HTTP"
-    return type(error).__name__
+    ours = failure(error)
+    return ours.reason if isinstance(ours, AskFailed) and type(ours) is not AskFailed else type(error).__name__

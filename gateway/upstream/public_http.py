@@ -1,8 +1,8 @@
-"""The public client: the fast client's job through aiohttp's documented interface, for aiohttp versions the fast client
-does not know.
+"""aiohttp's client by its documented interface alone: for WebSockets, for upstreams behind a proxy, and instead of our own
+client where its parser cannot be loaded.
 
-It is slower and opens a new connection for each request: the public interface cannot tell whether an idle connection
-has received unrequested bytes, which would be taken for the next caller's answer.
+It opens a new connection for each request: the public interface cannot tell whether an idle connection has received
+unrequested bytes, which would be taken for the next caller's answer.
 """
 
 import io
@@ -12,6 +12,16 @@ from typing import Final
 import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
+
+from gateway.upstream.response import (
+    AskFailed,
+    BrokenOff,
+    CertificateRefused,
+    Disconnected,
+    InvalidHttp,
+    NameUnknown,
+    NotConnected,
+)
 
 AUTOMATIC: Final = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 """Headers that aiohttp would add."""
@@ -23,6 +33,57 @@ MOST_HEADERS: Final = 1000
 """Number of accepted headers in an answer. aiohttp's own limit is 128; real answers have some 40."""
 AT_ONCE: Final = 2**20
 """Bytes. aiohttp warns about longer bodies given as a whole."""
+
+
+_FAILURES: Final[tuple[tuple[type[Exception], type[AskFailed]], ...]] = (
+    (aiohttp.ClientConnectorDNSError, NameUnknown),
+    (aiohttp.ClientConnectorCertificateError, CertificateRefused),
+    (aiohttp.ClientSSLError, CertificateRefused),
+    (aiohttp.ClientConnectorError, NotConnected),
+    (aiohttp.ServerDisconnectedError, Disconnected),
+    (aiohttp.ClientOSError, Disconnected),
+    (aiohttp.ClientResponseError, InvalidHttp),
+    (aiohttp.http_exceptions.HttpProcessingError, InvalidHttp),
+    (aiohttp.ClientPayloadError, BrokenOff),
+)
+"""aiohttp's errors in our terms; the first matching row is used."""
+
+
+def failure(error: Exception) -> Exception:
+    """Return an error of aiohttp in our terms; a time-out, or an error that is not about the upstream, stays."""
+    if isinstance(error, TimeoutError):
+        return error
+    found = next((ours for theirs, ours in _FAILURES if isinstance(error, theirs)), None)
+    if found is None and isinstance(error, aiohttp.ClientError):
+        found = AskFailed
+    return error if found is None else found(type(error).__name__)
+
+
+class PublicResponse:
+    """An answer by aiohttp's client; see `gateway.upstream.response.Response`."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+        self.status = response.status
+        self.reason = response.reason or ""
+        self.headers = CIMultiDict(response.headers)
+
+    @property
+    def complete(self) -> bool:
+        return self._response.content.is_eof() and self._response.content.exception() is None
+
+    def take(self) -> bytes:
+        return self._response.content.read_nowait()
+
+    async def next_piece(self) -> bytes:
+        try:
+            return await self._response.content.readany()
+        except (aiohttp.ClientError, OSError) as error:
+            raise failure(error) from error
+
+    def close(self) -> None:
+        if not self._response.closed:
+            self._response.close()
 
 
 class PublicHttp:
@@ -49,12 +110,23 @@ class PublicHttp:
         tls: ssl.SSLContext | bool,
         limits: aiohttp.ClientTimeout,
         proxy: str = "",
-    ) -> aiohttp.ClientResponse:
+    ) -> PublicResponse:
         """Send one request and wait for the head of its answer; do not decode it or follow redirects."""
         data = io.BytesIO(body) if isinstance(body, bytes) and len(body) > AT_ONCE else body
-        return await self.session.request(
-            method, url, headers=headers, data=data, allow_redirects=False, ssl=tls, timeout=limits, proxy=proxy or None
-        )
+        try:
+            response = await self.session.request(
+                method,
+                url,
+                headers=headers,
+                data=data,
+                allow_redirects=False,
+                ssl=tls,
+                timeout=limits,
+                proxy=proxy or None,
+            )
+        except (aiohttp.ClientError, aiohttp.http_exceptions.HttpProcessingError, OSError) as error:
+            raise failure(error) from error
+        return PublicResponse(response)
 
     async def close(self) -> None:
         """Close every connection."""

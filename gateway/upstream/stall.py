@@ -1,16 +1,14 @@
-"""Time limit for upstreams that stop sending in the middle of an answer: one timer for all running answers.
+"""Time limit for upstreams that stop sending, before or in the middle of an answer: one timer for all requests.
 
-aiohttp resets its own read timeout with every piece, which costs a quarter of forwarding a stream's chunk.
+A timer for each piece of a stream would cost a quarter of forwarding it.
 """
 
 import asyncio
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Final
-from weakref import WeakKeyDictionary
 
-import aiohttp
-
-from gateway.upstream.fast_http import end_read_timeout, is_held_back
+from gateway.upstream.http1 import Connection
 
 LONGEST_LOOK_S: Final = 1.0
 """Longest interval between two checks; a short time limit is checked more often."""
@@ -20,30 +18,29 @@ SHORTEST_LOOK_S: Final = 0.01
 
 @dataclass(slots=True)
 class Silence:
-    """How long an answer has sent nothing."""
+    """How long a connection has sent nothing."""
 
-    patience_s: float
     seen: int
     since: float
 
 
 class Patience:
-    """Ends answers that send nothing for too long. It holds weak references: a dropped answer needs no removal."""
+    """Ends the exchanges in which nothing happens for too long. ``busy`` are the connections that have one."""
 
-    def __init__(self) -> None:
-        self._answers: WeakKeyDictionary[aiohttp.ClientResponse, Silence] = WeakKeyDictionary()
+    def __init__(self, busy: Set[Connection]) -> None:
+        self._busy = busy
+        self._silences: dict[Connection, Silence] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._pause_s = LONGEST_LOOK_S
 
-    def watch(self, response: aiohttp.ClientResponse, patience_s: float) -> None:
-        """Watch an answer from now on, instead of aiohttp's read timeout; a complete answer is not watched."""
-        connection = response.connection
-        if connection is None or connection.protocol is None or response.content.is_eof():
+    def watch(self, patience_s: float) -> None:
+        """Begin to check, unless that is done already. Called with the time limit of each request."""
+        pause_s = _pause_s(patience_s)
+        if self._timer is not None and pause_s >= self._pause_s:
             return
-        end_read_timeout(response)
-        loop = asyncio.get_running_loop()
-        self._answers[response] = Silence(patience_s, response.content.total_bytes, loop.time())
-        if self._timer is None:
-            self._timer = loop.call_later(_pause_s(patience_s), self._tick)
+        self.close()
+        self._pause_s = pause_s
+        self._timer = asyncio.get_running_loop().call_later(pause_s, self._tick)
 
     def close(self) -> None:
         """Stop checking."""
@@ -52,26 +49,24 @@ class Patience:
             self._timer = None
 
     def look(self, now: float) -> None:
-        """End the answers that have sent nothing for too long at ``now``; drop the finished ones."""
-        for response, silence in list(self._answers.items()):
-            content = response.content
-            if content.is_eof() or response.closed:
-                del self._answers[response]
-            elif content.total_bytes != silence.seen or is_held_back(response):
-                silence.seen, silence.since = content.total_bytes, now
-            elif now - silence.since >= silence.patience_s:
-                del self._answers[response]
-                content.set_exception(aiohttp.SocketTimeoutError("The upstream fell silent"))
-                response.close()
-
-    def __len__(self) -> int:
-        return len(self._answers)
+        """End the exchanges in which nothing has happened for too long at ``now``."""
+        known, self._silences = self._silences, {}
+        for connection in list(self._busy):
+            silence = known.get(connection)
+            if silence is None or silence.seen != connection.progress or connection.waits_for_us:
+                self._silences[connection] = Silence(connection.progress, now)
+            elif connection.patience_s is not None and now - silence.since >= connection.patience_s:
+                connection.end(TimeoutError("the upstream fell silent"))
+            else:
+                self._silences[connection] = silence
 
     def _tick(self) -> None:
         loop = asyncio.get_running_loop()
         self.look(loop.time())
-        shortest = min((silence.patience_s for silence in self._answers.values()), default=None)
-        self._timer = None if shortest is None else loop.call_later(_pause_s(shortest), self._tick)
+        shortest = min((each.patience_s for each in self._busy if each.patience_s is not None), default=None)
+        self._timer = None
+        if shortest is not None:
+            self.watch(shortest)
 
 
 def _pause_s(patience_s: float) -> float:

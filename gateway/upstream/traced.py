@@ -7,6 +7,7 @@ from multidict import CIMultiDict
 
 from gateway.observe.trace import Tracing, answered
 from gateway.upstream.client import Call, Client, Payload, Target
+from gateway.upstream.response import Response
 
 
 class TracedClient(Client):
@@ -16,9 +17,7 @@ class TracedClient(Client):
         super().__init__()
         self._tracing = tracing
 
-    async def send(
-        self, target: Target, call: Call, headers: CIMultiDict[str], body: Payload
-    ) -> aiohttp.ClientResponse:
+    async def send(self, target: Target, call: Call, headers: CIMultiDict[str], body: Payload) -> Response:
         with self._tracing.call(target.name, call.model, headers) as span:
             response = await super().send(target, call, headers, body)
             answered(span, response.status)

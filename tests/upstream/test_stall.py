@@ -1,12 +1,14 @@
-"""Patience: answers that bring nothing for too long are ended, and only those."""
+"""Patience: exchanges in which the upstream does nothing for too long are ended, and only those."""
 
 import asyncio
-import gc
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import aiohttp
 import pytest
+from multidict import CIMultiDict
+from yarl import URL
 
+from gateway.upstream.own_http import OwnHttp
 from gateway.upstream.stall import Patience
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 10000000\r\n\r\n"
@@ -14,103 +16,129 @@ WHOLE = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 LONG_S = 600.0
 
 
+class Asked:
+    """A client with one upstream, whose answers are written by the test."""
+
+    def __init__(self, port: int) -> None:
+        self.http = OwnHttp()
+        self.patience: Patience = self.http._patience
+        self.writers: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+        self._url = URL(f"http://127.0.0.1:{port}/")
+
+    def send(self, body=b"x", patience_s=LONG_S):
+        limits = aiohttp.ClientTimeout(total=None, sock_read=patience_s)
+        return self.http.send("POST", self._url, CIMultiDict(), body, tls=True, limits=limits)
+
+    async def answered(self, first: bytes):
+        """Send a request, and begin its answer."""
+        sending = asyncio.ensure_future(self.send())  # noqa: TID251  # the test's own client
+        writer = await self.writers.get()
+        writer.write(first)
+        return await sending, writer
+
+
 @asynccontextmanager
-async def answer(first: bytes):
-    """An answer under way, and the writer of the upstream that gives it."""
-    writers: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+async def asking():
+    writers: list[asyncio.StreamWriter] = []
 
     async def give(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(first)
-        await writers.put(writer)
+        writers.append(writer)
+        await asked.writers.put(writer)
 
     server = await asyncio.start_server(give, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    timeout = aiohttp.ClientTimeout(total=None, sock_read=LONG_S)
-    async with aiohttp.ClientSession(timeout=timeout, read_bufsize=2**10) as session:
-        response = await session.get(f"http://127.0.0.1:{port}/")
-        writer = await writers.get()
-        yield response, writer
-        response.close()
-        writer.close()
+    asked = Asked(server.sockets[0].getsockname()[1])
+    yield asked
+    await asked.http.close()
     server.close()
-
-
-@pytest.fixture
-async def patience():
-    patience = Patience()
-    yield patience
-    patience.close()
+    for writer in writers:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
 
 
 def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def test_an_answer_that_falls_silent_is_ended_and_whoever_reads_it_hears_of_it(patience):
-    async with answer(HEAD + b"abc") as (response, _):
-        patience.watch(response, LONG_S)
-        assert await response.content.readany() == b"abc"
-        reading = asyncio.ensure_future(response.content.readany())  # noqa: TID251  # the test's own reader
-        patience.look(now() + LONG_S - 1)
+async def test_an_answer_that_falls_silent_is_ended_and_its_reader_told():
+    async with asking() as asked:
+        response, _writer = await asked.answered(HEAD + b"abc")
+        assert await response.next_piece() == b"abc"
+        reading = asyncio.ensure_future(response.next_piece())  # noqa: TID251  # the test's own reader
+        asked.patience.look(now())
+        asked.patience.look(now() + LONG_S - 1)
+        await asyncio.sleep(0)
         assert not reading.done()
-        patience.look(now() + LONG_S + 1)
+        asked.patience.look(now() + LONG_S + 1)
         with pytest.raises(TimeoutError):
             await reading
-        assert response.closed
-        assert len(patience) == 0
 
 
-async def test_an_answer_that_goes_on_is_left_alone(patience):
-    async with answer(HEAD) as (response, writer):
-        patience.watch(response, LONG_S)
+async def test_an_answer_that_goes_on_is_left_alone():
+    async with asking() as asked:
+        response, writer = await asked.answered(HEAD)
         later = now()
+        asked.patience.look(later)
         for _ in range(5):
             writer.write(b"x")
-            assert await response.content.readany() == b"x"
+            assert await response.next_piece() == b"x"
             later += LONG_S - 1
-            patience.look(later)
-        assert not response.closed
+            asked.patience.look(later)
+        response.close()
 
 
-async def test_a_client_that_reads_slowly_is_no_silence_of_the_upstream(patience):
-    async with answer(HEAD) as (response, writer):
-        patience.watch(response, LONG_S)
-        assert response.connection is not None
-        while response.connection.transport.is_reading():
+async def test_a_client_that_reads_slowly_is_no_silence_of_the_upstream():
+    async with asking() as asked:
+        response, writer = await asked.answered(HEAD)
+        while not response.held_back:
             writer.write(b"x" * 4096)
             await asyncio.sleep(0)
-        patience.look(now() + 1)
-        patience.look(now() + 3 * LONG_S)
-        assert not response.closed
-
-
-async def test_a_complete_answer_needs_nobody(patience):
-    async with answer(WHOLE) as (response, _):
-        assert await response.read() == b"ok"
-        patience.watch(response, LONG_S)
-        assert len(patience) == 0
-
-
-async def test_an_answer_that_ended_or_was_dropped_is_forgotten(patience):
-    async with answer(HEAD) as (response, _):
-        patience.watch(response, LONG_S)
+        for round in range(4):
+            asked.patience.look(now() + round * 2 * LONG_S)
+        assert await response.next_piece()
         response.close()
-        patience.look(now())
-        assert len(patience) == 0
 
 
-async def test_an_answer_nobody_holds_is_not_kept(patience):
-    async with answer(HEAD) as (response, _):
-        patience.watch(response, LONG_S)
-        response.close()
-    del response
-    gc.collect()
-    assert len(patience) == 0
+async def test_a_client_that_sends_slowly_is_no_silence_of_the_upstream():
+    async with asking() as asked:
+        client = aiohttp.base_protocol.BaseProtocol(asyncio.get_running_loop())
+        client.connection_made(asyncio.Transport())
+        body = aiohttp.StreamReader(client, 2**16)
+        sending = asyncio.ensure_future(asked.send(body))  # noqa: TID251  # the test's own client
+        writer = await asked.writers.get()
+        for round in range(4):
+            asked.patience.look(now() + round * 2 * LONG_S)
+        body.feed_eof()
+        writer.write(WHOLE)
+        assert (await sending).status == 200
 
 
-async def test_a_short_patience_ends_by_itself(patience):
-    async with answer(HEAD) as (response, _):
-        patience.watch(response, 0.02)
+async def test_an_upstream_that_takes_no_more_of_a_body_is_not_waited_for():
+    async with asking() as asked:
+        sending = asyncio.ensure_future(asked.send(b"x" * 50_000_000))  # noqa: TID251  # the test's own client
+        await asked.writers.get()
+        later = now()
+        while not sending.done():
+            later += LONG_S / 2
+            asked.patience.look(later)
+            await asyncio.sleep(0)
         with pytest.raises(TimeoutError):
-            await response.content.readany()
+            await sending
+
+
+async def test_a_complete_answer_is_not_watched():
+    async with asking() as asked:
+        response, _writer = await asked.answered(WHOLE)
+        for round in range(4):
+            asked.patience.look(now() + round * 2 * LONG_S)
+        assert (response.complete, await response.next_piece(), await response.next_piece()) == (True, b"ok", b"")
+
+
+async def test_a_short_patience_ends_by_itself_beside_a_long_one():
+    async with asking() as asked:
+        response, _writer = await asked.answered(HEAD)
+        with pytest.raises(TimeoutError):
+            await asked.send(patience_s=0.02)
+        assert not response.complete
+        response.close()

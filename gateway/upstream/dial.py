@@ -1,0 +1,78 @@
+"""Open connections to upstreams: find the addresses, try them in parallel a moment apart, and do TLS."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeVar
+
+from aiohappyeyeballs import AddrInfoType, start_connection
+
+from gateway.upstream.response import CertificateRefused, NameUnknown, NotConnected
+
+NEXT_ADDRESS_S: Final = 0.25
+"""Seconds after which the next address is tried as well (RFC 8305 section 5)."""
+ADDRESSES_KEPT_S: Final = 60.0
+"""Seconds for which a name's addresses are used again. Chosen: many connections open at once, and a moved service is found within a minute."""
+
+Place = tuple[str, int]
+"""A host and a port."""
+Made = TypeVar("Made", bound=asyncio.Protocol)
+
+
+class Known(NamedTuple):
+    """The addresses of a name."""
+
+    until: float
+    addresses: list[AddrInfoType]
+
+
+class Dial:
+    """Opens connections. Names that were just looked up are remembered, one entry for each configured upstream."""
+
+    def __init__(self) -> None:
+        self._known: dict[Place, Known] = {}
+
+    async def open(
+        self, make: Callable[[], Made], place: Place, tls: ssl.SSLContext | None, limit_s: float | None
+    ) -> Made:
+        """Return a connected protocol. Raises AskFailed, or TimeoutError after ``limit_s`` seconds."""
+        async with asyncio.timeout(limit_s):
+            addresses = await self._addresses(place)
+            try:
+                sock = await start_connection(addresses, happy_eyeballs_delay=NEXT_ADDRESS_S, interleave=1)
+            except OSError as error:
+                self._known.pop(place, None)
+                raise NotConnected from error
+            try:
+                return await _started(make, sock, place[0], tls)
+            except BaseException:
+                sock.close()
+                raise
+
+    async def _addresses(self, place: Place) -> list[AddrInfoType]:
+        loop = asyncio.get_running_loop()
+        known = self._known.get(place)
+        if known is None or known.until < loop.time():
+            try:
+                found = await loop.getaddrinfo(*place, type=socket.SOCK_STREAM)
+            except OSError as error:
+                raise NameUnknown from error
+            known = self._known[place] = Known(loop.time() + ADDRESSES_KEPT_S, list(found))
+        return known.addresses
+
+
+async def _started(make: Callable[[], Made], sock: socket.socket, host: str, tls: ssl.SSLContext | None) -> Made:
+    """Let a protocol have a connected socket, after TLS where that is wanted."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    name = host.rstrip(".") if tls is not None else None
+    loop = asyncio.get_running_loop()
+    try:
+        _, protocol = await loop.create_connection(make, sock=sock, ssl=tls, server_hostname=name)
+    except ssl.SSLError as error:
+        raise CertificateRefused from error
+    except TimeoutError:
+        raise
+    except OSError as error:
+        raise NotConnected from error
+    return protocol

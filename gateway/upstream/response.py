@@ -1,0 +1,87 @@
+"""An upstream's answer as it arrives, whichever client received it, and the reasons why there is none."""
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from multidict import CIMultiDict
+
+
+class Response(Protocol):
+    """The head of an answer, and its body piece by piece. Close it, unless its body was read to the end."""
+
+    status: int
+    reason: str
+    """The reason phrase as it came; it may hold any character but a line's end."""
+    headers: CIMultiDict[str]
+
+    @property
+    def complete(self) -> bool:
+        """Whether no more bytes will arrive; some may wait to be taken."""
+
+    def take(self) -> bytes:
+        """Return the bytes that have arrived, without waiting."""
+
+    async def next_piece(self) -> bytes:
+        """Wait for the next bytes; empty at the end. Raises BrokenOff, or TimeoutError when nothing came for too long."""
+
+    def close(self) -> None:
+        """Give up the rest. The connection of an incomplete answer is closed."""
+
+
+class AskFailed(OSError):
+    """The upstream gave no whole answer."""
+
+    reason = "failed"
+    """Completes the sentence "upstream X could not be reached: ", without addresses and header values."""
+
+
+class NameUnknown(AskFailed):
+    """There is no address for the upstream's name."""
+
+    reason = "its name does not resolve"
+
+
+class CertificateRefused(AskFailed):
+    """No TLS connection was made."""
+
+    reason = "its certificate was not accepted"
+
+
+class NotConnected(AskFailed):
+    """No address of the upstream accepted a connection."""
+
+    reason = "the connection was refused"
+
+
+class Disconnected(AskFailed):
+    """The connection ended before the head of an answer was complete."""
+
+    reason = "it closed the connection without an answer"
+
+
+class InvalidHttp(AskFailed):
+    """The answer, or its head, is not valid HTTP, or longer than our limits."""
+
+    reason = "its answer was not valid HTTP"
+
+
+class BrokenOff(AskFailed):
+    """The answer ended in the middle of its body."""
+
+    reason = "it broke off in the middle of its answer"
+
+
+async def pieces(response: Response) -> AsyncIterator[bytes]:
+    """Yield the body as it arrives."""
+    while piece := await response.next_piece():
+        yield piece
+
+
+async def read_body(response: Response, most: int) -> bytes:
+    """Read a body to its end, or until at least ``most`` bytes are read."""
+    found = b""
+    async for piece in pieces(response):
+        found += piece
+        if len(found) >= most:
+            break
+    return found

@@ -1,0 +1,47 @@
+"""A request as bytes: with exactly the given headers, Host and the framing of its body."""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from aiohttp import StreamReader
+from multidict import CIMultiDict
+from yarl import URL
+
+AT_ONCE: Final = 2**20
+"""Bytes. A body up to this size is given to the transport whole, without waiting until it is sent."""
+PIECE: Final = 2**18
+"""Bytes of a longer body written at once. Chosen: other connections get their turn in between."""
+WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+"""Methods of which a request without a body needs no length (RFC 9110 section 8.6)."""
+
+Body = bytes | StreamReader | None
+
+
+def head_of(method: str, url: URL, headers: CIMultiDict[str], body: Body) -> bytes:
+    """Return the head of a request. Raises ValueError when a header would end its line."""
+    headers["Host"] = url.host_port_subcomponent or ""
+    if isinstance(body, bytes):
+        headers["Content-Length"] = str(len(body))
+    elif body is None and method not in WITHOUT_BODY:
+        headers["Content-Length"] = "0"
+    elif body is not None and "Content-Length" not in headers:
+        headers["Transfer-Encoding"] = "chunked"
+    fields = "\r\n".join(map(": ".join, headers.items()))
+    text = f"{method} {url.raw_path_qs} HTTP/1.1\r\n{fields}\r\n\r\n"
+    lines = len(headers) + 2
+    if text.count("\n") != lines or text.count("\r") != lines or "\0" in text:
+        raise ValueError("a header holds a line's end")
+    return text.encode("utf-8", "surrogateescape")
+
+
+async def pieces_of(body: bytes | StreamReader, *, chunked: bool) -> AsyncIterator[bytes | memoryview]:
+    """Yield a long body in pieces, framed as its head says."""
+    if isinstance(body, bytes):
+        view = memoryview(body)
+        for start in range(0, len(view), PIECE):
+            yield view[start : start + PIECE]
+        return
+    while piece := await body.readany():
+        yield b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece
+    if chunked:
+        yield b"0\r\n\r\n"
