@@ -135,8 +135,17 @@ async def as_command(
     whole["server"]["port"], whole["admin"]["port"] = port, admin_port
     file = folder / "turnfold.yaml"
     file.write_text(yaml.safe_dump(whole))
+    async with process_at(port, admin_port, folder, "gateway", "serve", "--config", str(file), *arguments) as running:
+        yield running
+
+
+@asynccontextmanager
+async def process_at(
+    port: int, admin_port: int, folder: Path, module: str, *arguments: str
+) -> AsyncIterator[tuple[Gateway, asyncio.subprocess.Process]]:
+    """Run a module that serves the gateway at these ports in a process of its own, from when it answers."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "gateway", "serve", "--config", str(file), *arguments,
+        sys.executable, "-m", module, *arguments,
         cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     try:

@@ -7,8 +7,8 @@ conversations than the recorded ones can be given with ``TURNFOLD_DATA``.
 import os
 import random
 import statistics
-import sys
 import time
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,9 +38,13 @@ def load(name: str) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    most = 60 if "--quick" in sys.argv else 10_000
+    parser = ArgumentParser(prog="python -m benchmarks.recall", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="sixty requests of each set")
+    parser.add_argument("--time", action="store_true", help="only what a fold costs")
+    options = parser.parse_args()
+    most = 60 if options.quick else 10_000
     recorded = {name: load(f"{name}.jsonl") for name in ("tau_airline", "bfcl_long", "swe_agent")}
-    if "--time" in sys.argv:
+    if options.time:
         timing.table(recorded)
         return
     sets: dict[str, list[Point]] = {}

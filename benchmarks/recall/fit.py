@@ -7,8 +7,8 @@ service too: fitted on sentences and conversations of their own, reported on oth
 
 import statistics
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from benchmarks.recall.__main__ import at_budget, load
 from benchmarks.recall.needed import found, probes, stands, whole
@@ -32,6 +32,7 @@ WISHES = (
     "LEAST_WISH",
 )
 FACTORS = (0.5, 1.0, 2.0)
+T = TypeVar("T")
 Planted = Sequence[tuple[list[dict[str, Any]], str]]
 """Requests, each with the sentence planted in it."""
 
@@ -84,32 +85,24 @@ def main() -> None:
         value = getattr(weights, name)
         cells: list[str] = []
         for fitted, other in (halves, halves[::-1]):
-            scores: dict[float, float] = {}
-            for factor in FACTORS:
-                use(name, value * factor)
-                scores[factor] = measure(fitted)
-            best = max(scores, key=lambda factor: (scores[factor], factor == 1.0))
-            use(name, value * best)
-            better = measure(other)
-            use(name, value)
-            cells.append(f"{value * best:8.2f} {better - measure(other):+7.1%}")
+            cells.append(tried(name, measure, fitted, other))
         if name in WISHES:
-            cells.append(across(name, service, tested))
+            cells.append(tried(name, served, service, tested))
         print(f"{name:16}{value:8.2f}  {'  '.join(cells)}", flush=True)
 
 
-def across(name: str, fitted: Planted, other: Planted) -> str:
-    """The best value of a weight on planted sentences, and its gain on other sentences in other conversations."""
+def tried(name: str, measure: Callable[[T], float], fitted: T, other: T) -> str:
+    """Return the best value of a weight on one half, and its gain on the other over the value in use."""
     value = getattr(weights, name)
     scores: dict[float, float] = {}
     for factor in FACTORS:
         use(name, value * factor)
-        scores[factor] = served(fitted)
+        scores[factor] = measure(fitted)
     best = max(scores, key=lambda factor: (scores[factor], factor == 1.0))
     use(name, value * best)
-    better = served(other)
+    better = measure(other)
     use(name, value)
-    return f"{value * best:8.2f} {better - served(other):+7.1%}"
+    return f"{value * best:8.2f} {better - measure(other):+7.1%}"
 
 
 if __name__ == "__main__":

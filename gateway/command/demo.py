@@ -55,7 +55,7 @@ FACTS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class DemoRequest:
     """One request of the conversation, sent twice: directly to the model, and through the gateway."""
 
     asked: str
@@ -77,9 +77,8 @@ def run(format: str = "chat") -> int:
     console = Console()
     with suppress(KeyboardInterrupt):
         sent = asyncio.run(play(console, PAUSE_S, format))
-        if (
-            console.is_terminal and sys.stdin.isatty()
-        ):  # outside the event loop, which would take the first Ctrl-C for itself
+        # Waiting for the key is outside the event loop, which would take the first Ctrl-C for itself.
+        if console.is_terminal and sys.stdin.isatty():
             console.input("[dim]Enter shows the last request.[/]")
         else:
             console.print()
@@ -94,18 +93,18 @@ async def demo(console: Console, pause_s: float = PAUSE_S, format: str = "chat")
     _finish(console, sent)
 
 
-def _finish(console: Console, sent: Sequence[Sent]) -> None:
+def _finish(console: Console, sent: Sequence[DemoRequest]) -> None:
     """Show the last request as it arrived, and the result."""
     console.print(_last(sent[-1], console.width, console.height))
     console.print(_closing(sent))
 
 
-async def play(console: Console, pause_s: float, format: str) -> list[Sent]:
+async def play(console: Console, pause_s: float, format: str) -> list[DemoRequest]:
     """Play the packaged conversation and show a table of its requests."""
     spoken = next(each for each in FORMATS.values() if each.name == format)
     conversation = orjson.loads(resources.files("gateway").joinpath("data/demo.json").read_bytes())
     console.print(_opening(conversation))
-    sent: list[Sent] = []
+    sent: list[DemoRequest] = []
     async with StandIn(window=WINDOW) as model:
         running = await app.start(_settings(model.base_url))
         try:
@@ -136,7 +135,9 @@ def _settings(base_url: str) -> Settings:
     return replace(simple, server=Server(port=0), admin=Admin(port=0), store=StoreSettings("memory://"))
 
 
-async def _send(client: ClientSession, model: StandIn, gateway_url: str, body: dict[str, Any], format: Format) -> Sent:
+async def _send(
+    client: ClientSession, model: StandIn, gateway_url: str, body: dict[str, Any], format: Format
+) -> DemoRequest:
     statuses = []
     raw = orjson.dumps(recast(body, format.name))
     for base_url in (model.base_url, gateway_url):
@@ -151,7 +152,7 @@ async def _send(client: ClientSession, model: StandIn, gateway_url: str, body: d
     )
     messages = got.messages if got is not None else ()
     tokens, arrived, untouched = prompt_tokens(body), seen.prompt_tokens, seen.body == raw
-    return Sent(label, tokens, statuses[0], statuses[1], response.headers, messages, arrived, untouched)
+    return DemoRequest(label, tokens, statuses[0], statuses[1], response.headers, messages, arrived, untouched)
 
 
 def _opening(conversation: Mapping[str, Any]) -> str:
@@ -162,7 +163,7 @@ def _opening(conversation: Mapping[str, Any]) -> str:
     )
 
 
-def _table(sent: Sequence[Sent], width: int) -> Table:
+def _table(sent: Sequence[DemoRequest], width: int) -> Table:
     narrow = width < NARROW
     asked_width = 26 if narrow else 42
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -198,7 +199,7 @@ def _status(status: int, *, narrow: bool) -> str:
     return "[green]200[/]" if status == 200 else f"[red]{status}{'' if narrow else ' too long'}[/]"
 
 
-def _done(sent: Sent, *, narrow: bool) -> str:
+def _done(sent: DemoRequest, *, narrow: bool) -> str:
     if sent.untouched:
         return "[dim]nothing, same bytes[/]" if not narrow else "[dim]same bytes[/]"
     turns = int(sent.headers.get("x-turnfold-turns-folded", 0))
@@ -206,7 +207,7 @@ def _done(sent: Sent, *, narrow: bool) -> str:
     return folded if narrow else f"{folded}, -{sent.tokens - sent.arrived:,} tokens"
 
 
-def _last(sent: Sent, width: int, height: int) -> Panel:
+def _last(sent: DemoRequest, width: int, height: int) -> Panel:
     """Print the last request as the model received it: its messages, and the first lines of the digest."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="cyan", no_wrap=True, min_width=9)
@@ -217,7 +218,7 @@ def _last(sent: Sent, width: int, height: int) -> Panel:
     return Panel(table, title="The last request, as the model got it", title_align="left")
 
 
-def _rows(sent: Sent) -> Iterator[tuple[str, str, str]]:
+def _rows(sent: DemoRequest) -> Iterator[tuple[str, str, str]]:
     for message in sent.messages:
         yield message["role"], f"{prompt_tokens({'messages': [message]}):,}", _words(message)
         if message is next((each for each in sent.messages if each["role"] == "user"), None):
@@ -239,7 +240,7 @@ def _words(message: Mapping[str, Any]) -> str:
     return " ".join([text_of(message), *calls]).replace("\n", " ")
 
 
-def _closing(sent: Sequence[Sent]) -> str:
+def _closing(sent: Sequence[DemoRequest]) -> str:
     everything = " ".join(map(_words, sent[-1].messages))
     facts = "\n".join(
         f"  [green]✓[/] {fact} [dim]({whose})[/]" if fact in everything else f"  [red]✗[/] {fact} [dim]({whose})[/]"

@@ -7,7 +7,7 @@ from typing import Final
 from gateway.context.count import fixed_cost, message_cost, tokens
 from gateway.context.life import identity, lessons
 from gateway.context.life.evidence import SentCount
-from gateway.context.life.lessons import Bill, Learned, Sent
+from gateway.context.life.lessons import BilledPrompt, Learned, Sent
 from gateway.serve.plan import Place, error_of
 from gateway.serve.shared import Gateway
 from gateway.wire.format import Conversation
@@ -18,12 +18,12 @@ SUSPICIOUS: Final = 8
 LONGEST_LOOK: Final = 2**17
 
 
-def needs_count(size_bytes: int, bill: Bill) -> bool:
+def needs_count(size_bytes: int, bill: BilledPrompt) -> bool:
     """Return whether a bill is so small that the request must be counted to judge it."""
     return size_bytes <= LONGEST_LOOK and bill.prompt * SUSPICIOUS <= size_bytes
 
 
-def learn(gateway: Gateway, place: Place, request: Conversation, scope: str, bill: Bill) -> Learned:
+def learn(gateway: Gateway, place: Place, request: Conversation, scope: str, bill: BilledPrompt) -> Learned:
     """Learn from the bill; count the request only if the bill is suspiciously small. ``scope`` is that of its memory."""
     size = len(request.raw)
     if not needs_count(size, bill):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import structlog
 from aiohttp import web
 
-from gateway.context.life.lessons import Bill, Learned
+from gateway.context.life.lessons import BilledPrompt, Learned
 from gateway.context.life.states import Answered, Ended, PassedOn, State, TooLarge, Unreachable, Visit
 from gateway.observe.exchange import Exchange
 from gateway.serve import account, billed, errors, memory, plan
@@ -158,12 +158,12 @@ async def _learn(caller: Caller, state: Answered, usage: Usage | None) -> str:
 def _is_quick(state: Answered, usage: Usage | None) -> bool:
     """Return whether learning reads no messages: of an uncounted request, with an ordinary bill or none."""
     return state.visit.task is None and (
-        usage is None or not billed.needs_count(len(state.life.request.raw), Bill(usage.prompt, usage.cached))
+        usage is None or not billed.needs_count(len(state.life.request.raw), BilledPrompt(usage.prompt, usage.cached))
     )
 
 
 def _learned(caller: Caller, state: Answered, usage: Usage | None) -> Learned:
-    bill = Bill(usage.prompt, usage.cached) if usage else None
+    bill = BilledPrompt(usage.prompt, usage.cached) if usage else None
     if not state.visit.proven or state.visit.task is not None or bill is None:
         return state.lessons(bill)
     place = plan.place_at(state.visit)

@@ -25,7 +25,7 @@ BlockPlace = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class SentBlock:
     """A block to be sent: its bytes, and its place in the original body."""
 
     raw: bytes
@@ -47,7 +47,7 @@ def count(head: Mapping[str, Any]) -> int:
 
 
 def moved(
-    kept: Sequence[Block], originals: Sequence[tuple[int, int, Mapping[str, Any]]], free: int
+    kept: Sequence[SentBlock], originals: Sequence[tuple[int, int, Mapping[str, Any]]], free: int
 ) -> dict[int, bytes]:
     """Return by the ``id`` of a kept block its bytes with a new mark; ``free`` marks are allowed in the messages."""
     marked = {(at, n): value[MARK] for at, n, value in originals if value.get(MARK)}
@@ -68,7 +68,7 @@ def moved(
     return {id(block): splice(block.raw, {MARK: new[id(block)]}) for block in chosen}
 
 
-def _before(kept: Sequence[Block], place: BlockPlace) -> Block | None:
+def _before(kept: Sequence[SentBlock], place: BlockPlace) -> SentBlock | None:
     """Return the nearest block before a place that may carry a mark."""
     found = None
     for block in kept:
@@ -80,7 +80,7 @@ def _before(kept: Sequence[Block], place: BlockPlace) -> Block | None:
 
 
 def _neighbour(
-    kept: Sequence[Block], digest: Block, marks: Mapping[int, Any], all_marks: Mapping[BlockPlace, Any]
+    kept: Sequence[SentBlock], digest: SentBlock, marks: Mapping[int, Any], all_marks: Mapping[BlockPlace, Any]
 ) -> Any:
     """Return the mark after the digest, or the last one before: marks that last longer must come first."""
     after = kept[kept.index(digest) :]

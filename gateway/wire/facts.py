@@ -9,7 +9,7 @@ MESSAGE_BYTES: Final = 1300
 (measured with tracemalloc on recorded agents and chats, CPython 3.11)."""
 
 
-class Entry:
+class Remembered:
     """A remembered object. ``size`` is in bytes and includes all that was derived from it."""
 
     __slots__ = ("grown", "size")
@@ -26,7 +26,7 @@ class Entry:
             self.grown(more)
 
 
-class MessageFacts(Entry):
+class MessageFacts(Remembered):
     """The facts about one message. A fact is None until it is first needed."""
 
     __slots__ = ("costs", "costs_with_ids", "digest", "ends", "keys", "lines", "shrunk")

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import orjson
 
-from gateway.wire.facts import Entry, Interned, message_size
+from gateway.wire.facts import Interned, Remembered, message_size
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -24,7 +24,7 @@ LONGEST_SHARE: Final = 1 / 8
 """Share of the budget. A larger message, which contains an image or a file, is not kept: it would drive out all others."""
 
 
-class Derived(Entry):
+class Derived(Remembered):
     """A value derived from several messages."""
 
     __slots__ = ("value",)
@@ -71,7 +71,7 @@ class Memory:
         self._touch(key)
         return found.value if isinstance(found, Derived) else None
 
-    def keep(self, key: Hashable, value: T, size: int) -> tuple[T, Entry]:
+    def keep(self, key: Hashable, value: T, size: int) -> tuple[T, Remembered]:
         """Keep a value that is not None, and return it with the entry whose ``grow`` counts later growth."""
         entry = Derived(value, size)
         self._add(key, entry, entry)
@@ -100,7 +100,7 @@ class Memory:
             self._forget_oldest()
         self.size = 0
 
-    def _add(self, key: Hashable, value: Interned | Derived, entry: Entry) -> None:
+    def _add(self, key: Hashable, value: Interned | Derived, entry: Remembered) -> None:
         before = self._entries.pop(key, None)
         if before is not None:
             self._release(before)
@@ -124,7 +124,7 @@ class Memory:
     def _release(self, value: Interned | Derived) -> None:
         # Both refer back to the entry: without these it would stay until Python collects cycles.
         if isinstance(value, Interned):
-            entry: Entry = value.facts
+            entry: Remembered = value.facts
             value.facts.shrunk = {}
         else:
             entry = value

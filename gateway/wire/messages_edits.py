@@ -13,7 +13,7 @@ import orjson
 from gateway.wire import cache_marks
 from gateway.wire.format import Edits
 from gateway.wire.message import Message, dumps
-from gateway.wire.messages_reading import THINKING, MessagesRequest, Source
+from gateway.wire.messages_reading import THINKING, BlockOrigin, MessagesRequest
 from gateway.wire.raw_json import array
 from gateway.wire.splice import splice
 from gateway.wire.views import Opaque, Piece, changed_arguments, origin_of, texts_in
@@ -31,7 +31,7 @@ class _Written:
 
     at: int | None
     role: str
-    blocks: list[cache_marks.Block]
+    blocks: list[cache_marks.SentBlock]
     raw: bytes | None = None
     """The message's own bytes, if it has some."""
     changed: bool = True
@@ -86,15 +86,15 @@ def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, thinks:
     written = [_unread(request, at) for at in range(max(request.compacted[0], 0))]
     for message in messages:
         number = origin_of(message)
-        source = request.sources[number] if number is not None and number < len(request.sources) else None
-        if number is None or source is None:
-            blocks = [cache_marks.Block(dumps(part), new=True) for part in texts_in(message.get("content"), "text")]
+        origin = request.origins[number] if number is not None and number < len(request.origins) else None
+        if number is None or origin is None:
+            blocks = [cache_marks.SentBlock(dumps(part), new=True) for part in texts_in(message.get("content"), "text")]
             written.append(_Written(None, _role(message), blocks))
-        elif source.at < 0:
+        elif origin.at < 0:
             if message is not request.views[number]:
                 changes["system"] = message["content"]
         else:
-            _join(request, written, source, _blocks(request, number, message), kept=message is request.views[number])
+            _join(request, written, origin, _blocks(request, number, message), kept=message is request.views[number])
     for each in written:
         if not thinks and any(block.kind in THINKING for block in each.blocks):
             each.blocks = [block for block in each.blocks if block.kind not in THINKING] or [_EMPTY]
@@ -123,7 +123,7 @@ def _role(message: Message) -> str:
     return "assistant" if message.get("role") == "assistant" else "user"
 
 
-_EMPTY: Final = cache_marks.Block(b'{"type":"text","text":"[thinking removed]"}')
+_EMPTY: Final = cache_marks.SentBlock(b'{"type":"text","text":"[thinking removed]"}')
 """Replaces a message that was nothing but thinking."""
 
 
@@ -133,24 +133,29 @@ def _unread(request: MessagesRequest, at: int) -> _Written:
     return _Written(at, each.role, _originals(request, at, range(len(each.blocks))), each.raw, changed=False)
 
 
-def _originals(request: MessagesRequest, at: int, numbers: Sequence[int]) -> list[cache_marks.Block]:
+def _originals(request: MessagesRequest, at: int, numbers: Sequence[int]) -> list[cache_marks.SentBlock]:
     blocks = request.given[at].blocks
-    return [cache_marks.Block(blocks[n].raw, (at, n)) for n in numbers]
+    return [cache_marks.SentBlock(blocks[n].raw, (at, n)) for n in numbers]
 
 
 def _join(
-    request: MessagesRequest, written: list[_Written], source: Source, blocks: list[cache_marks.Block], *, kept: bool
+    request: MessagesRequest,
+    written: list[_Written],
+    origin: BlockOrigin,
+    blocks: list[cache_marks.SentBlock],
+    *,
+    kept: bool,
 ) -> None:
     """Add the edited form of a view to its message."""
-    if written and written[-1].at == source.at:
+    if written and written[-1].at == origin.at:
         written[-1].blocks += blocks
         written[-1].changed |= not kept
         return
-    given = request.given[source.at]
-    start = [n for n in range(len(given.blocks)) if (source.at, n) < request.compacted]
-    if start and source.at == request.compacted[0]:
-        blocks = [*_originals(request, source.at, start), *blocks]
-    written.append(_Written(source.at, given.role, blocks, given.raw, changed=not kept))
+    given = request.given[origin.at]
+    start = [n for n in range(len(given.blocks)) if (origin.at, n) < request.compacted]
+    if start and origin.at == request.compacted[0]:
+        blocks = [*_originals(request, origin.at, start), *blocks]
+    written.append(_Written(origin.at, given.role, blocks, given.raw, changed=not kept))
 
 
 def _settle(request: MessagesRequest, written: Sequence[_Written]) -> None:
@@ -168,24 +173,26 @@ def _settle(request: MessagesRequest, written: Sequence[_Written]) -> None:
         each.changed = each.changed or not whole
 
 
-def _blocks(request: MessagesRequest, number: int, message: Message) -> list[cache_marks.Block]:
+def _blocks(request: MessagesRequest, number: int, message: Message) -> list[cache_marks.SentBlock]:
     """Return the edited form of a view as blocks; blocks that it still has keep their bytes."""
-    source, before = request.sources[number], request.views[number]
-    if source.blocks is None:
+    origin, before = request.origins[number], request.views[number]
+    if origin.blocks is None:
         if message is before:
             return []
-        return [cache_marks.Block(dumps(part), new=True) for part in texts_in(message.get("content"), "text")]
+        return [cache_marks.SentBlock(dumps(part), new=True) for part in texts_in(message.get("content"), "text")]
     if message is before:
-        return _originals(request, source.at, source.blocks)
+        return _originals(request, origin.at, origin.blocks)
     if message.get("role") == "tool":
-        return _result(request, source, before, message)
-    return list(_spoken(request, source, before, message))
+        return _result(request, origin, before, message)
+    return list(_spoken(request, origin, before, message))
 
 
-def _result(request: MessagesRequest, source: Source, before: Message, message: Message) -> list[cache_marks.Block]:
+def _result(
+    request: MessagesRequest, origin: BlockOrigin, before: Message, message: Message
+) -> list[cache_marks.SentBlock]:
     """Return a tool result with another content or a cache mark; its other members, and the blocks behind it, stay."""
-    assert source.blocks is not None
-    block = request.given[source.at].blocks[source.blocks[0]]
+    assert origin.blocks is not None
+    block = request.given[origin.at].blocks[origin.blocks[0]]
     content = message.get("content")
     if isinstance(content, list):
         content = [part for part in content if type(part) is not Opaque]
@@ -196,29 +203,31 @@ def _result(request: MessagesRequest, source: Source, before: Message, message: 
         changes[cache_marks.MARK] = message[cache_marks.MARK]
     result = splice(block.raw, changes)
     return [
-        cache_marks.Block(result, (source.at, source.blocks[0])),
-        *_originals(request, source.at, source.blocks[1:]),
+        cache_marks.SentBlock(result, (origin.at, origin.blocks[0])),
+        *_originals(request, origin.at, origin.blocks[1:]),
     ]
 
 
-def _spoken(request: MessagesRequest, source: Source, before: Message, message: Message) -> Iterator[cache_marks.Block]:
+def _spoken(
+    request: MessagesRequest, origin: BlockOrigin, before: Message, message: Message
+) -> Iterator[cache_marks.SentBlock]:
     """Return changed words: parts that still exist keep their bytes, calls keep their places."""
-    assert source.blocks is not None
-    given = request.given[source.at].blocks
+    assert origin.blocks is not None
+    given = request.given[origin.at].blocks
     arguments = dict(changed_arguments(before, message))
     thinks = "reasoning_content" in message or "reasoning_content" not in before
-    numbers = _part_numbers(source, given, before)
-    waiting = [n for n in source.blocks if given[n].type == "tool_use" or (given[n].type in THINKING and thinks)]
+    numbers = _part_numbers(origin, given, before)
+    waiting = [n for n in origin.blocks if given[n].type == "tool_use" or (given[n].type in THINKING and thinks)]
     waiting = [n for n in waiting if n not in numbers]
     parts = texts_in(message.get("content"), "text")
     for part, n in zip(parts, _places(parts, before.get("content") or (), numbers), strict=True):
         while waiting and n is not None and waiting[0] < n:
-            yield _called(source, given, waiting.pop(0), arguments)
+            yield _called(origin, given, waiting.pop(0), arguments)
         same = n is not None and any(part is each for each in before["content"])
         raw = given[n].raw if same and n is not None else dumps(part)
-        yield cache_marks.Block(raw, None if n is None else (source.at, n), new=not same)
+        yield cache_marks.SentBlock(raw, None if n is None else (origin.at, n), new=not same)
     for n in waiting:
-        yield _called(source, given, n, arguments)
+        yield _called(origin, given, n, arguments)
 
 
 def _places(
@@ -237,17 +246,17 @@ def _places(
     return places[::-1]
 
 
-def _part_numbers(source: Source, given: Sequence[Piece], before: Message) -> list[int]:
+def _part_numbers(origin: BlockOrigin, given: Sequence[Piece], before: Message) -> list[int]:
     """Return for each content part of a view the number of its block."""
-    assert source.blocks is not None
+    assert origin.blocks is not None
     hidden = {"tool_use"} | (THINKING if "reasoning_content" in before else frozenset())
-    return [n for n in source.blocks if before.get("role") != "assistant" or given[n].type not in hidden]
+    return [n for n in origin.blocks if before.get("role") != "assistant" or given[n].type not in hidden]
 
 
-def _called(source: Source, given: Sequence[Piece], n: int, arguments: Mapping[str, str]) -> cache_marks.Block:
+def _called(origin: BlockOrigin, given: Sequence[Piece], n: int, arguments: Mapping[str, str]) -> cache_marks.SentBlock:
     shorter = arguments.get(str(given[n].value.get("id")))
     raw = given[n].raw if shorter is None else splice(given[n].raw, {"input": orjson.Fragment(shorter.encode())})
-    return cache_marks.Block(raw, (source.at, n))
+    return cache_marks.SentBlock(raw, (origin.at, n))
 
 
 def _bytes_of(each: _Written, marks: Mapping[int, bytes]) -> bytes:

@@ -26,7 +26,7 @@ REMINDER: Final = "<system-reminder>"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class BlockOrigin:
     """The origin of a view: the message in the body and its blocks, None when its content is one text."""
 
     at: int
@@ -50,7 +50,7 @@ class MessagesRequest(ViewedRequest):
     """A Messages body: its bytes, its messages, and their views."""
 
     given: tuple[Given, ...]
-    sources: tuple[Source, ...]
+    origins: tuple[BlockOrigin, ...]
     compacted: tuple[int, int]
     """The message and the block of the newest compaction; (-1, -1) where there is none."""
 
@@ -82,7 +82,7 @@ def read(raw: bytes, memory: Memory, made_by: Format) -> MessagesRequest | None:
         return None
     whole = tuple(each for each in given if each is not None)
     compacted = _newest_compaction(whole)
-    views, sources = _views(head.get("system"), whole, compacted)
+    views, origins = _views(head.get("system"), whole, compacted)
     return MessagesRequest(
         format=made_by,
         raw=raw,
@@ -91,7 +91,7 @@ def read(raw: bytes, memory: Memory, made_by: Format) -> MessagesRequest | None:
         shaped={**{name: value for name, value in head.items() if name != "system"}, **_shaped(head)},
         memory=memory,
         given=whole,
-        sources=sources,
+        origins=origins,
         compacted=compacted,
     )
 
@@ -109,12 +109,12 @@ def _given(row: Piece) -> Given | None:
 
 def _views(
     system: Any, given: Sequence[Given], compacted: tuple[int, int]
-) -> tuple[tuple[Message, ...], tuple[Source, ...]]:
+) -> tuple[tuple[Message, ...], tuple[BlockOrigin, ...]]:
     """Return all views in order with their origins. Messages before the newest compaction are not read, so they have
     none."""
-    found: list[tuple[Mapping[str, Any], Source]] = []
+    found: list[tuple[Mapping[str, Any], BlockOrigin]] = []
     if system:
-        found.append(({"role": "system", "content": system}, Source(-1, None)))
+        found.append(({"role": "system", "content": system}, BlockOrigin(-1, None)))
     start, block = compacted
     running = max((at for at, each in enumerate(given) if _asks(each)), default=-1)
     for at, each in enumerate(given):
@@ -124,7 +124,7 @@ def _views(
             found.append(_compaction(at, block, each))
         found += _views_of(at, each, block + 1 if at == start else 0, running=at > running)
     views = tuple(view(number, message) for number, (message, _) in enumerate(found))
-    return views, tuple(source for _, source in found)
+    return views, tuple(origin for _, origin in found)
 
 
 def _newest_compaction(given: Sequence[Given]) -> tuple[int, int]:
@@ -135,8 +135,8 @@ def _newest_compaction(given: Sequence[Given]) -> tuple[int, int]:
     return max(places, default=(-1, -1))
 
 
-def _compaction(at: int, block: int, each: Given) -> tuple[Mapping[str, Any], Source]:
-    return {"role": "system", "content": [opaque(each.blocks[block].value)]}, Source(at, (block,))
+def _compaction(at: int, block: int, each: Given) -> tuple[Mapping[str, Any], BlockOrigin]:
+    return {"role": "system", "content": [opaque(each.blocks[block].value)]}, BlockOrigin(at, (block,))
 
 
 def _asks(each: Given) -> bool:
@@ -156,21 +156,21 @@ def _said(each: Given, first: int) -> list[int]:
     return [] if _results(each) and reminders else rest
 
 
-def _views_of(at: int, each: Given, first: int, *, running: bool) -> Iterator[tuple[Mapping[str, Any], Source]]:
+def _views_of(at: int, each: Given, first: int, *, running: bool) -> Iterator[tuple[Mapping[str, Any], BlockOrigin]]:
     """Return the views of one message, from a block on."""
     if each.content is not None:
         # As a part, so that text placed before it is a separate block, which can carry a cache mark.
         content = texts_in(each.content, "text") if each.role == "user" else each.content
-        yield {"role": each.role, "content": content}, Source(at, None)
+        yield {"role": each.role, "content": content}, BlockOrigin(at, None)
     elif each.role == "user":
         yield from _user_views(at, each, first)
     elif numbers := tuple(range(first, len(each.blocks))):
         blocks = [each.blocks[n] for n in numbers]
         message = _assistant(blocks, running=running) if each.role == "assistant" else {"content": _values(blocks)}
-        yield {"role": each.role, **message}, Source(at, numbers)
+        yield {"role": each.role, **message}, BlockOrigin(at, numbers)
 
 
-def _user_views(at: int, each: Given, first: int) -> Iterator[tuple[Mapping[str, Any], Source]]:
+def _user_views(at: int, each: Given, first: int) -> Iterator[tuple[Mapping[str, Any], BlockOrigin]]:
     results, said = [n for n in _results(each) if n >= first], _said(each, first)
     reminders = [n for n in range(first, len(each.blocks)) if n not in results and n not in said]
     for n in results:
@@ -180,9 +180,9 @@ def _user_views(at: int, each: Given, first: int) -> Iterator[tuple[Mapping[str,
         if n == results[-1] and reminders:
             content = [*texts_in(content, "text"), *(opaque(each.blocks[r].value) for r in reminders)]
             covered = (n, *reminders)
-        yield {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": content}, Source(at, covered)
+        yield {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": content}, BlockOrigin(at, covered)
     if said or not results:
-        yield {"role": "user", "content": _values([each.blocks[n] for n in said])}, Source(at, tuple(said))
+        yield {"role": "user", "content": _values([each.blocks[n] for n in said])}, BlockOrigin(at, tuple(said))
 
 
 def _values(blocks: Sequence[Piece]) -> list[Mapping[str, Any]]:

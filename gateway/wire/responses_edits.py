@@ -6,7 +6,7 @@ from typing import Any
 from gateway.wire.format import Edits
 from gateway.wire.message import Message, dumps
 from gateway.wire.raw_json import array
-from gateway.wire.responses_reading import TEXT_OF, ResponsesRequest, Source, call_id, item_type
+from gateway.wire.responses_reading import TEXT_OF, ItemOrigin, ResponsesRequest, call_id, item_type
 from gateway.wire.splice import splice
 from gateway.wire.views import Opaque, Piece, changed_arguments, origin_of, texts_in
 
@@ -32,16 +32,16 @@ def _rewritten(request: ResponsesRequest, messages: Sequence[Message]) -> dict[s
         if number is None or number >= len(request.views):
             rows.append(_new(message))
             continue
-        source, before = request.sources[number], request.views[number]
-        if source.member == "instructions":
+        origin, before = request.origins[number], request.views[number]
+        if origin.member == "instructions":
             if message is not before:
                 changes["instructions"] = "\n\n".join(part["text"] for part in texts_in(message["content"], "text"))
-        elif source.member:
+        elif origin.member:
             rows.append(_new(message))
         elif message is before:
-            rows += [request.items[at].raw for at in source.items]
+            rows += [request.items[at].raw for at in origin.items]
         else:
-            rows += _changed(request, source, before, message)
+            rows += _changed(request, origin, before, message)
     return {**changes, "input": array(rows)}
 
 
@@ -52,10 +52,10 @@ def _new(message: Message) -> bytes:
     return dumps({"type": "message", "role": role, "content": texts_in(message.get("content"), kind)})
 
 
-def _changed(request: ResponsesRequest, source: Source, before: Message, message: Message) -> Iterator[bytes]:
+def _changed(request: ResponsesRequest, origin: ItemOrigin, before: Message, message: Message) -> Iterator[bytes]:
     """Return the items of a changed view; unchanged parts keep their bytes."""
     arguments = dict(changed_arguments(before, message))
-    for at in source.items:
+    for at in origin.items:
         item = request.items[at]
         kind = str(item_type(item.value))
         if kind == "message":

@@ -29,7 +29,7 @@ TEXT_OF: Final = {"mcp_call": "output"}
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ItemOrigin:
     """The origin of a view: its items; none for ``instructions`` and for an ``input`` that is one text."""
 
     items: tuple[int, ...] = ()
@@ -41,7 +41,7 @@ class ResponsesRequest(ViewedRequest):
     """A Responses body: its bytes, its items, and their views."""
 
     items: tuple[Piece, ...]
-    sources: tuple[Source, ...]
+    origins: tuple[ItemOrigin, ...]
     refers_elsewhere: bool
 
     @property
@@ -68,7 +68,7 @@ def read(raw: bytes, memory: Memory, made_by: Format) -> ResponsesRequest | None
     items = [] if text is not None else pieces(found["input"])
     if items is None or not all(isinstance(item_type(item.value), str) for item in items):
         return None
-    views, sources = _views(head.get("instructions"), text, items)
+    views, origins = _views(head.get("instructions"), text, items)
     return ResponsesRequest(
         format=made_by,
         raw=raw,
@@ -78,7 +78,7 @@ def read(raw: bytes, memory: Memory, made_by: Format) -> ResponsesRequest | None
         memory=memory,
         rewritten=raw is not mended,
         items=tuple(items),
-        sources=sources,
+        origins=origins,
         refers_elsewhere=any(map(head.get, ELSEWHERE)) or any(item.type == "item_reference" for item in items),
     )
 
@@ -88,20 +88,20 @@ def item_type(item: Mapping[str, Any]) -> Any:
     return item.get("type", "message" if "role" in item else None)
 
 
-Found = tuple[Mapping[str, Any], Source]
+Found = tuple[Mapping[str, Any], ItemOrigin]
 
 
 def _views(
     instructions: Any, text: str | None, items: Sequence[Piece]
-) -> tuple[tuple[Message, ...], tuple[Source, ...]]:
+) -> tuple[tuple[Message, ...], tuple[ItemOrigin, ...]]:
     found: list[Found] = []
     if isinstance(instructions, str) and instructions:
-        found.append(({"role": "system", "content": instructions}, Source(member="instructions")))
+        found.append(({"role": "system", "content": instructions}, ItemOrigin(member="instructions")))
     if text is not None:
-        found.append(({"role": "user", "content": texts_in(text, "input_text")}, Source(member="input")))
+        found.append(({"role": "user", "content": texts_in(text, "input_text")}, ItemOrigin(member="input")))
     found += _views_of(items)
     views = tuple(view(number, message) for number, (message, _) in enumerate(found))
-    return views, tuple(source for _, source in found)
+    return views, tuple(origin for _, origin in found)
 
 
 def _views_of(items: Sequence[Piece]) -> Iterator[Found]:
@@ -120,7 +120,7 @@ def _views_of(items: Sequence[Piece]) -> Iterator[Found]:
             group.append(at)
             only_reasoning = only_reasoning and kind == "reasoning"
         else:
-            yield _single(part, item.value), Source((at,))
+            yield _single(part, item.value), ItemOrigin((at,))
     if group:
         yield _grouped(items, group)
 
@@ -177,7 +177,7 @@ def _grouped(items: Sequence[Piece], group: Sequence[int]) -> Found:
         if kind == "message":
             content = item.get("content")
             if isinstance(content, str) and len(group) == 1:
-                return {"role": "assistant", "content": content}, Source(tuple(group))
+                return {"role": "assistant", "content": content}, ItemOrigin(tuple(group))
             parts += texts_in(content, "text") if isinstance(content, str) else content or []
         elif call := _call(kind, item):
             calls.append(call)
@@ -189,7 +189,7 @@ def _grouped(items: Sequence[Piece], group: Sequence[int]) -> Found:
         message["content"] = parts
     if calls:
         message["tool_calls"] = calls
-    return message, Source(tuple(group))
+    return message, ItemOrigin(tuple(group))
 
 
 def _text_part(kind: str, item: Mapping[str, Any]) -> dict[str, Any]:

@@ -80,74 +80,71 @@ async def replica(folder, standin, redis_url):
         await process.wait()
 
 
-async def test_two_replicas_share_limits_behind_nginx_and_one_may_die(tmp_path):
-    redis = RedisServer(tmp_path)
+@asynccontextmanager
+async def two_replicas(folder):
+    """Run a Redis, two gateways that share it, and nginx in front; yield the Redis, the gateways' processes and the way through nginx."""
+    redis = RedisServer(folder)
     redis.start()
     try:
         async with AsyncExitStack() as stack:
             standin = await stack.enter_async_context(StandIn())
-            replicas = [await stack.enter_async_context(replica(tmp_path, standin, redis.url)) for _ in range(2)]
-            base_url = await stack.enter_async_context(nginx(tmp_path, [port for port, _ in replicas]))
-            front = running.Gateway(base_url, "", await stack.enter_async_context(running.client()))
-
-            while rest_of_the_minute() < 5:  # noqa: ASYNC110  # the limit is that of one minute of the clock
-                await asyncio.sleep(1)
-            answers = await asyncio.gather(*(front.chat(ASK, LIMITED) for _ in range(20)))
-            found = Counter(each.status for each in answers)
-            assert set(found) == {200, 429}
-            assert 5 <= found[200] <= 7, (
-                "together no more than the limit; what arrives at one moment may be counted in another order"
-            )
-            served = {each.headers["x-turnfold-request-id"].split("-")[1] for each in answers}
-            assert len(served) == 2, "both replicas took part"
-
-            assert await status_from("127.0.0.3", base_url) == 200, "nginx tells the true address"
-            assert await status_from("127.0.0.2", base_url) == 403
-            claimed = {"x-forwarded-for": "127.0.0.3", "forwarded": "for=127.0.0.3"}
-            assert await status_from("127.0.0.2", base_url, claimed) == 403, "a client's own claim is not read"
-
-            replicas[0][1].kill()
-            await replicas[0][1].wait()
-            statuses = [(await front.chat(ASK, FREE)).status for _ in range(12)]
-            assert set(statuses) == {200}, "a replica that is gone costs no request"
+            replicas = [await stack.enter_async_context(replica(folder, standin, redis.url)) for _ in range(2)]
+            base_url = await stack.enter_async_context(nginx(folder, [port for port, _ in replicas]))
+            client = await stack.enter_async_context(running.client())
+            yield redis, [process for _, process in replicas], running.Gateway(base_url, "", client)
     finally:
         redis.stop()
+
+
+async def test_two_replicas_share_limits_behind_nginx_and_one_may_die(tmp_path):
+    async with two_replicas(tmp_path) as (_, replicas, front):
+        while rest_of_the_minute() < 5:  # noqa: ASYNC110  # the limit is that of one minute of the clock
+            await asyncio.sleep(1)
+        answers = await asyncio.gather(*(front.chat(ASK, LIMITED) for _ in range(20)))
+        found = Counter(each.status for each in answers)
+        assert set(found) == {200, 429}
+        assert 5 <= found[200] <= 7, (
+            "together no more than the limit; what arrives at one moment may be counted in another order"
+        )
+        served = {each.headers["x-turnfold-request-id"].split("-")[1] for each in answers}
+        assert len(served) == 2, "both replicas took part"
+
+        assert await status_from("127.0.0.3", front.base_url) == 200, "nginx tells the true address"
+        assert await status_from("127.0.0.2", front.base_url) == 403
+        claimed = {"x-forwarded-for": "127.0.0.3", "forwarded": "for=127.0.0.3"}
+        assert await status_from("127.0.0.2", front.base_url, claimed) == 403, "a client's own claim is not read"
+
+        replicas[0].kill()
+        await replicas[0].wait()
+        statuses = [(await front.chat(ASK, FREE)).status for _ in range(12)]
+        assert set(statuses) == {200}, "a replica that is gone costs no request"
 
 
 async def test_redis_may_be_killed_and_come_back_and_no_request_fails(tmp_path):
     """Without it each replica keeps the limit by itself; with it again they share it again."""
-    redis = RedisServer(tmp_path)
-    redis.start()
-    try:
-        async with AsyncExitStack() as stack:
-            standin = await stack.enter_async_context(StandIn())
-            replicas = [await stack.enter_async_context(replica(tmp_path, standin, redis.url)) for _ in range(2)]
-            base_url = await stack.enter_async_context(nginx(tmp_path, [port for port, _ in replicas]))
-            front = running.Gateway(base_url, "", await stack.enter_async_context(running.client()))
-            statuses, stop = [], asyncio.Event()
+    async with two_replicas(tmp_path) as (redis, _, front):
+        statuses, stop = [], asyncio.Event()
 
-            async def traffic():
-                while not stop.is_set():
-                    statuses.append((await front.chat(ASK, FREE)).status)
+        async def traffic():
+            while not stop.is_set():
+                statuses.append((await front.chat(ASK, FREE)).status)
 
-            users = [asyncio.create_task(traffic()) for _ in range(2)]  # noqa: TID251
-            await many(statuses, 20)
-            redis.kill()
-            await many(statuses, len(statuses) + 40)
-            assert {(await front.chat(ASK, LIMITED)).status for _ in range(3)} <= {200, 429}, (
-                "a limit without a store is no error"
-            )
-            redis.start()
-            await many(statuses, len(statuses) + 40)
-            stop.set()
-            await asyncio.gather(*users)
-            assert set(statuses) == {200}
+        users = [asyncio.create_task(traffic()) for _ in range(2)]  # noqa: TID251
+        await many(statuses, 20)
+        redis.kill()
+        await many(statuses, len(statuses) + 40)
+        assert {(await front.chat(ASK, LIMITED)).status for _ in range(3)} <= {200, 429}, (
+            "a limit without a store is no error"
+        )
+        redis.start()
+        await many(statuses, len(statuses) + 40)
+        stop.set()
+        await asyncio.gather(*users)
+        assert set(statuses) == {200}
 
-            await next_minute()
-            found = await until_shared(front)
-            assert found[429] >= 1
-    finally:
-        redis.stop()
+        await next_minute()
+        found = await until_shared(front)
+        assert found[429] >= 1
 
 
 async def many(statuses, count):

@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,17 @@ import pytest
 
 from gateway.standin import Raw, StandIn
 from tests import fakes
-from tests.envoy.setting import ENVOY, Edit, Setting, as_published, in_the_listener, retrying_faults, setting, strict
+from tests.envoy.setting import (
+    ENVOY,
+    Answered,
+    Edit,
+    Setting,
+    as_published,
+    in_the_listener,
+    retrying_faults,
+    setting,
+    strict,
+)
 
 pytestmark = [
     pytest.mark.slow,
@@ -227,19 +238,23 @@ async def test_without_a_processor_and_without_failure_mode_allow_clients_get_an
     assert sent(running) == []
 
 
-@pytest.mark.parametrize(("allow", "status"), [(True, 200), (False, 500)])
-async def test_a_processor_killed_while_the_model_works(start: Start, allow: bool, status: int) -> None:
-    """With ``failure_mode_allow`` the answer still comes; the folded request was already sent."""
-    running = await start(edit=as_published if allow else strict)
+async def answer_after_the_processor_ends(running: Setting, said: Raw) -> Answered:
+    """Ask, end the processor while the model works, and let the model answer; return what the client gets."""
     gate = fakes.Gate()
-    running.standin.script.append(Raw(200, (b'{"late":1}',), before=gate))
+    running.standin.script.append(replace(said, before=gate))
     asked = asyncio.create_task(running.ask(BODIES["chat"][1]))  # noqa: TID251  # awaited below
     async with asyncio.timeout(20):
         await running.standin.arrived(1)
     await running.processors[0].end()
     gate.release(9)
+    return await asked
 
-    answer = await asked
+
+@pytest.mark.parametrize(("allow", "status"), [(True, 200), (False, 500)])
+async def test_a_processor_killed_while_the_model_works(start: Start, allow: bool, status: int) -> None:
+    """With ``failure_mode_allow`` the answer still comes; the folded request was already sent."""
+    running = await start(edit=as_published if allow else strict)
+    answer = await answer_after_the_processor_ends(running, Raw(200, (b'{"late":1}',)))
 
     assert answer.status == status
     assert len(sent(running)) == 1 and sent(running)[0].violations == []
@@ -249,15 +264,7 @@ async def test_a_retry_without_its_processor_keeps_requests_apart(start: Start) 
     """A retry has the headers of the attempt before it: the length of a folded body there would let the rest of a whole
     body be read as another request."""
     running = await start(edit=retrying_faults)
-    gate = fakes.Gate()
-    running.standin.script.append(Raw(503, (b"busy",), before=gate))
-    asked = asyncio.create_task(running.ask(BODIES["chat"][1]))  # noqa: TID251  # awaited below
-    async with asyncio.timeout(20):
-        await running.standin.arrived(1)
-    await running.processors[0].end()
-    gate.release(9)
-
-    answer = await asked
+    answer = await answer_after_the_processor_ends(running, Raw(503, (b"busy",)))
 
     folded, whole = running.standin.requests
     assert (answer.status, whole.status) == (400, 400)

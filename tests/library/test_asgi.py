@@ -14,7 +14,7 @@ import pytest
 
 from gateway.standin import Raw, StandIn
 from tests import fakes
-from tests.running import PATIENCE_S, ROOT, Gateway, answering, client, configured, free_ports
+from tests.running import PATIENCE_S, ROOT, Gateway, configured, free_ports, process_at
 
 WINDOW = 3000
 LONG = {"model": "gpt-4o", "messages": fakes.chat(60)}
@@ -26,18 +26,9 @@ async def behind_uvicorn(standin: StandIn, folder: Path) -> AsyncIterator[tuple[
     port, admin_port = free_ports(2)
     config = {"models": {"gpt-4o": {"context_window": WINDOW}}, "admin": {"port": admin_port}}
     (folder / "turnfold.yaml").write_text(configured(standin, config))
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "uvicorn", "turnfold.asgi:app", "--port", str(port), "--log-level", "warning",
-        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-    )  # fmt: skip
-    try:
-        await answering(port, process)
-        async with client() as session:
-            yield Gateway(f"http://127.0.0.1:{port}/v1", f"http://127.0.0.1:{admin_port}", session), process
-    finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGTERM)
-        await asyncio.wait_for(process.communicate(), PATIENCE_S)
+    arguments = ("turnfold.asgi:app", "--port", str(port), "--log-level", "warning")
+    async with process_at(port, admin_port, folder, "uvicorn", *arguments) as running:
+        yield running
 
 
 async def test_requests_pass_fold_and_recover_as_on_the_gateways_own_port(tmp_path: Path) -> None:

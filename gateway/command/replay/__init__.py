@@ -18,7 +18,7 @@ from rich.text import Text
 from gateway.command.replay.deciding import Decider, Results
 from gateway.command.replay.logs import Batch, batches, files_in
 from gateway.command.replay.page import page
-from gateway.command.replay.sums import Sums
+from gateway.command.replay.sums import ReplaySums
 from gateway.config import Settings, SettingsError, load
 
 AHEAD: Final = 2
@@ -36,7 +36,7 @@ def run(
     except SettingsError as error:
         click.echo("\n".join(error.problems), err=True)
         return 2
-    sums = Sums()
+    sums = ReplaySums()
     try:
         files = files_in(path)
         total = sum(file.stat().st_size for file in files)

@@ -85,7 +85,7 @@ class ConversationSums:
     sent: Sequence[tuple[bytes, int]] = ()
 
 
-class Sums:
+class ReplaySums:
     """All sums of one replay, in bounded memory."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from gateway.context.cut.policy import Policy
 from gateway.context.cut.replay import Cut, Room, Unit
 from gateway.context.cut.rungs import FOLD, Rung
 from gateway.context.cut.summary import Summary
-from gateway.context.cut.turns import Conversation, call_ids, result_id
+from gateway.context.cut.turns import SplitConversation, call_ids, result_id
 from gateway.wire.facts import facts_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, text_of, texts
@@ -37,7 +37,7 @@ class Source:
     """The input of a fold."""
 
     messages: Sequence[Message]
-    conversation: Conversation
+    conversation: SplitConversation
     budget: Budget
     counter: Counter
     policy: Policy

@@ -25,7 +25,7 @@ class Turn(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class SplitConversation:
     """Pinned messages at any place, and the turns of all others, oldest first."""
 
     pinned: tuple[int, ...]
@@ -39,7 +39,7 @@ class Conversation:
         return self.turns[-1] if self.turns else None
 
 
-def split(messages: Sequence[Message]) -> Conversation:
+def split(messages: Sequence[Message]) -> SplitConversation:
     """Split a conversation. Every index is exactly once in the result.
 
     A user message between a call and its result does not begin a turn: a cut before it would separate the two (case 7).
@@ -71,7 +71,7 @@ def split(messages: Sequence[Message]) -> Conversation:
         else:
             steps.append([index])
     close()
-    return Conversation(tuple(pinned), tuple(turns), callers)
+    return SplitConversation(tuple(pinned), tuple(turns), callers)
 
 
 def call_ids(message: Message) -> list[str]:

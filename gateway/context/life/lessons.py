@@ -54,7 +54,7 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class BilledPrompt:
     """The prompt tokens that an upstream bills: ``providers.record.Usage`` without the output."""
 
     prompt: int
@@ -195,7 +195,7 @@ def from_refusal(sent: Sent, attempt: Attempt, refusal: StatedNumbers, sign: str
     return tuple(found)
 
 
-def from_answer(sent: Sent, bill: Bill | None, *, unsized: bool = False) -> Learned:
+def from_answer(sent: Sent, bill: BilledPrompt | None, *, unsized: bool = False) -> Learned:
     """Learn from a good answer. ``unsized``: a refusal of this request stated no limit, or no size of the prompt."""
     if bill is None:
         return Learned((_accepted(sent, None),)) if unsized else NOTHING
@@ -207,7 +207,7 @@ def from_answer(sent: Sent, bill: Bill | None, *, unsized: bool = False) -> Lear
     return Learned(_whole(sent, bill, unsized=unsized))
 
 
-def _whole(sent: Sent, bill: Bill, *, unsized: bool) -> tuple[Lesson, ...]:
+def _whole(sent: Sent, bill: BilledPrompt, *, unsized: bool) -> tuple[Lesson, ...]:
     """The bill covers everything that was sent."""
     measured = sent.measured
     found: list[Lesson] = [PromptRead(sent.upstream, sent.model, bill.prompt)]
@@ -225,7 +225,7 @@ def _whole(sent: Sent, bill: Bill, *, unsized: bool) -> tuple[Lesson, ...]:
     return tuple(found)
 
 
-def _suspect(sent: Sent, bill: Bill) -> Learned:
+def _suspect(sent: Sent, bill: BilledPrompt) -> Learned:
     """The server probably truncated the prompt: note it; at the second time warn, and fold this conversation smaller."""
     before = sent.before or Before(0)
     before = replace(before, covered=len(sent.measured.request.messages), suspicions=before.suspicions + 1)
@@ -249,5 +249,5 @@ def _accepted(sent: Sent, billed: int | None) -> SmallerFold:
     )
 
 
-def _compared(sent: Sent, bill: Bill) -> CountCompared:
+def _compared(sent: Sent, bill: BilledPrompt) -> CountCompared:
     return CountCompared(sent.upstream, sent.model, sent.measured.counted, bill.prompt)

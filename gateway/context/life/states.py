@@ -22,7 +22,7 @@ from typing import Final, Literal, NamedTuple
 from gateway.context.life import ladder, lessons
 from gateway.context.life.events import AttemptMade, Place, ReplyCame
 from gateway.context.life.ladder import Attempt, StatedNumbers, Task
-from gateway.context.life.lessons import NOTHING, Bill, Learned, Lesson
+from gateway.context.life.lessons import NOTHING, BilledPrompt, Learned, Lesson
 from gateway.context.life.replies import OutputLimit, Refusal, Reply, ThinkingRejected
 from gateway.wire.format import Conversation
 
@@ -166,7 +166,7 @@ class Answered(NamedTuple):
         """Whether the bill can teach something."""
         return self.reply.status == 200 and not self.too_long
 
-    def lessons(self, bill: Bill | None) -> Learned:
+    def lessons(self, bill: BilledPrompt | None) -> Learned:
         """Return the lessons of a good answer to a counted request."""
         task = self.visit.task
         if task is None or self.life.mode == "off":

@@ -18,7 +18,7 @@ Price = Mapping[str, Any]
 """US dollars for a million prompt tokens: ``input``, ``cached``; ``lifetime_s`` of the provider's cache, or None."""
 
 
-class Folded(NamedTuple):
+class FoldedRequest(NamedTuple):
     """A folded request, until the one before it in its conversation is known. Counts are tokens."""
 
     model: str
@@ -42,7 +42,7 @@ class Saved:
     cache_difference: int = 0
     """The same, less what caches gave beyond it."""
 
-    def add(self, one: Folded, before: tuple[int, float] | None) -> None:
+    def add(self, one: FoldedRequest, before: tuple[int, float] | None) -> None:
         """Add a folded request; ``before`` is the prompt and the time of the one before it, sent whole."""
         lives_s = self.price["lifetime_s"] if self.price and self.price["lifetime_s"] is not None else CACHE_LIVES_S
         would_read = one.cached
@@ -82,7 +82,7 @@ class Savings:
     def __init__(self, price_of: Callable[[str], Price | None]) -> None:
         self._price_of = price_of
         self._known: dict[str, Saved] = {}
-        self._waiting: OrderedDict[str, Folded] = OrderedDict()
+        self._waiting: OrderedDict[str, FoldedRequest] = OrderedDict()
 
     def add(self, one: Shown) -> None:
         """Add one record."""
@@ -97,7 +97,7 @@ class Savings:
         if not folded(one) or one["tokens_before"] is None:
             return
         sent = one["prompt_tokens"] if one["prompt_tokens"] is not None else one["tokens_after"]
-        self._waiting[name] = Folded(one["model"], one["at"], tokens, sent, one["cached_tokens"] or 0)
+        self._waiting[name] = FoldedRequest(one["model"], one["at"], tokens, sent, one["cached_tokens"] or 0)
         if len(self._waiting) > bounds.MOST_CONVERSATIONS:
             _, first = self._waiting.popitem(last=False)
             self._of(first.model).add(first, None)
