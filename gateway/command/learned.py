@@ -14,7 +14,8 @@ from rich.table import Table
 from gateway.command.waiting import waiting
 from gateway.config import Settings, SettingsError, load
 from gateway.config.values import is_pattern
-from gateway.serve import lists, plan, process
+from gateway.serve import lists, process
+from gateway.serve.places import place_of
 from gateway.serve.shared import Gateway
 from gateway.state import forgetting
 from gateway.state.facts import Fact
@@ -85,7 +86,7 @@ def _row(gateway: Gateway, settings: Settings, upstream: str, model: str) -> tup
     target = gateway.setup.targets.get(upstream)
     if target is None:
         return model, f"{upstream} (not configured)", "", ""
-    place = plan.place_of(gateway, gateway.setup, route, target)
+    place = place_of(gateway, gateway.setup, route, target)
     return model, upstream, f"{place.window:,}", place.entry
 
 

@@ -14,8 +14,9 @@ from gateway.context.life.replies import Reply
 from gateway.context.life.states import Ended, Life, Ready, Received, Refused, State, Undecided
 from gateway.context.life.transitions import advance
 from gateway.extproc.carried import Told
-from gateway.serve import decisions, plan
-from gateway.serve.plan import Identity
+from gateway.serve import decisions
+from gateway.serve.callers import Identity, identity_of
+from gateway.serve.places import place_of
 from gateway.serve.shared import Gateway, Setup
 from gateway.serve.window import Portrait
 from gateway.wire.format import Conversation
@@ -39,7 +40,7 @@ class Asked:
     @property
     def identity(self) -> Identity:
         """The hashes of the caller at the model's upstream."""
-        return plan.identity_of(self.setup.targets[self.route.upstream], self.headers, self.address)
+        return identity_of(self.setup.targets[self.route.upstream], self.headers, self.address)
 
 
 async def decide(asked: Asked, told: tuple[Told, ...]) -> State:
@@ -70,7 +71,7 @@ async def _placed(asked: Asked) -> State:
     owner = target.name, route.name, learner
     if gateway.learning.is_new(owner):
         await gateway.learning.know(owner)
-    place = plan.place_of(gateway, asked.setup, route, target, learner)
+    place = place_of(gateway, asked.setup, route, target, learner)
     return advance(Received(Life(asked.request, asked.mode)), PlacesFound((place,)))
 
 

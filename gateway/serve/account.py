@@ -9,8 +9,8 @@ from gateway.context.life import identity
 from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.states import Answered, PassedOn, State, TooLarge, Unreachable, Visit
 from gateway.observe.exchange import NOTHING_LOST, Action, Call, Exchange, Why
-from gateway.serve import plan
 from gateway.serve.errors import OUR_FAULT
+from gateway.serve.places import place_at
 from gateway.serve.record import LONGEST_NAME
 from gateway.serve.window import Portrait, portrait
 from providers.record import Usage
@@ -116,7 +116,7 @@ def exchange(told: Described, origin: Origin, times: Times, ending: Ending) -> E
     """Return the frozen record for all observers. ``told`` describes the last state of the request."""
     life, visit, shown, task, usage = told.state.life, told.visit, told.shown, told.task, ending.usage
     total_s = time.perf_counter() - times.arrived
-    place = plan.place_at(visit) if visit else None
+    place = place_at(visit) if visit else None
     seen = _portrait(task, shown, origin.portrait)
     return Exchange(
         request_id=origin.request_id,

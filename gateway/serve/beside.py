@@ -3,14 +3,14 @@
 from aiohttp import web
 
 from gateway.context.life.ladder import Task
-from gateway.serve import keys, plan
+from gateway.serve import keys, measure
 from gateway.serve import record as records
 from gateway.serve.answer import Answer
-from gateway.serve.plan import Place
+from gateway.serve.places import Place, place_of
 from gateway.serve.relay import relay
 from gateway.serve.shared import Gateway
 from gateway.upstream.client import Target, call_of
-from gateway.wire.format import Conversation
+from gateway.wire.format import Conversation, Edits
 
 
 async def sent(gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Conversation) -> Answer:
@@ -21,7 +21,7 @@ async def sent(gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Co
     body = raw
     if route.name != asked.model:
         headers.popall("Content-Encoding", None)
-        body = await gateway.pool.run(lambda: plan.renamed(asked, route.name), size_bytes=len(raw))
+        body = await gateway.pool.run(lambda: asked.format.encode(asked, Edits(model=route.name)), size_bytes=len(raw))
     call = call_of("POST", request.rel_url, route.name)
     response = await gateway.client.send(target, call, target.authorised(headers), body)
     records.of(request).called(response.status)
@@ -48,13 +48,13 @@ def place_at(gateway: Gateway, request: web.BaseRequest, asked: Conversation, ta
     """Return an upstream as the place of a request, with what its caller's requests taught."""
     setup = gateway.setup
     learner = records.of(request).identity_at(target, keys.forwarded(request)).learner
-    return plan.place_of(gateway, setup, setup.settings.route(asked.model), target, learner)
+    return place_of(gateway, setup, setup.settings.route(asked.model), target, learner)
 
 
 async def task_at(gateway: Gateway, request: web.BaseRequest, asked: Conversation, place: Place) -> Task:
     """Count a request for a place."""
     scope = records.of(request).identity_at(place.target, keys.forwarded(request)).scope
-    return await plan.task_for(gateway, place, asked, scope)
+    return await measure.task_for(gateway, place, asked, scope)
 
 
 async def counted(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> Task:

@@ -14,7 +14,9 @@ from gateway.context.life.events import FIT_PROVEN, AttemptMade, Counted, Event,
 from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.lessons import Lesson
 from gateway.context.life.states import Chosen, Life, Measured, Refused, Uncounted, Undecided, Visit, fault_of
-from gateway.serve import memory, plan
+from gateway.serve import measure, memory
+from gateway.serve.callers import identity_of
+from gateway.serve.places import place_at
 from gateway.serve.shared import Gateway
 from gateway.serve.window import Portrait, portrait
 
@@ -57,10 +59,10 @@ def decide(asked: Decidable, state: Undecided) -> Awaitable[Event]:
 async def _measure(asked: Decidable, state: Chosen) -> Event:
     """Check whether the request fits by its size alone; else count it."""
     try:
-        if await plan.proven(asked.gateway, plan.place_at(state.visit), state.life.request):
+        if await measure.proven(asked.gateway, place_at(state.visit), state.life.request):
             return FIT_PROVEN
         task = await _counted(asked, state.life, state.visit)
-        return Counted(await memory.recalled(asked.gateway, plan.place_at(state.visit), task))
+        return Counted(await memory.recalled(asked.gateway, place_at(state.visit), task))
     except Exception as error:  # noqa: BLE001  # promise 6: what cannot be measured is sent as it came
         asked.gateway.failed("fold", error)
         return PartFailed()
@@ -76,9 +78,9 @@ async def _count(asked: Decidable, state: Uncounted) -> Event:
 
 
 async def _counted(asked: Decidable, life: Life, visit: Visit) -> Task:
-    place = plan.place_at(visit)
-    return await plan.task_for(
-        asked.gateway, place, life.request, plan.identity_of(place.target, asked.headers, "").scope
+    place = place_at(visit)
+    return await measure.task_for(
+        asked.gateway, place, life.request, identity_of(place.target, asked.headers, "").scope
     )
 
 
@@ -122,7 +124,7 @@ async def _smaller_attempt(asked: Decidable, state: Refused) -> Event:
     learned: tuple[Lesson, ...] = ()
     try:
         learned = await gateway.pool.run(state.lessons, size_bytes=size_bytes)
-        gateway.learning.learn(learned, plan.place_at(state.visit).caller)
+        gateway.learning.learn(learned, place_at(state.visit).caller)
     except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this refusal
         gateway.failed("learning", error)
     try:

@@ -13,11 +13,12 @@ from aiohttp import web
 from gateway.context.life.lessons import BilledPrompt, Learned
 from gateway.context.life.states import Answered, Ended, PassedOn, State, TooLarge, Unreachable, Visit
 from gateway.observe.exchange import Exchange
-from gateway.serve import account, billed, errors, memory, plan
+from gateway.serve import account, billed, errors, memory
 from gateway.serve import record as records
 from gateway.serve.account import Ending, Origin, Times
 from gateway.serve.answer import Answer
 from gateway.serve.missing import lacks, told
+from gateway.serve.places import place_at
 from gateway.serve.relay import relay, usage_in, worth_keeping
 from gateway.serve.work import Caller
 from gateway.state.pool import INLINE
@@ -117,7 +118,7 @@ def _origin(caller: Caller, state: State) -> Origin:
     request = caller.request
     known = records.of(request)
     visit: Visit | None = getattr(state, "visit", None)
-    target = plan.place_at(visit).target if visit is not None else caller.setup.targets[caller.route.upstream]
+    target = place_at(visit).target if visit is not None else caller.setup.targets[caller.route.upstream]
     return Origin(
         request_id=caller.request_id,
         method=request.method,
@@ -145,7 +146,7 @@ async def _learn(caller: Caller, state: Answered, usage: Usage | None) -> str:
             learned = _learned(caller, state, usage)
         else:
             learned = await gateway.pool.run(lambda: _learned(caller, state, usage), size_bytes=size_bytes)
-        gateway.learning.learn(learned.lessons, plan.place_at(state.visit).caller)
+        gateway.learning.learn(learned.lessons, place_at(state.visit).caller)
     except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this answer
         gateway.failed("learning", error)
         return ""
@@ -166,7 +167,7 @@ def _learned(caller: Caller, state: Answered, usage: Usage | None) -> Learned:
     bill = BilledPrompt(usage.prompt, usage.cached) if usage else None
     if not state.visit.proven or state.visit.task is not None or bill is None:
         return state.lessons(bill)
-    place = plan.place_at(state.visit)
+    place = place_at(state.visit)
     return billed.learn(caller.gateway, place, state.life.request, caller.identity_at(place.target).scope, bill)
 
 

@@ -15,9 +15,9 @@ from multidict import CIMultiDict
 
 from gateway.config import ClientKey, Settings
 from gateway.serve import headers as http
-from gateway.serve import plan
 from gateway.serve import record as records
 from gateway.serve.addresses import within
+from gateway.serve.callers import CREDENTIALS
 from gateway.serve.errors import ClientError
 from gateway.serve.record import Record
 from gateway.serve.shared import Gateway
@@ -147,7 +147,7 @@ def forwarded(request: web.BaseRequest) -> CIMultiDict[str]:
     """Return the client's headers for an upstream. With a client key, none of the client's credentials is forwarded."""
     headers, record = http.forwarded(request.headers), records.of(request)
     if record.key is not None:
-        for name in (*plan.CREDENTIALS, *HEADERS):
+        for name in (*CREDENTIALS, *HEADERS):
             headers.popall(name, None)
         headers[CALLER] = record.credential
     return headers

@@ -19,8 +19,8 @@ from gateway.context.life import identity, ladder
 from gateway.context.life.ladder import Task
 from gateway.context.life.states import Answered
 from gateway.context.write.compress import source_of
-from gateway.serve import plan
-from gateway.serve.plan import Place
+from gateway.serve.callers import CREDENTIALS, identity_of
+from gateway.serve.places import Place, place_at, place_of
 from gateway.serve.shared import Gateway, Setup
 from gateway.state.pool import PoolFull
 from gateway.state.summariser import Ask, SummaryJob
@@ -53,7 +53,7 @@ def _laid_out(task: Task) -> tuple[Source, list[str]]:
 
 def consider(gateway: Gateway, setup: Setup, state: Answered, headers: CIMultiDict[str]) -> None:
     """Start a summary in the background when the conversation will soon need one."""
-    place, task, attempt = plan.place_at(state.visit), state.visit.task, state.attempt
+    place, task, attempt = place_at(state.visit), state.visit.task, state.attempt
     chosen = place.route.summary
     if task is None or not chosen.model or attempt.rung > 1:
         return
@@ -95,7 +95,7 @@ async def _consider(gateway: Gateway, wanted: _Wanted) -> None:
         count=message_cost.counter(summariser.family, memory=gateway.memory).text,
         deadline_s=chosen.deadline_s,
         tokens_per_hour=chosen.tokens_per_hour,
-        payer="" if summariser.target.endpoint.key else plan.identity_of(summariser.target, wanted.headers, "").key,
+        payer="" if summariser.target.endpoint.key else identity_of(summariser.target, wanted.headers, "").key,
     )
     gateway.summarizer.consider(job, _ask(gateway, summariser.target, place.target, wanted.headers))
 
@@ -108,14 +108,14 @@ def _source(task: Task) -> Source:
 
 def _summariser(gateway: Gateway, setup: Setup, chosen: SummarySettings) -> Place:
     route = setup.settings.route(chosen.model)
-    return plan.place_of(gateway, setup, route, setup.targets[chosen.upstream or route.upstream])
+    return place_of(gateway, setup, route, setup.targets[chosen.upstream or route.upstream])
 
 
 def _ask(gateway: Gateway, summariser: Target, answered: Target, headers: CIMultiDict[str]) -> Ask:
     """Return how to call the summariser: with its configured key, or the client's if it is the client's own upstream."""
     own = CIMultiDict({"Content-Type": "application/json"})
     if summariser.name == answered.name:
-        own.extend((name, value) for name, value in headers.items() if name.lower() in plan.CREDENTIALS)
+        own.extend((name, value) for name, value in headers.items() if name.lower() in CREDENTIALS)
     authorised = summariser.authorised(own)
 
     async def ask(model: str, messages: Sequence[Message], _: float) -> bytes | None:

@@ -16,10 +16,11 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from gateway.config import is_pattern
-from gateway.serve import errors, keys, plan
+from gateway.serve import errors, keys
 from gateway.serve import record as records
 from gateway.serve.answer import readable
 from gateway.serve.passthrough import forward
+from gateway.serve.places import place_of
 from gateway.serve.shared import Gateway, Setup
 from gateway.upstream.client import Call, Target, UpstreamUnreachable
 from gateway.upstream.response import read_body
@@ -80,7 +81,7 @@ def own_entry(gateway: Gateway, setup: Setup, name: str) -> Entry:
 def _described(gateway: Gateway, setup: Setup, target: Target, entry: Entry) -> Entry:
     """Add the fields that OpenAI's SDKs read, and our facts about the model."""
     route = setup.settings.route(entry["id"])
-    place = plan.place_of(gateway, setup, route, target)
+    place = place_of(gateway, setup, route, target)
     own = {"upstream": route.upstream, "name": route.name, "context_window": place.window}
     filled = {"object": "model", "created": 0, "owned_by": target.name, "context_window": place.window}
     return {**filled, **entry, "turnfold": own}

@@ -10,7 +10,7 @@ import structlog
 
 from gateway.config import Settings
 from gateway.observe.metrics import Metrics
-from gateway.serve import plan
+from gateway.serve import measure
 from gateway.serve.shared import Gateway, bounds_of
 from gateway.state.records.base import RecordLog
 from gateway.state.records.opening import open_log
@@ -26,7 +26,7 @@ def gateway_for(settings: Settings) -> Gateway:
     store = store_of(settings, lambda operation, reason: metrics.degraded(f"store {operation}"))
     gateway = Gateway(settings, store, metrics, log_of(settings))
     if settings.server.preload:
-        plan.preload(gateway, settings)
+        measure.preload(gateway, settings)
     gateway.watch.start()
     return gateway
 

@@ -14,8 +14,7 @@ from multidict import CIMultiDict
 from gateway.config import ClientKey
 from gateway.context.life import identity
 from gateway.observe.exchange import Action, Call, Exchange, Why
-from gateway.serve import plan
-from gateway.serve.plan import Identity
+from gateway.serve.callers import Identity, identity_of
 from gateway.serve.shared import Gateway
 from gateway.upstream.client import Target
 from providers.record import Usage
@@ -116,7 +115,7 @@ class Record:
         """Return the client's hashes at an upstream, computed once; ``headers`` are the client's for an upstream."""
         found = self.identities.get(target.name)
         if found is None:
-            found = self.identities[target.name] = plan.identity_of(target, headers, self.client)
+            found = self.identities[target.name] = identity_of(target, headers, self.client)
         return found
 
     def called(self, status: int) -> None:

@@ -14,7 +14,7 @@ from gateway.config import Mode, Route
 from gateway.context.life import identity, ladder
 from gateway.context.life.ladder import Attempt, Task
 from gateway.observe.exchange import Why
-from gateway.serve import beside, keys, plan
+from gateway.serve import beside, keys, measure
 from gateway.serve import record as records
 from gateway.serve.body import READS_FASTER
 from gateway.serve.errors import ClientError
@@ -105,7 +105,7 @@ async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, me
     same_name = route.name == asked.model
     if mode == "off":
         return Message(message, True, known | {"why": "off", "action": "off"})
-    if await plan.proven(gateway, place, asked) and same_name:
+    if await measure.proven(gateway, place, asked) and same_name:
         return Message(message, True, known | {"why": "proven", "basis": "bytes"})
     task = await beside.task_at(gateway, request, asked, place)
     planned = await gateway.pool.run(lambda: _planned(task), size_bytes=len(raw))

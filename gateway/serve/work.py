@@ -18,12 +18,13 @@ from gateway.context.life.replies import Refusal
 from gateway.context.life.states import FAULTS, Life, Ready, Received, State, replies_in
 from gateway.context.life.transitions import advance, astray
 from gateway.observe.exchange import Call
-from gateway.serve import keys, lists, plan
+from gateway.serve import keys, lists, places
 from gateway.serve import record as records
 from gateway.serve.account import Described
 from gateway.serve.answer import Answer, peek
+from gateway.serve.callers import CREDENTIALS, Identity
 from gateway.serve.encoding import readable_encodings
-from gateway.serve.plan import Identity, Place
+from gateway.serve.places import UNKNOWN, Place, larger, place_at, window_at
 from gateway.serve.record import LONGEST_NAME
 from gateway.serve.sessions import session_of
 from gateway.serve.shared import Gateway, Setup
@@ -90,12 +91,12 @@ async def find_places(caller: Caller, state: Received) -> Event:
         def learner(target: Target) -> str:
             return caller.identity_at(target).learner
 
-        places = plan.places(
+        found = places.places_for(
             gateway, setup, route, state.life.request, learner, key=_own_key(caller), session=caller.session
         )
-        if len(places) > 1:
-            places.sort(key=lambda place: gateway.balance.resting(place.target.name, _key_for(caller, place)))
-        return PlacesFound(tuple(places), tuple(plan.larger(gateway, setup, route, learner)))
+        if len(found) > 1:
+            found.sort(key=lambda place: gateway.balance.resting(place.target.name, _key_for(caller, place)))
+        return PlacesFound(tuple(found), tuple(larger(gateway, setup, route, learner)))
     except Exception as error:  # noqa: BLE001  # promise 6: the request is passed through
         gateway.failed("places", error)
         return PartFailed()
@@ -115,8 +116,8 @@ def _wants_list(caller: Caller, target: Target) -> bool:
     """Return whether an upstream's model list may tell more about the window, and the request could be too long for it."""
     if caller.route.window is not None:
         return False
-    _, source = plan.window_at(caller.gateway, caller.setup, caller.route, target)
-    return source in plan.UNKNOWN or (not target.vendor and len(caller.raw) > SHORT_BODY)
+    _, source = window_at(caller.gateway, caller.setup, caller.route, target)
+    return source in UNKNOWN or (not target.vendor and len(caller.raw) > SHORT_BODY)
 
 
 def _own_key(caller: Caller) -> str:
@@ -135,7 +136,7 @@ def _key_for(caller: Caller, place: Place) -> str:
 
 async def send(caller: Caller, state: Ready) -> Event:
     """Send the attempt, and read the answer far enough to recognise a refusal."""
-    place, balance = plan.place_at(state.visit), caller.gateway.balance
+    place, balance = place_at(state.visit), caller.gateway.balance
     name, key, began = place.target.name, _key_for(caller, place), time.perf_counter()
     if name not in caller.used:
         caller.used.append(name)
@@ -175,7 +176,7 @@ async def _called(caller: Caller, place: Place, attempt: Attempt, life: Life) ->
     headers = CIMultiDict(caller.headers)
     if all(place.target.name != name for name, _ in caller.route.choices):
         # The client gave its key to the model it named, not to a model that replaces it.
-        for name in plan.CREDENTIALS:
+        for name in CREDENTIALS:
             headers.popall(name, None)
     body = attempt.body
     if body is life.request.raw and not life.request.rewritten:

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from gateway.context.life.states import Answered, Measured, Refused
-from gateway.serve import account, billed, memory, plan, work
+from gateway.serve import account, billed, measure, memory, places, work
 from gateway.standin import Raw, StandIn
 from gateway.state.learning import Learning
 from tests import running as running_tests
@@ -31,12 +31,12 @@ PARTS: list[tuple[str, Any, str, dict[str, Any]]] = [
     ("asking for a summary", (memory, "consider"), "summary", LONG),
     ("response headers", (account, "headers"), "headers", SHORT),
     ("the record", (account, "exchange"), "record", SHORT),
-    ("the proof by size", (plan, "proven"), "fold", SHORT),
-    ("counting", (plan, "task_for"), "fold", LONG),
+    ("the proof by size", (measure, "proven"), "fold", SHORT),
+    ("counting", (measure, "task_for"), "fold", LONG),
     ("looking up a summary", (memory, "recalled"), "fold", LONG),
     ("folding", (Measured, "work"), "fold", LONG),
     ("the table of transitions", (work, "advance"), "life", SHORT),
-    ("finding places", (plan, "places"), "places", SHORT),
+    ("finding places", (places, "places_for"), "places", SHORT),
 ]
 
 
@@ -63,7 +63,7 @@ async def test_the_answer_is_delivered_whatever_fails(gateway, monkeypatch, part
         await is_counted(running, counted)
 
 
-@pytest.mark.parametrize("target", [(Refused, "work"), (Refused, "lessons"), (plan, "task_for")])
+@pytest.mark.parametrize("target", [(Refused, "work"), (Refused, "lessons"), (measure, "task_for")])
 async def test_a_refusal_is_handed_on_or_retried_whatever_fails(gateway, monkeypatch, target):
     async with StandIn(window=200_000, script=[refuse(limit=4096, prompt=9000)]) as standin:
         running = await gateway(standin, CONFIG)

@@ -7,8 +7,8 @@ import orjson
 from gateway.context.life import ladder
 from gateway.context.life.ladder import Attempt, Task
 from gateway.context.write.explain import Fate, explain_lines
-from gateway.serve import plan
-from gateway.serve.plan import Place
+from gateway.serve import measure
+from gateway.serve.places import Place, place_of
 from gateway.serve.shared import Gateway
 from gateway.wire.chat import CHAT
 from gateway.wire.format import Conversation
@@ -65,5 +65,5 @@ async def task_of(gateway: Gateway, request: Conversation, scope: str) -> tuple[
     """Return where a request would go, and what it must fit there. It is always counted."""
     setup = gateway.setup
     route = setup.settings.route(request.model)
-    place = plan.place_of(gateway, setup, route, setup.targets[route.upstream])
-    return place, await plan.task_for(gateway, place, request, scope)
+    place = place_of(gateway, setup, route, setup.targets[route.upstream])
+    return place, await measure.task_for(gateway, place, request, scope)

@@ -1,0 +1,135 @@
+"""Measure a request for a place: prove that it fits, or count it and return what it must fit there."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from gateway.config import Settings, is_pattern
+from gateway.context.count import delay, fixed_cost, proof, tokens
+from gateway.context.count.calibration import Calibration
+from gateway.context.count.tokens import TokenCount
+from gateway.context.life import measuring
+from gateway.context.life.evidence import Before
+from gateway.context.life.identity import conversation
+from gateway.context.life.ladder import Task
+from gateway.context.life.lessons import ANCHORED
+from gateway.context.life.measuring import Measurement
+from gateway.serve import caching
+from gateway.serve.places import Place, error_of, family_of, guessed
+from gateway.serve.shared import Gateway
+from gateway.state.pool import INLINE, LARGE
+from gateway.wire.format import Conversation
+
+# Ratio. Such a dense tokenizer may make more tokens than bytes: then a size in bytes proves nothing.
+DENSE: Final = 2.0
+
+
+def preload(gateway: Gateway, settings: Settings) -> None:
+    """Load the vocabularies of all models that are configured by name; 0.2 s and 40 MB each."""
+    routes = [settings.route(name) for name in settings.models if not is_pattern(name)]
+    delay.preload({family_of(route, gateway.catalogue.find(route.name)) for route in routes})
+
+
+def _believed(count: TokenCount, place: Place, calibration: Calibration) -> TokenCount:
+    """Treat a count by a guessed vocabulary as an estimate until bills have confirmed it."""
+    if count.basis == "anchor" or not guessed(place):
+        return count
+    error = tokens.LEARNED if calibration.confirmed else error_of(place)
+    return replace(count, basis="estimate", error=max(count.error, error) if calibration.ratio == 1.0 else error)
+
+
+async def proven(gateway: Gateway, place: Place, request: Conversation) -> bool:
+    """Return whether the size in bytes alone proves that the request fits, so that nothing is counted. The tools and parts
+    of a large body are looked at in the pool, for there may be a hundred thousand."""
+    learning, owner = gateway.learning, place.owner
+    if learning.ratio(owner) > DENSE or learning.has_smaller(owner):
+        return False
+    if caching.always(place.route.policy, place.facts, place.target):
+        return False
+    reserve, _ = _reserve(place, request)
+    size_bytes = len(request.raw)
+    proves = partial(proof.proven, size_bytes, reserve, _window(place, reserve), request, place.family)
+    return proves() if size_bytes < LARGE else await gateway.pool.run(proves, size_bytes=size_bytes)
+
+
+def _window(place: Place, reserve: int) -> int:
+    """Return the window for a request with this reserve: less than the whole when a model limits the prompt itself."""
+    if place.route.window is not None or place.facts is None:
+        return place.window
+    return min(place.window, place.facts.window_for(reserve))
+
+
+def _reserve(place: Place, request: Conversation) -> tuple[int, int | None]:
+    """Return the tokens to reserve for the answer, and the client's own limit."""
+    route, facts = place.route, place.facts
+    return measuring.reserve_for(
+        request,
+        place.window,
+        configured=route.output_reserve,
+        largest=route.max_output_tokens or (facts.max_output_tokens if facts else None),
+        counted=facts is None or facts.counts_output or request.format.name != "messages",
+    )
+
+
+async def task_for(gateway: Gateway, place: Place, request: Conversation, scope: str) -> Task:
+    """Count the request and return what it must fit. Much new text is counted and hashed in the pool, off the event
+    loop."""
+    learning, owner = gateway.learning, place.owner
+    reserve = _reserve(place, request)
+    window = _window(place, reserve[0])
+    size_bytes = len(request.raw)
+    heavy = size_bytes >= INLINE or delay.heavy(request, place.family, place.images)  # the latter reads the messages
+    pooled_bytes = max(size_bytes, INLINE) if heavy else 0
+    calibration = learning.calibration(owner)
+    found = await gateway.pool.run(partial(_counted, place, request, calibration), size_bytes=pooled_bytes)
+    if found.stable.total > ANCHORED * window and await learning.follow(owner):
+        calibration = learning.calibration(owner)
+        found = await gateway.pool.run(partial(_counted, place, request, calibration), size_bytes=pooled_bytes)
+    chain, own = list[str](), learning.has_smaller(owner)
+    if found.stable.total > ANCHORED * window or own or learning.watches(owner):
+        names = partial(conversation, scope, place.model, request.messages)
+        chain = await gateway.pool.run(names, size_bytes=size_bytes)
+        smaller = await learning.smaller(owner, chain) if own else None
+        window = min(window, smaller) if smaller else window
+        if (anchor := await learning.anchor(chain)) is not None:
+            anchored = partial(tokens.count_request, request, place.family, place.images, calibration.ratio, anchor)
+            best = await gateway.pool.run(anchored, size_bytes=pooled_bytes)
+            found = found._replace(best=best, anchored=True)
+    return _task(
+        place, request, found, calibration, window=window, reserve=reserve, scope=scope, before=learning.before(chain)
+    )
+
+
+def _counted(place: Place, request: Conversation, calibration: Calibration) -> Measurement:
+    """Count a request for a place. Slow for a long conversation."""
+    count = tokens.count_request(request, place.family, place.images, calibration.ratio)
+    stable = _believed(count, place, calibration)
+    plain_fixed = fixed_cost.fixed_cost(request.body, place.family, request.memory)
+    bounded = stable.bounded or not proof.self_contained(request)
+    return Measurement(stable, stable, plain_fixed, bounded, calibration.ratio)
+
+
+def _task(
+    place: Place, request: Conversation, found: Measurement, calibration: Calibration, *, window: int,
+    reserve: tuple[int, int | None], scope: str, before: Before | None,
+) -> Task:  # fmt: skip
+    """Return the task of a counted request at a place."""
+    facts = place.facts
+    policy = caching.priced(place.route.policy, facts, place.target)
+    return measuring.task_from(
+        request,
+        found,
+        model=place.model,
+        window=window,
+        reserve=reserve,
+        family=place.family,
+        images=place.images,
+        policy=policy,
+        configured=place.configured,
+        scope=scope,
+        error=error_of(place),
+        binds_thinking=facts is not None and facts.binds_thinking,
+        before=before,
+        cache=caching.terms_for(policy, facts, place.target, request, scope),
+        erratic=calibration.absurd > 0,
+    )

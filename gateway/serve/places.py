@@ -1,0 +1,160 @@
+"""Where a request may go: upstreams and models with their windows, from settings, catalogue and learned facts."""
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from gateway.config import Route
+from gateway.config.catalogue import ModelFacts
+from gateway.context.count import families
+from gateway.context.life.states import Visit
+from gateway.serve.shared import Gateway, Setup
+from gateway.state.facts import Owner
+from gateway.upstream.client import Target
+from gateway.wire.format import Conversation
+from gateway.wire.message import text_of
+
+# The source of a window that no name decided: the upstream's model list, or the configured default.
+TOLD: Final = "upstream"
+DEFAULT: Final = "default"
+UNKNOWN: Final = frozenset({TOLD, DEFAULT})
+# Relative error of a count when an upstream may give any model this name: the same as for an unknown model.
+GUESSED_ERROR: Final = families.family_of("unknown").error
+Learner = Callable[[Target], str]
+"""Returns the caller as an upstream's facts name it: `Identity.learner`."""
+
+
+def family_of(route: Route, facts: ModelFacts | None) -> str:
+    """Return the family whose vocabulary and rules count for a model."""
+    if route.tokenizer != "auto":
+        return route.tokenizer
+    return facts.family if facts else "unknown"
+
+
+class Place(NamedTuple):
+    """One upstream and model that could answer a request, with its window."""
+
+    route: Route
+    target: Target
+    facts: ModelFacts | None
+    window: int
+    configured: int
+    """The window without anything learned from answers."""
+    entry: str
+    """The source of the window: a configured or catalogued name, or another source. Bounded, usable as a label."""
+    caller: str = ""
+    """The caller whose refusals and bills count here and who learns from this answer; empty for nobody."""
+
+    @property
+    def upstream(self) -> str:
+        """The upstream's configured name."""
+        return self.target.name
+
+    @property
+    def model(self) -> str:
+        """The model's name at the upstream."""
+        return self.route.name
+
+    @property
+    def owner(self) -> Owner:
+        """The name of the facts that were learned here."""
+        return self.target.name, self.route.name, self.caller
+
+    @property
+    def max_retries(self) -> int:
+        """Calls after the first one that a refused request may take."""
+        return self.route.max_retries
+
+    @property
+    def family(self) -> str:
+        """The family whose vocabulary and rules count for the model."""
+        return family_of(self.route, self.facts)
+
+    @property
+    def images(self) -> str:
+        """The rule for the cost of its images."""
+        return self.facts.images if self.facts else ""
+
+
+def place_at(visit: Visit) -> Place:
+    """Return a place with all its facts."""
+    assert isinstance(visit.place, Place)
+    return visit.place
+
+
+def places_for(
+    gateway: Gateway,
+    setup: Setup,
+    route: Route,
+    request: Conversation,
+    learner: Learner,
+    *,
+    key: str = "",
+    session: str = "",
+) -> list[Place]:
+    """Return the places that may answer, in order: the model's own upstreams, then its fallbacks, each with its own
+    window. ``key`` is the hash of the client's key where it decides which upstreams rest, ``session``
+    the client's own name of the conversation."""
+    conversation = session.encode("utf-8", "surrogatepass")
+    if not conversation and len(route.choices) > 1:
+        conversation = _conversation(request)
+    own = [setup.targets[name] for name in gateway.balance.order(route.choices, conversation, key)]
+    found = [place_of(gateway, setup, route, target, learner(target)) for target in own]
+    for other in setup.settings.fallbacks(route):
+        target = setup.targets[other.upstream]
+        found.append(place_of(gateway, setup, other, target, learner(target)))
+    return found
+
+
+def larger(gateway: Gateway, setup: Setup, route: Route, learner: Learner) -> Iterator[Place]:
+    """Return the places of ``on_overflow``."""
+    for other in setup.settings.larger(route):
+        target = setup.targets[gateway.balance.order(other.choices)[0]]
+        yield place_of(gateway, setup, other, target, learner(target))
+
+
+def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target, caller: str = "") -> Place:
+    """Return a model at an upstream as a place. A smaller window that the upstream's own refusals stated to this caller
+    has precedence until it expires."""
+    window, entry = window_at(gateway, setup, route, target)
+    learned = gateway.learning.window((target.name, route.name, caller)) if caller else None
+    facts = gateway.catalogue.find(route.name)
+    return Place(route, target, facts, min(window, learned) if learned else window, window, entry, caller)
+
+
+def window_at(gateway: Gateway, setup: Setup, route: Route, target: Target) -> tuple[int, str]:
+    """Find the window of a model at an upstream, and its source: configured, stated by the running server, catalogued, listed,
+    or the default, in this order."""
+    lists = gateway.learning.lists
+    if route.window is not None:
+        return route.window, route.entry
+    if running := lists.running(target.name, route.name):
+        return running, TOLD
+    if (facts := gateway.catalogue.find(route.name)) is not None:
+        return facts.context_window, facts.name
+    if told := lists.window(target.name, route.name):
+        return told, TOLD
+    return setup.settings.default_window, DEFAULT
+
+
+def _conversation(request: Conversation) -> bytes:
+    """Return the part of a conversation that stays the same in all turns; empty for a first request, which may go
+    anywhere."""
+    if not any(message.get("role") == "assistant" for message in request.messages):
+        return b""
+    opening = [text_of(message)[:1000] for message in request.messages[:3]]
+    return "\n".join(opening).encode("utf-8", "surrogatepass")
+
+
+def guessed(place: Place) -> bool:
+    """Return whether the family is derived from the model's name at an upstream where names prove nothing: ``gpt-4o``
+    at llama.cpp.
+
+    Services that sell a model under its own name are believed, and so is a tokenizer that the operator configured.
+    """
+    return place.route.tokenizer == "auto" and not place.target.vendor
+
+
+def error_of(place: Place) -> float:
+    """Return the relative error of a plain count at this place."""
+    error = families.family_of(place.family).error
+    return max(error, GUESSED_ERROR) if guessed(place) else error
