@@ -1,6 +1,6 @@
 """Why the requests of a conversation are processed anew: the tokens behind the first difference to the request before, by cause.
 
-They are what a cache reads nothing of that matches any prefix, whatever it charges.
+No cache reads these tokens, even one that matches any prefix; what it charges plays no part.
 """
 
 from collections import Counter

@@ -29,7 +29,7 @@ class Seen:
     """What the clients saw."""
 
     wrong: int = 0
-    """Answers with other bytes than they must have."""
+    """Answers whose bytes differ from the expected ones."""
     broken: int = 0
     """Answers that ended early, all bytes before it right."""
     whole: int = 0

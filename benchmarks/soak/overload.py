@@ -14,7 +14,7 @@ from benchmarks.soak.formats import FORMATS
 from benchmarks.soak.samples import Samples
 
 BODY_WORDS = 12_000
-"""Words of a conversation that nobody has seen: some 70 KB, over the window."""
+"""Words of a new conversation: some 70 KB, over the window."""
 SERVED_AT_ONCE = 8
 MEASURED_S = 8.0
 TIMES = 4
