@@ -6,13 +6,14 @@ does not. Health and readiness are never refused.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from aiohttp import web
 
 from gateway.config.values import Server
 from gateway.serve.errors import ClientError
+from gateway.state.letting_go import WORTHWHILE
 from gateway.state.pool import INLINE, Pool
 
 RETRY_AFTER_S: Final = 1
@@ -39,6 +40,8 @@ class Held:
     admission: "Admission"
     most: int
     size_bytes: int = 0
+    large: list[Any] = field(default_factory=list)
+    """Values that are freed in a thread once the request has ended."""
 
     def add(self, size_bytes: int) -> None:
         """Count bytes that this request holds until it ends. Raises Overloaded."""
@@ -52,6 +55,8 @@ class Held:
     def __exit__(self, *_: object) -> None:
         self.admission.requests -= 1
         self.admission.size_bytes -= self.size_bytes
+        if self.large:
+            self.admission.let_go(self.large)
 
 
 HELD: Final = web.RequestKey("held", Held)
@@ -75,6 +80,11 @@ class Admission:
             self._check_body(request.content_length, limits)
         held = request[HELD] = Held(self, limits.max_in_flight)
         return held
+
+    def let_go(self, values: list[Any]) -> None:
+        """Free the large values of a request that has ended."""
+        self._pool.let_go(*values)
+        values.clear()
 
     def _check_body(self, announced: int | None, limits: Server) -> None:
         """Refuse by the announced size, before anything is read; the bytes that arrive are counted later."""
@@ -107,3 +117,10 @@ def hold(request: web.BaseRequest, size_bytes: int) -> None:
     held: Held | None = request.get(HELD)
     if held is not None:
         held.add(size_bytes)
+
+
+def free_later(request: web.BaseRequest, value: Any, size_bytes: int) -> None:
+    """Have what was made of so many bytes freed in a thread once the request has ended: on the event loop it would delay others."""
+    held: Held | None = request.get(HELD)
+    if held is not None and size_bytes >= WORTHWHILE:
+        held.large.append(value)

@@ -7,11 +7,12 @@ from typing import Final
 from aiohttp import StreamReader, web
 
 from gateway.config.values import Server
-from gateway.serve.admission import hold
+from gateway.serve.admission import free_later, hold
 from gateway.serve.encoding import inflater
 from gateway.serve.errors import ClientError
 from gateway.serve.limits import check_request, check_text
 from gateway.serve.uploads import SlowUpload
+from gateway.state.letting_go import take_apart
 from gateway.state.pool import INLINE, Pool
 from gateway.wire.format import Conversation, Format
 from gateway.wire.memory import Memory
@@ -87,14 +88,24 @@ async def understood(
     size_bytes = len(text) // READS_FASTER
     if size_bytes < INLINE:
         return _parsed(text, format, limits, memory)
-    return await pool.run(lambda: _parsed(text, format, limits, memory), size_bytes=size_bytes)
+    asked = await pool.run(lambda: _parsed(text, format, limits, memory), size_bytes=size_bytes)
+    if asked is not None:
+        free_later(request, asked, len(text))
+    return asked
 
 
 def _parsed(text: bytes, format: Format, limits: Server, memory: Memory) -> Conversation | None:
     check_text(text, limits)
     asked = format.read(text, memory)
-    if asked is not None:
+    if asked is None:
+        return None
+    try:
         check_request(asked, limits)
+    except ClientError as problem:
+        parts = [asked]
+        del asked  # the error holds this frame, and is dropped on the event loop
+        take_apart(parts.pop())
+        raise problem.with_traceback(None) from None
     return asked
 
 

@@ -23,6 +23,7 @@ from gateway.serve.mode import mode_of
 from gateway.serve.sessions import session_of
 from gateway.serve.shared import Gateway
 from gateway.serve.window import Portrait, portrait
+from gateway.state.letting_go import WORTHWHILE
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation
 from gateway.wire.model_name import model_in
@@ -80,6 +81,8 @@ async def folded(gateway: Gateway, request: web.BaseRequest, target: Target, mes
 
 async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, message: str, raw: bytes) -> Message:
     asked = await gateway.pool.run(lambda: _read(gateway, raw), size_bytes=len(raw) // READS_FASTER)
+    if len(raw) >= WORTHWHILE:
+        gateway.pool.let_go(asked)  # it is freed once this message is sent
     await _check_upstream(gateway, target, asked, raw)
     if asked is None:
         return Message(message, True, {"why": "not_understood"})

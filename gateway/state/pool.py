@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from gateway.state.letting_go import LettingGo
+
 Result = TypeVar("Result")
 
 INLINE: Final = 2**14
@@ -122,6 +124,7 @@ class Pool:
         self._loop = asyncio.get_running_loop()
         self._longest_queue = longest_queue
         self._quick, self._large = Lane("pool-quick", self._loop), Lane("pool-large", self._loop)
+        self._letting_go = LettingGo()
         self._numbers = itertools.count()
         self._closed = False
         self._waiting = 0
@@ -154,6 +157,10 @@ class Pool:
             raise PoolFull
         return await self._queued(work, size_bytes, self._large, BACKGROUND_WAIT_S)
 
+    def let_go(self, *values: Any) -> None:
+        """Free large values in a thread, once their last user has left."""
+        self._letting_go.add(list(values))
+
     async def _queued(self, work: Callable[[], Result], size_bytes: int, lane: Lane, later_s: float = 0.0) -> Result:
         if self._closed:
             raise PoolFull
@@ -171,6 +178,7 @@ class Pool:
     async def close(self) -> None:
         """Drop waiting jobs; return when the threads have finished their current jobs."""
         self._closed = True
+        self._letting_go.close()
         for lane in (self._quick, self._large):
             lane.close()
         for lane in (self._quick, self._large):

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from gateway.wire import raw_json
+from gateway.wire import piecewise, raw_json
 from gateway.wire.memory import Memory
 
 WORTHWHILE: Final = 4096
@@ -25,6 +25,6 @@ def read(raw: bytes, memory: Memory) -> dict[str, Any] | None:
         messages = [memory.message(row) for row in rows]
         if None in messages:
             return None
-        return {name: messages if name == "messages" else orjson.loads(value) for name, value in members.items()}
+        return {name: messages if name == "messages" else piecewise.loads(value) for name, value in members.items()}
     except orjson.JSONDecodeError:
         return None

@@ -10,8 +10,7 @@ from collections.abc import Callable, Hashable, Mapping
 from itertools import count
 from typing import Any, Final, Generic, TypeVar
 
-import orjson
-
+from gateway.wire import piecewise
 from gateway.wire.facts import Interned, Remembered, message_size
 
 K = TypeVar("K")
@@ -53,7 +52,7 @@ class Memory:
         if found is not None:
             self._touch(raw)
             return found if isinstance(found, Interned) else None
-        value = orjson.loads(raw)
+        value = piecewise.loads(raw)
         if type(value) is not dict:
             return None
         size = message_size(raw, value)

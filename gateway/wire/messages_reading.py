@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import orjson
 
+from gateway.wire import piecewise
 from gateway.wire.format import Format
 from gateway.wire.memory import Memory
 from gateway.wire.message import Message, dumps
@@ -75,7 +76,7 @@ def read(raw: bytes, memory: Memory, made_by: Format) -> MessagesRequest | None:
         return None
     given = [_given(row) for row in rows]
     try:
-        head = {name: orjson.loads(value) for name, value in found.items() if name != "messages"}
+        head = {name: piecewise.loads(value) for name, value in found.items() if name != "messages"}
     except orjson.JSONDecodeError:
         return None
     if None in given:

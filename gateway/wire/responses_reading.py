@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import orjson
 
+from gateway.wire import piecewise
 from gateway.wire.compaction import TRIGGER, opened
 from gateway.wire.format import Format
 from gateway.wire.memory import Memory
@@ -61,8 +62,8 @@ def read(raw: bytes, memory: Memory, made_by: Format) -> ResponsesRequest | None
     if not found or "input" not in found:
         return None
     try:
-        head = {name: orjson.loads(value) for name, value in found.items() if name != "input"}
-        text = orjson.loads(found["input"]) if found["input"][:1] == b'"' else None
+        head = {name: piecewise.loads(value) for name, value in found.items() if name != "input"}
+        text = piecewise.loads(found["input"]) if found["input"][:1] == b'"' else None
     except orjson.JSONDecodeError:
         return None
     items = [] if text is not None else pieces(found["input"])

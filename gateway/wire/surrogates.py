@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import orjson
 
+from gateway.wire import piecewise
+
 _ESCAPE: Final = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.S
 )
@@ -22,12 +24,12 @@ _NO_NUMBER: Final = re.compile(rb'"(?:[^"\\]+|\\.)*"?|-?\b(?:NaN|Infinity)\b', r
 def loads(raw: bytes) -> Any:
     """Parse such JSON. Raises orjson.JSONDecodeError when it is not JSON."""
     try:
-        return orjson.loads(raw)
+        return piecewise.loads(raw)
     except orjson.JSONDecodeError:
         whole = mended(raw)
         if whole is raw:
             raise
-        return orjson.loads(whole)
+        return piecewise.loads(whole)
 
 
 def mended(raw: bytes) -> bytes:

@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
+from gateway.wire import piecewise
 from gateway.wire.facts import Interned
 from gateway.wire.format import Format
 from gateway.wire.memory import Memory
@@ -109,7 +110,7 @@ def pieces(raw: bytes) -> list[Piece] | None:
     if given is None:
         return None
     try:
-        found = [Piece(row, orjson.loads(row)) for row in given]
+        found = [Piece(row, piecewise.loads(row)) for row in given]
     except orjson.JSONDecodeError:
         return None
     return found if all(type(piece.value) is dict for piece in found) else None

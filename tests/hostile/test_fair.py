@@ -12,6 +12,7 @@ from aiohttp import ClientSession, web
 
 from gateway.standin import Reply, StandIn
 from gateway.state.pool import INLINE
+from gateway.wire import piecewise
 from tests import fakes, running
 from tests.hostile.wire import connected, request, until
 
@@ -81,6 +82,40 @@ async def test_while_large_requests_wait_all_others_are_served(gateway, standin)
         assert stream.body.endswith(b"data: [DONE]\n\n")
         assert pool.waiting == 2
     # The connection was closed while its request waited: see below.
+
+
+class Watched(list):
+    """A list that tells in which thread it ends."""
+
+    def __init__(self, values, ended):
+        super().__init__(values)
+        self.ended = ended
+
+    def __del__(self):
+        self.ended.append(threading.current_thread().name)
+
+
+@pytest.mark.parametrize("path", ["/chat/completions", "/responses", "/messages"])
+async def test_what_was_read_of_a_large_body_is_freed_beside_the_event_loop(gateway, standin, monkeypatch, path):
+    """Freeing a schema of some megabytes takes up to 40 ms, during which nothing else runs."""
+    ended = []
+    parsed = piecewise.loads
+
+    def watched(raw, *levels):
+        value = parsed(raw, *levels)
+        return Watched(value, ended) if isinstance(value, list) and not levels else value
+
+    monkeypatch.setattr(piecewise, "loads", watched)
+    proxy = await gateway(standin, {"models": {"m": {"context_window": 8000}}})
+    tools = [
+        {"type": "function", "name": f"f{number}", "description": fakes.words(30, number)} for number in range(2000)
+    ]
+    said = {"input" if path == "/responses" else "messages": [fakes.user("Hello")], "max_tokens": 5}
+    await proxy.ask(
+        "POST", path, orjson.dumps({"model": "m", "tools": tools, **said}), {"content-type": "application/json"}
+    )
+    await until(lambda: bool(ended))
+    assert set(ended) == {"letting-go"}
 
 
 async def test_the_work_of_a_client_that_has_left_is_dropped(gateway, standin):
