@@ -184,6 +184,12 @@ async def test_a_window_that_one_caller_alone_was_told_folds_that_caller_alone(g
         await as_a_fresh_process_does(running, standin)
 
 
+def refuse_the_attacker(seen: Seen) -> Any:
+    """Refuse attempts of an attacker beyond 8,192 tokens; answer everybody else."""
+    attack = "Attempt" in seen.messages[0]["content"]
+    return Refuse("openai", 8192, seen.prompt_tokens) if attack and seen.prompt_tokens > 8192 else None
+
+
 async def test_any_number_of_keys_and_addresses_of_one_attacker_fold_nobody_else(gateway):
     """At an upstream that checks no keys: keys are free, and a key that everybody uses may be used by the attacker too."""
 
@@ -191,7 +197,7 @@ async def test_any_number_of_keys_and_addresses_of_one_attacker_fold_nobody_else
         attack = "Attempt" in seen.messages[0]["content"]
         return Refuse("openai", 8192, seen.prompt_tokens) if attack and seen.prompt_tokens > 8192 else None
 
-    async with StandIn(window=WINDOW, otherwise=answer) as standin:
+    async with StandIn(window=WINDOW, otherwise=refuse_the_attacker) as standin:
         running = await gateway(standin, config())
         elsewhere = TCPConnector(local_addr=("127.0.0.9", 0), force_close=True)
         async with ClientSession(connector=elsewhere, auto_decompress=False) as session:
@@ -212,7 +218,7 @@ async def test_clients_behind_a_trusted_proxy_are_callers_of_their_own(gateway):
         attack = "Attempt" in seen.messages[0]["content"]
         return Refuse("openai", 8192, seen.prompt_tokens) if attack and seen.prompt_tokens > 8192 else None
 
-    async with StandIn(window=WINDOW, otherwise=answer) as standin:
+    async with StandIn(window=WINDOW, otherwise=refuse_the_attacker) as standin:
         running = await gateway(standin, {**config(), "server": {"trusted_proxies": ["127.0.0.1"]}})
         for number in range(3):
             attempt = [system(f"Attempt {number}."), *chat(60, 250)]

@@ -2,34 +2,15 @@
 
 from typing import Any
 
-import orjson
-
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.write.compress import compress
 from gateway.context.write.draft import Draft
 from gateway.wire.message import text_of
+from tests.context.messages import call, message, result
 
 COUNTER = counter("o200k")
-
-
-def message(role: str, text: str) -> dict[str, Any]:
-    return {"role": role, "content": text}
-
-
-def call(name: str, tool: str, **arguments: str) -> dict[str, Any]:
-    function = {"name": tool, "arguments": orjson.dumps(arguments).decode()}
-    return {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"id": name, "type": "function", "function": function}],
-    }
-
-
-def result(name: str, value: Any) -> dict[str, Any]:
-    content = value if isinstance(value, str) else orjson.dumps(value).decode()
-    return {"role": "tool", "tool_call_id": name, "content": content}
 
 
 LAMP = {

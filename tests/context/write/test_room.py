@@ -11,6 +11,7 @@ from gateway.context.cut.policy import Policy
 from gateway.context.write.compress import compress
 from gateway.context.write.draft import Draft
 from gateway.wire.message import text_of
+from tests.context.messages import call, message, result
 
 COUNTER = counter("o200k")
 WINDOWS = (4096, 8192)
@@ -28,23 +29,6 @@ ITEMS = orjson.dumps(
 NESTED = orjson.dumps({"pages": [{"title": f"Page {n}", "text": f"Words of page {n}. " * 60} for n in range(120)]})
 CODE = "\n".join(f"def step_{n}(value):\n    return value * {n} + offset_{n % 9}\n" for n in range(1500))
 TEXTS = {"prose": PROSE, "logs": LOGS, "items": ITEMS.decode(), "nested": NESTED.decode(), "code": CODE}
-
-
-def message(role: str, text: str) -> dict[str, Any]:
-    return {"role": role, "content": text}
-
-
-def call(name: str, tool: str, **arguments: str) -> dict[str, Any]:
-    function = {"name": tool, "arguments": orjson.dumps(arguments).decode()}
-    return {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"id": name, "type": "function", "function": function}],
-    }
-
-
-def result(name: str, text: str) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": name, "content": text}
 
 
 def read_of(text: str) -> list[dict[str, Any]]:
