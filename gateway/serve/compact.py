@@ -13,7 +13,6 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from gateway.context.write.compaction import compacted
 from gateway.serve import beside, errors, keys
 from gateway.serve import record as records
 from gateway.serve.answer import EVENTS, Answer
@@ -83,6 +82,8 @@ async def _ours(gateway: Gateway, request: web.BaseRequest, asked: Conversation)
     tokens = min(task.window // COMPACTION_SHARE, LARGEST_COMPACTION)
 
     def made() -> tuple[str, str]:
+        from gateway.context.write.compaction import compacted  # noqa: PLC0415  # loads the fold, which a start does not need
+
         return compacted(asked.messages, tokens, task.counter, asked.memory)
 
     texts = await gateway.pool.run(made, size_bytes=len(asked.raw))

@@ -1,13 +1,15 @@
 """What a request said and what became of each line: kept only where the operator switched `observe.text` on."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gateway.context.life import ladder
 from gateway.context.life.states import State
-from gateway.context.write.explain import STANDS, Fate, explain_lines
 from gateway.serve.work import Caller
 from gateway.wire.message import Message, text_of
+
+if TYPE_CHECKING:
+    from gateway.context.write.explain import Fate
 
 LONGEST_LINE: Final = 4000
 """Characters of one line that are kept. Chosen: a screen."""
@@ -33,6 +35,8 @@ async def _keep(caller: Caller, state: State) -> None:
 
 def lines_of(state: State) -> list[dict[str, Any]]:
     """Return each line of a request: whether it was sent, and why. Slow for a long conversation."""
+    from gateway.context.write.explain import explain_lines  # noqa: PLC0415  # loads the fold, which a start does not need
+
     visit = getattr(state, "visit", None)
     task = visit.task if visit is not None else None
     attempt = (visit.planned if visit is not None else None) or getattr(state, "attempt", None)
@@ -48,5 +52,7 @@ def lines_of(state: State) -> list[dict[str, Any]]:
     ]
 
 
-def _standing(index: int, message: Message) -> Fate:
+def _standing(index: int, message: Message) -> "Fate":
+    from gateway.context.write.explain import STANDS, Fate  # noqa: PLC0415  # see `lines_of`
+
     return Fate(index, str(message.get("role")), text_of(message), kept=True, why=STANDS)

@@ -10,7 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import structlog
 
@@ -21,12 +21,14 @@ from gateway.context.cut.layout import Source
 from gateway.context.cut.summary import Summary
 from gateway.context.life import identity
 from gateway.context.life.identity import key_hash_in
-from gateway.context.write import verdict
 from gateway.state.store.base import Store
 from gateway.state.store.values import pack, unpack
 from gateway.state.tasks import Tasks
 from gateway.upstream.breaker import Breaker
 from gateway.wire.message import Message
+
+if TYPE_CHECKING:
+    from gateway.context.write.verdict import Verdict
 
 log = structlog.get_logger(__name__)
 
@@ -213,7 +215,7 @@ class Summarizer:
             body = await self._asked(job, ask, transcript.question(piece, text, plan.size), breaker)
             if body is None and piece is plan.pieces[0]:
                 self._refund(job, plan.cost)
-            text = verdict.read(body) if body is not None else ""
+            text = _read(body) if body is not None else ""
             if not text or job.count(text) > transcript.longest(plan.size):
                 await self._give_up(job, key, "too_long" if text else "no_answer")
                 return
@@ -327,7 +329,15 @@ def _entry(kept: "OrderedDict[tuple[str, str], Kept]", key: tuple[str, str], mak
     return kept[key]
 
 
-def _judge(job: SummaryJob, plan: Plan, text: str) -> verdict.Verdict:
+def _read(body: bytes) -> str:
+    from gateway.context.write import verdict  # noqa: PLC0415  # loads what reads a fold's lines, which a start does not need
+
+    return verdict.read(body)
+
+
+def _judge(job: SummaryJob, plan: Plan, text: str) -> "Verdict":
+    from gateway.context.write import verdict  # noqa: PLC0415  # see `_read`
+
     covered = job.source.messages[: plan.wish.covers]
     return verdict.judge(text, covered, plan.earlier, replaced=plan.wish.replaced, size=plan.size, count=job.count)
 

@@ -8,6 +8,8 @@ ends of a statement. Words in capitals are replaced by the phrases of ``parts``.
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 MOST_TIMES: Final = "{0,6}"
@@ -16,9 +18,24 @@ a user, takes minutes to read in all the ways there are. All recorded refusals a
 _ELEMENT: Final = re.compile(r"(?:\(([^()]*)\)|([^\s()?*]+))([?*]?)")
 
 
-def phrase(pattern: str, parts: Mapping[str, str] | None = None) -> re.Pattern[str]:
-    """Compile a pattern; words in capitals are replaced by the phrases in ``parts``."""
-    for name, part in (parts or {}).items():
+@dataclass(frozen=True)  # no slots: it is compiled once, when it is first searched for, and a start needs none of them
+class Phrase:
+    """A pattern; words in capitals are replaced by the phrases in ``parts``."""
+
+    pattern: str
+    parts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        return _compiled(self.pattern, self.parts)
+
+    def search(self, text: str, start: int = 0) -> re.Match[str] | None:
+        """Find the pattern in a text of the controlled language, from a position."""
+        return self.compiled.search(text, start)
+
+
+def _compiled(pattern: str, parts: Mapping[str, str]) -> re.Pattern[str]:
+    for name, part in parts.items():
         pattern = re.sub(rf"\b{name}\b", lambda _, part=part: part, pattern)  # type: ignore[misc]
     start = "^ " if pattern.startswith("^") else " "
     elements = [_element(*found.groups()) for found in _ELEMENT.finditer(pattern.removeprefix("^").removesuffix("$"))]

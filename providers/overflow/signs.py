@@ -6,12 +6,11 @@ Statements that name the context window are trusted next. General words like "ex
 images, tools and time are excluded. Numbers are read by `sizes`.
 """
 
-import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from providers.overflow.phrases import phrase
-from providers.overflow.sizes import proves, sizes
+from providers.overflow.phrases import Phrase
+from providers.overflow.sizes import ROLES, proves, sizes
 from providers.overflow.unfinished import read_unfinished
 from providers.overflow.unwrap import LARGEST_BODY, Complaint, unwrap
 from providers.overflow.wording import normalise
@@ -39,13 +38,13 @@ class Sign:
 
     name: str
     meaning: Meaning
-    pattern: re.Pattern[str]
+    pattern: Phrase
     sure: bool
     """Counts with every status, even those in `OTHER_STATUSES`."""
 
 
 def _signs(meaning: Meaning, patterns: dict[str, str], *, sure: bool = False) -> tuple[Sign, ...]:
-    return tuple(Sign(name, meaning, phrase(pattern, PARTS), sure) for name, pattern in patterns.items())
+    return tuple(Sign(name, meaning, Phrase(pattern, PARTS), sure) for name, pattern in patterns.items())
 
 
 LONG_CONTEXT: Final = 200_000
@@ -135,7 +134,7 @@ SIGNS: Final = (
     ),
 )
 
-NUMBERS: Final = Sign("numbers", "overflow", re.compile(""), sure=False)
+NUMBERS: Final = Sign("numbers", "overflow", Phrase(""), sure=False)
 """Used when no sign matches, but the statement gives a size and a smaller limit."""
 
 
@@ -162,6 +161,13 @@ def read_refusal(status: int, body: bytes, where: Literal["http", "sse"]) -> Ref
     if status == 413 and not said and not named and not body.lstrip().startswith(b"<"):
         return Overflow(sign="bare_413")
     return None
+
+
+def prepare() -> None:
+    """Compile in an idle moment what is compiled when it is first needed: the first refusal then need not wait for it."""
+    normalise("")
+    for pattern in (*(sign.pattern for sign in SIGNS), *ROLES):
+        pattern.search("")
 
 
 def _is_plain(status: int, body: bytes) -> bool:

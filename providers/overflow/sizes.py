@@ -8,7 +8,7 @@ module does not know whether a statement is a refusal.
 import re
 from typing import Final
 
-from providers.overflow.phrases import phrase
+from providers.overflow.phrases import Phrase
 
 SMALLEST_SIZE: Final = 16
 """Tokens. A smaller limit or prompt is not a size: "at least 1", an index, a minute."""
@@ -29,7 +29,7 @@ PARTS: Final = {
 """SIZE: words that may stand between a word and its number. LIMIT: names of a limit."""
 
 ROLES: Final = tuple(
-    phrase(pattern, PARTS)
+    Phrase(pattern, PARTS)
     for pattern in (
         # Whole calculations first, the longest before its parts.
         "#completion over #limit minus #prompt",  # 16384 > 32768 - 18954

@@ -8,7 +8,6 @@ bills repair any ratio within three requests.
 
 from dataclasses import dataclass, replace
 from math import ceil, log
-from statistics import median_high, median_low
 from typing import Final
 
 RATIO_STEP: Final = 1.05
@@ -76,7 +75,9 @@ class Calibration:
         if pair is None and not alone:
             return self
         agreed = [one for one in seen if _apart(one, pair if pair is not None else seen[-1]) <= AGREE]
-        middle = min(median_low(agreed), median_high(agreed), key=lambda one: _apart(one, self.ratio))
+        ordered = sorted(agreed)
+        middles = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+        middle = min(middles, key=lambda one: _apart(one, self.ratio))
         far = _apart(middle, self.ratio) > NEAR and _apart(middle, 1.0) > NEAR
         if far and len(agreed) < FAR:
             return self

@@ -13,7 +13,6 @@ from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import split
 from gateway.context.write import remembered
 from gateway.context.write.draft import Draft, Step
-from gateway.context.write.fold import fold
 from gateway.wire.memory import Memory
 from gateway.wire.message import PINNED_ROLES, Message
 
@@ -47,6 +46,8 @@ def compress(
         source = prepared or source_of(messages, budget, counter, policy, summary=summary, rung=level, memory=memory)
         if rung <= 1 and whole.cost <= budget.room and len(source.conversation.turns) <= (policy.max_turns or 1):
             return whole
+        from gateway.context.write.fold import fold  # noqa: PLC0415  # a tenth of the start, which nothing else needs
+
         draft = fold(source)
         remembered.keep(key, messages, draft, memory)
         return draft

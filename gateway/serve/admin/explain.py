@@ -1,17 +1,19 @@
 """Explain what would be done to a request and why: the same decisions as in serving, without calling an upstream."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from gateway.context.life import ladder
 from gateway.context.life.ladder import Attempt, Task
-from gateway.context.write.explain import Fate, explain_lines
 from gateway.serve import measure
 from gateway.serve.places import Place, place_of
 from gateway.serve.shared import Gateway
 from gateway.wire.chat import CHAT
 from gateway.wire.format import Conversation
+
+if TYPE_CHECKING:
+    from gateway.context.write.explain import Fate
 
 
 async def explain(gateway: Gateway, request: Conversation, scope: str = "") -> dict[str, Any]:
@@ -54,10 +56,12 @@ def _sent(request: Conversation, attempt: Attempt) -> list[Any]:
     return items if isinstance(items, list) else [items]
 
 
-async def fates(gateway: Gateway, request: Conversation) -> tuple[Fate, ...]:
+async def fates(gateway: Gateway, request: Conversation) -> "tuple[Fate, ...]":
     """Return for every line whether a fold keeps it, and why."""
     _, task = await task_of(gateway, request, "")
     budget = ladder.budget_of(task)
+    from gateway.context.write.explain import explain_lines  # noqa: PLC0415  # loads the fold, which a start does not need
+
     return explain_lines(request.messages, budget, task.counter, task.policy, memory=request.memory)
 
 

@@ -1,0 +1,25 @@
+"""A start loads what serves; what folds and what reads refusals is loaded beside serving."""
+
+import subprocess
+import sys
+
+from gateway.command import serving
+from providers.overflow.sizes import ROLES
+from tests.running import ROOT
+
+LOADED = "import sys, gateway.command.serving; print(*sys.modules)"
+
+
+def test_a_start_does_not_wait_for_what_only_a_fold_needs() -> None:
+    done = subprocess.run([sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, check=True, text=True)
+    loaded = set(done.stdout.split())
+
+    assert "gateway.context.life.ladder" in loaded
+    assert loaded.isdisjoint({"gateway.context.write.fold", "gateway.context.choose.lines", "statistics"})
+
+
+def test_what_a_start_puts_off_is_there_before_it_is_needed() -> None:
+    serving._prepare()
+
+    assert "gateway.context.write.fold" in sys.modules
+    assert all("compiled" in vars(role) for role in ROLES)
