@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
-from operator import itemgetter
+from itertools import compress
+from operator import itemgetter, not_
 from typing import Any, Final, Generic, Literal, TextIO, TypeVar, cast
 
 import orjson
@@ -149,8 +150,8 @@ def _json_line(ended: float, exchange: Exchange) -> str:
 
 def _fields(exchange: Exchange) -> dict[str, Any]:
     """Return the fields of an exchange without the empty ones."""
-    # `or value == 0` keeps 0 and False, and is several times as fast as comparing with None, "" and ().
-    fields = {name: value for name, value in zip(_NAMES, _values(exchange), strict=False) if value or value == 0}
+    values = _values(exchange)
+    fields: dict[str, Any] = dict(compress(zip(_NAMES, values, strict=False), map(not_, map(_is_empty, values))))
     if exchange.lost is not NOTHING_LOST and any(exchange.lost):
         fields["lost"] = {name: count for name, count in exchange.lost._asdict().items() if count}
     fields["decided_ms"] = _ms(exchange.decided_s)
@@ -214,4 +215,5 @@ _NAMES: Final = tuple(
     for name in Exchange._fields
     if name not in {"steps", "decided_s", "first_byte_s", "total_s", "at", "calls", "lost", "parts", "caller"}
 )
+_is_empty: Final = frozenset({None, "", ()}).__contains__
 _values: Final = itemgetter(*map(Exchange._fields.index, _NAMES))

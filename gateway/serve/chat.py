@@ -116,7 +116,7 @@ async def _end(caller: Caller, state: Ended) -> tuple[web.StreamResponse, Ending
             return finish.unreachable(caller, state)
         case PassedOn():
             response = await forward(caller.gateway, caller.request, caller.raw)
-            records.of(caller.request).why = "failed"
+            caller.record.why = "failed"
             return response, Ending(response.status)
         case _:
             assert_never(state)

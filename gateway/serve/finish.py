@@ -115,8 +115,7 @@ def observe(caller: Caller, state: State, times: Times, ending: Ending) -> None:
 
 def _origin(caller: Caller, state: State) -> Origin:
     """Collect where a request came from and where it went."""
-    request = caller.request
-    known = records.of(request)
+    request, known = caller.request, caller.record
     visit: Visit | None = getattr(state, "visit", None)
     target = place_at(visit).target if visit is not None else caller.setup.targets[caller.route.upstream]
     return Origin(

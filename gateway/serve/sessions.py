@@ -28,8 +28,8 @@ LONGEST: Final = 128
 
 def session_of(headers: CIMultiDict[str], head: Mapping[str, Any]) -> str:
     """Return the client's name of the conversation; empty when it sends none."""
-    for name in HEADERS:
-        if name in headers and (value := headers[name].strip()):
+    for name in filter(headers.__contains__, HEADERS):
+        if value := headers[name].strip():
             return value[:LONGEST]
     for name in MEMBERS:
         if isinstance(given := head.get(name), str) and given:

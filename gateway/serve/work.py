@@ -25,7 +25,7 @@ from gateway.serve.answer import Answer, peek
 from gateway.serve.callers import CREDENTIALS, Identity
 from gateway.serve.encoding import readable_encodings
 from gateway.serve.places import UNKNOWN, Place, larger, place_at, window_at
-from gateway.serve.record import LONGEST_NAME
+from gateway.serve.record import LONGEST_NAME, Record
 from gateway.serve.sessions import session_of
 from gateway.serve.shared import Gateway, Setup
 from gateway.serve.window import Portrait
@@ -46,6 +46,8 @@ class Caller:
     gateway: Gateway
     setup: Setup
     request: web.BaseRequest
+    record: Record
+    """What is known of the request for its record."""
     raw: bytes
     """The body in its original content encoding."""
     route: Route
@@ -67,7 +69,7 @@ class Caller:
 
     def identity_at(self, target: Target) -> Identity:
         """Return the client's hashes at an upstream."""
-        return records.of(self.request).identity_at(target, self.headers)
+        return self.record.identity_at(target, self.headers)
 
 
 def caller(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, model: str) -> Caller:
@@ -75,8 +77,9 @@ def caller(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes,
     headers = keys.forwarded(request)
     if "Accept-Encoding" in headers:
         headers["Accept-Encoding"] = readable_encodings(headers["Accept-Encoding"])
-    request_id = records.of(request).request_id or gateway.request_id()
-    return Caller(gateway, setup, request, raw, setup.settings.route(model), headers, request_id)
+    record = records.of(request)
+    request_id = record.request_id or gateway.request_id()
+    return Caller(gateway, setup, request, record, raw, setup.settings.route(model), headers, request_id)
 
 
 async def find_places(caller: Caller, state: Received) -> Event:

@@ -6,7 +6,9 @@ it through, and a request that provably fits its window is sent unchanged. So te
 body is parsed when it is needed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
+from operator import attrgetter, is_not, itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -44,7 +46,9 @@ class ChatRequest:
     is more than one text. ``body`` and ``messages`` are parsed at first use.
     """
 
-    __slots__ = ("_first", "_skimmed", "_whole", "head", "memory", "message_count", "model", "outline", "raw")
+    __slots__ = (
+        "_first", "_skimmed", "_whole", "head", "may_call_tools", "memory", "message_count", "model", "outline", "raw",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -57,6 +61,7 @@ class ChatRequest:
         skimmed: bool = False,
         message_count: int | None = None,
         first: msgspec.Raw | None = None,
+        may_call_tools: bool = True,
     ) -> None:
         self.raw = raw
         self.memory = memory
@@ -66,6 +71,7 @@ class ChatRequest:
         self.outline = messages
         self._skimmed = skimmed
         self._first = first
+        self.may_call_tools = may_call_tools
         self._whole: ChatRequest | None = None
 
     @property
@@ -153,8 +159,14 @@ class _Message(msgspec.Struct, gc=False):
     role: str
     content: msgspec.Raw = _ABSENT
     audio: msgspec.Raw = _ABSENT
+    tool_calls: msgspec.Raw = _ABSENT
 
 
+_content: Final = attrgetter("content")
+_audio: Final = attrgetter("audio")
+_tool_calls: Final = attrgetter("tool_calls")
+_first_byte: Final = itemgetter(0)
+_view: Final[Callable[[msgspec.Raw], "memoryview[int]"]] = memoryview
 _QUOTE: Final = ord('"')
 _TEXT_OR_NULL: Final = frozenset(b'"n')
 _ELSEWHERE: Final = frozenset(ELSEWHERE)
@@ -173,17 +185,30 @@ def skim(raw: bytes, memory: Memory | None = None) -> ChatRequest | None:
     """
     try:
         body: Any = _skim(raw)
-        rich = [m for m in body.messages if memoryview(m.content)[0] not in _TEXT_OR_NULL or m.audio is not _ABSENT]
-        outline = tuple(map(_outline, rich))
+        outline = tuple(map(_outline, _rich(body.messages)))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     head: Mapping[str, Any] = {name: value for name in _HEAD if (value := getattr(body, name)) is not msgspec.UNSET}
     model = head.get("model")
     name = model if isinstance(model, str) else ""
-    first = next((message.content for message in body.messages if message.role == "user"), None)
+    messages: list[_Message] = body.messages
+    first = next((message.content for message in messages if message.role == "user"), None)
     return ChatRequest(
-        raw, head, name, outline, memory=memory or Memory(), skimmed=True, message_count=len(body.messages), first=first
-    )
+        raw, head, name, outline, memory=memory or Memory(), skimmed=True, message_count=len(messages), first=first,
+        may_call_tools=_any_has(_tool_calls, messages),
+    )  # fmt: skip
+
+
+def _rich(messages: list[_Message]) -> list[_Message]:
+    """Return the messages whose content is more than one text. Where there are none, no message is looked at in Python."""
+    begins = map(_first_byte, map(_view, map(_content, messages)))
+    if _TEXT_OR_NULL.issuperset(begins) and not _any_has(_audio, messages):
+        return []
+    return [m for m in messages if memoryview(m.content)[0] not in _TEXT_OR_NULL or m.audio is not _ABSENT]
+
+
+def _any_has(member: Callable[[_Message], msgspec.Raw], messages: list[_Message]) -> bool:
+    return any(map(is_not, map(member, messages), repeat(_ABSENT)))
 
 
 def _outline(message: _Message) -> Message:

@@ -72,6 +72,10 @@ class Conversation(Protocol):
         """The messages whose content is more than one text; other messages may be left out."""
 
     @property
+    def may_call_tools(self) -> bool:
+        """Whether a message may hold calls of tools; cheap, so True where that is not known."""
+
+    @property
     def opening(self) -> str:
         """The text of the first user message; cheap."""
 

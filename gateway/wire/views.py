@@ -79,6 +79,10 @@ class ViewedRequest:
         return self.head.get("stream") is True
 
     @property
+    def may_call_tools(self) -> bool:
+        return True
+
+    @property
     def opening(self) -> str:
         return opening_of(self.views)
 

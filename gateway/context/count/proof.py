@@ -29,6 +29,8 @@ def proven(body_bytes: int, reserve: int, window: int, request: Conversation, fa
     # Searching the whole body takes as long as parsing it: this comes last, for bodies near their window.
     if body_bytes * (_EXPANSION if normalises else 2) + beside <= window:
         return True
+    if not normalises and not request.may_call_tools:
+        return True
     if request.raw.isascii() and not (normalises and b"\\u" in request.raw):
         return True
     return not normalises and not any(map(_several, request.messages))

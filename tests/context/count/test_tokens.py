@@ -13,7 +13,7 @@ from gateway.context.count.fixed_cost import fixed_cost
 from gateway.context.count.message_cost import counter
 from gateway.context.count.proof import proven
 from gateway.context.count.tokens import Anchor, TokenCount, count_request, margin
-from gateway.wire.chat import ChatRequest, parse
+from gateway.wire.chat import ChatRequest, parse, skim
 from tests.context.pictures import png
 from tests.context.texts import TEXTS
 
@@ -230,6 +230,18 @@ def test_a_small_request_is_proven_at_once() -> None:
 
     assert proven(len(asked.raw), 16_384, 128_000, asked, "o200k")
     assert not proven(len(asked.raw), 16_384, len(asked.raw) + 16_384 + 1023, asked, "o200k")
+
+
+def test_a_long_conversation_in_any_script_is_proven_without_being_parsed_unless_it_calls_tools() -> None:
+    called = {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}, {"id": "b"}]}
+    plain, calling = (
+        skim(orjson.dumps({"model": "m", "messages": [user(TEXTS["korean"] * 20), *more]})) for more in ((), (called,))
+    )
+    assert plain
+    assert calling
+    assert proven(len(plain.raw), 100, len(plain.raw) + 2000, plain, "o200k")
+    assert plain._whole is None
+    assert not proven(len(calling.raw), 100, len(calling.raw) + 2000, calling, "o200k")
 
 
 def test_letters_that_a_vocabulary_takes_apart_are_no_proof() -> None:
