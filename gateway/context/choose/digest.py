@@ -1,7 +1,7 @@
 """The digest: choose the lines of the folded part with the most new facts per token."""
 
 import heapq
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from gateway.context import marks
@@ -58,8 +58,17 @@ def choose(
     return sorted(chosen)
 
 
+MOST_TOGETHER: Final = 24
+"""Lines of a message that are weighed together before it is opened. Chosen: more lines seldom make the first cheaper."""
+
+
+_Together = tuple[float, float, list[int]]
+_NOTHING_FOUND: Final[_Together] = (0.0, 1.0, [])
+
+
 class _Greedy:
-    """Lazy greedy choice: take the best line; the facts it makes known no longer count for the others."""
+    """Lazy greedy choice: take the best line, or the best lines of a message that is not open yet; the facts they make
+    known no longer count for the others."""
 
     def __init__(self, pool: LinePool, known: Collection[str], relevance: Mapping[int, float] | None) -> None:
         self.pool = pool
@@ -74,15 +83,32 @@ class _Greedy:
         self.taken: set[int] = set()
         self.used = 0.0
         # The worth of a line alone is an upper bound: it is computed again when its turn comes.
-        most = pool.most
+        bound = pool.most
         if relevance is None:
-            self.heap = [(-worth, position) for position, worth in enumerate(most) if position not in pool.gone]
+            gone = pool.gone
+            able = {
+                message: [place for place in places if place not in gone] for message, places in pool.places.items()
+            }
         else:
-            self.heap = [
-                (-(most[position] + SOME / self.lines[position].size) * bearing, position)
-                for position, bearing in relevance.items()
-                if position not in pool.replaced
+            able = {
+                message: [place for place in places if place in relevance and place not in pool.replaced]
+                for message, places in pool.places.items()
+            }
+            bound = [
+                (most + SOME / line.size) * relevance.get(place, 0.0)
+                for place, (most, line) in enumerate(zip(bound, self.lines, strict=True))
             ]
+        self.able, self.bound = able, bound
+        self.strong: dict[int, list[int]] = {}
+        """By message, its lines that may be taken together."""
+        self.found: dict[int, tuple[int, _Together]] = {}
+        """By message, the lines worth most together, and how many lines were chosen when they were found."""
+        self.heap = [
+            (-max([bound[place] for place in able[message]]), ~rank)
+            for rank, message in enumerate(pool.order)
+            if able[message]
+        ]
+        """Lines of open messages by position, and all lines of another by the inverted rank of their message."""
         heapq.heapify(self.heap)
 
     def grow(self, tokens: float) -> None:
@@ -90,23 +116,85 @@ class _Greedy:
         heap = self.heap
         skipped: list[tuple[float, int]] = []
         while heap and self.used < tokens and len(skipped) <= MOST_SKIPPED:
-            before, position = heap[0]
-            gain = self.pool.worth(position, self.said, self.data)
-            if self.relevance is not None:
-                gain = (gain + SOME) * self.relevance[position]
-            if gain > NOTHING and position not in self.taken:
-                cost = self._cost(position)
+            before, entry = heap[0]
+            together: list[int] = []
+            if entry < 0:
+                gain, cost, together = self._together(self.pool.order[~entry])
+            elif entry in self.taken:
+                gain = cost = 0.0
+            else:
+                gain, cost = self._gain(entry), self._cost(entry)
+            if gain > NOTHING:
                 now = -gain / cost
                 if now > before and len(heap) > 1 and now > min(heap[1:3])[0]:
-                    heapq.heapreplace(heap, (now, position))
+                    heapq.heapreplace(heap, (now, entry))
                     continue
-                if self.used + cost <= tokens:
-                    self._take(position, cost)
-                else:
-                    skipped.append((now, position))
+                if entry >= 0 and self.used + cost > tokens:
+                    skipped.append((now, entry))
+                elif entry >= 0:
+                    self._take(entry, cost)
             heapq.heappop(heap)
+            if together:
+                self._open(self.pool.order[~entry], together, tokens)
         for item in skipped:
             heapq.heappush(heap, item)
+
+    def _gain(self, position: int) -> float:
+        gain = self.pool.worth(position, self.said, self.data)
+        return gain if self.relevance is None else (gain + SOME) * self.relevance[position]
+
+    def _together(self, message: int) -> _Together:
+        """Return the best lines of a message that is not open yet, which share its opening: their worth, their tokens, and
+        they themselves."""
+        at, found_before = self.found.get(message, (-1, _NOTHING_FOUND))
+        if at == len(self.chosen):
+            return found_before
+        bound = self.bound
+        places = self.strong.get(message)
+        if places is None:
+            places = sorted(self.able[message], key=bound.__getitem__, reverse=True)[:MOST_TOGETHER]
+            self.strong[message] = places
+        worth, tokens = 0.0, self._opening(message)
+        gains = list(self._gains(places, tokens))
+        seen: set[Word] = set()
+        groups: set[int] = set()
+        found: list[int] = []
+        for each, place in sorted(gains, key=lambda item: (-item[0], item[1])):
+            line = self.lines[place]
+            if seen.issuperset(line.words):
+                continue
+            gain, cost = each * line.size, line.size + (line.group not in groups)
+            if found and gain * tokens <= worth * cost:
+                break
+            worth, tokens = worth + gain, tokens + cost
+            found.append(place)
+            seen.update(line.words)
+            groups.add(line.group)
+        self.found[message] = len(self.chosen), (worth, tokens, found)
+        return worth, tokens, found
+
+    def _gains(self, places: Iterable[int], tokens: float) -> Iterator[tuple[float, int]]:
+        """Yield the worth per token of lines, the highest bound first, up to those that could only lower what those before
+        them are worth together."""
+        worth = 0.0
+        for place in places:
+            if worth and self.bound[place] * tokens <= worth:
+                return
+            if place not in self.taken and (gain := self._gain(place)) > NOTHING:
+                size = self.lines[place].size
+                yield gain / size, place
+                if worth * size <= gain * tokens:
+                    worth, tokens = worth + gain, tokens + size + 1
+
+    def _open(self, message: int, together: Iterable[int], tokens: float) -> None:
+        """Take lines of a message that are worth most together, as far as they fit; its others can be taken now."""
+        for place in together:
+            cost = self._cost(place)
+            if self.used + cost <= tokens and self._gain(place) > NOTHING:
+                self._take(place, cost)
+        for place in self.able[message]:
+            if place not in self.taken:
+                heapq.heappush(self.heap, (-self.bound[place], place))
 
     def take(self, positions: Sequence[int], tokens: float) -> None:
         """Take lines in the given order, as many as fit into so many tokens."""
@@ -134,10 +222,18 @@ class _Greedy:
     def _cost(self, position: int) -> float:
         line, message = self.lines[position], self.pool.message_of[position]
         if message not in self.messages:
-            return line.size + 1 + OPENING_TOKENS + len(self.pool.readings[message].tool) / 4
+            return line.size + 1 + self._opening(message)
         if (message, line.group) in self.open:
             return line.size
         return line.size + (2 if line.label else 1)
+
+    def _opening(self, message: int) -> float:
+        """Return the tokens before the first line of a message: its speaker, or its tool, unless its call is open."""
+        if message in self.messages:
+            return 0.0
+        tool, rank = self.pool.readings[message].tool, self.pool.rank[message]
+        named = tool and rank and self.pool.order[rank - 1] in self.messages
+        return OPENING_TOKENS + (0.0 if named else len(tool) / 4)
 
 
 SPEAKERS: Final = {"user": "user: ", "assistant": "assistant: "}

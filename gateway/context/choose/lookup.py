@@ -1,37 +1,66 @@
-"""Look-up: which of many old messages hold the rare words of a question, told from their texts alone, without reading them as lines."""
+"""Look-up: which of many old messages bear on a question, found in their texts alone, without reading them as lines."""
 
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate
-from math import log
+from math import log, sqrt
 from typing import Final
 
-from gateway.context.choose.weights import PINNED_WORD
+from gateway.context.choose.weights import ADJACENT, NEXT_BUT_ONE, PINNED_WORD
 from gateway.context.choose.words import words
 
 MOST_SOUGHT: Final = 48
 """Different words of a question that are looked for, the last ones: what is asked stands at the end."""
 SEARCHED: Final = 4_000_000
 """Characters of old messages, the newest first, that are looked through: a few milliseconds of work for each word."""
+COMMON_SHARE: Final = 1 / 3
+"""Share of the texts. A word in more of them, and in more than `FEW`, distinguishes none, as in `recall`."""
+FEW: Final = 30
+"""Texts; see `COMMON_SHARE`."""
+OPENING: Final = 60
+"""Characters that the beginning of a message counts as, so that very short ones get no advantage."""
 
 
-def holding(texts: Sequence[str], query: str, known: Collection[str], most: int) -> list[int]:
-    """The positions of the texts that hold a question's rarest words, the best first, at most ``most`` of them.
+def bearing(
+    texts: Sequence[str], roles: Sequence[str], query: str, known: Collection[str], speakers: Mapping[str, float]
+) -> list[int]:
+    """Return the positions of the texts that bear on a question, the best first.
 
-    Rare words count by the square of their rarity, as in `recall`; ``known`` are the words of pinned messages.
+    They are scored as passages are in `recall`: by the square of the rarity of the question's words in them, and by those in
+    the messages around them, divided by the root of their size. ``known`` are the words of pinned messages, ``speakers``
+    factors by role.
     """
     skipped = _beyond(texts)
     lowered = [text.lower() for text in texts[skipped:]]
     joined = "\n".join(lowered)
     starts = [0, *accumulate([len(text) + 1 for text in lowered])]
-    scores: dict[int, float] = {}
+    own: dict[int, float] = {}
     for key in [word.key for word in words(query)][-MOST_SOUGHT:]:
         found = _having(joined, starts, key)
+        if len(found) > max(len(lowered) * COMMON_SHARE, FEW):
+            continue
         worth = log((len(lowered) + 1) / (len(found) + 0.5)) ** 2 * (PINNED_WORD if key in known else 1.0)
         for position in found:
-            scores[position] = scores.get(position, 0.0) + worth
-    best = sorted(scores, key=lambda position: (-scores[position], -position))
-    return [position + skipped for position in best[:most]]
+            own[position] = own.get(position, 0.0) + worth
+    scores: dict[int, float] = {}
+    for place, score in _spread(own, len(lowered)).items():
+        position = place + skipped
+        scores[position] = score * speakers.get(roles[position], 1.0) / sqrt(len(texts[position]) + OPENING)
+    return sorted(scores, key=lambda position: (-scores[position], -position))
+
+
+def _spread(own: Mapping[int, float], number: int) -> dict[int, float]:
+    """Give messages a share in the scores of those beside them; the better one of each distance counts."""
+    scores = dict(own)
+    for away, share in ((1, ADJACENT), (2, NEXT_BUT_ONE)):
+        beside: dict[int, float] = {}
+        for place, score in own.items():
+            for near in (place - away, place + away):
+                if 0 <= near < number:
+                    beside[near] = max(beside.get(near, 0.0), share * score)
+        for near, score in beside.items():
+            scores[near] = scores.get(near, 0.0) + score
+    return scores
 
 
 def _beyond(texts: Sequence[str]) -> int:

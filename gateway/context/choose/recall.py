@@ -126,7 +126,7 @@ def relevance(pool: LinePool, query: str, known: Collection[str] = ()) -> dict[P
         best[index] = max([own.get(passage, 0.0) for passage in pool.passages(index)])
     if max(best.values(), default=0.0) <= least:
         return {}
-    return _spread(pool, own, best, _speakers(query))
+    return _spread(pool, own, best, speakers(query))
 
 
 def _sought(pool: LinePool, asked: Iterable[Word], known: Collection[str]) -> dict[str, float]:
@@ -152,7 +152,7 @@ def _rarity(number: int, total: int) -> float:
     return log(1 + (total - number + 0.5) / (number + 0.5)) ** 2
 
 
-def _speakers(query: str) -> Mapping[str, float]:
+def speakers(query: str) -> Mapping[str, float]:
     """Return by role how much more likely it is to have said the answer. A user who asks about himself has said it
     himself."""
     if speaks_to_other(query):
@@ -161,7 +161,7 @@ def _speakers(query: str) -> Mapping[str, float]:
 
 
 def _spread(
-    pool: LinePool, own: Mapping[Passage, float], best: Mapping[int, float], speakers: Mapping[str, float]
+    pool: LinePool, own: Mapping[Passage, float], best: Mapping[int, float], likely: Mapping[str, float]
 ) -> dict[Passage, float]:
     """Give passages a share in the score of neighbouring messages, and weigh them by size and speaker."""
     order, rank = pool.order, pool.rank
@@ -179,7 +179,7 @@ def _spread(
     scores: dict[Passage, float] = {}
     for index in reached:
         around = beside.get(index * 4 + 1, 0.0) + beside.get(index * 4 + 2, 0.0)
-        speaker = speakers.get(pool.readings[index].role, 1.0)
+        speaker = likely.get(pool.readings[index].role, 1.0)
         for passage in pool.passages(index):
             score = (own.get(passage, 0.0) + around) * speaker
             if score > 0.0:

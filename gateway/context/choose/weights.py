@@ -42,6 +42,8 @@ ASKED: Final = 4.0
 """The same for one that the user named."""
 ANSWERED: Final = 2.2
 """The same for one that the assistant named."""
+SEVERAL: Final = 4.0
+"""The same for an identifier that several results have: three to five times as many of these are needed (customer service)."""
 ERROR: Final = 1.0
 """Added to a line that reports an error."""
 BINDING: Final = 1.6

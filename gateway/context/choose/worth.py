@@ -93,14 +93,31 @@ class LinePool:
     @cached_property
     def values(self) -> tuple[dict[Word, float], dict[Word, float]]:
         """Return by word how likely its fact is to be needed: in speech or calls, and in data."""
-        used, rarity = self._used(), self.rarity
+        used, rarity, several = self._used(), self.rarity, self._several
         said: dict[Word, float] = {}
         data: dict[Word, float] = {}
         for word in self._counted:
             use = used.get(word.key, 1.0)
             said[word] = word.in_speech * (max(use / weights.ANSWERED, 1.0) * rarity.get(word.key, 1.0))
-            data[word] = word.in_data * use
+            data[word] = word.in_data * (max(use, weights.SEVERAL) if word.key in several else use)
         return said, data
+
+    @cached_property
+    def _several(self) -> frozenset[str]:
+        """Return the identifiers that several records have, of different results: what refers to a thing elsewhere."""
+        seen: set[str] = set()
+        again: set[str] = set()
+        for reading in self.readings.values():
+            found = {
+                word.key
+                for line in (reading.lines if reading.tool else ())
+                if line.sort is Sort.RECORD
+                for word in line.words
+                if word.kind in _REFERS
+            }
+            again |= found & seen
+            seen |= found
+        return frozenset(again)
 
     @cached_property
     def _spoken(self) -> list[bool]:
@@ -367,6 +384,10 @@ class LinePool:
                     old.add(position)
                 seen.add(slot)
         return frozenset(old | superseded(self.readings, self.places, self.rarity, self.spellings))
+
+
+_REFERS: Final = frozenset({Shape.IDENT, Shape.CODE, Shape.SYMBOL})
+"""Shapes of words that name one thing. Dates and numbers are equal by chance."""
 
 
 def _taken_up(line: Line, reply: str) -> bool:

@@ -16,12 +16,8 @@ from gateway.wire.message import RESULT_ROLES, Message, text_of
 
 AROUND: Final = 4
 """Tokens that may come in where quotes and a message meet."""
-OLD_MESSAGES: Final = 40
-"""Old messages that hold a question's rare words and are read in full, however old they are."""
-BESIDE: Final = 2
-"""Messages before and after each of these that are looked at with it."""
 OLD_CHARACTERS: Final = 80_000
-"""Characters of these that are read in full, the best first; beyond, messages are skimmed."""
+"""Characters of old messages that bear on a question and are read in full, the best first, however old they are."""
 
 Told = tuple[int, str]
 """A line: its message and its text."""
@@ -149,15 +145,14 @@ def _searched(source: Source, layout: Layout, pool: LinePool, query: str, known:
     if not newer:
         return pool
     texts = [text_of(source.messages[index]) for index in folded[:newer]]
-    hits = lookup.holding(texts, query, known, OLD_MESSAGES)
+    roles = [str(source.messages[index].get("role")) for index in folded[:newer]]
     left = OLD_CHARACTERS
     old: dict[int, MessageLines] = {}
-    for hit in hits:
-        for number in sorted(range(max(hit - BESIDE, 0), min(hit + BESIDE + 1, newer)), key=lambda at: abs(at - hit)):
-            if number not in old:
-                left -= len(texts[number])
-                read = lines.read if left > 0 else lines.skim
-                old[number] = reading_of(source, folded[number], read)
+    for number in lookup.bearing(texts, roles, query, known, recall.speakers(query)):
+        left -= len(texts[number])
+        if left <= 0:
+            break
+        old[number] = reading_of(source, folded[number], lines.read)
     skimmed = set(folded[:newer])
     newest = [reading for index, reading in pool.readings.items() if index >= 0 and index not in skimmed]
     readings = sorted([*old.values(), *newest], key=lambda reading: reading.message)

@@ -79,3 +79,32 @@ def test_a_digest_never_takes_more_than_it_may(messages: list[tuple[str, str]], 
     text = digest(pool(*messages), tokens)
 
     assert not text or COUNT(text) <= tokens
+
+
+def test_values_of_one_result_share_the_cost_of_its_opening() -> None:
+    """Each value alone would be dearer than a sentence, for a result stands behind the call that it answers."""
+    numbers = [f"KX{number}" for number in range(4710, 4716)]
+    listed = lines.read({"role": "tool", "content": '{"items": ["' + '", "'.join(numbers) + '"]}'})
+    asked = [
+        {"role": "assistant", "content": f"I asked {name} for it."}
+        for name in ["BRS", "AMS", "LIS", "OSL", "RIX", "VIE"]
+    ]
+    found = LinePool(
+        [
+            MessageLines(0, "tool", listed, "find_items_of_house(house=Miller and Sons)"),
+            *[MessageLines(index, "assistant", lines.read(message)) for index, message in enumerate(asked, 1)],
+        ]
+    )
+
+    assert all(number in digest(found, 60) for number in numbers)
+
+
+def test_the_other_lines_of_a_message_with_a_wish_may_still_be_chosen() -> None:
+    found = pool(
+        ("user", "My order is W2378156, by the way. You must never ship anything to my office."),
+        ("assistant", "Very well. I will see what I can do for you now."),
+    )
+    text = digest(found, 60)
+
+    assert "never ship" in text
+    assert "W2378156" in text

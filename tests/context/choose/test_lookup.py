@@ -1,8 +1,10 @@
-"""Which old messages hold the rare words of a question."""
+"""Which old messages bear on a question."""
+
+from collections.abc import Collection, Sequence
 
 import pytest
 
-from gateway.context.choose.lookup import SEARCHED, holding
+from gateway.context.choose.lookup import SEARCHED, bearing
 
 TEXTS = (
     "The plumber comes on Thursday.",
@@ -12,29 +14,51 @@ TEXTS = (
 )
 
 
+def found_in(texts: Sequence[str], query: str, known: Collection[str] = (), roles: str = "") -> list[int]:
+    speaking = [{"u": "user", "a": "assistant"}[role] for role in roles] or ["user"] * len(texts)
+    return bearing(texts, speaking, query, known, {"user": 2.0})
+
+
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "first"),
     [
-        ("Who painted, and what did the plumber charge?", [1, 0]),
-        ("plumbers?", [1, 0]),
-        ("猫はどこ？", [3]),
-        ("swallows", []),
-        ("?", []),
-        ("", []),
+        ("Who painted, and what did the plumber charge?", 1),
+        ("plumbers?", 0),
+        ("猫はどこ？", 3),
     ],
 )
-def test_the_texts_with_the_rarest_words_come_first(query: str, found: list[int]) -> None:
-    assert holding(TEXTS, query, (), 10) == found
+def test_the_text_with_the_rarest_words_comes_first(query: str, first: int) -> None:
+    assert found_in(TEXTS, query)[0] == first
 
 
-def test_no_more_are_found_than_asked_for() -> None:
-    assert holding(["plumber"] * 50, "plumber", (), 3) == [49, 48, 47]
+@pytest.mark.parametrize("query", ["swallows", "?", ""])
+def test_a_question_without_a_word_of_theirs_finds_none(query: str) -> None:
+    assert found_in(TEXTS, query) == []
+
+
+def test_of_equal_texts_the_newest_comes_first() -> None:
+    assert found_in(["plumber"] * 5, "plumber") == [4, 3, 2, 1, 0]
+
+
+def test_messages_beside_a_match_come_before_weak_matches() -> None:
+    """An answer seldom repeats the words of its question."""
+    texts = [
+        "Is it the boiler?",
+        "No, the valve behind it.",
+        *["Fine."] * 9,
+        "The boiler, the tiles and the roof. " * 40,
+    ]
+    assert found_in(texts, "What was wrong with the boiler?")[:2] == [0, 1]
+
+
+def test_who_is_likely_to_have_said_it_counts() -> None:
+    assert found_in(["plumber", "", "", "", "plumber"], "plumber", roles="uaaaa")[0] == 0
 
 
 def test_a_word_of_the_system_prompt_counts_less() -> None:
-    texts = ["plumber", "painter", "other", "more"]
-    assert holding(texts, "plumber painter", {"painter"}, 1) == [0]
+    texts = ["plumber", "", "", "painter", "", "", "more"]
+    assert found_in(texts, "plumber painter", {"painter"})[0] == 0
 
 
 def test_what_is_too_far_back_is_not_looked_through() -> None:
-    assert holding(["plumber", "x" * SEARCHED], "plumber", (), 3) == []
+    assert found_in(["plumber", "x" * SEARCHED], "plumber") == []

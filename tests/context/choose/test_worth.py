@@ -50,6 +50,22 @@ def test_a_value_that_was_used_is_worth_more_than_a_newer_one_that_only_stood_in
     assert worth(used, 0) > 1.5 * worth(used, 1)
 
 
+def test_an_identifier_in_several_results_is_worth_more_than_a_newer_one_in_one() -> None:
+    """It refers to something: a booking names its payment, and the account lists it."""
+    listed, booked = result(f'{{"cards": ["{OLD}"]}}'), result(f'{{"paid_with": "{OLD}"}}')
+    once = pool(listed, result(f'{{"cards": ["{NEW}"]}}'))
+    again = pool(listed, result(f'{{"cards": ["{NEW}"]}}'), booked)
+
+    assert worth(once, 0) < worth(once, 1)
+    assert worth(again, 0) > 1.5 * worth(again, 1)
+
+
+def test_a_date_in_several_results_is_worth_no_more() -> None:
+    days = [result(f'{{"day": "2024-05-{day}"}}') for day in ("11", "12", "11")]
+
+    assert worth(pool(*days), 0) < worth(pool(*days), 1)
+
+
 def test_a_call_shows_use_more_than_a_user_does_and_a_user_more_than_the_assistant() -> None:
     by_call, by_user, by_assistant = (
         worth(pool(result(f"{OLD} stored"), use, said("user", "Go on.")), 0)
