@@ -111,6 +111,8 @@ def write_list(value: Any) -> str:
 
 
 TEXT: Final = single(read.text, {"type": ["string", "number"]}, plain)
+HEADER_VALUE: Final = single(read.header_value, {"type": ["string", "number"]}, plain)
+HEADERS: Final = Kind(read.headers, mapping(TEXT).schema, mapping(TEXT).write)
 NAME: Final = single(read.name, {"type": "string", "minLength": 1}, plain)
 BOOLEAN: Final = single(read.boolean, {"anyOf": [{"type": "boolean"}, {"enum": sorted(read.BOOLEANS)}]}, write_boolean)
 SHARE: Final = single(read.share, {"type": "number", "minimum": 0, "maximum": 1}, write_share)

@@ -17,6 +17,13 @@ MEASURE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\Z")
 SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 BYTES: Final = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 KEY_HASH: Final = re.compile(r"sha256:[0-9a-f]{64}\Z")
+CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""https://www.rfc-editor.org/rfc/rfc9110#name-tokens."""
+FRAMING: Final = frozenset(
+    {"connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
+)
+"""Headers that say where a request ends or belong to one connection."""
 STORES: Final = {"memory": False, "sqlite": True, "redis": True, "rediss": True, "unix": True}
 """Schemes of stores, and whether a location follows."""
 UNIX: Final = "unix"
@@ -42,6 +49,24 @@ Keys = Mapping[str, Key]
 def text(node: Node) -> str:
     """Read a text; a bare number counts as one."""
     return node.text()
+
+
+def header_value(node: Node) -> str:
+    """Read a text that a header can carry; blanks and line breaks around it, as a file's last line has, are left out."""
+    found = node.text().strip()
+    if CONTROL.search(found):
+        raise Wrong("a text without line breaks and other control characters")
+    return found
+
+
+def headers(node: Node) -> dict[str, str]:
+    """Read headers by their names. Those that frame a request are ours to write."""
+    for key, child in node.entries().items():
+        if not HEADER_NAME.fullmatch(key):
+            child.note("is not the name of a header")
+        elif key.lower() in FRAMING:
+            child.note("is written by the gateway itself; leave it out")
+    return mapping(header_value, secret=True)(node)
 
 
 def name(node: Node) -> str:

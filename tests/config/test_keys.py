@@ -181,6 +181,22 @@ BAD = [
         "upstreams: {x: {provider: vllm, base_url: http://x, headers: {a: [b]}}}",
         "1: upstreams.x.headers.a: a list is not a single value",
     ),
+    (
+        "upstreams: {x: {provider: vllm, base_url: http://x, api_key: \"sk-a\\nx-evil: b\"}}",
+        "1: upstreams.x.api_key: the value (not shown) is not a text without line breaks and other control characters",
+    ),
+    (
+        "upstreams: {x: {provider: vllm, base_url: http://x, headers: {x-team: \"a\\r\\nx-evil: b\"}}}",
+        "1: upstreams.x.headers.x-team: the value (not shown) is not a text without line breaks and other control characters",
+    ),
+    (
+        "upstreams: {x: {provider: vllm, base_url: http://x, headers: {'x a:': b}}}",
+        "1: upstreams.x.headers.x a:: is not the name of a header",
+    ),
+    (
+        "upstreams: {x: {provider: vllm, base_url: http://x, headers: {Transfer-Encoding: chunked}}}",
+        "1: upstreams.x.headers.Transfer-Encoding: is written by the gateway itself; leave it out",
+    ),
     (TWO, "1: default_upstream: is missing; one of a, b"),
     (TWO + "default_upstream: c", '5: default_upstream: "c" is not an upstream; known: a, b'),
     ("admin: {host: 0.0.0.0}", "1: admin.token: is compulsory when admin.host (\"0.0.0.0\") is not a loopback address"),
