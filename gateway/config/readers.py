@@ -66,7 +66,8 @@ def headers(node: Node) -> dict[str, str]:
             child.note("is not the name of a header")
         elif key.lower() in FRAMING:
             child.note("is written by the gateway itself; leave it out")
-    return mapping(header_value, secret=True)(node)
+    found: dict[str, str] = mapping(header_value, secret=True)(node)
+    return found
 
 
 def name(node: Node) -> str:

@@ -28,6 +28,8 @@ MOST_NAMES: Final = 10_000
 MOST_MODELS: Final = 256
 """Models forgotten one by one; beyond this number everything learned is forgotten."""
 
+MOST_AHEAD_S: Final = 300.0
+"""How far the clocks of two replicas may differ."""
 MOST_CALLERS: Final = 64
 """Callers whose deletion other processes are told of. Each process reads every second."""
 EVERY_CALLER: Final = "*"
@@ -63,18 +65,23 @@ class Forgotten:
         return replace(known, stated=stated)
 
 
-def read(stored: bytes | None) -> Forgotten:
-    """Decode the stored times; an empty value when there is none."""
+def read(stored: bytes | None, now: float) -> Forgotten:
+    """Decode the stored times; an empty value when there is none. Times that lie ahead are another hand's: by them, nothing would
+    ever be learned again."""
+    latest = now + MOST_AHEAD_S
     value = values.unpack(
-        stored, VERSION, at=values.number(0, 1e11), memories=values.number(0, 1e11), models=lambda models: isinstance(models, dict)
+        stored, VERSION, at=values.number(0, latest), memories=values.number(0, latest), models=lambda models: isinstance(models, dict)
     )  # fmt: skip
     if value is None:
         return Forgotten()
-    models = {name: at for name, at in value["models"].items() if type(at) in (int, float)}
+    models = {name: at for name, at in value["models"].items() if type(at) in (int, float) and at <= latest}
     callers = value.get("callers")
     named = callers.items() if isinstance(callers, dict) else ()
     return Forgotten(
-        value["at"], models, value["memories"], {name: at for name, at in named if type(at) in (int, float)}
+        value["at"],
+        models,
+        value["memories"],
+        {name: at for name, at in named if type(at) in (int, float) and at <= latest},
     )
 
 
@@ -82,7 +89,7 @@ async def forget_caller(store: Store, key_hash: str, now: float) -> int:
     """Delete everything of one caller from the store and, within a second, from all processes; return how many values
     went."""
     gone = await store.forget(key_hash)
-    known = read(await store.get(KIND, KEY))
+    known = read(await store.get(KIND, KEY), now)
     await _write(store, replace(known, memories=now, callers=_newest({**known.callers, key_hash: now})))
     return gone
 
@@ -104,7 +111,7 @@ async def forget_learned(store: Store, now: float, upstream: str = "", model: st
     valid."""
     names = await store.names("window", MOST_NAMES) + await store.names("ratio", MOST_NAMES)
     gone = sum(not model or name.startswith(f"{upstream}\n{model}\n") for name in names)
-    known = read(await store.get(KIND, KEY))
+    known = read(await store.get(KIND, KEY), now)
     if not model or len(known.models) >= MOST_MODELS:
         await _write(store, Forgotten(now, {}, now, known.callers))
     else:
@@ -151,7 +158,7 @@ class Watch:
         stored = await self._store.get(KIND, KEY)
         if stored is None and self._known is not None:
             return  # the store is unreachable or empty: there is no news
-        known = read(stored)
+        known = read(stored, now())
         if known != self._known:
             first, self._known = self._known is None, known
             if not first or known != Forgotten():

@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from gateway.standin import StandIn
+from gateway.state import forgetting
 from gateway.state.store import open_store
 from tests.fakes import chat, system
 from tests.hostile.test_learned import HONEST, HONEST_KEY, JSON, WINDOW, as_a_fresh_process_does, config, learned
@@ -76,6 +77,29 @@ async def test_a_file_filled_with_noise_harms_nobody(gateway, tmp_path: Path) ->
                     file.execute(f"UPDATE {table} SET {column} = randomblob(40)")
         file.close()
         await as_a_fresh_process_does(await gateway(standin, config(store={"url": url})), standin)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b'{"v":%d,"at":9e10,"memories":0,"models":{},"callers":{}}',
+        b'{"v":%d,"at":0,"memories":9e10,"models":{},"callers":{}}',
+        b'{"v":%d,"at":0,"memories":0,"models":{"standin\\nm":9e10},"callers":{"*":9e10}}',
+    ],
+)
+async def test_an_order_to_forget_what_lies_ahead_is_not_believed(gateway, tmp_path: Path, said: bytes) -> None:
+    """By it, nothing would be learned until that day."""
+    url = f"sqlite:///{tmp_path}/facts.db"
+    store = open_store(url)
+    await store.put("forgotten", forgetting.KEY, said % forgetting.VERSION, ttl_s=600)
+    await store.close()
+    async with StandIn(window=8192) as standin:
+        replica = await gateway(standin, config(store={"url": url}))
+        for name in "ab":
+            await replica.chat({"model": "m", "messages": [system(f"I am {name}."), *chat(60, 250)]}, HONEST_KEY)
+        await replica.settled()
+        assert (await replica.chat(HONEST, HONEST_KEY)).headers["x-turnfold-window"] == "8192"
+        assert await learned(replica)
 
 
 async def test_what_one_replica_forgets_all_forget(gateway, store_url: str) -> None:

@@ -268,7 +268,7 @@ async def test_what_is_forgotten_is_not_believed_when_a_process_that_has_not_hea
     await Watch(world.store, Tasks(), there.forget).look()
     await there.know(M)
     assert there.window(M) is None
-    here.forget(forgetting.read(await world.store.get("forgotten", "all")))
+    here.forget(forgetting.read(await world.store.get("forgotten", "all"), world.now))
     here.learn([stated(4096, "three"), stated(4096, "four")], ME)
     assert here.window(M) == 4096, "what is learned afterwards is believed"
 
