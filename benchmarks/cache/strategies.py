@@ -39,6 +39,25 @@ def drop_oldest_half(messages: Sequence[Message], window: int, cost: Cost) -> li
     return [*pinned, *(m for turn in standing for m in turn)]
 
 
+LARGEST = 0.5
+"""Share of the room that a message keeps when a client cuts large ones."""
+
+
+def cut_and_drop(messages: Sequence[Message], window: int, cost: Cost) -> list[Message]:
+    """The same, with every message cut to half of the room from the start: so a conversation of a few large ones stays inside, too."""
+    pinned = sum(cost(m) for m in messages if m["role"] in ("system", "developer"))
+    most = max(int((int(window * 0.98) - RESERVE - pinned) * LARGEST), 1)
+    cut = [m if m["role"] in ("system", "developer") else _cut(m, most, cost) for m in messages]
+    return drop_oldest_half(cut, window, cost)
+
+
+def _cut(message: Message, most: int, cost: Cost) -> Message:
+    content = message.get("content")
+    while isinstance(content, str) and content and (size := cost({**message, "content": content})) > most:
+        content = content[: min(int(len(content) * most / size), len(content) - 1)]
+    return {**message, "content": content} if content != message.get("content") else message
+
+
 SUMMARY = 250
 """Words of a client's summary."""
 
@@ -76,6 +95,7 @@ STRATEGIES: dict[str, Callable[[Sequence[Message], int, Cost], list[Message]]] =
     "turnfold": turnfold,
     "turnfold, no recall": without_recall,
     "drop oldest half": drop_oldest_half,
+    "drop half, cut large": cut_and_drop,
     "client's summary": summarise,
     "keep last": keep_last,
 }

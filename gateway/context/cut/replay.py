@@ -28,12 +28,34 @@ LIVE: Final = 0.85
 """Share of the current user messages and the newest step together; larger ones are shrunk."""
 FEW_QUOTES: Final = 0.2
 """Part of the quotes' share that is left when the conversation cannot grow besides its digest."""
+FEW_WITH_CALLS: Final = 0.1
+"""The same where tools are called."""
 QUOTES_WITH_CALLS: Final = 0.33
 """Part of the quotes' share that is kept free where tools are called: what a tool returned is needed unasked, and is in the digest."""
+QUOTES_IN_SMALL: Final = 0.1
+"""The same in a room for few requests: there the digest says more for the same tokens."""
+QUOTES_IN_SMALL_OF_CHAT: Final = 0.33
+"""The same without tool calls."""
 LEAST_QUOTES: Final = 40
 """Tokens; fewer quotes are not worth their frame."""
 GROWTH_TURNS: Final = 2
-"""Typical turns. Room for fewer than these is not kept free: the digest takes it."""
+"""Typical turns. With room for these besides the digest, quotes and digest have their usual shares."""
+TIGHT: Final = 6.0
+"""Typical requests, of calls. Where the room holds fewer, every request moves the cut, and the digest takes all that is left."""
+TIGHT_OF_CHAT: Final = 4.0
+"""The same of a chat without tool calls. Both are a trade: the more the digest takes, the more is found and the more is written."""
+LONG_CHAT: Final = 8.0
+"""Typical requests. A chat of which fewer fill the room has long messages: quotes and digest then have smaller shares."""
+LEAST_FREE: Final = 400
+"""Tokens of free room. In a smaller one too little would be saved for what is lost: most caches begin at 1,024 tokens."""
+GROWTH_REQUESTS: Final = 2.5
+"""Typical requests for which room is left besides a digest where the room is small but not tight."""
+LEAST_GROWTH: Final = 1.0
+"""Typical requests. With room for fewer besides its least share the digest takes all."""
+SMALL: Final = (0.3, 0.4)
+"""Least and largest share of a digest in such a room. A few requests from now it is written anew in any case."""
+SMALL_OF_CHAT: Final = (0.15, 0.15)
+"""The same in a chat without tool calls."""
 STEPS_A_TURN: Final = 2
 """Steps of a longer turn that count as one turn of growth."""
 
@@ -221,6 +243,10 @@ class _Growth:
             total += min(self.units[asker].cost, self.cap)
         return total
 
+    def each(self, newest: int) -> float:
+        """Return the tokens by which a request has grown on average."""
+        return max(self.full[newest + 1] / max(self.asks[newest], 1), 1.0)
+
     def too_many_turns(self, cut: Cut, newest: int) -> bool:
         most = self.room.max_turns
         return most is not None and self.units[newest].turn - self.units[cut.first].turn >= max(most, 1)
@@ -251,8 +277,7 @@ def _price(growth: _Growth, newest: int, stands: int, rewritten: int, limit: int
     written anew now, and of what the requests until then read."""
     room = growth.room
     left = max(limit - stands, 1)
-    each = max(growth.full[newest + 1] / max(growth.asks[newest], 1), 1.0)
-    return room.prices.written * rewritten / left + room.prices.read * (stands + left / 2) / each
+    return room.prices.written * rewritten / left + room.prices.read * (stands + left / 2) / growth.each(newest)
 
 
 def _trims(growth: _Growth, cut: Cut, newest: int) -> list[tuple[Cut, int]]:
@@ -303,12 +328,27 @@ def _share_out(growth: _Growth, cut: Cut, newest: int, limit: int, quotes: int |
     room = growth.room
     if cut.first == 0:
         return replace(cut, quotes=0)
+    calls = growth.calls[newest] > 0
     left = max(limit - growth.standing(cut, newest), 0)
-    wanted = int(room.free * (DIGEST if growth.calls[newest] else DIGEST_OF_CHAT))
+    wanted = int(room.free * (DIGEST if calls else DIGEST_OF_CHAT))
     typical = growth.full[newest + 1] / max(growth.units[newest].turn + 1, growth.asks[newest] / STEPS_A_TURN)
-    if left - wanted >= GROWTH_TURNS * typical:
-        quotes_share = QUOTES_WITH_CALLS if growth.calls[newest] else 1.0
-        return replace(cut, digest=min(wanted, left), quotes=int(room.recall * quotes_share))
-    few = int(room.recall * FEW_QUOTES)
+    usual = calls or not LEAST_FREE <= room.free < LONG_CHAT * growth.each(newest)
+    if usual and left - wanted >= GROWTH_TURNS * typical:
+        return replace(cut, digest=min(wanted, left), quotes=int(room.recall * (QUOTES_WITH_CALLS if calls else 1.0)))
+    to_come = 0 if quotes is not None else room.recall
+    fewer = int(room.recall * (QUOTES_IN_SMALL if calls else QUOTES_IN_SMALL_OF_CHAT))
+    small = _small_digest(growth, newest, left + max(to_come - fewer, 0), calls=calls)
+    if small:
+        return replace(cut, digest=small, quotes=fewer)
+    few = int(room.recall * (FEW_WITH_CALLS if calls else FEW_QUOTES))
     few = few if few >= LEAST_QUOTES else 0
-    return replace(cut, digest=left + (room.recall - few if quotes is None else 0), quotes=few)
+    return replace(cut, digest=left + max(to_come - few, 0), quotes=few)
+
+
+def _small_digest(growth: _Growth, newest: int, left: int, *, calls: bool) -> int:
+    """Return the size of a digest besides which a small room can hold a few more requests; 0 if it holds too few to spare any."""
+    free, each = growth.room.free, growth.each(newest)
+    least, most = SMALL if calls else SMALL_OF_CHAT
+    size = int(min(max(left - GROWTH_REQUESTS * each, least * free), most * free))
+    roomy = free >= LEAST_FREE and free >= (TIGHT if calls else TIGHT_OF_CHAT) * each
+    return size if roomy and left - size >= LEAST_GROWTH * each else 0

@@ -1,0 +1,64 @@
+"""How a room that holds few requests is shared: between a digest that says much and cuts that seldom move."""
+
+import pytest
+
+from gateway.context.cut.replay import Room, Unit, replay
+
+REQUEST = 100
+"""Tokens by which each request grows."""
+
+
+def agent(requests: int) -> list[Unit]:
+    """One question and a chain of calls with results of one size."""
+    return [Unit(0, -1, (0,), 20, 20, 20), *(unit(0, step, (step + 1,), asks=True) for step in range(requests))]
+
+
+def chat(requests: int) -> list[Unit]:
+    """Questions and plain answers, half of a request's tokens each."""
+    return [
+        unit(number, step, (2 * number + step + 1,), asks=step < 0, cost=REQUEST // 2)
+        for number in range(requests)
+        for step in (-1, 0)
+    ]
+
+
+def unit(turn: int, step: int, indices: tuple[int, ...], *, asks: bool, cost: int = REQUEST) -> Unit:
+    """A unit that nothing shrinks."""
+    return Unit(turn, step, indices, cost, cost, cost, asks)
+
+
+def room_for(requests: float, recall: int = 0) -> Room:
+    """A room that holds so many requests."""
+    return Room(int(requests * REQUEST), recall, 0.6, None)
+
+
+def requests_a_cut(units: list[Unit], room: Room) -> float:
+    """The requests over the window for which a cut stands, on average."""
+    cuts = [cut.first for unit, cut in zip(units, replay(units, room), strict=True) if unit.asks and cut.first]
+    return len(cuts) / len(set(cuts))
+
+
+@pytest.mark.parametrize("talk", [agent, chat])
+def test_a_room_for_few_requests_still_lets_a_cut_stand_for_some(talk) -> None:
+    """Otherwise nearly all of each request would be written anew."""
+    assert requests_a_cut(talk(60), room_for(7, recall=70)) >= 2
+
+
+def test_in_a_tight_room_the_digest_takes_all_that_is_left() -> None:
+    room = room_for(5, recall=50)
+    cut = replay(agent(60), room)[-1]
+    standing = 60 - cut.first + 1
+
+    assert cut.digest >= room.free - standing * REQUEST - room.recall
+    assert requests_a_cut(agent(60), room) < 2
+
+
+def test_a_chat_keeps_room_to_grow_where_an_agent_does_not() -> None:
+    """Its questions are answered from quotes; what tools returned is in the digest or nowhere."""
+    assert requests_a_cut(chat(60), room_for(5)) > requests_a_cut(agent(60), room_for(5))
+
+
+def test_the_more_requests_a_room_holds_the_smaller_is_the_digests_share() -> None:
+    shares = [replay(agent(200), room)[-1].digest / room.free for room in (room_for(5), room_for(7), room_for(30))]
+
+    assert shares[0] > shares[1] > shares[2]
