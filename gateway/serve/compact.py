@@ -20,6 +20,7 @@ from gateway.serve.body import plain, read
 from gateway.serve.missing import ABSENT
 from gateway.serve.passthrough import forward
 from gateway.serve.shared import Gateway
+from gateway.upstream.client import UpstreamUnreachable
 from gateway.upstream.response import read_body
 from gateway.wire.compaction import TRIGGER, item
 from gateway.wire.format import Conversation
@@ -71,8 +72,12 @@ async def by_upstream_or_us(
 
 
 async def _unknown(answer: Answer) -> bool:
-    """Return whether a refusal is about the item that requests a compaction."""
-    answer.held = await read_body(answer.response, LONGEST_REFUSAL)
+    """Return whether a refusal is about the item that requests a compaction. Raises UpstreamUnreachable."""
+    try:
+        answer.held = await read_body(answer.response, LONGEST_REFUSAL)
+    except OSError as error:
+        answer.drop()
+        raise UpstreamUnreachable(answer.target.name, "broke off in the middle of its answer") from error
     return TRIGGER.encode() in answer.held
 
 

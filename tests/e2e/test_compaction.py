@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from gateway.standin import StandIn, responses
+from gateway.standin import Raw, StandIn, responses
 from gateway.standin.completion import error
 from gateway.wire.compaction import SEAL
 from providers.sse import Events
@@ -93,3 +93,13 @@ async def test_a_trigger_that_the_upstream_does_not_know_is_answered_by_us(gatew
 
     assert answer.status == 200
     assert [item["type"] for item in answer.json["output"]] == ["compaction"]
+
+
+async def test_a_refused_trigger_whose_answer_breaks_off_is_a_fault_of_the_upstream(gateway):
+    async with without() as standin:
+        running = await gateway(standin, CONFIG)
+        standin.script.append(Raw(400, (b'{"error":',), {**JSON, "content-length": "4096"}, end="reset"))
+        body = RESPONSES.body(10)
+        body["input"].append({"type": "compaction_trigger"})
+        answer = await running.ask("POST", "/responses", orjson.dumps(body), JSON)
+    assert (answer.status, answer.json["error"]["code"]) == (502, "upstream_unreachable")
