@@ -119,6 +119,21 @@ def hold(request: web.BaseRequest, size_bytes: int) -> None:
         held.add(size_bytes)
 
 
+@contextmanager
+def holding(request: web.BaseRequest, size_bytes: int) -> Iterator[None]:
+    """Count bytes that a request holds for a while. Raises Overloaded when the process holds too many already."""
+    held: Held | None = request.get(HELD)
+    if held is None:
+        yield
+        return
+    held.add(size_bytes)
+    try:
+        yield
+    finally:
+        held.size_bytes -= size_bytes
+        held.admission.size_bytes -= size_bytes
+
+
 def free_later(request: web.BaseRequest, value: Any, size_bytes: int) -> None:
     """Have what was made of so many bytes freed in a thread once the request has ended: on the event loop it would delay others."""
     held: Held | None = request.get(HELD)

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from gateway.serve import keys, socket_fold
 from gateway.serve import record as records
+from gateway.serve.admission import Overloaded, holding
 from gateway.serve.body import READS_FASTER
 from gateway.serve.passthrough import only_model
 from gateway.serve.shared import Gateway
@@ -62,7 +63,7 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
             edit = partial(socket_fold.folded, gateway, request, target) if speaks_responses else _unchanged
             if keys.is_restricted(request):
                 edit = partial(_allowed, gateway, request, edit)
-            both.create_task(_hand_on(client, upstream, partial(_asked, turns, edit), record.received))
+            both.create_task(_hand_on(client, upstream, partial(_asked, request, turns, edit), record.received))
             both.create_task(_hand_on(upstream, client, _as_it_came, record.answered_with, turns.received))
         return client
     finally:
@@ -85,9 +86,10 @@ async def _as_it_came(text: str) -> str:
     return text
 
 
-async def _asked(turns: Turns, edit: Edit, text: str) -> str:
-    """Edit a client's message, and open a turn where it asks for a response."""
-    message = await edit(text)
+async def _asked(request: web.BaseRequest, turns: Turns, edit: Edit, text: str) -> str:
+    """Edit a client's message, and open a turn where it asks for a response. Raises Overloaded when it has no room."""
+    with holding(request, len(text)):
+        message = await edit(text)
     if message.asks:
         turns.opened(len(text.encode("utf-8", "surrogatepass")), message.facts)
     return message.text
@@ -120,6 +122,9 @@ async def _hand_on(
                 read(frame.data)
             except NotServed as reason:
                 await source.close(code=aiohttp.WSCloseCode.POLICY_VIOLATION, message=str(reason).encode())
+                break
+            except Overloaded as full:
+                await source.close(code=aiohttp.WSCloseCode.TRY_AGAIN_LATER, message=full.code.encode())
                 break
         elif frame.type is aiohttp.WSMsgType.BINARY:
             await sink.send_bytes(frame.data)

@@ -187,6 +187,35 @@ ANSWER = orjson.dumps(
 )
 
 
+async def test_messages_on_sockets_count_among_the_bytes_that_are_held(gateway, aiohttp_server):
+    async def echo(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse(max_msg_size=0)
+        await socket.prepare(request)
+        async for frame in socket:
+            await socket.send_str(frame.data)
+        return socket
+
+    app = web.Application()
+    app.router.add_get("/v1/responses", echo)
+    server = await aiohttp_server(app)
+    proxy = await gateway(
+        f"http://127.0.0.1:{server.port}/v1", {"server": {"max_body": "1MiB", "max_in_flight": "1MiB"}}
+    )
+    pool, admission = proxy.inside.gateway.pool, proxy.inside.gateway.admission
+    message = orjson.dumps({"type": "response.create", "model": "m", "input": "word " * 150_000}).decode()
+    url = f"{proxy.base_url}/responses"
+    async with ClientSession() as session:
+        async with session.ws_connect(url, max_msg_size=0) as first, session.ws_connect(url, max_msg_size=0) as second:
+            async with held_up(pool):
+                await first.send_str(message)
+                await until(lambda: admission.size_bytes >= len(message))
+                await second.send_str(message)
+                refused = await second.receive()
+                assert (refused.data, refused.extra) == (1013, "overloaded")
+            assert await first.receive_str() == message
+        await until(lambda: admission.size_bytes == 0)
+
+
 async def test_a_large_message_on_a_socket_is_read_off_the_event_loop(gateway, aiohttp_server):
     async def echo(request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse(max_msg_size=0)
