@@ -200,7 +200,7 @@ class _Greedy:
         """Take lines in the given order, as many as fit into so many tokens."""
         for position in positions:
             cost = self._cost(position)
-            if self.used + cost <= tokens and not self.have.issuperset(self.lines[position].words):
+            if self.used + cost <= tokens and position not in self.taken:
                 self._take(position, cost)
 
     def _take(self, position: int, cost: float) -> None:

@@ -32,6 +32,30 @@ def with_facts(  # noqa: PLR0917  # a search has that many sides
     return sorted({*found, *digest.choose(pool, left, count, known=known, relevance=free)}) if free else found
 
 
+def with_wishes(
+    pool: LinePool, found: list[int], most: int, count: CountText, hidden: Collection[int], noted: Collection[int]
+) -> list[int]:
+    """Add the standing wishes that neither the note nor the quotes have: first what may have taken back one that is shown."""
+    left = float(most - _size(pool, found, count))
+    shown = {*found, *noted}
+    added: list[int] = []
+    for place in dict.fromkeys([*_revocations(pool, shown), *pool.wishes]):
+        cost = pool.lines[place].size + 1 + MESSAGE
+        if place not in shown and place not in hidden and cost <= left:
+            left -= cost
+            added.append(place)
+    while added and _size(pool, more := sorted({*found, *added}), count) > most:
+        del added[-max(len(added) // 8, 1) :]
+    return sorted({*found, *added}) if added else found
+
+
+def _revocations(pool: LinePool, shown: Collection[int]) -> Iterator[int]:
+    """Return the sentences that may have taken back a wish that is shown."""
+    for place in pool.wishes:
+        if place in shown and (later := pool.revoked_by(place)):
+            yield later
+
+
 def with_newest(pool: LinePool, found: list[int], most: int, count: CountText, hidden: Collection[int]) -> list[int]:
     """Add lines of any kind: of the newest message first, each from its beginning on."""
     for _ in range(3):
