@@ -11,6 +11,7 @@ from typing import Final
 
 import orjson
 
+from gateway.context.choose import learned
 from gateway.context.choose.cues import binding, errors_in, reports_error
 from gateway.context.choose.line import MOST_LINES, Line, Sort, few_of_many, make, pieces
 from gateway.context.choose.records import records
@@ -300,4 +301,5 @@ def _said(said: Sequence[str], group: int, words: Words, *, user: bool) -> Itera
     share = few_of_many(len(said))
     for piece in said:
         bound = binding(piece) * share if user else 0.0
-        yield make(piece, Sort.SAID, words(piece), group, share, binding=bound)
+        told = learned.told(piece) if user and share == 1.0 else learned.NOTHING_TOLD
+        yield make(piece, Sort.SAID, words(piece), group, share, binding=bound, told=told)

@@ -67,6 +67,13 @@ REVOKES: Final = 0.6
 LEAST_REVOCATION: Final = 0.5
 """Points of `wishes.strength` of a sentence of change: a story takes no wish back."""
 
+REVOKING_WORD: Final = 1.5
+"""Points of a sentence with a word of change, to which those that its words tell are added: a logarithm of odds."""
+REVOKING: Final = 1.0
+"""Added to a sentence for each of these points: what takes a wish back is more urgent than the wish."""
+PERHAPS: Final = 2.0
+"""Points added to these before they count: one in eight such sentences takes something back."""
+
 # Standing wishes: what words of each class count in a sentence (logarithms of odds, fitted to long natural chats by half).
 NEGATION: Final = 0.8
 """A word of negation. Each of the following counts for a word of its class, by the fit named above."""
@@ -100,13 +107,15 @@ ALL_OF_MESSAGE: Final = -0.6
 """For a sentence that is a whole message: an answer, more often than a wish."""
 BINDING_WORD: Final = 1.0
 """For each point of `cues.binding`, which knows more languages."""
+LEARNED: Final = 0.7
+"""For each point that the words tell (`learned`)."""
 OF_TASK: Final = -6.0
 """For a sentence all of whose telling words tools were called with or returned; a share of it for others."""
 UNUSUAL: Final = 6.0
 """For a sentence none of whose words stands anywhere else; a share of it for others."""
 WISH_SIZE: Final = 0.3
 """Power of a sentence's tokens by which its score is divided: 0 ignores size, 1 is the most wish for a token."""
-LEAST_WISH: Final = 4.0
+LEAST_WISH: Final = 1.5
 """A sentence below this is no wish."""
 WISHES_OF_CHAT: Final = 0.95
 """Share of a digest that wishes may take where no tool has been called."""

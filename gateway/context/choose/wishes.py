@@ -11,6 +11,7 @@ from typing import Final
 
 from gateway.context.choose import weights
 from gateway.context.choose.cues import OTHER, SELF
+from gateway.context.choose.learned import Told
 from gateway.context.choose.words import stem
 
 _NEGATION: Final = (
@@ -165,6 +166,14 @@ def weighed(sentence: str, found: Sequence[int], rarity: Sequence[float]) -> flo
 def assents(reply: str) -> bool:
     """Return whether a reply begins by agreeing to a wish."""
     return _ASSENT.match(reply) is not None
+
+
+def revoking(sentence: str, told: Told) -> float:
+    """Return how much a sentence sounds like taking a wish back: points above what any sentence has."""
+    points = told.revokes + weights.PERHAPS
+    if points <= -weights.REVOKING_WORD:
+        return 0.0
+    return max(points + (weights.REVOKING_WORD if may_revoke(sentence) else 0.0), 0.0)
 
 
 def may_revoke(sentence: str) -> bool:

@@ -252,13 +252,16 @@ class LinePool:
         rarity = wishes.rarities([signs for _, _, signs, _, _ in said] if self.called else [])
         scored: list[tuple[float, int]] = []
         for position, line, signs, reply, agreed in said:
-            score = wishes.weighed(line.text, signs, rarity) + self._apart(line) + agreed
+            score = (
+                wishes.weighed(line.text, signs, rarity) + weights.LEARNED * line.told.wish + self._apart(line) + agreed
+            )
             if len(self.places[self.message_of[position]]) == 1:
                 score += weights.ALL_OF_MESSAGE
             if _addressed(line, reply):
                 score += weights.ADDRESSED
             elif _taken_up(line, reply):
                 score += weights.TAKEN_UP
+            score += weights.REVOKING * wishes.revoking(line.text, line.told)
             if score >= weights.LEAST_WISH:
                 scored.append((-score / (line.size + OPENED) ** weights.WISH_SIZE, position))
         return list(

@@ -32,7 +32,7 @@ def with_facts(  # noqa: PLR0917  # a search has that many sides
     return sorted({*found, *digest.choose(pool, left, count, known=known, relevance=free)}) if free else found
 
 
-def with_wishes(
+def with_wishes(  # noqa: PLR0917  # a search has that many sides
     pool: LinePool, found: list[int], most: int, count: CountText, hidden: Collection[int], noted: Collection[int]
 ) -> list[int]:
     """Add the standing wishes that neither the note nor the quotes have: first what may have taken back one that is shown."""
@@ -44,7 +44,8 @@ def with_wishes(
         if place not in shown and place not in hidden and cost <= left:
             left -= cost
             added.append(place)
-    while added and _size(pool, more := sorted({*found, *added}), count) > most:
+    # The estimate may be too low; the least sure go first.
+    while added and _size(pool, sorted({*found, *added}), count) > most:
         del added[-max(len(added) // 8, 1) :]
     return sorted({*found, *added}) if added else found
 

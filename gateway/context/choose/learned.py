@@ -1,0 +1,78 @@
+"""What words and pairs of words tell about a sentence: a standing wish, or one that takes a wish back.
+
+The weights were learned from sentences written for it, in sixteen languages (`python -m benchmarks.recall.learn`). They
+are added to what `wishes` knows of closed classes of words, and were learned as such an addition.
+"""
+
+import pkgutil
+import re
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+Feature = str | tuple[str, str]
+"""A word, or two neighbours."""
+EDGE: Final = "^"
+"""The mark of punctuation: where a clause begins or ends."""
+_PUNCTUATION: Final = b'.,;:!()[]{}<>/\\|"*_~=+&%$#@-\n\t'
+_ASCII: Final = bytes(
+    code
+    if chr(code) in "abcdefghijklmnopqrstuvwxyz'?^"
+    else ord("0")
+    if chr(code) in "0123456789"
+    else ord("^")
+    if code in _PUNCTUATION
+    else ord(" ")
+    for code in range(256)
+)
+"""What each character below 128 is read as: a letter, a digit, punctuation, or a space."""
+_NUMBER: Final = re.compile(r"\d+")
+_UNSPACED: Final = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
+_MARKS: Final = re.compile(r"[^\w\s'?？]|_")
+LONGEST: Final = 240
+"""Characters of a sentence that are looked at: a line of several sentences has about so many."""
+TENTHS: Final = 10
+"""Parts of a point in which the weights are stored: sums of whole numbers are the same in any order."""
+
+
+class Told(NamedTuple):
+    """Points of a sentence, to be added to others: how much it sounds like a wish, and like a revocation."""
+
+    wish: float
+    revokes: float
+
+
+NOTHING_TOLD: Final = Told(0.0, 0.0)
+
+
+def features(sentence: str) -> set[Feature]:
+    """Return the words of a sentence and the pairs of neighbours; in scripts without spaces each character is a word."""
+    text = sentence[:LONGEST].lower()
+    if text.isascii():
+        text = text.encode().translate(_ASCII).decode().replace("00", "0").replace("00", "0").replace("00", "0")
+    else:
+        text = _MARKS.sub(EDGE, _UNSPACED.sub(r" \g<0> ", _NUMBER.sub("0", text.replace("’", "'"))))
+        text = text.replace("？", "?")
+    parts = f"^{text}^".replace("?", " ?^").replace(EDGE, f" {EDGE} ").split()
+    return {*parts, *pairwise(parts)}
+
+
+def read(text: str) -> dict[Feature, tuple[int, int]]:
+    """Return the weights in a text, in tenths: each row has both weights and the features that have them."""
+    weights: dict[Feature, tuple[int, int]] = {}
+    for row in text.splitlines():
+        wish, revokes, those = row.split("\t")
+        for feature in those.split("|"):
+            one, _, other = feature.partition(" ")
+            weights[(one, other) if other else one] = (int(wish), int(revokes))
+    return weights
+
+
+WEIGHTS: Final = read((pkgutil.get_data(__package__, "learned.txt") or b"").decode())
+"""By feature: read once, as the module itself is."""
+_KNOWN: Final = frozenset(WEIGHTS)
+
+
+def told(sentence: str) -> Told:
+    """Return what the words of a sentence tell; every sentence has an edge, whose weight is that of any sentence."""
+    known = [WEIGHTS[feature] for feature in _KNOWN & features(sentence)]
+    return Told(sum([wish for wish, _ in known]) / TENTHS, sum([revokes for _, revokes in known]) / TENTHS)
