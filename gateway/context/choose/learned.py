@@ -13,7 +13,7 @@ Feature = str | tuple[str, str]
 """A word, or two neighbours."""
 EDGE: Final = "^"
 """The mark of punctuation: where a clause begins or ends."""
-_PUNCTUATION: Final = b'.,;:!()[]{}<>/\\|"*_~=+&%$#@-\n\t'
+_PUNCTUATION: Final = b'.,;:!()[]{}<>/\\|"*_~=+&%$#@-'
 _ASCII: Final = bytes(
     code
     if chr(code) in "abcdefghijklmnopqrstuvwxyz'?^"
@@ -28,8 +28,8 @@ _ASCII: Final = bytes(
 _NUMBER: Final = re.compile(r"\d+")
 _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 _MARKS: Final = re.compile(r"[^\w\s'?？]|_")
-LONGEST: Final = 240
-"""Characters of a sentence that are looked at: a line of several sentences has about so many."""
+LONGEST: Final = 180
+"""Characters of a sentence that are looked at: two lines of text. Chosen: more costs a fold of long messages a twentieth."""
 TENTHS: Final = 10
 """Parts of a point in which the weights are stored: sums of whole numbers are the same in any order."""
 

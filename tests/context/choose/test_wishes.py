@@ -2,9 +2,10 @@
 
 import pytest
 
-from gateway.context.choose import digest, lines
+from gateway.context.choose import digest, learned, lines
+from gateway.context.choose.cues import binding
 from gateway.context.choose.line import MessageLines
-from gateway.context.choose.wishes import assents, may_revoke, strength
+from gateway.context.choose.wishes import assents, may_revoke, revoking, strength
 from gateway.context.choose.worth import LinePool
 
 PAIRS = [
@@ -21,6 +22,86 @@ PAIRS = [
 @pytest.mark.parametrize(("wish", "story"), PAIRS)
 def test_a_wish_is_stronger_than_a_story(wish: str, story: str) -> None:
     assert strength(wish) > strength(story) + 1
+
+
+UNSEEN = [
+    ("Keep it under eighty words whenever you explain something.", "The museum had eighty paintings and a whale."),
+    ("Raw tomatoes give me a rash, so none of those.", "We picked tomatoes until it got dark."),
+    ("Everyone says Bea, so Bea it is.", "Bea fell asleep on the bus."),
+    ("Spar dir bitte die Einleitung, immer.", "Die Einleitung hat er vorgelesen."),
+    ("Mit Zug nur, wenn ich sitzen kann.", "Der Zug stand eine Stunde in Fulda."),
+    ("Ne me propose jamais de restaurants japonais.", "Le restaurant japonais était plein hier soir."),
+    ("Nada de picante para mi abuela, por favor.", "Mi abuela vino ayer con sus primas."),
+    ("Non scrivermi mai dopo cena.", "Dopo cena siamo usciti con il cane."),
+    ("Stuur mij nooit bijlagen, die kan ik niet openen.", "Gisteren stuurde hij drie bijlagen."),
+    ("Пиши мне только по-русски.", "Он написал ей вчера письмо."),
+    ("以后别给我推荐恐怖片", "昨天那部恐怖片好长"),
+    ("辛いものは食べないので入れないで", "昨日のカレーは辛かった"),
+    ("Nie proponuj mi nigdy lotów nocnych.", "Wczoraj leciał nocą do Rzymu."),
+    ("Skriv aldrig längre än fem rader.", "Hon skrev fem brev igår."),
+    ("Sempre me avise antes de comprar qualquer coisa.", "Ele comprou um carro ontem."),
+    ("Bana asla toplantı koyma cuma günü.", "Cuma günü pazara gittik."),
+]
+"""Wishes and stories about the same, none of which the weights were learned from. All stay in the table, told or not."""
+
+
+def points(sentence: str) -> float:
+    return strength(sentence) + binding(sentence) + learned.told(sentence).wish
+
+
+def test_most_wishes_in_unseen_words_are_told_from_stories() -> None:
+    told = [points(wish) > points(story) + 1 for wish, story in UNSEEN]
+
+    assert sum(told) >= 14
+
+
+@pytest.mark.parametrize(
+    ("revocation", "other"),
+    [
+        ("You can use long words again, my reader copes now.", "I used long words in the speech."),
+        ("Forget the rule about Fridays, I'm free.", "On Fridays they sell fish."),
+        ("No need to ask me before small purchases any more.", "Small purchases add up."),
+        ("Du musst mich nicht mehr vorher fragen.", "Sie hat mich vorher gefragt."),
+        ("Ya no hace falta que escribas tan corto.", "La carta era corta."),
+        ("Oublie la limite de prix, on a plus d'argent.", "Le prix était affiché."),
+        ("不用再提醒我了", "他昨天提醒过我"),
+    ],
+)
+def test_a_sentence_that_takes_something_back_is_told_from_others(revocation: str, other: str) -> None:
+    assert revoking(revocation, learned.told(revocation)) > revoking(other, learned.told(other)) + 1
+
+
+def test_what_takes_a_wish_back_comes_before_the_wishes_even_if_it_shares_no_word_with_them() -> None:
+    found = pool(
+        ("user", "Please keep every answer under three lines, I read on a watch."),
+        ("assistant", "Understood."),
+        ("user", "The roof leaks."),
+        ("assistant", "Since when?"),
+        ("user", "You can go back to writing at length, I have a screen now."),
+        ("assistant", "Good to know."),
+    )
+
+    assert "go back" in texts(found)[0]
+    assert found.revoked_by(found.wishes[1]) == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 100_000, "?" * 100_000, "x y " * 50_000, "'" * 90_000, "别" * 90_000, "", "\x00"]
+)
+def test_features_of_hostile_text_are_few(text: str) -> None:
+    assert len(learned.features(text)) <= 3 * learned.LONGEST
+
+
+def test_scripts_of_all_kinds_and_numbers_have_features() -> None:
+    assert {"don't", "0", ("at", "0"), "?", ("^", "call")} <= learned.features("Don't, call me at 10:30?")
+    assert {("别", "叫"), "0", ("号", "?")} <= learned.features("以后别叫我5号？")
+    assert ("never", "say") in learned.features("never\tsay - it")
+
+
+def test_the_learned_weights_are_whole_and_bounded() -> None:
+    assert 5_000 < len(learned.WEIGHTS) < 10_000
+    assert learned.EDGE in learned.WEIGHTS
+    assert all(abs(wish) < 100 and abs(revokes) < 100 for wish, revokes in learned.WEIGHTS.values())
 
 
 def test_a_reply_that_agrees_is_told_from_one_that_goes_on() -> None:

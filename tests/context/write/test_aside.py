@@ -119,3 +119,30 @@ def test_nothing_gives_way_in_a_conversation_that_fits() -> None:
 ])  # fmt: skip
 def test_a_question_is_mainly_one_or_short_and_ends_with_one(text: str, mainly: bool) -> None:
     assert is_question(text) is mainly
+
+
+WISH = "By the way, never write me more than two lines please."
+BACK = "You can go back to long answers now, by the way."
+
+
+@pytest.mark.parametrize("turns", range(60, 76, 3))
+@pytest.mark.parametrize("window", [700, 1500])
+def test_no_wish_is_shown_whose_revocation_was_set_aside(turns: int, window: int) -> None:
+    history = talk(turns)
+    early, late = user(WISH), user(BACK)
+    for place in range(len(history) - 21, len(history) - 8, 4):
+        chat = [*history[:3], early, said("Understood."), *history[3:place], late, said("Gladly."), *history[place:]]
+
+        sent = "".join(map(text_of, folded([*chat, user(QUESTION)], window).messages))
+
+        assert WISH not in sent or BACK in sent
+
+
+def test_wishes_that_the_digest_has_no_room_for_stand_in_the_quotes() -> None:
+    wishes = [f"Please never serve me {dish} again, whatever it is." for dish in ("eel", "tripe", "haggis", "snails")]
+    told = [message for wish in wishes for message in (user(wish), said("Understood."))]
+
+    sent = "".join(map(text_of, folded([*told, *talk(70)[1:], user(QUESTION)], 900).messages))
+
+    assert all(wish in sent for wish in wishes)
+    assert "behind the oil lamp" in sent
