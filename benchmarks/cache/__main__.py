@@ -21,7 +21,7 @@ import argparse
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from benchmarks.cache.causes import CAUSES, causes_of, pieces
 from benchmarks.cache.strategies import STRATEGIES
 from benchmarks.recall.ours import COUNTER
 from gateway.command.recast import recast
-from gateway.context.cache.marking import BREAKPOINT, CONTROL, marked
+from gateway.context.cache.marking import BREAKPOINT, CONTROL, marked, quotes_pass
 from gateway.context.cache.prompt import rendered
 from gateway.context.cache.rules import OPENAI, RULES, CacheRule, Matching
 from gateway.context.cache.simulate import Bill, Block, Cache, ask
@@ -52,6 +52,7 @@ NEARLY = 0.9
 """Share of a window from which on requests of joined conversations are billed: those before are the same in all ways."""
 SMALL = 12
 """Conversations; of a larger set `--every` takes some."""
+KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array"}
 PINNED = ("system", "developer")
 DATA = Path(os.environ.get("TURNFOLD_DATA", Path(__file__).resolve().parents[2].parent / "shared")) / "conversations"
 FORMS = {format.name: format for format in FORMATS.values()}
@@ -83,18 +84,19 @@ def points(messages: Messages) -> Iterator[int]:
             yield number
 
 
-def blocks_of(messages: Messages, rule: CacheRule) -> list[Block]:
+def blocks_of(messages: Messages, rule: CacheRule, tools: str = "") -> list[Block]:
     """The rendered prompt, with the marks that the gateway sets where the provider takes some; a client that cuts by itself is
     taken to set the same ones."""
     style = {Matching.MARKED: CONTROL, Matching.BOUNDARY: BREAKPOINT}.get(rule.matching)
-    return rendered(marked(messages, style) if style else messages, rule, encode)
+    return rendered(marked(messages, style) if style else messages, rule, encode, tools)
 
 
-def billed(requests: Sequence[Messages], rule: CacheRule) -> list[Bill]:
+def billed(requests: Sequence[Messages], rule: CacheRule, tools: str = "") -> list[Bill]:
     """The bill of each request of one conversation."""
     cache, bills = Cache(rule), []
     for number, messages in enumerate(requests):
-        cache, bill = ask(cache, blocks_of(messages, rule), number * BETWEEN_S)
+        blocks = blocks_of(messages, rule, tools)
+        cache, bill = ask(cache, blocks, number * BETWEEN_S, managed=not quotes_pass(messages))
         bills.append(bill)
     return bills
 
@@ -106,6 +108,8 @@ class Talk:
     messages: Messages
     window: int
     ends: tuple[int, ...]
+    tools: str = ""
+    """The definitions of its tools; the window is without them."""
 
     def sent(self, way: str) -> list[list[dict[str, Any]]]:
         """The requests, kept inside the window in one way."""
@@ -174,12 +178,16 @@ def chosen(given: argparse.Namespace) -> Iterator[tuple[str, list[Talk]]]:
     """The conversations of each set at each window, under a title."""
     for name in given.sets.split(","):
         rows = [orjson.loads(line)["messages"] for line in (DATA / f"{name}.jsonl").read_bytes().splitlines() if line]
+        tools = tools_of(rows)
         for window in map(int, filter(None, given.windows.split(","))):
             talk = recast_to(given.form, joined(rows, LONGER * window))
-            yield f"{name} joined to {LONGER} windows of {window}", [long(talk, window, given.requests)]
+            yield (
+                f"{name} joined to {LONGER} windows of {window}",
+                [replace(long(talk, window, given.requests), tools=tools)],
+            )
         for share in [] if given.windows else map(float, given.share.split(",")):
             some = [recast_to(given.form, talk) for talk in (rows if len(rows) <= SMALL else rows[:: given.every])]
-            talks = [Talk(talk, share_of(talk, share), tuple(points(talk))) for talk in some]
+            talks = [Talk(talk, share_of(talk, share), tuple(points(talk)), tools) for talk in some]
             yield f"{name}, window {share:.0%} of each", talks
 
 
@@ -215,6 +223,21 @@ def long(messages: Messages, window: int, requests: int) -> Talk:
     return Talk(messages, window, tuple(end for end in points(messages) if end >= nearly)[:requests])
 
 
+def tools_of(talks: Sequence[Messages]) -> str:
+    """The definitions of the tools that a set calls, made from their calls, for the files hold none."""
+    found: dict[str, dict[str, Any]] = {}
+    for message in (message for talk in talks for message in talk):
+        for call in message.get("tool_calls") or ():
+            properties = found.setdefault(call["function"]["name"], {})
+            arguments = orjson.loads(call["function"]["arguments"])
+            properties.update({name: {"type": KINDS.get(type(value), "object")} for name, value in arguments.items()})
+    functions = [
+        {"name": name, "parameters": {"type": "object", "properties": properties, "required": sorted(properties)}}
+        for name, properties in sorted(found.items())
+    ]
+    return orjson.dumps([{"type": "function", "function": one} for one in functions]).decode() if functions else ""
+
+
 def share_of(messages: Messages, share: float) -> int:
     """A window for the pinned messages and a share of the others."""
     fixed = sum(cost(m) for m in messages if m["role"] in PINNED)
@@ -228,7 +251,7 @@ def show_prices(title: str, talks: Sequence[Talk], ways: Sequence[str], rules: S
         for way in ways:
             sent = talk.sent(way)
             for rule in rules:
-                found[way, rule.name].add(talk, sent, billed(sent, rule))
+                found[way, rule.name].add(talk, sent, billed(sent, rule, talk.tools))
     shown = Table(title=f"{title}: {len(talks)} conversations, {found[ways[0], rules[0].name].requests} requests")
     for column in ("way", "cache", "read", "of ideal", "anew", "price", "beside no limit", "over"):
         shown.add_column(column, justify="left" if column in ("way", "cache") else "right")

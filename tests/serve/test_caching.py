@@ -75,6 +75,25 @@ def test_newer_openai_models_get_breakpoints_and_a_key_in_a_folded_chat() -> Non
     assert body["prompt_cache_key"].startswith("tf-")
 
 
+@pytest.mark.parametrize("form", [chat, responses], ids=["chat", "responses"])
+def test_newer_openai_models_store_no_quotes_that_the_next_request_will_not_have(form) -> None:
+    """Their own breakpoint would stand behind the quotes: written at 1.25, and never read."""
+    body = folds(form, "openai", "gpt-5.6")
+    assert body["prompt_cache_options"] == {"mode": "explicit"}
+    assert marked_texts(body, "prompt_cache_breakpoint")[-1] == QUESTION["content"]
+
+    assert "prompt_cache_options" not in folds(form, "openai", "gpt-5.6", policy=Policy(cache_marks="off"))
+    assert "prompt_cache_options" not in folds(form, "openai", "gpt-5.6", policy=Policy(recall_share=0.0))
+    assert "prompt_cache_options" not in folds(form, "openai", "gpt-4o")
+
+
+def test_in_a_chain_of_calls_openai_marks_the_newest_message_itself() -> None:
+    """Quotes stay behind the question there, and results carry no breakpoint."""
+    body = folds(chat, "openai", "gpt-5.6", messages=fakes.tool_loop(6, 200))
+    assert marked_texts(body, "prompt_cache_breakpoint")
+    assert "prompt_cache_options" not in body
+
+
 def test_a_folded_responses_request_gets_them_too() -> None:
     body = folds(responses, "openai", "gpt-5.6")
     texts = marked_texts(body["input"], "prompt_cache_breakpoint")

@@ -28,6 +28,8 @@ class MarkStyle:
 
 BREAKPOINT: Final = MarkStyle("prompt_cache_breakpoint", {"mode": "explicit"}, on_results=False)
 """https://developers.openai.com/api/docs/guides/prompt-caching: on text parts; the newest result is marked by OpenAI itself."""
+EXPLICIT: Final = {"prompt_cache_options": {"mode": "explicit"}}
+"""OpenAI then sets no breakpoint of its own behind the newest message. https://developers.openai.com/api/docs/guides/prompt-caching"""
 CONTROL: Final = MarkStyle("cache_control", {"type": "ephemeral"}, on_results=True)
 """https://platform.claude.com/docs/en/build-with-claude/prompt-caching"""
 
@@ -43,10 +45,12 @@ class CacheTerms:
     always: bool = False
     """Whether requests that fit get them too."""
 
-    @property
-    def added(self) -> dict[str, str]:
-        """Members to add to a body that has none of that name."""
-        return {"prompt_cache_key": self.key} if self.key else {}
+    def added(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return the members to add to a body with these marked messages, where it has none of that name."""
+        found: dict[str, Any] = {"prompt_cache_key": self.key} if self.key else {}
+        if self.style is BREAKPOINT and quotes_pass(messages) and _has_mark(messages[-1], BREAKPOINT):
+            found |= EXPLICIT
+        return found
 
     def marked(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Return the messages with marks, if any are set."""
@@ -92,6 +96,13 @@ def _ends(messages: Sequence[Message], first: int) -> list[int]:
     spoken = [n for n in range(first, able[-1]) if messages[n].get("role") == "assistant"]
     before = [n for n in able if spoken and n < spoken[-1]]
     return [*before[-1:], able[-1]]
+
+
+def quotes_pass(messages: Sequence[Message]) -> bool:
+    """Return whether a request ends with quotes that the next one will not have: what is written behind the question is never read."""
+    called = any(message.get("role") in RESULT_ROLES or message.get("tool_calls") for message in messages)
+    last = parts_of(messages[-1]) if messages and messages[-1].get("role") == "user" else []
+    return not called and len(last) > 1 and marks.is_quotes(marks.text_in(last[-1]))
 
 
 def parts_of(message: Message) -> list[Any]:

@@ -17,14 +17,17 @@ MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
 
 
 def rendered(messages: Sequence[Message], rule: CacheRule, encode: Encode, tools: str = "") -> list[Block]:
-    """Return the blocks of a request: its tools as one text, then each part of each message.
+    """Return the blocks of a request: its tools as one text, at the provider's place for them, and each part of each message.
 
     Where the provider caches only at marks and the request has none, those of a careful client are assumed: behind the
     last pinned message, and on the newest block.
     """
-    blocks = [Block("tools", tuple(encode(tools)))] if tools else []
+    blocks: list[Block] = []
     for message in messages:
         blocks += _blocks(message, rule, encode)
+    if tools:
+        behind = next((n for n, block in enumerate(blocks) if block.section != "system"), len(blocks))
+        blocks.insert(0 if rule.tools_first else behind, Block("tools", tuple(encode(tools))))
     if rule.matching is Matching.MARKED and not any(block.mark_s for block in blocks):
         pinned = [number for number, block in enumerate(blocks) if block.section in ("tools", "system")]
         for number in {*pinned[-1:], len(blocks) - 1}:

@@ -47,6 +47,8 @@ class CacheRule:
     """Tokens that the cache holds; the least recently used are dropped first. 0: unlimited."""
     takes_key: bool = False
     """Whether ``prompt_cache_key`` keeps a conversation at the server that has its entries."""
+    tools_first: bool = True
+    """Whether tools stand before the system message; else behind it, as most chat templates print them."""
     source: str = ""
     read_on: str = ""
 
@@ -98,18 +100,18 @@ MISTRAL: Final = CacheRule(
 
 VLLM: Final = CacheRule(
     # Processing costs, not money: a token read from the cache is free. 16 tokens a block by default.
-    "vllm", Matching.PREFIX, smallest=16, step=16, read=0.0, written=1.0, lifetime_s=float("inf"), capacity=400_000,
+    "vllm", Matching.PREFIX, tools_first=False, smallest=16, step=16, read=0.0, written=1.0, lifetime_s=float("inf"), capacity=400_000,
     source="https://docs.vllm.ai/en/latest/design/prefix_caching/", read_on="2026-11-22",
 )  # fmt: skip
 
 SGLANG: Final = CacheRule(
-    "sglang", Matching.PREFIX, smallest=1, step=1, read=0.0, written=1.0, lifetime_s=float("inf"), capacity=400_000,
+    "sglang", Matching.PREFIX, tools_first=False, smallest=1, step=1, read=0.0, written=1.0, lifetime_s=float("inf"), capacity=400_000,
     source="https://docs.sglang.ai/advanced_features/hyperparameter_tuning.html", read_on="2026-11-22",
 )  # fmt: skip
 
 LLAMA_CPP: Final = CacheRule(
     # One slot holds one prompt; the next request in it reads their common beginning.
-    "llama.cpp", Matching.PREFIX, smallest=1, step=1, read=0.0, written=1.0, lifetime_s=float("inf"), capacity=1,
+    "llama.cpp", Matching.PREFIX, tools_first=False, smallest=1, step=1, read=0.0, written=1.0, lifetime_s=float("inf"), capacity=1,
     source="https://github.com/ggml-org/llama.cpp/tree/master/tools/server", read_on="2026-11-22",
 )  # fmt: skip
 

@@ -67,10 +67,11 @@ class Cache:
     entries: tuple[Entry, ...] = ()
 
 
-def ask(cache: Cache, blocks: Sequence[Block], now_s: float) -> tuple[Cache, Bill]:
+def ask(cache: Cache, blocks: Sequence[Block], now_s: float, *, managed: bool = True) -> tuple[Cache, Bill]:
     """Send one request: return the cache after it, and the bill.
 
-    ``now_s`` must not run backwards from one request to the next.
+    ``now_s`` must not run backwards from one request to the next. ``managed``: the provider sets a breakpoint of its own behind the
+    newest message, unless the request tells it not to.
     """
     rule = cache.rule
     alive = tuple(entry for entry in cache.entries if now_s - entry.used_s <= entry.lifetime_s)
@@ -79,7 +80,7 @@ def ask(cache: Cache, blocks: Sequence[Block], now_s: float) -> tuple[Cache, Bil
         return replace(cache, entries=alive), Bill(fresh=len(prompt))
     if rule.matching is Matching.PREFIX:
         return _ask_prefix(replace(cache, entries=alive), prompt, now_s)
-    return _ask_entries(replace(cache, entries=alive), blocks, prompt, now_s)
+    return _ask_entries(replace(cache, entries=alive), blocks, prompt, now_s, managed=managed)
 
 
 def common_prefix(one: tuple[int, ...], other: tuple[int, ...]) -> int:
@@ -120,10 +121,12 @@ def _within(entries: tuple[Entry, ...], capacity: int) -> tuple[Entry, ...]:
     )
 
 
-def _ask_entries(cache: Cache, blocks: Sequence[Block], prompt: tuple[int, ...], now_s: float) -> tuple[Cache, Bill]:
+def _ask_entries(
+    cache: Cache, blocks: Sequence[Block], prompt: tuple[int, ...], now_s: float, *, managed: bool
+) -> tuple[Cache, Bill]:
     rule = cache.rule
     ends = list(accumulate(len(block.tokens) for block in blocks))
-    writes = dict(_writes(rule, blocks, ends))
+    writes = dict(_writes(rule, blocks, ends, managed=managed))
     known = {entry.tokens for entry in cache.entries}
     read = next((end for end in _searched(rule, blocks, ends, writes) if prompt[:end] in known), 0)
     written = long = 0
@@ -146,15 +149,17 @@ def _ask_entries(cache: Cache, blocks: Sequence[Block], prompt: tuple[int, ...],
     return replace(cache, entries=newest_first), bill
 
 
-def _writes(rule: CacheRule, blocks: Sequence[Block], ends: Sequence[int]) -> Iterator[tuple[int, float]]:
+def _writes(
+    rule: CacheRule, blocks: Sequence[Block], ends: Sequence[int], *, managed: bool
+) -> Iterator[tuple[int, float]]:
     """Return where entries are written, and their lifetimes."""
     marked = [(end, block.mark_s) for block, end in zip(blocks, ends, strict=True) if block.mark_s]
     if rule.matching is Matching.MARKED:
         yield from marked[: rule.marks]
         return
-    yield from ((end, rule.lifetime_s) for end, _ in marked[-(rule.marks - 1) :])
+    yield from ((end, rule.lifetime_s) for end, _ in marked[-(rule.marks - managed) :])
     newest = [end for block, end in zip(blocks, ends, strict=True) if block.section in ("user", "tool")]
-    if newest:
+    if newest and managed:
         yield newest[-1], rule.lifetime_s
 
 

@@ -344,7 +344,7 @@ def _encode(task: Task, attempt: Attempt) -> Attempt:
     unbound = task.binds_thinking and attempt.thinks and messages is not None
     cache = task.cache if messages is not None or task.cache.always else NOTHING
     sent = cache.marked(messages or task.request.messages) if cache.style else messages
-    edits = Edits(task.model, sent, attempt.output, attempt.thinks, unbound=unbound, added=cache.added)
+    edits = Edits(task.model, sent, attempt.output, attempt.thinks, unbound=unbound, added=cache.added(sent or ()))
     return attempt._replace(body=task.request.format.encode(task.request, edits), unbound=unbound)
 
 

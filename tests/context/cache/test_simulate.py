@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.context.cache.prompt import rendered
 from gateway.context.cache.rules import ANTHROPIC, LLAMA_CPP, OPENAI, OPENAI_BOUNDARY, RULES, VLLM, Matching
 from gateway.context.cache.simulate import Bill, Block, Cache, ask, common_prefix
 
@@ -69,6 +70,21 @@ def test_an_explicit_breakpoint_keeps_the_stable_beginning_readable() -> None:
     stable = block("system", 1100, 1, mark_s=1800)
     _, changed = bills(OPENAI_BOUNDARY, [stable, FIRST], [stable, block("user", 500, 9)])
     assert changed == Bill(read=1100, written=500)
+
+
+def test_without_a_breakpoint_of_its_own_openai_stores_nothing_behind_the_last_mark() -> None:
+    asked = [block("user", 1100, 1, mark_s=1800), block("user", 300, 2)]
+    _, bill = ask(Cache(OPENAI_BOUNDARY), asked, 0.0, managed=False)
+    assert bill == Bill(written=1100, fresh=300)
+
+
+def test_tools_stand_where_the_provider_renders_them() -> None:
+    messages = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
+    sections = [
+        [each.section for each in rendered(messages, rule, lambda text: tuple(map(ord, text)), "tools")]
+        for rule in (ANTHROPIC, LLAMA_CPP)
+    ]
+    assert sections == [["tools", "system", "user"], ["system", "tools", "user"]]
 
 
 def test_claude_caches_nothing_without_a_mark() -> None:
