@@ -155,7 +155,9 @@ class LinePool:
     def worth(self, position: int, said: Mapping[Word, float], data: Mapping[Word, float]) -> float:
         """Return the worth of a line with the given worths of words, as in `values`."""
         line = self.lines[position]
-        facts = sum(map((said if self._spoken[position] else data).__getitem__, line.words))
+        worths, found = said if self._spoken[position] else data, line.words
+        # Most lines of records are one word.
+        facts = worths[found[0]] if len(found) == 1 else sum(map(worths.__getitem__, found))
         return (facts * line.share + self._own[position]) * self._age[position]
 
     @cached_property
