@@ -134,7 +134,7 @@ class _Greedy:
                 elif entry >= 0:
                     self._take(entry, cost)
             heapq.heappop(heap)
-            if together:
+            if entry < 0:
                 self._open(self.pool.order[~entry], together, tokens)
         for item in skipped:
             heapq.heappush(heap, item)
@@ -152,7 +152,9 @@ class _Greedy:
         bound = self.bound
         places = self.strong.get(message)
         if places is None:
-            places = sorted(self.able[message], key=bound.__getitem__, reverse=True)[:MOST_TOGETHER]
+            places = sorted(self.able[message], key=bound.__getitem__, reverse=True)
+            # Only values of records are listed behind each other: a row or a sentence has a line of its own.
+            places = places[: MOST_TOGETHER if self.lines[places[0]].sort is Sort.RECORD else 1]
             self.strong[message] = places
         worth, tokens = 0.0, self._opening(message)
         gains = list(self._gains(places, tokens))
@@ -228,12 +230,8 @@ class _Greedy:
         return line.size + (2 if line.label else 1)
 
     def _opening(self, message: int) -> float:
-        """Return the tokens before the first line of a message: its speaker, or its tool, unless its call is open."""
-        if message in self.messages:
-            return 0.0
-        tool, rank = self.pool.readings[message].tool, self.pool.rank[message]
-        named = tool and rank and self.pool.order[rank - 1] in self.messages
-        return OPENING_TOKENS + (0.0 if named else len(tool) / 4)
+        """Return the tokens before the first line of a message: its speaker or its tool."""
+        return 0.0 if message in self.messages else OPENING_TOKENS + len(self.pool.readings[message].tool) / 4
 
 
 SPEAKERS: Final = {"user": "user: ", "assistant": "assistant: "}
