@@ -4,15 +4,18 @@ import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from gateway.context import marks
-from gateway.context.choose.line import Line, MessageLines, Sort
+from gateway.context.choose.line import Sort
+from gateway.context.choose.records import names_record
+from gateway.context.choose.rows import render
 from gateway.context.choose.weights import WISHES_OF_AGENT, WISHES_OF_CHAT
-from gateway.context.choose.words import Word
+from gateway.context.choose.words import Shape, Word
 from gateway.context.choose.worth import LinePool
 from gateway.context.count.counter import CountText
 
 OPENING_TOKENS: Final = 3
 """Approximate tokens of the beginning of another message's line."""
+BETWEEN: Final = 1.5
+"""Tokens counted for the mark between two lines of a speaker. It has one; lines that need none come before."""
 FULL_SHARE: Final = 0.97
 """Share of the room at which the choice ends. Chosen: sizes are estimates, and the rest seldom holds a line."""
 
@@ -21,6 +24,10 @@ SOME: Final = 0.5
 
 NOTHING: Final = 1e-9
 """Worth of a line. Smaller gains are rounding errors."""
+FIRST_OF_RECORD: Final = 12
+"""Lines of a record among which its name is sought: it stands early."""
+MOST_NAMES: Final = 2
+"""Names of one record: a first and a last name."""
 MOST_SKIPPED: Final = 24
 """Lines in a row that are too long for the remaining room, after which the search ends."""
 
@@ -81,6 +88,7 @@ class _Greedy:
         self.messages: set[int] = set()
         self.chosen: list[int] = []
         self.taken: set[int] = set()
+        self.owners: dict[tuple[int, int], tuple[int, ...]] = {}
         self.used = 0.0
         # The worth of a line alone is an upper bound: it is computed again when its turn comes.
         bound = pool.most
@@ -120,7 +128,7 @@ class _Greedy:
             together: list[int] = []
             if entry < 0:
                 gain, cost, together = self._together(self.pool.order[~entry])
-            elif entry in self.taken:
+            elif entry in self.taken or self._misleads(entry):
                 gain = cost = 0.0
             else:
                 gain, cost = self._gain(entry), self._cost(entry)
@@ -132,7 +140,7 @@ class _Greedy:
                 if entry >= 0 and self.used + cost > tokens:
                     skipped.append((now, entry))
                 elif entry >= 0:
-                    self._take(entry, cost)
+                    self._take_named(entry, cost)
             heapq.heappop(heap)
             if entry < 0:
                 self._open(self.pool.order[~entry], together, tokens)
@@ -165,7 +173,9 @@ class _Greedy:
             line = self.lines[place]
             if seen.issuperset(line.words):
                 continue
-            gain, cost = each * line.size, line.size + (line.group not in groups)
+            gain, cost = each * line.size, line.size
+            if line.group not in groups:
+                cost += 1 + sum([self.lines[owner].size for owner in self._owners(place)])
             if found and gain * tokens <= worth * cost:
                 break
             worth, tokens = worth + gain, tokens + cost
@@ -182,7 +192,8 @@ class _Greedy:
         for place in places:
             if worth and self.bound[place] * tokens <= worth:
                 return
-            if place not in self.taken and (gain := self._gain(place)) > NOTHING:
+            free = place not in self.taken and not self._misleads(place)
+            if free and (gain := self._gain(place)) > NOTHING:
                 size = self.lines[place].size
                 yield gain / size, place
                 if worth * size <= gain * tokens:
@@ -193,17 +204,27 @@ class _Greedy:
         for place in together:
             cost = self._cost(place)
             if self.used + cost <= tokens and self._gain(place) > NOTHING:
-                self._take(place, cost)
+                self._take_named(place, cost)
         for place in self.able[message]:
             if place not in self.taken:
                 heapq.heappush(self.heap, (-self.bound[place], place))
 
     def take(self, positions: Sequence[int], tokens: float) -> None:
-        """Take lines in the given order, as many as fit into so many tokens."""
+        """Take wishes in the given order, as many as fit into so many tokens; a revoked one only behind its revocation."""
         for position in positions:
             cost = self._cost(position)
-            if self.used + cost <= tokens and position not in self.taken:
+            if self.used + cost <= tokens and position not in self.taken and not self._misleads(position):
                 self._take(position, cost)
+
+    def _misleads(self, position: int) -> bool:
+        """Return whether a line is a wish that has been taken back by a sentence that is not chosen."""
+        return self.relevance is None and not self.taken.issuperset(self.pool.revocations.get(position, ()))
+
+    def _take_named(self, position: int, cost: float) -> None:
+        """Take a line with the lines that name its record; ``cost`` covers both."""
+        for owner in self._owners(position):
+            self._take(owner, 0.0)
+        self._take(position, cost)
 
     def _take(self, position: int, cost: float) -> None:
         line, message = self.lines[position], self.pool.message_of[position]
@@ -224,48 +245,43 @@ class _Greedy:
     def _cost(self, position: int) -> float:
         line, message = self.lines[position], self.pool.message_of[position]
         if message not in self.messages:
-            return line.size + 1 + self._opening(message)
-        if (message, line.group) in self.open:
-            return line.size
-        return line.size + (2 if line.label else 1)
+            opening = 1 + self._opening(message)
+        elif (message, line.group) in self.open:
+            return line.size + (BETWEEN if line.sort is Sort.SAID else 0)
+        else:
+            opening = 2 if line.label else 1
+        return opening + line.size + sum([self.lines[owner].size for owner in self._owners(position)])
 
     def _opening(self, message: int) -> float:
         """Return the tokens before the first line of a message: its speaker or its tool."""
         return 0.0 if message in self.messages else OPENING_TOKENS + len(self.pool.readings[message].tool) / 4
 
+    def _owners(self, position: int) -> tuple[int, ...]:
+        """Return the lines that name the record of a line and are not chosen yet: a value alone says nothing."""
+        line, message = self.lines[position], self.pool.message_of[position]
+        record = (message, line.group)
+        if line.sort is not Sort.RECORD or record in self.open:
+            return ()
+        found = self.owners.get(record)
+        if found is None:
+            found = self.owners[record] = self._naming(message, position)
+        return () if position in found else found
 
-SPEAKERS: Final = {"user": "user: ", "assistant": "assistant: "}
-
-
-def render(pool: LinePool, positions: Sequence[int]) -> str:
-    """Write chosen lines in the order of the conversation, one line per message."""
-    written: list[str] = []
-    index = group = -1
-    label = ""
-    called = ""
-    for position in positions:
-        message, line = pool.message_of[position], pool.lines[position]
-        reading = pool.readings[message]
-        if message != index:
-            written.append(f"\n{_opened(reading, line, called)}")
-        elif line.group == group:
-            written.append(f" {marks.escaped(line.text)}")
-        elif line.sort is Sort.OUTPUT:
-            written.append(f"\n{marks.row(line.text)}")
-        else:
-            head = f"{line.label}: " if line.label and line.label != label else ""
-            written.append(f"; {marks.escaped(head + line.text)}")
-        index, group, label = message, line.group, line.label
-        if not reading.tool:
-            called = line.text if line.sort is Sort.CALL else ""
-    return "".join(written).lstrip("\n")
-
-
-def _opened(reading: MessageLines, line: Line, called: str) -> str:
-    """Return a line behind its speaker; a result behind its tool, unless its call is directly before it."""
-    if line.sort is Sort.RECORD or line.sort is Sort.OUTPUT:
-        label = f"{line.label}: " if line.label else ""
-        tool = "" if called.startswith(reading.tool) and called else f"{reading.tool} "
-        return marks.row(f"{tool}-> {label}{line.text}")
-    speaker = SPEAKERS.get(reading.role)
-    return f"{speaker}{marks.escaped(line.text)}" if speaker else marks.row(line.text)
+    def _naming(self, message: int, position: int) -> tuple[int, ...]:
+        """Return the first lines that name the record at a position: an identifier, or else names."""
+        lines, group, places = self.lines, self.lines[position].group, self.pool.places[message]
+        start = position
+        while start > places.start and lines[start - 1].group == group:
+            start -= 1
+        names: list[int] = []
+        for place in range(start, min(start + FIRST_OF_RECORD, places.stop)):
+            line = lines[place]
+            if line.group != group:
+                break
+            key, keyed, value = line.text.partition("=")
+            if len(line.words) == 1 and line.words[0].kind is Shape.IDENT and (not keyed or names_record(key)):
+                # The call that a result belongs to may have named the record.
+                return () if (value or key) in self.pool.readings[message].tool else (place,)
+            if keyed and key.endswith("name"):
+                names.append(place)
+        return tuple(names[:MOST_NAMES])

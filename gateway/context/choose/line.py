@@ -11,6 +11,9 @@ from gateway.context.choose.words import Word
 MOST_LINES: Final = 1200
 """Lines of one message that are considered, from its head and from its tail."""
 
+CLOSING: Final = "\"'”’»)}*_`"
+"""Marks that may stand behind the end of a sentence."""
+
 
 class Sort(Enum):
     """The kind of a line, which decides its worth and its written form."""

@@ -77,44 +77,52 @@ def _read_whole(message: Message, memory: Memory | None) -> tuple[Line, ...]:
 def _read(message: Message, words: Words) -> Iterator[Line]:
     role = message.get("role")
     text = text_of(message)
-    number = 0
-    for number, call in enumerate(tool_calls(message), 1):
-        yield _call(call_name(call), call_arguments(call), number, words)
     if role in RESULT_ROLES:
         yield from _result(text, words)
-    elif role == "user":
-        yield from _of_user(text, number + 1, words)
     else:
-        yield from _said(list(_answered(text)), number + 1, words, user=False)
+        yield from _spoken(text, words, user=role == "user")
+    # The text of a message comes before its calls, and their results come behind them.
+    for number, call in enumerate(tool_calls(message), 2):
+        yield _call(call_name(call), call_arguments(call), number, words)
 
 
 FENCE: Final = "```"
-LEAST_PASTED: Final = 3
-"""Rows from which a fenced block counts as pasted, not as the user's words."""
+LEAST_BLOCK: Final = 3
+"""Rows from which a fenced block is told by one line, and its rows are output: fewer are the speaker's own words."""
 _DECLARED: Final = re.compile(
     r"^[^\S\n]*(?:export |public |async |static )*(?:class|def|function|func|fn|interface|struct|CREATE \w+) +([\w.]+)",
     re.M | re.I,
 )
 MOST_DECLARED: Final = 4
-"""Names in the line about a pasted block."""
+"""Names in the line about a block."""
+_LANGUAGE: Final = re.compile(r"\A[\w+#.-]{0,20}[^\S\n]*\n")
+"""The first row of a fenced block: its language, or nothing."""
 
 
-def _of_user(text: str, group: int, words: Words) -> Iterator[Line]:
-    """Return the lines of a user: sentences, and for each pasted block a line about it, with its rows as output."""
+def _spoken(text: str, words: Words, *, user: bool) -> Iterator[Line]:
+    """Return the lines of a speaker: sentences, and for each fenced block a line about it, with its rows as output."""
+    split = _statements if user else _answered
     if FENCE not in text:
-        yield from _said(list(_statements(text)), group, words, user=True)
+        yield from _said(list(split(text)), 1, words, user=user)
         return
     for number, part in enumerate(text.split(FENCE)):
-        if number % 2 == 0 or part.count("\n") < LEAST_PASTED:
-            yield from _said(list(_statements(part)), group, words, user=True)
-            continue
-        language, _, block = part.partition("\n")
-        rows = block.strip("\n").count("\n") + 1
-        names = ", ".join(list(dict.fromkeys(_DECLARED.findall(block)))[:MOST_DECLARED])
-        told = f"[pasted {rows} rows{f' of {language.strip()}' if language.strip() else ''}{f': {names}' if names else ''}]"
-        yield make(told, Sort.SAID, words(names), group)
-        for line in _output(block, words):
-            yield line._replace(group=line.group + group * MOST_LINES)
+        block = number % 2 == 1
+        if block and part.count("\n") >= LEAST_BLOCK:
+            yield from _block(part, "pasted" if user else "wrote", words, group=number + 1)
+        else:
+            bare = _LANGUAGE.sub("", part, 1) if block else part
+            yield from _said(list(split(bare)), 1, words, user=user)
+
+
+def _block(part: str, made: str, words: Words, *, group: int) -> Iterator[Line]:
+    """Return one line that says what a fenced block is, and its rows."""
+    language, _, block = part.partition("\n")
+    rows = block.strip("\n").count("\n") + 1
+    names = ", ".join(list(dict.fromkeys(_DECLARED.findall(block)))[:MOST_DECLARED])
+    told = f"[{made} {rows} rows{f' of {language.strip()}' if language.strip() else ''}{f': {names}' if names else ''}]"
+    yield make(told, Sort.SAID, words(names), 1)
+    for line in _output(block, words):
+        yield line._replace(group=line.group + group * MOST_LINES)
 
 
 def _call(name: str, arguments: str, group: int, words: Words) -> Line:
@@ -210,7 +218,10 @@ def _stops(line: str) -> Iterator[str]:
         mark, end = stop[0][0], stop.end()
         if goes_on and mark in ".…" and (not casual or line[stop.start() - 1 : stop.start()].isdigit()):
             continue
-        if mark == "." and _SHORTENED.search(line, max(start - 1, stop.start() - 8, 0), stop.start()):
+        if mark == "." and (
+            line[start : stop.start()].isdigit()
+            or _SHORTENED.search(line, max(start - 1, stop.start() - 8, 0), stop.start())
+        ):
             continue
         yield line[start:end].strip()
         start = end
@@ -253,16 +264,19 @@ def _statements(text: str) -> Iterator[str]:
         yield from _together(line.strip(), user=True)
 
 
-_BULLET: Final = re.compile(r"\A(?:[-*•#>]+|\d+[.)])\s+")
-_BULLETS: Final = frozenset("-*•#>0123456789")
-_MARKS: Final = ("**", "__", "`")
+_BULLET: Final = re.compile(r"\A[-*•#>]+\s+")
+"""The mark of a list's item; a number stays, for people say "the second one"."""
+_BULLETS: Final = frozenset("-*•#>")
+_BOLD: Final = re.compile(r"(?<![A-Za-z0-9_])\*\*(?=\S)(.+?)(?<=\S)\*\*(?![A-Za-z0-9_])")
+"""Words in bold; ``2**3`` and ``**options`` are none, and underscores belong to names such as ``__init__``."""
 
 
 def _answered(text: str) -> Iterator[str]:
     """Return an answer as lines, long ones as sentences, without layout marks, which cost tokens and say nothing."""
-    for mark in _MARKS:
-        if mark in text:
-            text = text.replace(mark, "")
+    if "**" in text:
+        text = _BOLD.sub(r"\1", text)
+    if "`" in text:
+        text = text.replace("`", "")
     for line in text.split("\n"):
         bare = line.strip()
         if bare[:1] in _BULLETS:

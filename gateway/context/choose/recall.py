@@ -10,7 +10,7 @@ from math import log, sqrt
 from typing import Final
 
 from gateway.context import marks
-from gateway.context.choose import digest
+from gateway.context.choose import rows
 from gateway.context.choose.cues import asks, speaks_of_self, speaks_to_other
 from gateway.context.choose.weights import (
     ADJACENT,
@@ -72,7 +72,7 @@ def _fitting(pool: LinePool, ranked: Sequence[Passage], room: int, count: CountT
         return sorted(place for _, new in chosen[:number] for place in new)
 
     def size(number: int) -> int:
-        return count(digest.render(pool, positions(number))) if number else 0
+        return count(rows.render(pool, positions(number))) if number else 0
 
     left = float(room)
     opened: set[int] = set()
@@ -189,4 +189,4 @@ def _spread(
 
 def render(pool: LinePool, positions: Sequence[int]) -> str:
     """Write the block of quotes; empty when there are none."""
-    return marks.framed(marks.QUOTES, digest.render(pool, positions)) if positions else ""
+    return marks.framed(marks.QUOTES, rows.render(pool, positions)) if positions else ""

@@ -1,5 +1,6 @@
 """Read JSON as records: each value that could be needed, with its context, in few tokens."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from typing import Any, Final
@@ -18,6 +19,9 @@ USUAL: Final = 60
 """Values of a result that count once each: one of more counts less, one of fewer more."""
 MOST_SHARE: Final = 1.5
 """What a value of a small result counts at most. From 1.5 on, recall of recorded agents no longer changes, on either half."""
+
+MOMENT: Final = 0.3
+"""What a moment to the second counts beside a date."""
 
 _Record = tuple[str, list[tuple[str, Any]]]
 """The key of a record, and its (key, scalar) pairs; the key is empty for members of a list."""
@@ -60,8 +64,12 @@ _DEEPEST: Final = 40
 """Levels of nested JSON that are read as records. Chosen above real results, below the stack limit."""
 
 
-def _flatten(value: object, label: str, name: str, depth: int) -> Iterator[_Record]:
-    """Return the records of a value: each object's own scalars, then the nested ones."""
+def _flatten(value: object, label: str, name: str, depth: int, *, member: bool = False) -> Iterator[_Record]:
+    """Return the records of a value: each object's own scalars, then the nested ones.
+
+    ``name`` names a record whose own values do not. What is nested in one of several records gets that one's name: a price
+    needs its article.
+    """
     if depth > _DEEPEST:
         return
     if isinstance(value, Mapping):
@@ -73,18 +81,35 @@ def _flatten(value: object, label: str, name: str, depth: int) -> Iterator[_Reco
         nested = [(key, item) for key, item in value.items() if isinstance(item, (dict, list))]
         # An object whose members are all objects is a table by name: its keys are values.
         table = not scalars and len(nested) > 1 and all(isinstance(item, dict) for _, item in nested)
+        owner = (name or _identity(scalars)) if member and nested else ""
         for key, item in nested:
-            yield from _flatten(item, label if table else key, key if table else "", depth + 1)
+            yield from _flatten(item, label if table else key, key if table else owner, depth + 1, member=table)
     elif isinstance(value, list):
         scalars = [("", item) for item in value if not isinstance(item, (dict, list))]
         if scalars:
-            yield label, scalars
-        for member in value:
-            if isinstance(member, (dict, list)):
-                yield from _flatten(member, label, "", depth + 1)
+            yield label, [("", name), *scalars] if name else scalars
+        for item in value:
+            if isinstance(item, (dict, list)):
+                yield from _flatten(item, label, "", depth + 1, member=True)
+
+
+_NAMING: Final = ("name", "id", "number", "title", "key", "code")
+"""Ends of the keys whose values name a record."""
+
+
+def _identity(scalars: Sequence[tuple[str, Any]]) -> str:
+    """Return the value that names a record; empty when none does."""
+    return next((str(item) for key, item in scalars if item and names_record(key)), "")
+
+
+def names_record(key: str) -> bool:
+    """Return whether a value under a key names its record."""
+    return key.lower().endswith(_NAMING)
 
 
 _STRONG: Final = frozenset({Shape.NAME, Shape.CODE, Shape.SYMBOL, Shape.DATE, Shape.IDENT})
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d")
+"""A date with hours, minutes and seconds: a machine notes when it wrote a record, people seldom ask."""
 _TELLING: Final = frozenset({Shape.IDENT, Shape.DATE})
 
 
@@ -108,7 +133,8 @@ def _lines(
             slot = f"{label}\0{identity}\0{key}" if key and identity and text != identity else ""
             error = kind is None and len(text) > 8 and reports_error(text, errors)
             if len(text) <= LONG:
-                yield make(written, Sort.RECORD, some, group, share, label, slot, 0.0, error)
+                counts = share * MOMENT if kind is Shape.DATE and _MOMENT.match(text) else share
+                yield make(written, Sort.RECORD, some, group, counts, label, slot, 0.0, error)
             else:
                 for piece in map(str.strip, pieces(written, LONG)):
                     failed = error and reports_error(piece, errors)

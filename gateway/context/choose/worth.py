@@ -34,6 +34,8 @@ FAMILY: Final = 5
 MOST_CHOICES: Final = 200
 """Cached choices from one folded part, one per question."""
 
+_SPEAKERS: Final = frozenset({"user", "assistant"})
+
 T = TypeVar("T")
 
 
@@ -237,8 +239,18 @@ class LinePool:
 
     @cached_property
     def wishes(self) -> list[int]:
-        """Return the user's standing wishes by position, the surest first; a revoked wish is replaced by its
-        revocation."""
+        """Return the user's standing wishes by position, the surest first; a revoked wish comes behind its revocation."""
+        later = self.revocations
+        return list(dict.fromkeys(chain.from_iterable([(*later.get(place, ()), place) for place in self._wished])))
+
+    @cached_property
+    def revocations(self) -> dict[int, tuple[int]]:
+        """Return by wish the sentence that may have taken it back: one without the other would mislead."""
+        return {place: (later,) for place in self._wished if (later := self.revoked_by(place))}
+
+    @cached_property
+    def _wished(self) -> list[int]:
+        """Return the user's standing wishes by position, the surest first."""
         asked = [reading for reading in self.readings.values() if reading.role == "user"]
         replies = [self._reply(reading.message) for reading in asked]
         assents = list(map(wishes.assents, replies))
@@ -266,14 +278,7 @@ class LinePool:
             score += weights.REVOKING * wishes.revoking(line.text, line.told)
             if score >= weights.LEAST_WISH:
                 scored.append((-score / (line.size + OPENED) ** weights.WISH_SIZE, position))
-        return list(
-            dict.fromkeys(chain.from_iterable([self._with_revocation(position) for _, position in sorted(scored)]))
-        )
-
-    def _with_revocation(self, position: int) -> tuple[int, ...]:
-        """Return a wish behind the sentence that may have taken it back: one without the other would mislead."""
-        later = self.revoked_by(position)
-        return (later, position) if later else (position,)
+        return [position for _, position in sorted(scored)]
 
     def _apart(self, line: Line) -> float:
         """Return how far a line stands apart from what the conversation does: by unusual words, not those of its tools."""
@@ -286,8 +291,12 @@ class LinePool:
     @cached_property
     def _of_tools(self) -> frozenset[str]:
         """Return the facts that tools were called with or returned."""
-        tools = [reading for reading in self.readings.values() if reading.role != "user"]
-        told = [line.words for reading in tools for line in reading.lines if line.sort is not Sort.SAID]
+        # Rows that a speaker wrote or pasted are no result of a tool.
+        results = [
+            line for reading in self.readings.values() if reading.role not in _SPEAKERS for line in reading.lines
+        ]
+        calls = [line for reading in self.readings.values() for line in reading.lines if line.sort is Sort.CALL]
+        told = [line.words for line in (*results, *calls) if line.sort is not Sort.SAID]
         found = set(chain.from_iterable(told))
         return frozenset([word.key for word in found])
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from gateway.context import marks
-from gateway.context.choose import digest
+from gateway.context.choose import digest, rows
 from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
@@ -29,5 +29,5 @@ def compacted(
     question = shrink_text(asked[-1], int(tokens * QUESTION), counter.text) if asked else ""
     pool = pool_of(source, folded)
     room = tokens - counter.text(question) - counter.text(marks.HEAD) - counter.text(marks.END) - 2
-    rows = digest.render(pool, digest.choose(pool, room, counter.text)) if pool.lines and room > 0 else ""
-    return marks.framed(marks.HEAD, rows) if rows else marks.CUT, question
+    told = rows.render(pool, digest.choose(pool, room, counter.text)) if pool.lines and room > 0 else ""
+    return marks.framed(marks.HEAD, told) if told else marks.CUT, question

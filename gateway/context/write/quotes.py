@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from gateway.context import marks
-from gateway.context.choose import digest, lines
+from gateway.context.choose import digest, lines, rows
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.write.pools import pool_of
@@ -67,7 +67,7 @@ def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> tuple[st
 
     def written() -> tuple[str, frozenset[int]]:
         chosen = digest.choose(pool, size, count, known=known)
-        return digest.render(pool, chosen), frozenset(chosen)
+        return rows.render(pool, chosen), frozenset(chosen)
 
     text, chosen_set = pool.once((size, count, known), written)
     if not text:

@@ -40,7 +40,8 @@ def _tool(source: Source, index: int) -> str:
     caller = source.conversation.callers.get(index)
     made = lines.read(source.messages[caller], source.memory) if caller is not None else ()
     calls = tool_calls(source.messages[caller]) if caller is not None else []
-    for call, line in zip(calls, made, strict=False):
+    # A message's calls are its last lines.
+    for call, line in zip(calls, made[len(made) - len(calls) :], strict=False):
         if call.get("id") == message.get("tool_call_id"):
             return line.text if len(line.text) <= SHOWN else call_name(call)
     return str(message.get("name") or "tool")

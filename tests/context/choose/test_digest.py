@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.context.choose import lines
-from gateway.context.choose.digest import choose, render
+from gateway.context.choose.digest import choose
 from gateway.context.choose.line import MessageLines
+from gateway.context.choose.rows import render
 from gateway.context.choose.worth import LinePool
 from gateway.context.count.message_cost import counter
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.context.choose import digest, learned, lines
+from gateway.context.choose import digest, learned, lines, rows
 from gateway.context.choose.cues import binding
 from gateway.context.choose.line import MessageLines
 from gateway.context.choose.wishes import assents, may_revoke, revoking, strength
@@ -166,7 +166,7 @@ def test_a_wish_that_was_taken_back_comes_behind_what_took_it_back() -> None:
     kept = texts(found)
     assert "Tuesdays again" in kept[0]
     for tokens in range(12, 120, 6):
-        shown = digest.render(found, digest.choose(found, tokens, lambda text: len(text) // 4))
+        shown = rows.render(found, digest.choose(found, tokens, lambda text: len(text) // 4))
         assert "Tuesdays again" in shown or "never suggest" not in shown
 
 

@@ -1,0 +1,189 @@
+"""How chosen lines are written: nobody misreads who said what, to whom, and about which record."""
+
+import pytest
+
+from gateway.context.choose import lines
+from gateway.context.choose.digest import choose
+from gateway.context.choose.line import MessageLines
+from gateway.context.choose.rows import render
+from gateway.context.choose.worth import LinePool
+from gateway.context.count.message_cost import counter
+
+COUNT = counter("o200k").text
+
+
+def pool(*messages: tuple[str, str]) -> LinePool:
+    """A folded part of (speaker, text); a result is spoken by its call."""
+    readings = []
+    for index, (speaker, text) in enumerate(messages):
+        role, tool = (speaker, "") if speaker in ("user", "assistant") else ("tool", speaker)
+        readings.append(MessageLines(index, role, lines.read({"role": role, "content": text}), tool))
+    return LinePool(readings, 0)
+
+
+def written(found: LinePool, *without: str) -> list[str]:
+    """All lines as rows, without those that hold one of these texts."""
+    kept = [place for place, line in enumerate(found.lines) if not any(text in line.text for text in without)]
+    return render(found, kept).split("\n")
+
+
+LONG = (
+    "and that is all that there is to say about it, as far as anybody here can tell today, which may of course change"
+)
+
+
+@pytest.mark.parametrize(
+    ("messages", "without", "rows"),
+    [
+        # A reply that answers another message is marked.
+        (
+            [("user", "I met the neighbours."), ("assistant", "How did they react?"), ("user", "Badly."), ("assistant", "Oh."), ("user", "Until closing time.")],
+            ["Badly", "Oh"],
+            ["user: I met the neighbours.", "assistant: How did they react?", "user: … Until closing time."],
+        ),
+        # The next message is its reply, and needs no mark.
+        (
+            [("assistant", "How did they react?"), ("user", "Badly.")],
+            [],
+            ["assistant: How did they react?", "user: Badly."],
+        ),
+        # Rows of the same speaker are no replies to each other.
+        (
+            [("user", "It is Friday."), ("assistant", "Oh."), ("user", "It is late.")],
+            ["Oh"],
+            ["user: It is Friday.", "user: It is late."],
+        ),
+        # The beginning of the answer is missing.
+        (
+            [("user", f"Which of the two flights is the better one? {LONG}."), ("assistant", f"The first one is, {LONG}. {LONG.title()}. The second is cheaper, {LONG}.")],
+            ["The first one", "And That"],
+            [f"user: Which of the two flights is the better one? {LONG}.", f"assistant: … The second is cheaper, {LONG}."],
+        ),
+        # Items of a list keep their numbers, and stay apart.
+        (
+            [("assistant", "Two flights:\n1. **HAT004**\n2. **HAT142**\n- Price: $121\n\nWhich one?")],
+            [],
+            ["assistant: Two flights: 1. HAT004 / 2. HAT142 / Price: $121 / Which one?"],
+        ),
+        # An item that is left out leaves a mark.
+        (
+            [("assistant", "Three flights:\n1. HAT004\n2. HAT142\n3. HAT059")],
+            ["HAT142"],
+            ["assistant: Three flights: 1. HAT004 … 3. HAT059"],
+        ),
+        # Two thoughts on two rows without full stops.
+        (
+            [("user", "I nearly cried\nanyway I've made little slips")],
+            [],
+            ["user: I nearly cried / anyway I've made little slips"],
+        ),
+        # Names in code are no layout.
+        (
+            [("assistant", "Call `Flask(__name__)` with **all** of `**options`.")],
+            [],
+            ["assistant: Call Flask(__name__) with all of **options."],
+        ),
+    ],
+)  # fmt: skip
+def test_a_row_reads_as_it_was_meant(messages: list[tuple[str, str]], without: list[str], rows: list[str]) -> None:
+    assert written(pool(*messages), *without) == rows
+
+
+PASTED = "Look:\n```python\nclass Stock:\n    rows = 3\n    def count(self):\n        return 5\n```\nwohoo, it works"
+
+
+def test_a_pasted_block_is_one_line_and_the_words_behind_it_have_their_speaker() -> None:
+    found = pool(("user", PASTED))
+
+    assert written(found, "rows =", "return", "class", "def") == [
+        "user: Look: [pasted 4 rows of python: Stock, count] wohoo, it works"
+    ]
+    assert written(found)[-2:] == ["return 5", "user: wohoo, it works"]
+
+
+def test_code_in_an_answer_is_one_line_that_says_what_it_is() -> None:
+    code = PASTED.replace("wohoo, it works", "It counts.")
+
+    assert written(pool(("assistant", code)), "rows =", "return", "class Stock", "def") == [
+        "assistant: Look: [wrote 4 rows of python: Stock, count] It counts."
+    ]
+
+
+def test_a_short_block_is_part_of_the_sentence_without_its_language() -> None:
+    found = pool(("assistant", "They can go:\n```sql\nDELETE FROM movement;\n```\nCheck first."))
+
+    assert written(found) == ["assistant: They can go: DELETE FROM movement; Check first."]
+
+
+def test_rows_of_a_block_that_stand_alone_say_who_sent_them() -> None:
+    assert written(pool(("user", PASTED)), "Look", "pasted", "class", "rows =", "def", "wohoo") == [
+        "user: [pasted] return 5"
+    ]
+
+
+def test_rows_of_output_that_were_no_neighbours_are_marked_unless_their_numbers_show_it() -> None:
+    plain = pool(("cat(notes)", "while True:\n  read()\n  if done: break\nclose()"))
+    numbered = pool(("open(notes)", "1: while True:\n2:   read()\n3: close()"))
+
+    assert written(plain, "read()") == ["cat(notes) -> while True:", "… if done: break", "close()"]
+    assert written(numbered, "read()") == ["open(notes) -> 1: while True:", "3: close()"]
+
+
+def test_the_text_of_a_message_stands_before_its_calls() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": '{"path": "src"}'}}
+    message = {"role": "assistant", "content": "Let us look into the folder.", "tool_calls": [call]}
+    result = {"role": "tool", "tool_call_id": "c", "content": "fields.py"}
+    found = LinePool(
+        [
+            MessageLines(0, "assistant", lines.read(message)),
+            MessageLines(1, "tool", lines.read(result), "ls(path=src)"),
+        ]
+    )
+
+    assert written(found) == ["assistant: Let us look into the folder.; ls(path=src)", "-> fields.py"]
+
+
+FLIGHTS = (
+    '{"status": "confirmed", "flights": [{"flight_number": "HAT078", "prices": {"economy": 146, "business": 373}},'
+    ' {"flight_number": "HAT118", "prices": {"economy": 167, "business": 438}}],'
+    ' "passengers": [{"first_name": "Mia", "last_name": "Jackson", "dob": "1986-05-05"},'
+    ' {"first_name": "Ivan", "last_name": "Garcia", "dob": "1960-12-01"}]}'
+)
+
+
+def test_a_value_stands_with_the_record_it_belongs_to() -> None:
+    """Prices without their flights, and dates of birth without their passengers, would be anybody's."""
+    found = pool(("get_reservation(id=OBUT9V)", FLIGHTS))
+
+    assert render(found, range(len(found.lines))).split("; ") == [
+        "get_reservation(id=OBUT9V) -> status=confirmed",
+        "flights: HAT078",
+        "prices: HAT078 economy=146 business=373",
+        "flights: HAT118",
+        "prices: HAT118 economy=167 business=438",
+        "passengers: first_name=Mia last_name=Jackson dob=1986-05-05",
+        "first_name=Ivan last_name=Garcia dob=1960-12-01",
+    ]
+
+
+def test_a_digest_never_has_a_value_without_the_name_of_its_record() -> None:
+    found = pool(("get_reservation(id=OBUT9V)", FLIGHTS))
+
+    for tokens in range(8, 120, 4):
+        row = render(found, choose(found, tokens, COUNT))
+        for record in row.split("; "):
+            assert "dob=" not in record or "last_name=" in record
+            assert "economy=" not in record or "HAT" in record
+
+
+def test_a_wish_that_was_taken_back_never_stands_without_its_revocation() -> None:
+    found = pool(
+        ("user", "Please always answer with bullet points, I like bullet points."),
+        ("assistant", "Of course, bullet points from now on."),
+        ("user", "By the way, forget that about the bullet points again, from now on I would rather read whole sentences with all reasons, because bullet points make me nervous."),
+        ("assistant", "Understood, sentences."),
+    )  # fmt: skip
+
+    for tokens in range(8, 90, 2):
+        row = render(found, choose(found, tokens, COUNT))
+        assert "always answer with bullet points" not in row or "forget that" in row
