@@ -50,6 +50,7 @@ def choose(
         greedy.take(pool.wishes, tokens * (WISHES_OF_AGENT if pool.called else WISHES_OF_CHAT))
     fill = float(tokens)
     chosen: list[int] = []
+    spent = 0
     for _ in range(4):
         before = len(chosen)
         greedy.grow(fill)
@@ -60,8 +61,9 @@ def choose(
         if spent > tokens * FULL_SHARE:
             break
         fill = greedy.used + (tokens - spent) * max(greedy.used / max(spent, 1), 0.5)
-    while chosen and (spent := count(render(pool, sorted(chosen)))) > tokens:
+    while chosen and spent > tokens:
         del chosen[min(int(len(chosen) * tokens / spent), len(chosen) - 1) :]
+        spent = count(render(pool, sorted(chosen)))
     return sorted(chosen)
 
 

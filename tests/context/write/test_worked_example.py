@@ -70,4 +70,6 @@ def test_the_worked_example_is_what_a_fold_sends() -> None:
 def test_its_size_is_as_stated() -> None:
     size = sum(map(COUNT.message, CONVERSATION))
 
-    assert f"{len(CONVERSATION)} messages about an order, {size} tokens" in (ROOT / "docs" / "folding.md").read_text("utf-8")
+    assert f"{len(CONVERSATION)} messages about an order, {size} tokens" in (ROOT / "docs" / "folding.md").read_text(
+        "utf-8"
+    )
