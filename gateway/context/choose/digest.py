@@ -205,7 +205,7 @@ class _Greedy:
         """Take lines of a message that are worth most together, as far as they fit; its others can be taken now."""
         for place in together:
             cost = self._cost(place)
-            if self.used + cost <= tokens and self._gain(place) > NOTHING:
+            if place not in self.taken and self.used + cost <= tokens and self._gain(place) > NOTHING:
                 self._take_named(place, cost)
         for place in self.able[message]:
             if place not in self.taken:
@@ -262,7 +262,12 @@ class _Greedy:
         """Return the lines that name the record of a line and are not chosen yet: a value alone says nothing."""
         line, message = self.lines[position], self.pool.message_of[position]
         record = (message, line.group)
-        if line.sort is not Sort.RECORD or record in self.open:
+        # An identifier stands for itself; a price or a date does not.
+        if (
+            line.sort is not Sort.RECORD
+            or record in self.open
+            or any([word.kind is Shape.IDENT for word in line.words])
+        ):
             return ()
         found = self.owners.get(record)
         if found is None:
