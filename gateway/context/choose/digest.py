@@ -15,7 +15,7 @@ from gateway.context.count.counter import CountText
 OPENING_TOKENS: Final = 3
 """Approximate tokens of the beginning of another message's line."""
 BETWEEN: Final = 1.5
-"""Tokens counted for the mark between two lines of a speaker. It has one; lines that need none come before."""
+"""Tokens counted for the mark between two lines of an answer. It has one; lines that need none come before."""
 FULL_SHARE: Final = 0.97
 """Share of the room at which the choice ends. Chosen: sizes are estimates, and the rest seldom holds a line."""
 
@@ -249,7 +249,8 @@ class _Greedy:
         if message not in self.messages:
             opening = 1 + self._opening(message)
         elif (message, line.group) in self.open:
-            return line.size + (BETWEEN if line.sort is Sort.SAID else 0)
+            listed = line.sort is Sort.SAID and self.pool.readings[message].role != "user"
+            return line.size + (BETWEEN if listed else 0)
         else:
             opening = 2 if line.label else 1
         return opening + line.size + sum([self.lines[owner].size for owner in self._owners(position)])

@@ -15,7 +15,7 @@ SPEAKERS: Final = {"user": "user: ", "assistant": "assistant: "}
 GAP: Final = "… "
 """Before words of the same message, a row of the same output, or a reply, when something is left out before it."""
 NEXT_ROW: Final = " / "
-"""Between lines of a message that stood in rows of their own and end without a full stop, such as items of a list."""
+"""Between lines of an answer that stood in rows of their own and end without a full stop, such as items of a list."""
 QUOTED_BLOCK: Final = {"user": "[pasted] ", "assistant": "[wrote] "}
 """Before rows of a block of code or output inside a message, by its speaker, when they stand alone."""
 _OPEN_ENDS: Final = "%€$£°+-"
@@ -76,7 +76,8 @@ def _continued(pool: LinePool, last: int, position: int) -> str:
     if line.group == before.group:
         # The rows of a block need no mark: a line before them says what they are.
         next_to = position == last + 1 or pool.lines[position - 1].sort is Sort.OUTPUT
-        return f"{_between(before, line, next_to=next_to)}{marks.escaped(line.text)}"
+        listed = pool.readings[pool.message_of[position]].role != "user"
+        return f"{_between(before, line, next_to=next_to, listed=listed)}{marks.escaped(line.text)}"
     head = f"{line.label}: " if line.label and line.label != before.label else ""
     return f"; {marks.escaped(head + line.text)}"
 
@@ -88,11 +89,11 @@ def _lacks_rows(pool: LinePool, last: int, position: int) -> bool:
     return position > last + 1 and before.sort is Sort.OUTPUT and not numbered
 
 
-def _between(before: Line, line: Line, *, next_to: bool) -> str:
+def _between(before: Line, line: Line, *, next_to: bool, listed: bool) -> str:
     """Return the mark between two lines of a group: of a sentence, of a list, or of one record."""
     if line.sort is not Sort.SAID:
         return " "
     if not next_to:
         return f" {GAP}"
     end = before.text.rstrip(CLOSING)[-1:]
-    return NEXT_ROW if end.isalnum() or end in _OPEN_ENDS else " "
+    return NEXT_ROW if listed and (end.isalnum() or end in _OPEN_ENDS) else " "

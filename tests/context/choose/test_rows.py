@@ -71,12 +71,6 @@ LONG = (
             ["HAT142"],
             ["assistant: Three flights: 1. HAT004 … 3. HAT059"],
         ),
-        # Two thoughts on two rows without full stops.
-        (
-            [("user", "I nearly cried\nanyway I've made little slips")],
-            [],
-            ["user: I nearly cried / anyway I've made little slips"],
-        ),
         # Names in code are no layout.
         (
             [("assistant", "Call `Flask(__name__)` with **all** of `**options`.")],
