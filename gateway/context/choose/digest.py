@@ -247,7 +247,9 @@ class _Greedy:
     def _cost(self, position: int) -> float:
         line, message = self.lines[position], self.pool.message_of[position]
         if message not in self.messages:
-            opening = 1 + self._opening(message)
+            # A record directly behind its call does not name it again.
+            named = line.sort is Sort.RECORD and message - 1 in self.messages
+            opening = 1 + (OPENING_TOKENS if named else self._opening(message))
         elif (message, line.group) in self.open:
             listed = line.sort is Sort.SAID and self.pool.readings[message].role != "user"
             return line.size + (BETWEEN if listed else 0)
