@@ -9,6 +9,7 @@ another sentence (the area under the curve): in a fifth of the sentences of each
 
 import argparse
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from math import exp, sqrt
 from pathlib import Path
@@ -94,13 +95,11 @@ def features_of(text: str) -> list[Feature]:
 
 
 def fit(given: Iterable[tuple[str, bool]], before: Callable[[str], float], alone: Iterable[str]) -> Model:
-    """Fit a model; a pair of words that stands in only one of the sentences is no feature."""
-    count: dict[Feature, int] = {}
-    for text in alone:
-        for feature in features_of(text):
-            count[feature] = count.get(feature, 0) + 1
+    """Fit a model. Features are words of the written sentences ``alone``, and pairs that stand in two of them: what only recorded
+    customers say (names, numbers of theirs) is none."""
+    count = Counter(feature for text in alone for feature in features_of(text))
     rows = [
-        ([one for one in features_of(text) if isinstance(one, str) or count.get(one, 0) > 1], is_one, before(text))
+        ([one for one in features_of(text) if count[one] > isinstance(one, tuple)], is_one, before(text))
         for text, is_one in given
     ]
     weights: dict[Feature, float] = {}
@@ -125,7 +124,7 @@ def fit(given: Iterable[tuple[str, bool]], before: Callable[[str], float], alone
 def learn(given: Sequence[Sentence], requests: Sequence[str]) -> tuple[Model, Model]:
     """Return the model of wishes, among which those that take one back count, and the model of revocations."""
     rows = [*among_others(given, random.Random(1)), *[(text, "-") for text in requests]]
-    alone = [*[one.text for one in given], *requests]
+    alone = [one.text for one in given]
     return (
         fit([(text, sign != "-") for text, sign in rows], of_wish, alone),
         fit([(text, sign == "~") for text, sign in rows], of_revocation, alone),
