@@ -94,22 +94,24 @@ def features_of(text: str) -> list[Feature]:
     return sorted(learned.features(text) - {EDGE}, key=str)
 
 
-def fit(given: Iterable[tuple[str, bool]], before: Callable[[str], float], alone: Iterable[str]) -> Model:
-    """Fit a model. Features are words of the written sentences ``alone``, and pairs that stand in two of them: what only recorded
-    customers say (names, numbers of theirs) is none."""
-    count = Counter(feature for text in alone for feature in features_of(text))
-    rows = [
-        ([one for one in features_of(text) if count[one] > isinstance(one, tuple)], is_one, before(text))
-        for text, is_one in given
-    ]
+def known_features(given: Sequence[Sentence]) -> frozenset[Feature]:
+    """Return the features that a model may weigh: words of written sentences, and pairs of words that two of them have. What only
+    recorded customers say, names and numbers of theirs, is none."""
+    count = Counter(feature for one in given for feature in features_of(one.text))
+    return frozenset(one for one in count if isinstance(one, str) or count[one] > 1)
+
+
+def fit(given: Iterable[tuple[str, bool]], before: Callable[[str], float], known: frozenset[Feature]) -> Model:
+    """Fit a model of the known features."""
+    rows = [([one for one in features_of(text) if one in known], is_one, before(text)) for text, is_one in given]
     weights: dict[Feature, float] = {}
     seen: dict[Feature, float] = {}
     bias, seen_bias = 0.0, 1.0
     draw = random.Random(0)
     for _ in range(ROUNDS):
         draw.shuffle(rows)
-        for features, is_one, known in rows:
-            total = known + bias + sum([weights.get(one, 0.0) for one in features])
+        for features, is_one, score in rows:
+            total = score + bias + sum([weights.get(one, 0.0) for one in features])
             error = 1 / (1 + exp(-max(min(total, 30.0), -30.0))) - is_one
             seen_bias += error * error
             bias -= RATE * error / sqrt(seen_bias)
@@ -124,10 +126,10 @@ def fit(given: Iterable[tuple[str, bool]], before: Callable[[str], float], alone
 def learn(given: Sequence[Sentence], requests: Sequence[str]) -> tuple[Model, Model]:
     """Return the model of wishes, among which those that take one back count, and the model of revocations."""
     rows = [*among_others(given, random.Random(1)), *[(text, "-") for text in requests]]
-    alone = [one.text for one in given]
+    known = known_features(given)
     return (
-        fit([(text, sign != "-") for text, sign in rows], of_wish, alone),
-        fit([(text, sign == "~") for text, sign in rows], of_revocation, alone),
+        fit([(text, sign != "-") for text, sign in rows], of_wish, known),
+        fit([(text, sign == "~") for text, sign in rows], of_revocation, known),
     )
 
 

@@ -69,7 +69,7 @@ LEAST_REVOCATION: Final = 0.5
 
 REVOKING_WORD: Final = 1.5
 """Points of a sentence with a word of change, to which those that its words tell are added: a logarithm of odds."""
-REVOKING: Final = 1.0
+REVOKING: Final = 0.3
 """Added to a sentence for each of these points: what takes a wish back is more urgent than the wish."""
 PERHAPS: Final = 2.0
 """Points added to these before they count: one in eight such sentences takes something back."""
