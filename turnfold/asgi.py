@@ -20,7 +20,7 @@ from yarl import URL
 from gateway.config import Settings, SettingsError, dangers, load
 from gateway.observe.log import configure
 from gateway.serve import app as gateway_app
-from gateway.serve.headers import HOP_BY_HOP
+from gateway.serve.incoming.headers import HOP_BY_HOP
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -19,8 +19,8 @@ from gateway.context.cut.policy import Policy
 from gateway.context.life import evidence, ladder
 from gateway.context.life.ladder import StatedNumbers, Task
 from gateway.context.write.compress import compress  # noqa: F401  # loads what folding needs before the fuzzer watches
-from gateway.serve.errors import ClientError
-from gateway.serve.limits import check_request, check_text
+from gateway.serve.incoming.errors import ClientError
+from gateway.serve.incoming.limits import check_request, check_text
 from gateway.state import facts, forgetting
 from gateway.state.store.sealing import CHECKED
 from gateway.wire import message as wire_message

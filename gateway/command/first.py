@@ -15,7 +15,7 @@ from gateway.command.live import WITHOUT_LIST, NoAnswer, read
 from gateway.config import Settings, SettingsError, Upstream, Wrong, checked_url, parse
 from gateway.config.catalogue import load as load_catalogue
 from gateway.config.documents import COMMENT_COLUMN
-from gateway.serve.models import entries_in
+from gateway.serve.endpoints.models import entries_in
 from gateway.upstream.client import Client
 from providers.registry import find
 from providers.windows import ANY_MODEL, read_windows, running_windows, says_props

@@ -14,8 +14,9 @@ from rich.table import Table
 from gateway.command.waiting import waiting
 from gateway.config import Settings, SettingsError, load
 from gateway.config.values import is_pattern
-from gateway.serve import lists, process
-from gateway.serve.places import place_of
+from gateway.serve import process
+from gateway.serve.request import lists
+from gateway.serve.request.places import place_of
 from gateway.serve.shared import Gateway
 from gateway.state import forgetting
 from gateway.state.facts import Fact

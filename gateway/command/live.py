@@ -10,7 +10,7 @@ from typing import Final
 from multidict import CIMultiDict
 
 from gateway.config import Upstream, load
-from gateway.serve.models import entries_in
+from gateway.serve.endpoints.models import entries_in
 from gateway.upstream.client import Call, Client, UpstreamUnreachable, target
 from gateway.upstream.response import read_body
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from gateway.config import Server, Settings, SettingsError, Upstream, load
 from gateway.config.exposure import has_key
 from gateway.config.report import counted, report
-from gateway.serve.tls import certificate
+from gateway.serve.incoming.tls import certificate
 from gateway.state.store import open_store
 from gateway.upstream.client import context_for
 

@@ -21,7 +21,7 @@ from gateway.observe.shape import Shown
 from gateway.observe.sums import Sums
 from gateway.serve import process
 from gateway.serve.admin.filters import moment
-from gateway.serve.errors import ClientError
+from gateway.serve.incoming.errors import ClientError
 from gateway.state.records.base import MOST_FOUND, Query
 from gateway.state.records.keeper import Records
 from gateway.state.store import sealing_of

@@ -18,7 +18,7 @@ from gateway.command.process import fail, prepare, watch
 from gateway.config import Settings, SettingsError, Wrong, checked_url, dangers, load
 from gateway.observe.log import configure
 from gateway.serve import app
-from gateway.serve.peers import Peers
+from gateway.serve.incoming.peers import Peers
 from providers.overflow import signs
 
 log = structlog.get_logger(__name__)

@@ -14,11 +14,11 @@ from gateway.context.life.replies import Reply
 from gateway.context.life.states import Ended, Life, Ready, Received, Refused, State, Undecided
 from gateway.context.life.transitions import advance
 from gateway.extproc.carried import Told
-from gateway.serve import decisions
-from gateway.serve.callers import Identity, identity_of
-from gateway.serve.places import place_of
+from gateway.serve.incoming.callers import Identity, identity_of
+from gateway.serve.request import decisions
+from gateway.serve.request.places import place_of
+from gateway.serve.request.window import Portrait
 from gateway.serve.shared import Gateway, Setup
-from gateway.serve.window import Portrait
 from gateway.wire.format import Conversation
 
 

@@ -17,15 +17,15 @@ from gateway.extproc import carried, protocol, replies
 from gateway.extproc.carried import Carried, Told
 from gateway.extproc.deciding import Asked, after, decide
 from gateway.observe.exchange import Call, Exchange
-from gateway.serve import account
-from gateway.serve.account import Ending, Origin, Times
-from gateway.serve.encoding import inflater, readable_encodings
-from gateway.serve.errors import ClientError
-from gateway.serve.headers import OURS
-from gateway.serve.limits import check_request, check_text
-from gateway.serve.mode import allowed
+from gateway.serve.incoming.encoding import inflater, readable_encodings
+from gateway.serve.incoming.errors import ClientError
+from gateway.serve.incoming.headers import OURS
+from gateway.serve.incoming.limits import check_request, check_text
 from gateway.serve.record import LONGEST_PATH
-from gateway.serve.sessions import session_of
+from gateway.serve.request import account
+from gateway.serve.request.account import Ending, Origin, Times
+from gateway.serve.request.mode import allowed
+from gateway.serve.request.sessions import session_of
 from gateway.serve.shared import Gateway
 from gateway.upstream.refusals import refusal_of
 from gateway.wire.format import Conversation, Format

@@ -10,11 +10,11 @@ from aiohttp import web
 
 from gateway.config import Server, Settings
 from gateway.serve.admin import port, workers
+from gateway.serve.incoming.peers import Peers
+from gateway.serve.incoming.tls import Certificate, certificate
 from gateway.serve.listening import BACKLOG, bind, client_runner
-from gateway.serve.peers import Peers
 from gateway.serve.process import end_of_process, gateway_for
 from gateway.serve.shared import Gateway
-from gateway.serve.tls import Certificate, certificate
 
 log = structlog.get_logger(__name__)
 

@@ -20,17 +20,18 @@ from gateway.context.life.states import (
     Undecided,
     Unreachable,
 )
-from gateway.serve import compact, finish, texts, work
 from gateway.serve import record as records
-from gateway.serve.account import Ending, Times
-from gateway.serve.body import read, understood
-from gateway.serve.decisions import decide
-from gateway.serve.errors import OUR_FAULT, ClientError
+from gateway.serve.endpoints import compact
+from gateway.serve.endpoints.passthrough import forward
+from gateway.serve.incoming.body import read, understood
+from gateway.serve.incoming.errors import OUR_FAULT, ClientError
 from gateway.serve.keys import check_model, reserve
-from gateway.serve.mode import mode_of
-from gateway.serve.passthrough import forward
+from gateway.serve.request import finish, texts, work
+from gateway.serve.request.account import Ending, Times
+from gateway.serve.request.decisions import decide
+from gateway.serve.request.mode import mode_of
+from gateway.serve.request.work import Caller
 from gateway.serve.shared import Gateway
-from gateway.serve.work import Caller
 from gateway.wire.format import Conversation, Format
 
 

@@ -9,19 +9,22 @@ from aiohttp import http_exceptions, web
 
 from gateway.config import Server
 from gateway.observe.exchange import Why
-from gateway.serve import compact, counting, errors, keys, websocket
-from gateway.serve import models as listing
+from gateway.serve import keys
 from gateway.serve import record as records
-from gateway.serve.addresses import Proxies, peer_of
-from gateway.serve.body import too_large
 from gateway.serve.chat import chat
-from gateway.serve.connection import malformed
-from gateway.serve.guard import Guard, check_hops, check_method, check_version, preflight, shared_with
-from gateway.serve.passthrough import forward
-from gateway.serve.paths import PROBES, served_path, with_path
+from gateway.serve.endpoints import compact, counting
+from gateway.serve.endpoints import models as listing
+from gateway.serve.endpoints.passthrough import forward
+from gateway.serve.incoming import errors
+from gateway.serve.incoming.addresses import Proxies, peer_of
+from gateway.serve.incoming.body import too_large
+from gateway.serve.incoming.connection import malformed
+from gateway.serve.incoming.guard import Guard, check_hops, check_method, check_version, preflight, shared_with
+from gateway.serve.incoming.paths import PROBES, served_path, with_path
+from gateway.serve.incoming.uploads import SlowUpload
 from gateway.serve.record import Record
 from gateway.serve.shared import Gateway
-from gateway.serve.uploads import SlowUpload
+from gateway.serve.sockets import websocket
 from gateway.upstream.client import UpstreamUnreachable
 from gateway.wire.chat import CHAT
 from gateway.wire.format import Format

@@ -14,11 +14,11 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from gateway.config import ClientKey, Settings
-from gateway.serve import headers as http
 from gateway.serve import record as records
-from gateway.serve.addresses import within
-from gateway.serve.callers import CREDENTIALS
-from gateway.serve.errors import ClientError
+from gateway.serve.incoming import headers as http
+from gateway.serve.incoming.addresses import within
+from gateway.serve.incoming.callers import CREDENTIALS
+from gateway.serve.incoming.errors import ClientError
 from gateway.serve.record import Record
 from gateway.serve.shared import Gateway
 from gateway.state.rates import Used, expected

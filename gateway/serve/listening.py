@@ -10,10 +10,10 @@ import structlog
 from aiohttp import web
 
 from gateway.config import Settings
-from gateway.serve import aiohttp_parts, errors
-from gateway.serve.connection import Connection, Connections
 from gateway.serve.entrance import Entrance, handle
-from gateway.serve.paths import api_path, root_of, served_path
+from gateway.serve.incoming import aiohttp_parts, errors
+from gateway.serve.incoming.connection import Connection, Connections
+from gateway.serve.incoming.paths import api_path, root_of, served_path
 from gateway.serve.record import Record
 from gateway.serve.shared import Gateway
 

@@ -10,7 +10,7 @@ import structlog
 
 from gateway.config import Settings
 from gateway.observe.metrics import Metrics
-from gateway.serve import measure
+from gateway.serve.request import measure
 from gateway.serve.shared import Gateway, bounds_of
 from gateway.state.records.base import RecordLog
 from gateway.state.records.opening import open_log

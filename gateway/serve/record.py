@@ -14,7 +14,7 @@ from multidict import CIMultiDict
 from gateway.config import ClientKey
 from gateway.context.life import identity
 from gateway.observe.exchange import Action, Call, Exchange, Why
-from gateway.serve.callers import Identity, identity_of
+from gateway.serve.incoming.callers import Identity, identity_of
 from gateway.serve.shared import Gateway
 from gateway.upstream.client import Target
 from providers.record import Usage

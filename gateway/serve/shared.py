@@ -14,10 +14,10 @@ from gateway.config import Settings, catalogue
 from gateway.observe.exchange import Action, Exchange, Observer
 from gateway.observe.log import ExchangeLog
 from gateway.observe.metrics import Metrics
-from gateway.serve.admission import Admission
-from gateway.serve.peers import Peers
+from gateway.serve.incoming.admission import Admission
+from gateway.serve.incoming.peers import Peers
+from gateway.serve.incoming.uploads import Uploads
 from gateway.serve.sums import Summing
-from gateway.serve.uploads import Uploads
 from gateway.state.forgetting import EVERY_CALLER, Forgotten, Watch
 from gateway.state.garbage import Sweeper
 from gateway.state.learning import Learning

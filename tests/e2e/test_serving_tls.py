@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from gateway.config import SettingsError, parse
-from gateway.serve.tls import Certificate
+from gateway.serve.incoming.tls import Certificate
 from gateway.upstream.client import proxy_for
 from tests import fakes, running
 

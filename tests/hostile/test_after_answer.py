@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from gateway.context.life.states import Answered, Measured, Refused
-from gateway.serve import account, billed, measure, memory, places, work
+from gateway.serve.request import account, billed, measure, memory, places, work
 from gateway.standin import Raw, StandIn
 from gateway.state.learning import Learning
 from tests import running as running_tests

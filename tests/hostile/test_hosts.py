@@ -9,8 +9,8 @@ from multidict import CIMultiDict
 
 from gateway.config import SettingsError, parse
 from gateway.config.exposure import leads_to
-from gateway.serve.errors import ClientError
-from gateway.serve.guard import Guard
+from gateway.serve.incoming.errors import ClientError
+from gateway.serve.incoming.guard import Guard
 from gateway.standin import StandIn
 from gateway.upstream.hops import HOPS, MOST_HOPS
 from tests import fakes, raw, running

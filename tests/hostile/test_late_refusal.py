@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from gateway.serve import answer as answers
+from gateway.serve.answers import answer as answers
 from gateway.standin import Gate, Raw, StandIn
 from gateway.standin.answers import EVENTS
 from tests.fakes import chat, delta

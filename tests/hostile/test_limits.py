@@ -9,10 +9,10 @@ import orjson
 import pytest
 from multidict import CIMultiDict
 
-from gateway.serve import connection
-from gateway.serve.body import plain
-from gateway.serve.errors import ClientError
-from gateway.serve.uploads import WINDOW_S
+from gateway.serve.incoming import connection
+from gateway.serve.incoming.body import plain
+from gateway.serve.incoming.errors import ClientError
+from gateway.serve.incoming.uploads import WINDOW_S
 from gateway.standin import Gate, StandIn
 from tests import fakes
 from tests.hostile.wire import connected, head, request, until

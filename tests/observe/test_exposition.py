@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway import config as settings
 from gateway.serve import app
-from gateway.serve.peers import Peers
+from gateway.serve.incoming.peers import Peers
 from gateway.standin import Gate, StandIn
 from tests import fakes
 from tests.running import as_command, client, configured

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from multidict import CIMultiDict
 
 from gateway.config import SettingsError, parse
-from gateway.serve.addresses import MOST_HOPS, Proxies, within, written
+from gateway.serve.incoming.addresses import MOST_HOPS, Proxies, within, written
 
 FAR = "203.0.113.7"
 

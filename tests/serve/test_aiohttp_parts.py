@@ -4,7 +4,7 @@ import aiohttp
 import structlog
 from aiohttp import web
 
-from gateway.serve import aiohttp_parts
+from gateway.serve.incoming import aiohttp_parts
 from tests.fakes import user
 
 

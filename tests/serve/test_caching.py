@@ -9,7 +9,7 @@ from gateway.context.count.message_cost import counter
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.replay import Prices
 from gateway.context.life.ladder import Task, first_attempt
-from gateway.serve.caching import priced, terms_for
+from gateway.serve.request.caching import priced, terms_for
 from gateway.upstream.client import target
 from gateway.wire import chat, messages, responses
 from tests import fakes

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.serve.encoding import readable_encodings
+from gateway.serve.incoming.encoding import readable_encodings
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from multidict import CIMultiDict
 
-from gateway.serve.headers import forwarded, returned
+from gateway.serve.incoming.headers import forwarded, returned
 
 CLIENT = CIMultiDict(
     [

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.serve import limits
+from gateway.serve.incoming import limits
 
 VALUES = st.recursive(
     st.none() | st.just(0) | st.sampled_from(["", "a,[{", "x" * 40]),

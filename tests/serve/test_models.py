@@ -6,7 +6,7 @@ import orjson
 import pytest
 from openai import AsyncOpenAI
 
-from gateway.serve.models import entries_in
+from gateway.serve.endpoints.models import entries_in
 from gateway.standin import StandIn
 from tests import fakes
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from aiohttp import web
 
-from gateway.serve.errors import ClientError
+from gateway.serve.incoming.errors import ClientError
 
 FOLDER: Final = Path(__file__).parents[2] / "observe" / "dashboard"
 PATH: Final = "/dashboard/"

@@ -6,8 +6,8 @@ import orjson
 
 from gateway.context.life import ladder
 from gateway.context.life.ladder import Attempt, Task
-from gateway.serve import measure
-from gateway.serve.places import Place, place_of
+from gateway.serve.request import measure
+from gateway.serve.request.places import Place, place_of
 from gateway.serve.shared import Gateway
 from gateway.wire.chat import CHAT
 from gateway.wire.format import Conversation

@@ -6,7 +6,7 @@ from typing import Final
 
 from multidict import MultiMapping
 
-from gateway.serve.errors import ClientError
+from gateway.serve.incoming.errors import ClientError
 from gateway.state.records.base import MOST_FOUND, Query
 
 FILTERS: Final = frozenset({"key", "model", "session", "conversation", "since", "until", "limit"})

@@ -9,10 +9,10 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from gateway.serve import errors
 from gateway.serve.admin import dashboard, health, lookup, prices, workers
 from gateway.serve.admin.explain import explain
-from gateway.serve.guard import Guard, check_json, check_version
+from gateway.serve.incoming import errors
+from gateway.serve.incoming.guard import Guard, check_json, check_version
 from gateway.serve.shared import Gateway
 from gateway.state import forgetting
 from gateway.state.facts import Fact

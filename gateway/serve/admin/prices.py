@@ -6,7 +6,7 @@ import orjson
 from aiohttp import web
 
 from gateway.context.cache.rules import RULES
-from gateway.serve.errors import ClientError
+from gateway.serve.incoming.errors import ClientError
 from gateway.serve.shared import Gateway
 
 MOST_MODELS: Final = 100

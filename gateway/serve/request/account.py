@@ -9,10 +9,10 @@ from gateway.context.life import identity
 from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.states import Answered, PassedOn, State, TooLarge, Unreachable, Visit
 from gateway.observe.exchange import NOTHING_LOST, Action, Call, Exchange, Why
-from gateway.serve.errors import OUR_FAULT
-from gateway.serve.places import place_at
+from gateway.serve.incoming.errors import OUR_FAULT
 from gateway.serve.record import LONGEST_NAME
-from gateway.serve.window import Portrait, portrait
+from gateway.serve.request.places import place_at
+from gateway.serve.request.window import Portrait, portrait
 from providers.record import Usage
 
 

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from gateway.config.exposure import is_loopback
-from gateway.serve.errors import ClientError
+from gateway.serve.incoming.errors import ClientError
 from gateway.upstream.hops import HOPS, is_loop
 
 Headers = CIMultiDict[str] | CIMultiDictProxy[str]

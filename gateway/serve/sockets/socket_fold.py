@@ -14,15 +14,17 @@ from gateway.config import Mode, Route
 from gateway.context.life import identity, ladder
 from gateway.context.life.ladder import Attempt, Task
 from gateway.observe.exchange import Why
-from gateway.serve import beside, keys, measure
+from gateway.serve import keys
 from gateway.serve import record as records
-from gateway.serve.body import READS_FASTER
-from gateway.serve.errors import ClientError
-from gateway.serve.limits import check_request, check_text
-from gateway.serve.mode import mode_of
-from gateway.serve.sessions import session_of
+from gateway.serve.endpoints import beside
+from gateway.serve.incoming.body import READS_FASTER
+from gateway.serve.incoming.errors import ClientError
+from gateway.serve.incoming.limits import check_request, check_text
+from gateway.serve.request import measure
+from gateway.serve.request.mode import mode_of
+from gateway.serve.request.sessions import session_of
+from gateway.serve.request.window import Portrait, portrait
 from gateway.serve.shared import Gateway
-from gateway.serve.window import Portrait, portrait
 from gateway.state.letting_go import WORTHWHILE
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation

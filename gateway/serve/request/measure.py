@@ -14,8 +14,8 @@ from gateway.context.life.identity import conversation
 from gateway.context.life.ladder import Task
 from gateway.context.life.lessons import ANCHORED
 from gateway.context.life.measuring import Measurement
-from gateway.serve import caching
-from gateway.serve.places import Place, error_of, family_of, guessed
+from gateway.serve.request import caching
+from gateway.serve.request.places import Place, error_of, family_of, guessed
 from gateway.serve.shared import Gateway
 from gateway.state.pool import INLINE, LARGE
 from gateway.wire.format import Conversation

@@ -13,13 +13,13 @@ from multidict import CIMultiDict
 
 from gateway.serve import keys
 from gateway.serve import record as records
-from gateway.serve.answer import Answer
-from gateway.serve.body import READS_FASTER, plain, read
-from gateway.serve.errors import ClientError
-from gateway.serve.limits import check_name
-from gateway.serve.paths import known, models_in
+from gateway.serve.answers.answer import Answer
+from gateway.serve.answers.relay import relay, usage_in, worth_keeping
+from gateway.serve.incoming.body import READS_FASTER, plain, read
+from gateway.serve.incoming.errors import ClientError
+from gateway.serve.incoming.limits import check_name
+from gateway.serve.incoming.paths import known, models_in
 from gateway.serve.record import Record
-from gateway.serve.relay import relay, usage_in, worth_keeping
 from gateway.serve.shared import Gateway, Setup
 from gateway.upstream.client import Payload, UpstreamUnreachable, call_of
 from gateway.wire.model_name import NO_MODEL, model_in

@@ -3,11 +3,12 @@
 from aiohttp import web
 
 from gateway.context.life.ladder import Task
-from gateway.serve import keys, measure
+from gateway.serve import keys
 from gateway.serve import record as records
-from gateway.serve.answer import Answer
-from gateway.serve.places import Place, place_of
-from gateway.serve.relay import relay
+from gateway.serve.answers.answer import Answer
+from gateway.serve.answers.relay import relay
+from gateway.serve.request import measure
+from gateway.serve.request.places import Place, place_of
 from gateway.serve.shared import Gateway
 from gateway.upstream.client import Target, call_of
 from gateway.wire.format import Conversation, Edits

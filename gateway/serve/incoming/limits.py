@@ -5,7 +5,7 @@ from itertools import accumulate
 from typing import Any, Final
 
 from gateway.config.values import Server
-from gateway.serve.errors import ClientError
+from gateway.serve.incoming.errors import ClientError
 from gateway.wire.format import Conversation
 
 LONGEST_NAME: Final = 256

@@ -7,11 +7,11 @@ from typing import Final
 from aiohttp import StreamReader, web
 
 from gateway.config.values import Server
-from gateway.serve.admission import free_later, hold
-from gateway.serve.encoding import inflater
-from gateway.serve.errors import ClientError
-from gateway.serve.limits import check_request, check_text
-from gateway.serve.uploads import SlowUpload
+from gateway.serve.incoming.admission import free_later, hold
+from gateway.serve.incoming.encoding import inflater
+from gateway.serve.incoming.errors import ClientError
+from gateway.serve.incoming.limits import check_request, check_text
+from gateway.serve.incoming.uploads import SlowUpload
 from gateway.state.letting_go import take_apart
 from gateway.state.pool import INLINE, Pool
 from gateway.wire.format import Conversation, Format

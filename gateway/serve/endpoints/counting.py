@@ -11,11 +11,13 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from gateway.serve import beside, errors, keys
+from gateway.serve import keys
 from gateway.serve import record as records
-from gateway.serve.body import read, understood
-from gateway.serve.missing import ABSENT
-from gateway.serve.passthrough import forward
+from gateway.serve.endpoints import beside
+from gateway.serve.endpoints.passthrough import forward
+from gateway.serve.incoming import errors
+from gateway.serve.incoming.body import read, understood
+from gateway.serve.request.missing import ABSENT
 from gateway.serve.shared import Gateway
 from gateway.wire.format import Conversation, Format
 from gateway.wire.messages import MESSAGES

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gateway.context.life import ladder
 from gateway.context.life.states import State
-from gateway.serve.work import Caller
+from gateway.serve.request.work import Caller
 from gateway.wire.message import Message, text_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from gateway.config.values import Server
-from gateway.serve.errors import ClientError
+from gateway.serve.incoming.errors import ClientError
 from gateway.state.letting_go import WORTHWHILE
 from gateway.state.pool import INLINE, Pool
 

@@ -8,7 +8,7 @@ from gateway.context.count import fixed_cost, message_cost, tokens
 from gateway.context.life import identity, lessons
 from gateway.context.life.evidence import SentCount
 from gateway.context.life.lessons import BilledPrompt, Learned, Sent
-from gateway.serve.places import Place, error_of
+from gateway.serve.request.places import Place, error_of
 from gateway.serve.shared import Gateway
 from gateway.wire.format import Conversation
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from aiohttp import StreamReader, http_exceptions, web
 
-from gateway.serve.errors import OUR_FAULT, ClientError
+from gateway.serve.incoming.errors import OUR_FAULT, ClientError
 
 HEADS: Final = 8
 """Factor: a whole head may be this many times longer than its longest line."""

@@ -13,12 +13,14 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from gateway.serve import beside, errors, keys
+from gateway.serve import keys
 from gateway.serve import record as records
-from gateway.serve.answer import EVENTS, Answer
-from gateway.serve.body import plain, read
-from gateway.serve.missing import ABSENT
-from gateway.serve.passthrough import forward
+from gateway.serve.answers.answer import EVENTS, Answer
+from gateway.serve.endpoints import beside
+from gateway.serve.endpoints.passthrough import forward
+from gateway.serve.incoming import errors
+from gateway.serve.incoming.body import plain, read
+from gateway.serve.request.missing import ABSENT
 from gateway.serve.shared import Gateway
 from gateway.upstream.client import UpstreamUnreachable
 from gateway.upstream.response import read_body

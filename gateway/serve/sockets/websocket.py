@@ -8,14 +8,15 @@ from typing import Final
 import aiohttp
 from aiohttp import web
 
-from gateway.serve import keys, socket_fold
+from gateway.serve import keys
 from gateway.serve import record as records
-from gateway.serve.admission import Overloaded, holding
-from gateway.serve.body import READS_FASTER
-from gateway.serve.passthrough import only_model
+from gateway.serve.endpoints.passthrough import only_model
+from gateway.serve.incoming.admission import Overloaded, holding
+from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.shared import Gateway
-from gateway.serve.socket_fold import Message, NotServed
-from gateway.serve.socket_turns import Turns
+from gateway.serve.sockets import socket_fold
+from gateway.serve.sockets.socket_fold import Message, NotServed
+from gateway.serve.sockets.socket_turns import Turns
 from gateway.upstream.client import call_of
 
 # Bytes. Realtime audio travels as base64 in JSON frames; the largest documented one is 15 MB.

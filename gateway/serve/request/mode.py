@@ -5,7 +5,7 @@ from aiohttp import web
 from gateway.config import ClientKey, Mode, Route
 from gateway.config.values import MODES
 from gateway.serve import record as records
-from gateway.serve.errors import ClientError
+from gateway.serve.incoming.errors import ClientError
 
 
 def mode_of(request: web.BaseRequest, route: Route) -> Mode:

@@ -6,11 +6,11 @@ from typing import Final, NamedTuple
 
 from aiohttp import web
 
-from gateway.serve import headers as http
 from gateway.serve import record
-from gateway.serve.admission import streaming
-from gateway.serve.answer import Answer, Failed, readable
-from gateway.serve.whole import whole
+from gateway.serve.answers.answer import Answer, Failed, readable
+from gateway.serve.answers.whole import whole
+from gateway.serve.incoming import headers as http
+from gateway.serve.incoming.admission import streaming
 from gateway.upstream.response import AskFailed
 from providers.record import Usage
 from providers.sse import Events

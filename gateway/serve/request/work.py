@@ -18,17 +18,18 @@ from gateway.context.life.replies import Refusal
 from gateway.context.life.states import FAULTS, Life, Ready, Received, State, replies_in
 from gateway.context.life.transitions import advance, astray
 from gateway.observe.exchange import Call
-from gateway.serve import keys, lists, places
+from gateway.serve import keys
 from gateway.serve import record as records
-from gateway.serve.account import Described
-from gateway.serve.answer import Answer, peek
-from gateway.serve.callers import CREDENTIALS, Identity
-from gateway.serve.encoding import readable_encodings
-from gateway.serve.places import UNKNOWN, Place, larger, place_at, window_at
+from gateway.serve.answers.answer import Answer, peek
+from gateway.serve.incoming.callers import CREDENTIALS, Identity
+from gateway.serve.incoming.encoding import readable_encodings
 from gateway.serve.record import LONGEST_NAME, Record
-from gateway.serve.sessions import session_of
+from gateway.serve.request import lists, places
+from gateway.serve.request.account import Described
+from gateway.serve.request.places import UNKNOWN, Place, larger, place_at, window_at
+from gateway.serve.request.sessions import session_of
+from gateway.serve.request.window import Portrait
 from gateway.serve.shared import Gateway, Setup
-from gateway.serve.window import Portrait
 from gateway.upstream.client import Target, UpstreamUnreachable, call_of
 
 log = structlog.get_logger(__name__)

@@ -16,11 +16,12 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from gateway.config import is_pattern
-from gateway.serve import errors, keys
+from gateway.serve import keys
 from gateway.serve import record as records
-from gateway.serve.answer import readable
-from gateway.serve.passthrough import forward
-from gateway.serve.places import place_of
+from gateway.serve.answers.answer import readable
+from gateway.serve.endpoints.passthrough import forward
+from gateway.serve.incoming import errors
+from gateway.serve.request.places import place_of
 from gateway.serve.shared import Gateway, Setup
 from gateway.upstream.client import Call, Target, UpstreamUnreachable
 from gateway.upstream.response import read_body

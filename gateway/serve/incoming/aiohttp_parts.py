@@ -1,6 +1,6 @@
 """The inner parts of aiohttp that the client port stands on, and whether they are as expected.
 
-`gateway.serve.connection` bounds request heads and answers invalid HTTP, which aiohttp's documented interface cannot do. With an aiohttp that it does
+`gateway.serve.incoming.connection` bounds request heads and answers invalid HTTP, which aiohttp's documented interface cannot do. With an aiohttp that it does
 not know, the port is served by aiohttp's own server: requests work, those bounds are aiohttp's.
 """
 

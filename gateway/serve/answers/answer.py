@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from gateway.context.life.replies import Refusal, Reply, ThinkingRejected
-from gateway.serve.encoding import inflater
+from gateway.serve.incoming.encoding import inflater
 from gateway.upstream.client import Target, UpstreamUnreachable
 from gateway.upstream.refusals import refusal_of
 from gateway.upstream.response import Response

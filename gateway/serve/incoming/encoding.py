@@ -4,7 +4,7 @@ import zlib
 from functools import lru_cache
 from typing import Final
 
-from gateway.serve.headers import Headers
+from gateway.serve.incoming.headers import Headers
 
 ASKED_FOR: Final = frozenset({"gzip", "deflate"})
 READ: Final = ASKED_FOR | {"x-gzip"}

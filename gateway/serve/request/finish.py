@@ -13,14 +13,15 @@ from aiohttp import web
 from gateway.context.life.lessons import BilledPrompt, Learned
 from gateway.context.life.states import Answered, Ended, PassedOn, State, TooLarge, Unreachable, Visit
 from gateway.observe.exchange import Exchange
-from gateway.serve import account, billed, errors, memory
 from gateway.serve import record as records
-from gateway.serve.account import Ending, Origin, Times
-from gateway.serve.answer import Answer
-from gateway.serve.missing import lacks, told
-from gateway.serve.places import place_at
-from gateway.serve.relay import relay, usage_in, worth_keeping
-from gateway.serve.work import Caller
+from gateway.serve.answers.answer import Answer
+from gateway.serve.answers.relay import relay, usage_in, worth_keeping
+from gateway.serve.incoming import errors
+from gateway.serve.request import account, billed, memory
+from gateway.serve.request.account import Ending, Origin, Times
+from gateway.serve.request.missing import lacks, told
+from gateway.serve.request.places import place_at
+from gateway.serve.request.work import Caller
 from gateway.state.pool import INLINE
 from gateway.upstream.client import UpstreamUnreachable
 from providers.record import Usage

@@ -11,7 +11,7 @@ from typing import Final
 
 from aiohttp import StreamReader, web
 
-from gateway.serve.errors import ClientError
+from gateway.serve.incoming.errors import ClientError
 
 LOOK_S: Final = 1.0
 """Interval between two checks."""

@@ -1,0 +1,1 @@
+"""The way in: connections, addresses, guards, limits and bodies of clients' requests."""

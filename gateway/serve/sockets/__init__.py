@@ -1,0 +1,1 @@
+"""WebSockets: passed through, and their turns folded."""
