@@ -19,7 +19,7 @@ MESSAGE_BYTES: Final = 400
 """Bytes of a message that the fold made, beside its text, the same way."""
 
 
-class Remembered(NamedTuple):
+class RememberedDraft(NamedTuple):
     """A draft, and its messages: those that the fold made, and the index of each that is the request's own."""
 
     draft: Draft
@@ -36,7 +36,7 @@ def recall(key: Hashable | None, messages: Sequence[Message], memory: Memory | N
     """Return the draft that was made of these messages before; None without one."""
     if key is None or memory is None:
         return None
-    found: Remembered | None = memory.recall(key)
+    found: RememberedDraft | None = memory.recall(key)
     if found is None:
         return None
     draft, places = found
@@ -54,4 +54,4 @@ def keep(key: Hashable | None, messages: Sequence[Message], draft: Draft, memory
     places = tuple([index_of.get(id(message), message) for message in draft.messages])
     size = DRAFT_BYTES + PLACE_BYTES * (len(messages) + len(places))
     size += sum([MESSAGE_BYTES + getsizeof(text_of(message)) for message in made])
-    memory.keep(key, Remembered(replace(draft, messages=()), places), size)
+    memory.keep(key, RememberedDraft(replace(draft, messages=()), places), size)
