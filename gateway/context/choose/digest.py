@@ -28,7 +28,7 @@ def choose(
     """
     greedy = Greedy(pool, known, relevance)
     if relevance is None:
-        greedy.take(pool.wishes, tokens * (WISHES_OF_AGENT if pool.called else WISHES_OF_CHAT))
+        greedy.take(pool.wishes.ranked, tokens * (WISHES_OF_AGENT if pool.called else WISHES_OF_CHAT))
     fill = float(tokens)
     chosen: list[int] = []
     spent = 0

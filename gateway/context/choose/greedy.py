@@ -175,7 +175,10 @@ class Greedy:
 
     def _misleads(self, position: int) -> bool:
         """Return whether a line is a wish that has been taken back by a sentence that is not chosen."""
-        return self.relevance is None and not self.taken.issuperset(self.pool.revocations.get(position, ()))
+        if self.relevance is not None:
+            return False
+        revocation = self.pool.wishes.revocations.get(position)
+        return revocation is not None and revocation not in self.taken
 
     def _take_named(self, position: int, cost: float) -> None:
         """Take a line with the lines that name its record; ``cost`` covers both."""

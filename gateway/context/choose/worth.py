@@ -4,28 +4,20 @@ The numbers are rough odds, measured on recorded agents of several kinds: a valu
 as likely to be used again as one that was only in a result; one that the user named, four times.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import chain
-from math import fsum, log
+from math import log
 from sys import getsizeof
 from typing import Any, Final, TypeVar
 
-from gateway.context.choose import weights, wishes
+from gateway.context.choose import weights
 from gateway.context.choose.changes import superseded
-from gateway.context.choose.line import Line, MessageLines, Sort
-from gateway.context.choose.words import Shape, Word, stem, words
+from gateway.context.choose.line import MessageLines, Sort
+from gateway.context.choose.wished import StandingWishes, standing_wishes
+from gateway.context.choose.words import Shape, Word
 
-OPENED: Final = 12
-"""Tokens added to a line's size in comparisons: the beginning of its message, so that short lines get no advantage."""
-FEW_WORDS: Final = 3
-"""Words. A shorter line can seldom be distinguished by its words."""
-REPLY: Final = 160
-"""Characters of a reply that are searched for assent."""
-MOST_CHANGES: Final = 200
-"""Newest sentences of change that are compared with wishes. Chosen to bound the time."""
 BRIEF: Final = 60
 """Tokens up to which a message is short."""
 
@@ -238,103 +230,9 @@ class LinePool:
         return any([reading.tool for reading in self.readings.values()])
 
     @cached_property
-    def wishes(self) -> list[int]:
-        """Return the user's standing wishes by position, the surest first; a revoked wish comes behind its revocation."""
-        later = self.revocations
-        return list(dict.fromkeys(chain.from_iterable([(*later.get(place, ()), place) for place in self._wished])))
-
-    @cached_property
-    def revocations(self) -> dict[int, tuple[int]]:
-        """Return by wish the sentence that may have taken it back: one without the other would mislead."""
-        return {place: (later,) for place in self._wished if (later := self.revoked_by(place))}
-
-    @cached_property
-    def _wished(self) -> list[int]:
-        """Return the user's standing wishes by position, the surest first."""
-        asked = [reading for reading in self.readings.values() if reading.role == "user"]
-        replies = [self._reply(reading.message) for reading in asked]
-        assents = list(map(wishes.assents, replies))
-        # If the assistant agrees to everything, its assent says nothing.
-        assent = weights.ASSENT * (1 - sum(assents) / max(len(assents), 1))
-        said = [
-            (position, line, wishes.signs(line.text), reply, assent * assented)
-            for reading, reply, assented in zip(asked, replies, assents, strict=True)
-            for position, line in zip(self.places[reading.message], reading.lines, strict=True)
-            if line.sort is Sort.SAID and line.share == 1.0 and position not in self.gone
-        ]
-        # Errands have their form in common; in a chat hardly any class of words is so common, and those that are tell most.
-        rarity = wishes.rarities([signs for _, _, signs, _, _ in said] if self.called else [])
-        scored: list[tuple[float, int]] = []
-        for position, line, signs, reply, agreed in said:
-            score = (
-                wishes.weighed(line.text, signs, rarity) + weights.LEARNED * line.told.wish + self._apart(line) + agreed
-            )
-            if len(self.places[self.message_of[position]]) == 1:
-                score += weights.ALL_OF_MESSAGE
-            if _addressed(line, reply):
-                score += weights.ADDRESSED
-            elif _taken_up(line, reply):
-                score += weights.TAKEN_UP
-            score += weights.REVOKING * wishes.revoking(line.text, line.told)
-            if score >= weights.LEAST_WISH:
-                scored.append((-score / (line.size + OPENED) ** weights.WISH_SIZE, position))
-        return [position for _, position in sorted(scored)]
-
-    def _apart(self, line: Line) -> float:
-        """Return how far a line stands apart from what the conversation does: by unusual words, not those of its tools."""
-        rarity = self.rarity
-        unusual = fsum([rarity.get(word.key, 1.0) for word in line.words]) / (len(line.words) + FEW_WORDS)
-        telling = [word.key in self._of_tools for word in line.words if not word.ordinary or wishes.telling(word.key)]
-        of_task = sum(telling) / (len(telling) + 1)
-        return weights.BINDING_WORD * line.binding + weights.UNUSUAL * unusual + weights.OF_TASK * of_task
-
-    @cached_property
-    def _of_tools(self) -> frozenset[str]:
-        """Return the facts that tools were called with or returned."""
-        # Rows that a speaker wrote or pasted are no result of a tool.
-        results = [
-            line for reading in self.readings.values() if reading.role not in _SPEAKERS for line in reading.lines
-        ]
-        calls = [line for reading in self.readings.values() for line in reading.lines if line.sort is Sort.CALL]
-        told = [line.words for line in (*results, *calls) if line.sort is not Sort.SAID]
-        found = set(chain.from_iterable(told))
-        return frozenset([word.key for word in found])
-
-    def _reply(self, message: int) -> str:
-        """Return the beginning of the assistant's reply to a message."""
-        rank = self.rank[message] + 1
-        after = self.readings[self.order[rank]] if rank < len(self.order) else None
-        return after.lines[0].text[:REPLY] if after is not None and after.role == "assistant" else ""
-
-    def revoked_by(self, position: int) -> int:
-        """Return the newest later sentence of the user about a change that shares its words, or 0."""
-        shared: dict[int, list[float]] = {}
-        for word in self.lines[position].words:
-            for later in self._changes.get(word.key, ()):
-                if self.message_of[later] > self.message_of[position]:
-                    shared.setdefault(later, []).append(self.rarity.get(word.key, 1.0))
-        common, best = max([(fsum(values), later) for later, values in shared.items()], default=(0.0, 0))
-        return best if common >= weights.REVOKES else 0
-
-    @cached_property
-    def _changes(self) -> dict[str, list[int]]:
-        """Return by telling word the user's newest sentences about a change that have it, at most `MOST_CHANGES` of them."""
-        found = [
-            (position, line.words)
-            for reading in self.readings.values()
-            if reading.role == "user"
-            for position, line in zip(self.places[reading.message], reading.lines, strict=True)
-            if line.sort is Sort.SAID
-            and line.share == 1.0
-            and wishes.may_revoke(line.text)
-            and wishes.strength(line.text) >= weights.LEAST_REVOCATION
-        ]
-        having: dict[str, list[int]] = {}
-        for position, said in found[-MOST_CHANGES:]:
-            for word in said:
-                if wishes.telling(word.key):
-                    having.setdefault(word.key, []).append(position)
-        return having
+    def wishes(self) -> StandingWishes:
+        """Return the user's standing wishes."""
+        return standing_wishes(self)
 
     @cached_property
     def brief(self) -> frozenset[int]:
@@ -402,29 +300,3 @@ class LinePool:
 
 _REFERS: Final = frozenset({Shape.IDENT, Shape.CODE, Shape.SYMBOL})
 """Shapes of words that name one thing. Dates and numbers are equal by chance."""
-
-
-def _taken_up(line: Line, reply: str) -> bool:
-    """Return whether a reply begins with a short sentence that has a telling word of the line: "Ninety-five it is."."""
-    first = _FIRST.match(reply)
-    if first is None:
-        return False
-    said = {word.key for word in words(first[0]) if wishes.telling(word.key)}
-    return any([word.key in said for word in line.words])
-
-
-_FIRST: Final = re.compile(r"[^.!?:。！？：\n]{1,40}(?:[.:。：]|$)")
-
-
-def _addressed(line: Line, reply: str) -> bool:
-    """Return whether a line gives a name with which the reply addresses the user: set apart by a comma or an end."""
-    names = [word.key for word in line.words if word.kind is Shape.NAME and len(word.key) > 1]
-    if not names or not reply:
-        return False
-    opening = _VOCATIVE.findall(reply[:80])
-    return any(stem(name) in names for name in opening)
-
-
-_VOCATIVE: Final = re.compile(
-    r"(?:^|[,!] |\b(?:Hello|Hi|Thanks|Hallo|Danke|Gern|Bonjour|Merci|Hola|Gracias|Ciao|Grazie) )([^\W\d_]+)(?=[,.!:])"
-)

@@ -75,7 +75,7 @@ def _standing(index: int, message: Message, why: str) -> Fate:
 
 def _folded(source: Source, layout: Layout, written: Written) -> Iterator[Fate]:
     pool = written.pool
-    holds = set(pool.wishes)
+    holds = set(pool.wishes.ranked)
     have = {word.key for place in written.taken | written.quoted for word in pool.lines[place].words}
     covered = source.summary.covers if source.summary and written.stage == "summary" else 0
     for place, (index, line) in enumerate(zip(pool.message_of, pool.lines, strict=True)):

@@ -39,7 +39,7 @@ def with_wishes(  # noqa: PLR0917  # a search has that many sides
     left = float(most - _size(pool, found, count))
     shown = {*found, *noted}
     added: list[int] = []
-    for place in dict.fromkeys([*_revocations(pool, shown), *pool.wishes]):
+    for place in dict.fromkeys([*_revocations(pool, shown), *pool.wishes.ranked]):
         cost = pool.lines[place].size + 1 + MESSAGE
         if place not in shown and place not in hidden and cost <= left:
             left -= cost
@@ -52,8 +52,8 @@ def with_wishes(  # noqa: PLR0917  # a search has that many sides
 
 def _revocations(pool: LinePool, shown: Collection[int]) -> Iterator[int]:
     """Return the sentences that may have taken back a wish that is shown."""
-    for place in pool.wishes:
-        if place in shown and (later := pool.revoked_by(place)):
+    for place in pool.wishes.ranked:
+        if place in shown and (later := pool.wishes.revocations.get(place)):
             yield later
 
 

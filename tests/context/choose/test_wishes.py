@@ -84,7 +84,7 @@ def test_what_takes_a_wish_back_comes_before_the_wishes_even_if_it_shares_no_wor
     )
 
     assert "go back" in texts(found)[0]
-    assert found.revoked_by(found.wishes[1]) == 0
+    assert found.wishes.ranked[1] not in found.wishes.revocations
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def pool(*said: tuple[str, str]) -> LinePool:
 
 
 def texts(found: LinePool) -> list[str]:
-    return [found.lines[position].text for position in found.wishes]
+    return [found.lines[position].text for position in found.wishes.ranked]
 
 
 def test_assent_makes_a_wish_of_an_odd_wording() -> None:
@@ -190,7 +190,7 @@ def test_common_words_alone_take_no_wish_back(wish: str, later: str) -> None:
     found = pool(("user", wish), ("assistant", "Noted."), ("user", later), ("assistant", "I see."))
 
     assert wish in texts(found)
-    assert all(found.revoked_by(position) == 0 for position in found.wishes)
+    assert not found.wishes.revocations
 
 
 def test_a_short_reply_that_repeats_a_word_of_the_sentence_takes_it_up() -> None:
@@ -255,4 +255,4 @@ def test_a_sentence_in_words_of_the_tools_is_an_errand() -> None:
     ]
 
     assert texts(LinePool(with_call))[0].startswith("Never ring")
-    assert LinePool(with_call[::2]).wishes != LinePool(with_call).wishes
+    assert LinePool(with_call[::2]).wishes.ranked != LinePool(with_call).wishes.ranked
