@@ -6,6 +6,7 @@ import io
 import os
 import pty
 import re
+import select
 import signal
 import struct
 import subprocess
@@ -75,9 +76,11 @@ async def test_a_small_terminal_gets_pages_that_fit_and_no_cut_word():
 
 
 def read_until(terminal, wanted=None):
-    """Read what a program writes to its terminal until it has written this, or until it ends."""
+    """Read what a program writes to its terminal until it has written this, or until it ends; fail when it is silent."""
     seen = b""
     while wanted is None or wanted not in seen:
+        readable, _, _ = select.select([terminal], [], [], PATIENCE_S)
+        assert readable, f"nothing more was written behind {seen[-200:]!r}"
         try:
             more = os.read(terminal, 1 << 16)
         except OSError:  # so Linux tells that the other side is closed
@@ -86,6 +89,15 @@ def read_until(terminal, wanted=None):
     return seen.decode(errors="replace")
 
 
+@pytest.fixture
+def heeding_ctrl_c():
+    """Children heed Ctrl-C, as at a terminal; those of a shell's job in the background, such as CI may be, ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeding_ctrl_c")
 @pytest.mark.parametrize("ends", [True, False], ids=["Enter", "Ctrl-C"])
 def test_on_a_terminal_the_last_request_waits_for_enter(ends):
     """A terminal of 80x24, as a person has it: the first page stands until Enter is pressed, and Ctrl-C ends the demo in peace."""
