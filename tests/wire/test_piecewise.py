@@ -21,7 +21,7 @@ def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 TEXTS = st.text(st.sampled_from('a"\\/\n\t\x7f é漢😀'), max_size=60)
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | TEXTS,
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
     lambda inner: st.lists(inner, max_size=6) | st.dictionaries(TEXTS, inner, max_size=6),
     max_leaves=20,
 )
