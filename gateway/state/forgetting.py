@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from gateway.state.facts import Model, Windows
 from gateway.state.store import values
@@ -74,15 +74,14 @@ def read(stored: bytes | None, now: float) -> Forgotten:
     )  # fmt: skip
     if value is None:
         return Forgotten()
-    models = {name: at for name, at in value["models"].items() if type(at) in (int, float) and at <= latest}
     callers = value.get("callers")
-    named = callers.items() if isinstance(callers, dict) else ()
-    return Forgotten(
-        value["at"],
-        models,
-        value["memories"],
-        {name: at for name, at in named if type(at) in (int, float) and at <= latest},
-    )
+    named = callers if isinstance(callers, dict) else {}
+    return Forgotten(value["at"], _times(value["models"], latest), value["memories"], _times(named, latest))
+
+
+def _times(stored: dict[str, Any], latest: float) -> dict[str, float]:
+    """Return the times among stored values, without those that lie ahead."""
+    return {name: at for name, at in stored.items() if type(at) in (int, float) and at <= latest}
 
 
 async def forget_caller(store: Store, key_hash: str, now: float) -> int:

@@ -1,6 +1,5 @@
 """An upstream's answer as it arrives, whichever client received it, and the reasons why there is none."""
 
-from collections.abc import AsyncIterator
 from typing import Protocol
 
 from multidict import CIMultiDict
@@ -71,17 +70,11 @@ class BrokenOff(AskFailed):
     reason = "it broke off in the middle of its answer"
 
 
-async def pieces(response: Response) -> AsyncIterator[bytes]:
-    """Yield the body as it arrives."""
-    while piece := await response.next_piece():
-        yield piece
-
-
 async def read_body(response: Response, most: int) -> bytes:
     """Read a body to its end, or until at least ``most`` bytes are read."""
-    found = b""
-    async for piece in pieces(response):
-        found += piece
-        if len(found) >= most:
-            break
-    return found
+    found: list[bytes] = []
+    size = 0
+    while size < most and (piece := await response.next_piece()):
+        found.append(piece)
+        size += len(piece)
+    return b"".join(found)

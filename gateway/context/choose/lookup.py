@@ -14,9 +14,9 @@ MOST_SOUGHT: Final = 48
 SEARCHED: Final = 4_000_000
 """Characters of old messages, the newest first, that are looked through: a few milliseconds of work for each word."""
 COMMON_SHARE: Final = 1 / 3
-"""Share of the texts. A word in more of them, and in more than `FEW`, distinguishes none, as in `recall`."""
+"""Share of the texts or lines. A word in more of them, and in more than `FEW`, distinguishes none."""
 FEW: Final = 30
-"""Texts; see `COMMON_SHARE`."""
+"""Texts or lines; see `COMMON_SHARE`."""
 OPENING: Final = 60
 """Characters that the beginning of a message counts as, so that very short ones get no advantage."""
 
@@ -37,7 +37,7 @@ def bearing(
     own: dict[int, float] = {}
     for key in [word.key for word in words(query)][-MOST_SOUGHT:]:
         found = _having(joined, starts, key)
-        if len(found) > max(len(lowered) * COMMON_SHARE, FEW):
+        if not distinguishes(len(found), len(lowered)):
             continue
         worth = log((len(lowered) + 1) / (len(found) + 0.5)) ** 2 * (PINNED_WORD if key in known else 1.0)
         for position in found:
@@ -47,6 +47,11 @@ def bearing(
         position = place + skipped
         scores[position] = score * speakers.get(roles[position], 1.0) / sqrt(len(texts[position]) + OPENING)
     return sorted(scores, key=lambda position: (-scores[position], -position))
+
+
+def distinguishes(having: int, total: int) -> bool:
+    """Return whether a word that so many texts or lines have tells these from the others."""
+    return having <= max(total * COMMON_SHARE, FEW)
 
 
 def _spread(own: Mapping[int, float], number: int) -> dict[int, float]:

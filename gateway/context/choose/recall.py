@@ -12,6 +12,7 @@ from typing import Final
 from gateway.context import marks
 from gateway.context.choose import rows
 from gateway.context.choose.cues import asks, speaks_of_self, speaks_to_other
+from gateway.context.choose.lookup import distinguishes
 from gateway.context.choose.weights import (
     ADJACENT,
     ALIKE,
@@ -26,10 +27,6 @@ from gateway.context.choose.words import Word, words
 from gateway.context.choose.worth import FAMILY, LinePool, Passage
 from gateway.context.count.counter import CountText
 
-COMMON_SHARE: Final = 1 / 3
-"""Share of the lines. A word in more lines than this, and in more than `FEW`, distinguishes none of them."""
-FEW: Final = 30
-"""Lines; see `COMMON_SHARE`."""
 OPENING: Final = 4.0
 """Tokens of the beginning of another message's line."""
 MOST_ALIKE: Final = 12
@@ -135,7 +132,7 @@ def _sought(pool: LinePool, asked: Iterable[Word], known: Collection[str]) -> di
     sought: dict[str, float] = {}
     for word in asked:
         number = pool.count(word.key)
-        if 0 < number <= max(total * COMMON_SHARE, FEW):
+        if number and distinguishes(number, total):
             sought[word.key] = _rarity(number, total) * (PINNED_WORD if word.key in known else 1.0)
     if len(sought) > MOST_WORDS:
         sought = dict(sorted(sought.items(), key=lambda item: -item[1])[:MOST_WORDS])

@@ -117,6 +117,8 @@ WISH_SIZE: Final = 0.3
 """Power of a sentence's tokens by which its score is divided: 0 ignores size, 1 is the most wish for a token."""
 LEAST_WISH: Final = 1.5
 """A sentence below this is no wish."""
+WISHES_IN_QUOTES: Final = 0.1
+"""Share of the current question's quotes that is kept for standing wishes which the digest has no room for. Chosen: see docs/folding.md."""
 WISHES_OF_CHAT: Final = 0.95
 """Share of a digest that wishes may take where no tool has been called."""
 WISHES_OF_AGENT: Final = 0.4

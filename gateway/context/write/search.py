@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from gateway.context.choose import lines, lookup, recall
 from gateway.context.choose.line import MessageLines
+from gateway.context.choose.weights import WISHES_IN_QUOTES
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.write import fill
@@ -19,10 +20,6 @@ AROUND: Final = 4
 OLD_CHARACTERS: Final = 80_000
 """Characters of old messages that bear on a question and are read in full, the best first, however old they are."""
 
-WISHES_IN_QUOTES: Final = 0.1
-"""Share of the current question's quotes that is kept for standing wishes which the digest has no room for. Chosen: see docs/folding.md."""
-WISHES_IN_QUOTES_WITH_CALLS: Final = 0.1
-"""The same where tools have been called."""
 
 Told = tuple[int, str]
 """A line: its message and its text."""
@@ -83,8 +80,7 @@ class Search:
         noted = places_of(searched, self._noted())
         cut = frozenset(index for index in searched.places if index not in self.pool.places)
         hidden = _hidden(self.layout, searched, noted, cut) | places_of(searched, told | shown)
-        share = WISHES_IN_QUOTES_WITH_CALLS if pool.called else WISHES_IN_QUOTES
-        found = recall.excerpts(searched, query, most - int(share * most), count, hidden, self.known)
+        found = recall.excerpts(searched, query, most - int(WISHES_IN_QUOTES * most), count, hidden, self.known)
         found = fill.with_wishes(searched, found, most, count, hidden, noted)
         known = self.known.union(word.key for place in {*found, *noted} for word in searched.lines[place].words)
         found = fill.with_facts(searched, found, most, count, hidden, known)
