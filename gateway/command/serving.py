@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import importlib
 import os
 import signal
 from collections.abc import Mapping
@@ -19,7 +18,6 @@ from gateway.config import Settings, SettingsError, Wrong, checked_url, dangers,
 from gateway.observe.log import configure
 from gateway.serve import app
 from gateway.serve.incoming.peers import Peers
-from providers.overflow import signs
 
 log = structlog.get_logger(__name__)
 
@@ -112,15 +110,8 @@ def _overridden(settings: Settings, given: Mapping[str, Any]) -> Settings:
     )
 
 
-def _prepare() -> None:
-    """Load beside serving what a start does not need: what the first refusal and the first fold would else wait for."""
-    signs.prepare()
-    importlib.import_module("gateway.context.write.fold")
-
-
 async def _serve(settings: Settings, file: Path | None, given: Mapping[str, Any]) -> None:
     async def ready(running: app.Running) -> None:
-        running.gateway.tasks.start(asyncio.to_thread(_prepare), "prepare")
         if file is None:
             asyncio.get_running_loop().add_signal_handler(
                 signal.SIGHUP, lambda: log.info("nothing_to_reload", reason="no file is configured")

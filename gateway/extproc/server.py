@@ -13,7 +13,7 @@ from gateway.config import Settings
 from gateway.extproc import protocol
 from gateway.extproc.passage import Misplaced, Passage
 from gateway.serve.admin import port
-from gateway.serve.process import end_of_process, gateway_for
+from gateway.serve.process import begin, end_of_process, gateway_for
 from gateway.serve.shared import Gateway
 
 log = structlog.get_logger(__name__)
@@ -115,7 +115,7 @@ async def serve(
     running = await start(settings, listen)
     log.info("processing", listen=listen, port=running.port, admin=f"http://{settings.admin.host}:{running.admin_port}",
              mode=settings.fold.mode)  # fmt: skip
-    running.gateway.sweeper.start()
+    begin(running.gateway)
     if ready is not None:
         await ready(running)
     await stop.wait()

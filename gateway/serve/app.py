@@ -13,7 +13,7 @@ from gateway.serve.admin import port, workers
 from gateway.serve.incoming.peers import Peers
 from gateway.serve.incoming.tls import Certificate, certificate
 from gateway.serve.listening import BACKLOG, bind, client_runner
-from gateway.serve.process import end_of_process, gateway_for
+from gateway.serve.process import begin, end_of_process, gateway_for
 from gateway.serve.shared import Gateway
 
 log = structlog.get_logger(__name__)
@@ -98,7 +98,7 @@ async def serve(settings: Settings, ready: Callable[[Running], Awaitable[None]] 
     running = await start(settings, **how)
     log.info("serving", url=running.url, admin=f"http://{settings.admin.host}:{running.admin_port}",
              upstreams=sorted(settings.upstreams), mode=settings.fold.mode)  # fmt: skip
-    running.gateway.sweeper.start()
+    begin(running.gateway)
     if ready is not None:
         await ready(running)
     await stop.wait()

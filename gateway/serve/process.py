@@ -1,6 +1,7 @@
 """What every serving process needs: the stores behind it, and the signals that end it."""
 
 import asyncio
+import importlib
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,6 +17,7 @@ from gateway.state.records.base import RecordLog
 from gateway.state.records.opening import open_log
 from gateway.state.store import Store, open_store
 from gateway.state.tasks import where
+from providers.overflow import signs
 
 log = structlog.get_logger(__name__)
 
@@ -29,6 +31,18 @@ def gateway_for(settings: Settings) -> Gateway:
         measure.preload(gateway, settings)
     gateway.watch.start()
     return gateway
+
+
+def begin(gateway: Gateway) -> None:
+    """Start what a process does beside serving, once its ports are open."""
+    gateway.sweeper.start()
+    gateway.tasks.start(asyncio.to_thread(load_the_rest), "prepare")
+
+
+def load_the_rest() -> None:
+    """Load what a start does not need, and what the first refusal and the first fold would otherwise wait for."""
+    signs.prepare()
+    importlib.import_module("gateway.context.write.fold")
 
 
 def store_of(settings: Settings, failed: Callable[[str, str], None] = lambda operation, reason: None) -> Store:
