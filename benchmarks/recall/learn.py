@@ -171,7 +171,7 @@ def fifths(given: Sequence[Sentence]) -> list[list[Sentence]]:
 
 
 def report(given: Sequence[Sentence], requests: Sequence[str]) -> None:
-    """Print what is told of sentences and languages that were left out."""
+    """Print how well sentences and languages that were left out are classified."""
     parts = {f"fifth {number}": part for number, part in enumerate(fifths(given), 1)}
     for language in sorted({one.language for one in given}):
         parts[language] = [one for one in given if one.language == language]

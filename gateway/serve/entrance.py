@@ -69,7 +69,7 @@ async def handle(gateway: Gateway, request: web.BaseRequest, entrance: Entrance)
     except (web.RequestPayloadError, aiohttp.ClientPayloadError, http_exceptions.HttpProcessingError) as error:
         return refused(gateway, request, record, malformed(error), "malformed", close=True)
     except (ConnectionResetError, aiohttp.ClientConnectionResetError):
-        raise  # the client has gone; there is nobody to answer
+        raise  # the client has left, so no answer can be sent
     except Exception as error:  # noqa: BLE001  # a bug of ours must still leave as an error that SDKs understand
         gateway.failed("request", error)
         return refused(gateway, request, record, errors.OUR_FAULT, "failed")

@@ -48,7 +48,7 @@ def _references_of_own() -> int:
 
 
 OWN: Final = _references_of_own()
-"""References that `sys.getrefcount` counts where nobody else has one: a number that versions of Python count differently."""
+"""What `sys.getrefcount` returns for a value without other users. Versions of Python differ, so it is measured."""
 
 
 def _most_references(values: list[Any]) -> int:

@@ -1,7 +1,7 @@
 """One connection to an upstream: HTTP/1.1, one request at a time.
 
-llhttp (by httptools) finds the parts of an answer. This file decides which of them are an answer to us: a connection is used
-again only after a complete answer with nothing behind it, and a whole request before it.
+llhttp (by httptools) finds the parts of an answer. This file decides which of them are an answer to us. A connection is used
+again only if the request was sent completely, the answer is complete, and no bytes follow it.
 """
 
 import asyncio

@@ -187,8 +187,11 @@ ANSWER = orjson.dumps(
 )
 
 
-async def test_messages_on_sockets_count_among_the_bytes_that_are_held(gateway, aiohttp_server):
-    async def echo(request: web.Request) -> web.WebSocketResponse:
+@pytest.fixture
+async def echo(aiohttp_server):
+    """The base URL of an upstream whose Responses socket sends back what it gets."""
+
+    async def handler(request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse(max_msg_size=0)
         await socket.prepare(request)
         async for frame in socket:
@@ -196,11 +199,13 @@ async def test_messages_on_sockets_count_among_the_bytes_that_are_held(gateway, 
         return socket
 
     app = web.Application()
-    app.router.add_get("/v1/responses", echo)
+    app.router.add_get("/v1/responses", handler)
     server = await aiohttp_server(app)
-    proxy = await gateway(
-        f"http://127.0.0.1:{server.port}/v1", {"server": {"max_body": "1MiB", "max_in_flight": "1MiB"}}
-    )
+    return f"http://127.0.0.1:{server.port}/v1"
+
+
+async def test_messages_on_sockets_count_among_the_bytes_that_are_held(gateway, echo):
+    proxy = await gateway(echo, {"server": {"max_body": "1MiB", "max_in_flight": "1MiB"}})
     pool, admission = proxy.inside.gateway.pool, proxy.inside.gateway.admission
     message = orjson.dumps({"type": "response.create", "model": "m", "input": "word " * 150_000}).decode()
     url = f"{proxy.base_url}/responses"
@@ -216,18 +221,8 @@ async def test_messages_on_sockets_count_among_the_bytes_that_are_held(gateway, 
         await until(lambda: admission.size_bytes == 0)
 
 
-async def test_a_large_message_on_a_socket_is_read_off_the_event_loop(gateway, aiohttp_server):
-    async def echo(request: web.Request) -> web.WebSocketResponse:
-        socket = web.WebSocketResponse(max_msg_size=0)
-        await socket.prepare(request)
-        async for frame in socket:
-            await socket.send_str(frame.data)
-        return socket
-
-    app = web.Application()
-    app.router.add_get("/v1/responses", echo)
-    server = await aiohttp_server(app)
-    proxy = await gateway(f"http://127.0.0.1:{server.port}/v1", {"models": {"m": {"context_window": 1_000_000}}})
+async def test_a_large_message_on_a_socket_is_read_off_the_event_loop(gateway, echo):
+    proxy = await gateway(echo, {"models": {"m": {"context_window": 1_000_000}}})
     body = {"type": "response.create", "model": "m", "input": long_conversation()}
     async with ClientSession() as session, session.ws_connect(f"{proxy.base_url}/responses", max_msg_size=0) as socket:
         with calls() as found:

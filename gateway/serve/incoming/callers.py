@@ -25,7 +25,7 @@ class Identity(NamedTuple):
     scope: str
     """The scope of its memory: the credentials and the upstream."""
     learner: str
-    """The caller whose refusals and bills at this upstream teach about each other, and about nobody else."""
+    """The caller as learned facts name it: its refusals and bills at this upstream count for this caller alone."""
 
 
 def identity_of(target: Target, headers: CIMultiDict[str], address: str) -> Identity:

@@ -42,7 +42,7 @@ class Place(NamedTuple):
     entry: str
     """The source of the window: a configured or catalogued name, or another source. Bounded, usable as a label."""
     caller: str = ""
-    """The caller whose refusals and bills count here and who learns from this answer; empty for nobody."""
+    """The caller whose learned facts count here, and to whom what is learned here belongs; empty for none."""
 
     @property
     def upstream(self) -> str:

@@ -1,4 +1,4 @@
-"""How chosen lines are written: nobody misreads who said what, to whom, and about which record."""
+"""Chosen lines are written so that speaker, addressee and record are clear."""
 
 import pytest
 
