@@ -22,7 +22,7 @@ from typing import Any
 
 import orjson
 
-from gateway.standin import Reply, StandIn
+from gateway.standin import Completion, StandIn
 from gateway.standin.validity import PINNED
 from gateway.standin.weight import prompt_tokens
 from tests.e2e.stories import broken
@@ -158,7 +158,7 @@ def config(stories: Iterable[Sequence[Point]], base_url: str, tokenizer: str) ->
 
 def upstream() -> StandIn:
     """The strict server; a model's window stands in its name."""
-    return StandIn(window=lambda model: int(model.removeprefix("w")), reply=Reply("ok"))
+    return StandIn(window=lambda model: int(model.removeprefix("w")), reply=Completion("ok"))
 
 
 def row(label: str, outcomes: Sequence[Outcome]) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import orjson
 
-from gateway.standin import Gate, Raw, Refuse, Reply
+from gateway.standin import Completion, Gate, Raw, Refuse
 from gateway.standin.answers import EVENTS, JSON
 
 PROSE: Final = "the ship sails north under heavy cloud while small crews mend old nets beside warm stone harbour walls"
@@ -80,9 +80,11 @@ def refuse(dialect: str = "", *, limit: int | None = None, prompt: int | None = 
     return Refuse(dialect, limit, prompt)
 
 
-def reply(text: str = "Understood.", *, calls: tuple[Mapping[str, Any], ...] = (), gate: Gate | None = None) -> Reply:
+def reply(
+    text: str = "Understood.", *, calls: tuple[Mapping[str, Any], ...] = (), gate: Gate | None = None
+) -> Completion:
     """A good answer."""
-    return Reply(text, calls, pace=gate)
+    return Completion(text, calls, pace=gate)
 
 
 def call(name: str, arguments: Mapping[str, Any], identity: str = "call_1") -> dict[str, Any]:

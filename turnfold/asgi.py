@@ -56,7 +56,7 @@ class Application:
             case "lifespan":
                 await self._live(receive, send)
             case "http":
-                session, client = await self._started(), Client(receive)
+                session, client = await self._started(), AsgiClient(receive)
                 async with asyncio.TaskGroup() as group:
                     work = group.create_task(_forward(session, scope, client, send))
                     watch = group.create_task(client.leaves(work))
@@ -99,7 +99,7 @@ def _settings() -> Settings:
     return settings
 
 
-class Client:
+class AsgiClient:
     """The client of one request: its body, and whether it is still there."""
 
     def __init__(self, receive: Receive) -> None:
@@ -126,7 +126,7 @@ class Client:
         work.cancel()
 
 
-async def _forward(session: aiohttp.ClientSession, scope: Message, client: Client, send: Send) -> None:
+async def _forward(session: aiohttp.ClientSession, scope: Message, client: AsgiClient, send: Send) -> None:
     headers = CIMultiDict((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
     sized = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
     for name in (*HOP_BY_HOP, "expect"):

@@ -22,7 +22,7 @@ from rich.table import Table
 
 from gateway.config import Settings, parse
 from gateway.serve import app
-from gateway.standin import Answer, Reply, Seen, StandIn
+from gateway.standin import Answer, Completion, Seen, StandIn
 
 FILE_WORDS = 5000
 PATIENCE_S = 240
@@ -110,10 +110,10 @@ def reader(agent: Agent, files: list[Path]) -> Callable[[Seen], Answer | None]:
             return None
         names = agent.tools(seen.json)
         if not left or len(names) < 3:  # requests without tools ask for a title and the like
-            return Reply("Done.")
+            return Completion("Done.")
         tool, arguments = agent.read(names, left.pop(0))
         function = {"name": tool, "arguments": orjson.dumps(arguments).decode()}
-        return Reply("", ({"id": f"call_{len(left)}", "type": "function", "function": function},))
+        return Completion("", ({"id": f"call_{len(left)}", "type": "function", "function": function},))
 
     return answer
 

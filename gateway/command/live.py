@@ -11,7 +11,7 @@ from multidict import CIMultiDict
 
 from gateway.config import Upstream, load
 from gateway.serve.endpoints.models import entries_in
-from gateway.upstream.client import Call, Client, UpstreamUnreachable, target
+from gateway.upstream.client import Client, UpstreamCall, UpstreamUnreachable, target
 from gateway.upstream.response import read_body
 
 LONGEST_BODY: Final = 2**23
@@ -53,7 +53,7 @@ async def read(client: Client, upstream: Upstream, path: str = "/models") -> tup
     try:
         async with asyncio.timeout(PATIENCE_S):
             headers = chosen.authorised(CIMultiDict({"Accept-Encoding": "identity"}))
-            response = await client.send(chosen, Call("GET", path, "", ""), headers, None)
+            response = await client.send(chosen, UpstreamCall("GET", path, "", ""), headers, None)
             with closing(response):
                 return response.status, await read_body(response, LONGEST_BODY)
     except UpstreamUnreachable as error:

@@ -36,7 +36,7 @@ def run(config: Path, listen: str, admin_port: int | None, notice_s: float) -> i
     for warning in preflight.warnings(settings):
         log.warning("store_unwritable", reason=warning)
 
-    async def ready(running: extproc.Running) -> None:
+    async def ready(running: extproc.RunningProcessor) -> None:
         def adopt(changed: Settings) -> None:
             running.gateway.adopt(_overridden(changed, admin_port))
 

@@ -18,7 +18,7 @@ LONGEST: Final = 2**14
 """Characters. Chosen: a hundred refusals, far more than any ladder has rungs."""
 
 
-class Told(NamedTuple):
+class CarriedRefusal(NamedTuple):
     """One refusal, as plain values."""
 
     sent: int
@@ -32,7 +32,7 @@ class Told(NamedTuple):
     """The upstream rejected signed thinking."""
 
     @classmethod
-    def of(cls, refusal: Refusal, sent: int) -> "Told":
+    def of(cls, refusal: Refusal, sent: int) -> "CarriedRefusal":
         """Return a refusal as plain values."""
         numbers = refusal.numbers
         if isinstance(numbers, StatedNumbers):
@@ -52,7 +52,7 @@ class Carried(NamedTuple):
 
     mode: str | None = None
     """The client's ``x-turnfold-mode``, which the first attempt takes off; None when it sent none."""
-    refusals: tuple[Told, ...] = ()
+    refusals: tuple[CarriedRefusal, ...] = ()
 
 
 NOTHING: Final = Carried()

@@ -13,7 +13,7 @@ from gateway.context.life.events import AttemptMade, Event, PlacesFound, ReplyCa
 from gateway.context.life.replies import Reply
 from gateway.context.life.states import Ended, Life, Ready, Received, Refused, State, Undecided
 from gateway.context.life.transitions import advance
-from gateway.extproc.carried import Told
+from gateway.extproc.carried import CarriedRefusal
 from gateway.serve.incoming.callers import Identity, identity_of
 from gateway.serve.request import decisions
 from gateway.serve.request.places import place_of
@@ -43,7 +43,7 @@ class Asked:
         return identity_of(self.setup.targets[self.route.upstream], self.headers, self.address)
 
 
-async def decide(asked: Asked, told: tuple[Told, ...]) -> State:
+async def decide(asked: Asked, told: tuple[CarriedRefusal, ...]) -> State:
     """Return what to send: `Ready`, or `TooLarge` when no form can fit. ``told`` are the refusals of earlier attempts.
 
     A refusal of something larger than what would be sent now is only counted: what it taught is already used.

@@ -14,7 +14,7 @@ from multidict import CIMultiDict
 from gateway.context.life.replies import Refusal, Reply, ThinkingRejected
 from gateway.context.life.states import Answered, Ready, State, TooLarge
 from gateway.extproc import carried, protocol, replies
-from gateway.extproc.carried import Carried, Told
+from gateway.extproc.carried import Carried, CarriedRefusal
 from gateway.extproc.deciding import Asked, after, decide
 from gateway.observe.exchange import Call, Exchange
 from gateway.serve.incoming.encoding import inflater, readable_encodings
@@ -204,7 +204,7 @@ class Passage:
         following = await after(asked, sent, reply)
         if not isinstance(following, Ready):
             return self._final(place, reply, foreign, following)
-        told = Told.of(reply.refusal, len(sent.attempt.body))
+        told = CarriedRefusal.of(reply.refusal, len(sent.attempt.body))
         keeps = self.carried._replace(refusals=(*self.carried.refusals, told))
         self.done = True  # the next attempt makes the record
         headers = {RETRY: "smaller", **account.headers(account.describe(_answer(sent, reply)), asked.request_id)}

@@ -25,7 +25,7 @@ STREAMS: Final = 10_000
 
 
 @dataclass(slots=True)
-class Running:
+class RunningProcessor:
     """A running processor. ``port`` and ``admin_port`` are the bound ones."""
 
     gateway: Gateway
@@ -48,12 +48,12 @@ class Running:
         await self.gateway.close()
 
 
-async def start(settings: Settings, listen: str) -> Running:
+async def start(settings: Settings, listen: str) -> RunningProcessor:
     """Open the store and serve at ``listen``: a host and port, or ``unix:`` and a path. Raises OSError when it is taken."""
     gateway = gateway_for(settings)
     server = _server(gateway, settings)
     runner = port.runner(gateway)
-    running = Running(gateway, 0, 0, server, runner)
+    running = RunningProcessor(gateway, 0, 0, server, runner)
     try:
         running.port = _bound(server, listen)
         await runner.setup()
@@ -108,7 +108,7 @@ async def serve(
     settings: Settings,
     listen: str,
     notice_s: float,
-    ready: Callable[[Running], Awaitable[None]] | None = None,
+    ready: Callable[[RunningProcessor], Awaitable[None]] | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, then drain. A second signal ends the waiting."""
     stop = end_of_process()

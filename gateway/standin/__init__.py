@@ -1,6 +1,6 @@
 """A strict stand-in upstream on a real socket, used by `turnfold demo`, the tests and the replay."""
 
-from gateway.standin.answers import Answer, Gate, Raw, Refuse, Reply
+from gateway.standin.answers import Answer, Completion, Gate, Raw, Refuse
 from gateway.standin.server import Seen, StandIn
 from gateway.standin.validity import ALL_RULES, RULES, Violation, added, violations
 
@@ -8,10 +8,10 @@ __all__ = [
     "ALL_RULES",
     "RULES",
     "Answer",
+    "Completion",
     "Gate",
     "Raw",
     "Refuse",
-    "Reply",
     "Seen",
     "StandIn",
     "Violation",

@@ -28,7 +28,7 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class Completion:
     """A good chat completion, streamed when the request asks for a stream."""
 
     text: str = "Understood."
@@ -72,4 +72,4 @@ class Raw:
     """False: not even headers are sent before the end."""
 
 
-Answer = Reply | Refuse | Raw
+Answer = Completion | Refuse | Raw

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway.standin import completion, message_events, messages, response_events, responses, validity, weight
-from gateway.standin.answers import EVENTS, Raw, Reply
+from gateway.standin.answers import EVENTS, Completion, Raw
 from gateway.standin.validity import Violation
 
 
@@ -24,7 +24,7 @@ class Api:
     violations: Callable[[Any], list[Violation]]
     weigh: Callable[[Mapping[str, Any]], int]
     error: Callable[[int, str], Raw]
-    complete: Callable[[Reply, Mapping[str, Any], int], Raw]
+    complete: Callable[[Completion, Mapping[str, Any], int], Raw]
     refused_stream: Callable[[Mapping[str, Any], bytes], Raw]
     """(body, refusal) -> a stream that ends in the refusal before any content."""
 

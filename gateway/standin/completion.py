@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from gateway.standin.answers import EVENTS, JSON, Raw, Reply
+from gateway.standin.answers import EVENTS, JSON, Completion, Raw
 from gateway.standin.weight import text_tokens
 
 
@@ -16,7 +16,7 @@ def error(status: int, message: str, *, code: str | None = None, param: str | No
     return Raw(status, (orjson.dumps({"error": {"message": message, "type": kind, "param": param, "code": code}}),))
 
 
-def complete(reply: Reply, body: Mapping[str, Any], prompt_tokens: int) -> Raw:
+def complete(reply: Completion, body: Mapping[str, Any], prompt_tokens: int) -> Raw:
     """Turn a reply to a request into bytes, as one body or as events."""
     written = text_tokens(reply.text) + len(reply.tool_calls) * 8
     counted = {
@@ -45,7 +45,7 @@ def complete(reply: Reply, body: Mapping[str, Any], prompt_tokens: int) -> Raw:
     return Raw(200, (orjson.dumps(whole),), {"content-type": JSON, **reply.headers}, reply.pace)
 
 
-def _stream(reply: Reply, finish: str, usage: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
+def _stream(reply: Completion, finish: str, usage: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
     """Return the events of a streamed reply, without their common members."""
 
     def event(delta: Mapping[str, Any], reason: str | None = None) -> Mapping[str, Any]:

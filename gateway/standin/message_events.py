@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import orjson
 
-from gateway.standin.answers import EVENTS, JSON, Raw, Reply
+from gateway.standin.answers import EVENTS, JSON, Completion, Raw
 from gateway.standin.weight import text_tokens
 
 _STOPS: Final = {"length": "max_tokens", "stop": "end_turn", "tool_calls": "tool_use"}
@@ -43,7 +43,7 @@ def refused_stream(body: Mapping[str, Any], refusal: bytes) -> Raw:
     return Raw(200, chunks, {"content-type": EVENTS})
 
 
-def complete(reply: Reply, body: Mapping[str, Any], prompt_tokens: int) -> Raw:
+def complete(reply: Completion, body: Mapping[str, Any], prompt_tokens: int) -> Raw:
     """Turn a reply to a request into bytes, as one body or as events."""
     blocks: list[dict[str, Any]] = [{"type": "text", "text": reply.text}] if reply.text else []
     for call in reply.tool_calls:

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from gateway.standin.answers import EVENTS, JSON, Raw, Reply
+from gateway.standin.answers import EVENTS, JSON, Completion, Raw
 from gateway.standin.weight import text_tokens
 
 
@@ -53,7 +53,7 @@ def refused_stream(body: Mapping[str, Any], refusal: bytes) -> Raw:
     return Raw(200, tuple(map(event, events)), {"content-type": EVENTS})
 
 
-def complete(reply: Reply, body: Mapping[str, Any], prompt_tokens: int) -> Raw:
+def complete(reply: Completion, body: Mapping[str, Any], prompt_tokens: int) -> Raw:
     """Turn a reply to a request into bytes, as one body or as events."""
     written = text_tokens(reply.text) + 8 * len(reply.tool_calls)
     usage = {
@@ -81,7 +81,7 @@ def _key(body: Mapping[str, Any]) -> str:
     return blake2b(orjson.dumps(body.get("input")), digest_size=6).hexdigest()
 
 
-def _items(reply: Reply, key: str) -> Iterator[dict[str, Any]]:
+def _items(reply: Completion, key: str) -> Iterator[dict[str, Any]]:
     if reply.text:
         part = {"type": "output_text", "text": reply.text, "annotations": []}
         yield {"type": "message", "id": f"msg_{key}", "role": "assistant", "status": "completed", "content": [part]}
@@ -96,7 +96,7 @@ def _items(reply: Reply, key: str) -> Iterator[dict[str, Any]]:
         }
 
 
-def _stream(reply: Reply, key: str) -> Iterator[dict[str, Any]]:
+def _stream(reply: Completion, key: str) -> Iterator[dict[str, Any]]:
     for index, item in enumerate(_items(reply, key)):
         place = {"item_id": item["id"], "output_index": index}
         if item["type"] == "message":

@@ -15,7 +15,7 @@ from aiohttp import web
 from multidict import CIMultiDictProxy
 
 from gateway.standin import completion, dialects, message_events, validity
-from gateway.standin.answers import EVENTS, JSON, Answer, Raw, Refuse, Reply
+from gateway.standin.answers import EVENTS, JSON, Answer, Completion, Raw, Refuse
 from gateway.standin.apis import APIS, RULES, Api
 
 Windows = int | Mapping[str, int] | Callable[[str], int]
@@ -68,7 +68,7 @@ class StandIn:
         script: Iterable[Scripted] = (),
         otherwise: Callable[["Seen"], Answer | None] | None = None,
         rules: Iterable[str] | None = None,
-        reply: Reply = Reply(),  # noqa: B008  # a frozen value
+        reply: Completion = Completion(),  # noqa: B008  # a frozen value
         truncates: bool = False,
         scale: float = 1.0,
         models: tuple[str, ...] | None = None,
@@ -186,7 +186,7 @@ class StandIn:
                 answer = self._scripted(api, seen) or self._locked(api, seen) or self._judged(api, seen) or self.reply
             if isinstance(answer, Refuse):
                 answer = self._refusal(api, seen, answer)
-            elif isinstance(answer, Reply):
+            elif isinstance(answer, Completion):
                 answer = api.complete(answer, seen.json if isinstance(seen.json, dict) else {}, seen.prompt_tokens)
             seen.status = answer.status
             return await _play(request, answer)
@@ -264,7 +264,7 @@ class StandIn:
         over = seen.prompt_tokens > seen.window or bool(dialect.total and seen.prompt_tokens + asked > seen.window)
         if over and self._truncates:
             counted = {"prompt_tokens": seen.window // 2, "completion_tokens": 4, "total_tokens": seen.window // 2 + 4}
-            return Reply(self.reply.text, usage=counted)
+            return Completion(self.reply.text, usage=counted)
         return Refuse() if over else None
 
     def _refusal(self, api: Api, seen: Seen, refuse: Refuse) -> Raw:

@@ -23,7 +23,7 @@ REFUSED_KEYS: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ModelList:
     """The contents of one upstream's list. Times are seconds since 1970."""
 
     windows: Mapping[str, int] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Lists:
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._told: dict[str, Told] = {}
+        self._told: dict[str, ModelList] = {}
 
     def window(self, upstream: str, model: str) -> int | None:
         """Return the window that the upstream's list states."""
@@ -65,7 +65,7 @@ class Lists:
 
     def wants(self, upstream: str, key: str) -> bool:
         """Return whether to request the list now with the key of this hash; True counts as a request."""
-        told, now = self._told.get(upstream, Told()), self._clock()
+        told, now = self._told.get(upstream, ModelList()), self._clock()
         if now < told.next or key in told.refused:
             return False
         self._told[upstream] = replace(told, next=now + told.pause_s, pause_s=min(2 * told.pause_s, TOLD_TTL_S))
@@ -76,14 +76,14 @@ class Lists:
         now = self._clock()
         windows = {model: tokens for model, tokens in {**windows, **running}.items() if tokens >= SMALLEST_TOLD}
         running = {model: tokens for model, tokens in running.items() if tokens >= SMALLEST_TOLD}
-        if (known := self._told.get(upstream, Told())).windows != windows:
+        if (known := self._told.get(upstream, ModelList())).windows != windows:
             log.info("windows_told", upstream=upstream, models=len(windows))
         since = known.since if known.windows == windows else now
-        self._told[upstream] = Told(windows, running, since, now + TOLD_TTL_S)
+        self._told[upstream] = ModelList(windows, running, since, now + TOLD_TTL_S)
 
     def refused(self, upstream: str, key: str) -> None:
         """Store that a key may not read the list; other keys may try at once."""
-        told = self._told.get(upstream, Told())
+        told = self._told.get(upstream, ModelList())
         keys = told.refused if len(told.refused) < REFUSED_KEYS else frozenset[str]()
         self._told[upstream] = replace(told, next=0.0, pause_s=FIRST_RETRY_S, refused=keys | {key})
         log.info("windows_not_told", upstream=upstream, reason="key_refused")

@@ -46,7 +46,7 @@ class UpstreamUnreachable(Exception):
         self.type = "upstream_error"
 
 
-class Call(NamedTuple):
+class UpstreamCall(NamedTuple):
     """The endpoint to call: ``path`` is the part after ``/v1``, ``query`` the part after ``?``."""
 
     method: str
@@ -55,9 +55,9 @@ class Call(NamedTuple):
     model: str
 
 
-def call_of(method: str, url: URL, model: str) -> Call:
+def call_of(method: str, url: URL, model: str) -> UpstreamCall:
     """Return the call for a client's URL below ``/v1``."""
-    return Call(method, url.raw_path.removeprefix("/v1"), url.raw_query_string, model)
+    return UpstreamCall(method, url.raw_path.removeprefix("/v1"), url.raw_query_string, model)
 
 
 @dataclass(slots=True)
@@ -77,14 +77,14 @@ class Target:
 
     proxy: str = field(default="", repr=False)
     """The proxy on the way there; empty: none."""
-    _urls: dict[Call, URL] = field(default_factory=dict)
+    _urls: dict[UpstreamCall, URL] = field(default_factory=dict)
 
     @property
     def vendor(self) -> bool:
         """Whether this is a service with fixed model names; a self-hosted server may call any model ``gpt-4o``."""
         return self.provider.name in VENDORS and not _is_own(self.endpoint.base_url)
 
-    def url(self, call: Call) -> URL:
+    def url(self, call: UpstreamCall) -> URL:
         """Return the URL of a call at this upstream."""
         found = self._urls.get(call)
         if found is None:
@@ -197,7 +197,7 @@ class Client:
         self._http = own_or_public()
         self._public: PublicHttp | None = None
 
-    async def send(self, target: Target, call: Call, headers: CIMultiDict[str], body: Payload) -> Response:
+    async def send(self, target: Target, call: UpstreamCall, headers: CIMultiDict[str], body: Payload) -> Response:
         """Send one request and wait for the head of its answer. Raises UpstreamUnreachable when no head comes."""
         headers[HOPS] = passed(",".join(headers.getall(HOPS, ())), self.hop)
         try:
@@ -220,7 +220,7 @@ class Client:
             raise UpstreamUnreachable(target.name, f"could not be reached: {_reason(error)}") from error
 
     async def connect(
-        self, target: Target, call: Call, headers: CIMultiDict[str], protocols: Sequence[str], largest: int
+        self, target: Target, call: UpstreamCall, headers: CIMultiDict[str], protocols: Sequence[str], largest: int
     ) -> aiohttp.ClientWebSocketResponse:
         """Open a WebSocket; ``largest`` bounds a frame in bytes. Raises UpstreamUnreachable when the upstream does not
         accept."""

@@ -20,7 +20,7 @@ Place = tuple[str, int]
 Made = TypeVar("Made", bound=asyncio.Protocol)
 
 
-class Known(NamedTuple):
+class Resolved(NamedTuple):
     """The addresses of a name."""
 
     until: float
@@ -31,7 +31,7 @@ class Dial:
     """Opens connections. Names that were just looked up are remembered, one entry for each configured upstream."""
 
     def __init__(self) -> None:
-        self._known: dict[Place, Known] = {}
+        self._known: dict[Place, Resolved] = {}
 
     async def open(
         self, make: Callable[[], Made], place: Place, tls: ssl.SSLContext | None, limit_s: float | None
@@ -58,7 +58,7 @@ class Dial:
                 found = await loop.getaddrinfo(*place, type=socket.SOCK_STREAM)
             except OSError as error:
                 raise NameUnknown from error
-            known = self._known[place] = Known(loop.time() + ADDRESSES_KEPT_S, list(found))
+            known = self._known[place] = Resolved(loop.time() + ADDRESSES_KEPT_S, list(found))
         return known.addresses
 
 

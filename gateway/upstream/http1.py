@@ -15,7 +15,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from multidict import CIMultiDict
 
 from gateway.upstream.public_http import LONGEST_LINE, MOST_HEADERS
-from gateway.upstream.received import Received
+from gateway.upstream.received import ReceivedResponse
 from gateway.upstream.response import AskFailed, BrokenOff, Disconnected, InvalidHttp
 from gateway.upstream.sending import AT_ONCE, Body, pieces_of
 
@@ -25,15 +25,15 @@ FIRST_FINAL: Final = 200
 """Statuses below are about the request and not its answer (RFC 9110 section 15.2)."""
 
 
-class Connection(asyncio.Protocol):
+class UpstreamConnection(asyncio.Protocol):
     """One connection. ``freed`` is called with it after each answer, and when it ends."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, freed: Callable[["Connection"], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, freed: Callable[["UpstreamConnection"], None]) -> None:
         self._loop = loop
         self._freed = freed
         self._parser: HttpResponseParser | None = _parser(self)
-        self._asked: asyncio.Future[Received] | None = None
-        self._answer: Received | None = None
+        self._asked: asyncio.Future[ReceivedResponse] | None = None
+        self._answer: ReceivedResponse | None = None
         self._head_only = False
         self._reason = b""
         self._fields: list[bytes] = []
@@ -72,7 +72,7 @@ class Connection(asyncio.Protocol):
             return True
         return self._sending is not None and self._writable is None
 
-    def ask(self, head: bytes, body: Body, *, head_only: bool, chunked: bool) -> asyncio.Future[Received]:
+    def ask(self, head: bytes, body: Body, *, head_only: bool, chunked: bool) -> asyncio.Future[ReceivedResponse]:
         """Send a request; the result is set when the head of its answer is there."""
         self._head_only, self._over, self._without_content = head_only, False, 0
         asked = self._asked = self._loop.create_future()
@@ -133,7 +133,7 @@ class Connection(asyncio.Protocol):
         if self._over or status < FIRST_FINAL:
             return
         reason = self._reason.decode("utf-8", "surrogateescape")
-        answer = self._answer = Received(self, status, reason, self._checked_headers())
+        answer = self._answer = ReceivedResponse(self, status, reason, self._checked_headers())
         self._fields = []
         self._without_content = 0
         if self._asked is not None and not self._asked.done():
@@ -245,7 +245,7 @@ def ends_with_connection(headers: CIMultiDict[str]) -> bool:
     return coding != "chunked" and (bool(coding) or "Content-Length" not in headers)
 
 
-def _parser(connection: Connection) -> HttpResponseParser:
+def _parser(connection: UpstreamConnection) -> HttpResponseParser:
     """Return a parser that accepts what servers are known to send; lengths and chunks stay strict."""
     parser = HttpResponseParser(connection)
     parser.set_dangerous_leniencies(

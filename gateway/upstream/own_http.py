@@ -10,9 +10,9 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from gateway.upstream.dial import Dial
-from gateway.upstream.http1 import Connection
+from gateway.upstream.http1 import UpstreamConnection
 from gateway.upstream.public_http import IDEMPOTENT
-from gateway.upstream.received import Received
+from gateway.upstream.received import ReceivedResponse
 from gateway.upstream.response import Disconnected
 from gateway.upstream.sending import Body, head_of
 from gateway.upstream.stall import Patience
@@ -31,8 +31,8 @@ class OwnHttp:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._idle: dict[Place, list[Connection]] = {}
-        self._busy: dict[Connection, Place] = {}
+        self._idle: dict[Place, list[UpstreamConnection]] = {}
+        self._busy: dict[UpstreamConnection, Place] = {}
         self._dial = Dial()
         self._patience = Patience(self._busy.keys())
         self._sweep: asyncio.TimerHandle | None = None
@@ -47,7 +47,7 @@ class OwnHttp:
         *,
         tls: ssl.SSLContext | bool,
         limits: aiohttp.ClientTimeout,
-    ) -> Received:
+    ) -> ReceivedResponse:
         """Send one request and wait for the head of its answer. ``limits.sock_read`` bounds silence before and within it."""
         head = head_of(method, url, headers, body)
         chunked = "Transfer-Encoding" in headers
@@ -69,7 +69,7 @@ class OwnHttp:
                 connection.close()
                 raise
 
-    def _unused(self, place: Place) -> Connection | None:
+    def _unused(self, place: Place) -> UpstreamConnection | None:
         """Take the connection from the pool that was used last. One with unread input is closed: its bytes would be
         taken for the answer to this request, and an end of the stream would lose the request."""
         pool = self._idle.get(place)
@@ -80,10 +80,12 @@ class OwnHttp:
             connection.close()
         return None
 
-    async def _opened(self, place: Place, limit_s: float | None) -> Connection:
+    async def _opened(self, place: Place, limit_s: float | None) -> UpstreamConnection:
         scheme, host, port, tls = place
         context = self._context(tls) if scheme == "https" else None
-        return await self._dial.open(partial(Connection, self._loop, self._freed), (host, port), context, limit_s)
+        return await self._dial.open(
+            partial(UpstreamConnection, self._loop, self._freed), (host, port), context, limit_s
+        )
 
     def _context(self, tls: ssl.SSLContext | bool) -> ssl.SSLContext:
         if not isinstance(tls, bool):
@@ -96,7 +98,7 @@ class OwnHttp:
                 context.verify_mode = ssl.CERT_NONE
         return self._contexts[tls]
 
-    def _freed(self, connection: Connection) -> None:
+    def _freed(self, connection: UpstreamConnection) -> None:
         """Take a connection back after its answer; called again when it ends."""
         place = self._busy.pop(connection, None)
         if place is None or not connection.keeps_alive:

@@ -11,7 +11,7 @@ BUFFER: Final = 2**18
 """Bytes of an answer that are read ahead of a slow client; above it reading pauses."""
 
 
-class Source(Protocol):
+class AnswerSource(Protocol):
     """The connection on which an answer arrives."""
 
     def pause(self) -> None:
@@ -24,18 +24,18 @@ class Source(Protocol):
         """Close, in the middle of an answer."""
 
 
-class Received:
+class ReceivedResponse:
     """See `gateway.upstream.response.Response`."""
 
     __slots__ = ("_arrived", "_error", "_size", "_source", "_waiter", "headers", "held_back", "reason", "status")
 
-    def __init__(self, source: Source, status: int, reason: str, headers: CIMultiDict[str]) -> None:
+    def __init__(self, source: AnswerSource, status: int, reason: str, headers: CIMultiDict[str]) -> None:
         self.status = status
         self.reason = reason
         self.headers = headers
         self.held_back = False
         """Whether reading is paused because the client is slow: the upstream is not at fault."""
-        self._source: Source | None = source
+        self._source: AnswerSource | None = source
         self._arrived: list[bytes] = []
         self._size = 0
         self._waiter: asyncio.Future[None] | None = None

@@ -8,7 +8,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.upstream.http1 import Connection
+from gateway.upstream.http1 import UpstreamConnection
 
 LONGEST_LOOK_S: Final = 1.0
 """Longest interval between two checks; a short time limit is checked more often."""
@@ -27,9 +27,9 @@ class Silence:
 class Patience:
     """Ends the exchanges in which nothing happens for too long. ``busy`` are the connections that have one."""
 
-    def __init__(self, busy: Set[Connection]) -> None:
+    def __init__(self, busy: Set[UpstreamConnection]) -> None:
         self._busy = busy
-        self._silences: dict[Connection, Silence] = {}
+        self._silences: dict[UpstreamConnection, Silence] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._pause_s = LONGEST_LOOK_S
 

@@ -6,7 +6,7 @@ import aiohttp
 from multidict import CIMultiDict
 
 from gateway.observe.trace import Tracing, answered
-from gateway.upstream.client import Call, Client, Payload, Target
+from gateway.upstream.client import Client, Payload, Target, UpstreamCall
 from gateway.upstream.response import Response
 
 
@@ -17,14 +17,14 @@ class TracedClient(Client):
         super().__init__()
         self._tracing = tracing
 
-    async def send(self, target: Target, call: Call, headers: CIMultiDict[str], body: Payload) -> Response:
+    async def send(self, target: Target, call: UpstreamCall, headers: CIMultiDict[str], body: Payload) -> Response:
         with self._tracing.call(target.name, call.model, headers) as span:
             response = await super().send(target, call, headers, body)
             answered(span, response.status)
             return response
 
     async def connect(
-        self, target: Target, call: Call, headers: CIMultiDict[str], protocols: Sequence[str], largest: int
+        self, target: Target, call: UpstreamCall, headers: CIMultiDict[str], protocols: Sequence[str], largest: int
     ) -> aiohttp.ClientWebSocketResponse:
         with self._tracing.call(target.name, call.model, headers):
             return await super().connect(target, call, headers, protocols, largest)

@@ -15,7 +15,7 @@ from benchmarks.replay import config, conversations, data_folder, play, points
 from gateway.command.cli import main
 from gateway.command.recast import recast
 from gateway.command.replay.logs import body_in
-from gateway.standin import Reply, StandIn
+from gateway.standin import Completion, StandIn
 from tests import fakes
 from tests.running import ROOT, in_process
 
@@ -114,7 +114,7 @@ async def test_a_replay_agrees_with_the_benchmark_on_recorded_conversations(tmp_
         pytest.skip("the recorded conversations are not here")
     stories = [list(points(name, messages, 0.25)) for name, messages in list(conversations("tau_airline"))[:3]]
     everything = [point for story in stories for point in story]
-    async with StandIn(window=lambda model: int(model.removeprefix("w")), reply=Reply("ok")) as standin:
+    async with StandIn(window=lambda model: int(model.removeprefix("w")), reply=Completion("ok")) as standin:
         async with in_process(config(stories, standin.base_url, "o200k")) as running:
             outcomes = [await play(running, standin, point) for point in everything]
         file = tmp_path / "turnfold.yaml"

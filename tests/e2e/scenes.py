@@ -6,7 +6,7 @@ The upstream tells by the model's name what to play, so that a driver in any lan
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gateway.standin import Answer, Raw, Reply, Seen, StandIn
+from gateway.standin import Answer, Completion, Raw, Seen, StandIn
 from tests import fakes
 
 WINDOW: Final = 2000
@@ -77,7 +77,7 @@ def play(seen: Seen) -> Answer | None:
     if model == "reset":
         return fakes.RESET
     if model == "caller" and body["messages"][-1]["role"] == "user":
-        return Reply("", (fakes.call("lookup", {"order": 7}),))
+        return Completion("", (fakes.call("lookup", {"order": 7}),))
     return ERRORS.get(model) if isinstance(model, str) else None
 
 

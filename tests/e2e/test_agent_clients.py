@@ -10,7 +10,7 @@ import orjson
 import pytest
 from agents import Agent, ModelSettings, OpenAIResponsesModel, Runner, function_tool, set_tracing_disabled
 
-from gateway.standin import Reply, StandIn
+from gateway.standin import Completion, StandIn
 from tests.e2e.native import MESSAGES, RESPONSES
 from tests.e2e.test_sdks import INSTALL_S, NODE, npm
 from tests.fakes import call, words
@@ -85,11 +85,15 @@ async def test_the_agents_sdk_in_its_default_mode(gateway, standin):
         """Read a file."""
         return words(400, int(path))
 
-    def answer(seen: Any) -> Reply | None:
+    def answer(seen: Any) -> Completion | None:
         if seen.violations or seen.prompt_tokens > seen.window:
             return None
         number = len(standin.requests) - 1
-        return Reply("", (call("look", {"path": str(number)}, f"call_{number}"),)) if number < steps else Reply("Done.")
+        return (
+            Completion("", (call("look", {"path": str(number)}, f"call_{number}"),))
+            if number < steps
+            else Completion("Done.")
+        )
 
     standin._otherwise = answer
     running = await gateway(standin, CONFIG)

@@ -266,7 +266,7 @@ async def test_100_a_client_that_leaves_during_a_retry_ends_it(story):
 
 
 async def test_101_an_answer_cut_by_its_length_is_no_refusal(story):
-    told = await story(StandIn(script=[fakes.Reply("Once upon", finish_reason="length")]), config())
+    told = await story(StandIn(script=[fakes.Completion("Once upon", finish_reason="length")]), config())
     answer = await told.gateway.chat({"model": "m", "messages": HISTORY, "max_tokens": 2})
     assert answer.json["choices"][0]["finish_reason"] == "length"
     assert len(told.chats) == 1

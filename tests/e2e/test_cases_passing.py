@@ -119,7 +119,7 @@ async def test_113_headers_travel_both_ways(gateway):
         "user-agent": "my-agent/1.0",
         "accept-language": "de",
     }
-    async with StandIn(reply=fakes.Reply(headers=told)) as standin:
+    async with StandIn(reply=fakes.Completion(headers=told)) as standin:
         running = await gateway(standin, CONFIG)
         answer = await running.chat(
             {"model": "gpt-4o", "messages": [user("a")]}, {**sent, "x-turnfold-mode": "enforce"}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.context import marks
-from gateway.standin import Gate, Raw, Reply, Seen, StandIn
+from gateway.standin import Completion, Gate, Raw, Seen, StandIn
 from tests.fakes import assistant, call, error, result, system, user, words
 from tests.redis_server import free_port
 from tests.running import Gateway
@@ -31,8 +31,8 @@ def summarising(summary: Answer | str = SUMMARY) -> Answer:
 
     def otherwise(seen: Seen) -> Any:
         if not is_summary(seen):
-            return Reply("Understood.")
-        return Reply(summary) if isinstance(summary, str) else summary(seen)
+            return Completion("Understood.")
+        return Completion(summary) if isinstance(summary, str) else summary(seen)
 
     return otherwise
 
@@ -169,9 +169,9 @@ async def test_two_keys_share_no_summary(gateway) -> None:
 async def test_two_sessions_with_one_system_prompt_keep_to_their_own(gateway) -> None:
     """Case 110."""
 
-    def about(seen: Seen) -> Reply:
+    def about(seen: Seen) -> Completion:
         subject = "hats" if "Move the hats" in seen.messages[-1]["content"] else "shoes"
-        return Reply(f"{SUMMARY} It is about {subject}.")
+        return Completion(f"{SUMMARY} It is about {subject}.")
 
     async with upstream(summarising(about)) as standin:
         running = await gateway(standin, config())
@@ -186,7 +186,7 @@ async def test_two_sessions_with_one_system_prompt_keep_to_their_own(gateway) ->
 async def test_twelve_requests_at_once_get_twelve_answers_and_one_summary(gateway) -> None:
     """Cases 74, 109."""
     gate = Gate()
-    async with upstream(summarising(lambda seen: Reply(SUMMARY, pace=gate))) as standin:
+    async with upstream(summarising(lambda seen: Completion(SUMMARY, pace=gate))) as standin:
         running = await gateway(standin, config())
         answers = await asyncio.gather(*(ask(running, talk(12)) for _ in range(12)))
         assert len(answers) == 12
@@ -203,8 +203,8 @@ FAILING = [
     ("silence", lambda seen: Raw(end="silence", said=False)),
     ("a reset", lambda seen: Raw(end="reset", said=False)),
     ("its own overflow", lambda seen: error(400, "too long", code="context_length_exceeded")),
-    ("nothing", lambda seen: Reply("")),
-    ("a greeting", lambda seen: Reply("Hello! How can I help you today?")),
+    ("nothing", lambda seen: Completion("")),
+    ("a greeting", lambda seen: Completion("Hello! How can I help you today?")),
 ]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from gateway.standin import Refuse, Reply, StandIn
+from gateway.standin import Completion, Refuse, StandIn
 from gateway.standin import messages as strict_messages
 from gateway.standin import responses as strict_responses
 from gateway.standin.message_events import error
@@ -75,7 +75,7 @@ async def test_usage_is_learned_from_plain_answers_and_streams(api, gateway):
     async with StandIn(window=WINDOW) as standin:
         running = await gateway(standin, config())
         for stream in (False, True):
-            standin.script.append(Reply(usage={"input_tokens": 321, "output_tokens": 7}))
+            standin.script.append(Completion(usage={"input_tokens": 321, "output_tokens": 7}))
             await ask(running, api, api.body(2, stream=stream))
         async with running.session.get(f"{running.admin_url}/api/exchanges") as response:
             exchanges = orjson.loads(await response.read())
@@ -113,7 +113,7 @@ async def test_a_response_that_ends_for_want_of_room_is_folded_and_asked_again(g
     async with StandIn(window=100_000) as standin:
         running = await gateway(standin, config(window=20_000))
         usage = {"input_tokens": 7990, "output_tokens": 10}
-        standin.script.append(Reply(text="", finish_reason="length", usage=usage))
+        standin.script.append(Completion(text="", finish_reason="length", usage=usage))
         answer = await ask(running, RESPONSES, RESPONSES.body(60))
 
     assert (answer.status, answer.action) == (200, "retry")

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from gateway.context import marks
-from gateway.standin import Reply, Seen, StandIn
+from gateway.standin import Completion, Seen, StandIn
 from tests import running
 from tests.fakes import system, user, words
 from tests.redis_server import BINARY, REASON, RedisServer, free_port
@@ -144,15 +144,15 @@ async def converse(run: Run, number: int, slots: asyncio.Semaphore) -> list[dict
 def answered(times: dict[int, float]) -> Any:
     """The upstream: a chat model that answers its question, and a summariser that writes a summary."""
 
-    def reply(seen: Seen) -> Reply:
+    def reply(seen: Seen) -> Completion:
         times[id(seen)] = time.monotonic()
         asked = str(seen.messages[-1]["content"])
         if seen.json["model"] == "summariser":
             client = asked.partition("Client ")[2].partition(" ")[0]
-            return Reply(
+            return Completion(
                 f"Goal: client {client} asks about orders.\nFacts: all orders were answered so far, client {client} waits."
             )
-        return Reply(f"Answer to {asked.rpartition('Order ')[2]}: {words(30, len(asked))}.")
+        return Completion(f"Answer to {asked.rpartition('Order ')[2]}: {words(30, len(asked))}.")
 
     return reply
 

@@ -5,7 +5,7 @@ import pytest
 from gateway.context.life.ladder import StatedNumbers
 from gateway.context.life.replies import OutputLimit, Refusal, ThinkingRejected
 from gateway.extproc import protocol
-from gateway.extproc.carried import FIELD, LONGEST, NAMESPACE, NOTHING, Carried, Told, read, written
+from gateway.extproc.carried import FIELD, LONGEST, NAMESPACE, NOTHING, Carried, CarriedRefusal, read, written
 
 REFUSALS = [
     Refusal("openai", StatedNumbers(8192, 9000, 100, None, True, None)),
@@ -26,7 +26,7 @@ def arriving(metadata: dict[str, object]) -> object:
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda each: f"{each.sign} {each.numbers}")
 def test_a_refusal_reaches_the_next_attempt_with_its_numbers(refusal: Refusal) -> None:
-    carried = Carried("observe", (Told.of(refusal, 123),))
+    carried = Carried("observe", (CarriedRefusal.of(refusal, 123),))
 
     found = read(arriving(written(carried)))
 

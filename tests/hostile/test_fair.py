@@ -10,7 +10,7 @@ import orjson
 import pytest
 from aiohttp import ClientSession, web
 
-from gateway.standin import Reply, StandIn
+from gateway.standin import Completion, StandIn
 from gateway.state.pool import INLINE
 from gateway.wire import piecewise
 from tests import fakes, running
@@ -146,7 +146,9 @@ async def test_a_full_queue_refuses_large_requests_and_serves_small_ones(gateway
 )
 async def test_the_event_loop_takes_less_than_a_step_for_each_message(gateway, window, action):
     """Counting steps instead of seconds: the same on any machine."""
-    async with StandIn(rules=(), reply=Reply("Noted."), otherwise=lambda _: fakes.verbatim(200, ANSWER)) as upstream:
+    async with StandIn(
+        rules=(), reply=Completion("Noted."), otherwise=lambda _: fakes.verbatim(200, ANSWER)
+    ) as upstream:
         proxy = await gateway(upstream, {"models": {"m": {"context_window": window}}})
         raw = orjson.dumps({"model": "m", "messages": long_conversation()})
         with calls() as found:
@@ -171,7 +173,9 @@ def tools(count: int) -> dict[str, object]:
 @pytest.mark.parametrize("window", [8_000, 1_000_000])
 @pytest.mark.parametrize("more", [schema(MESSAGES), tools(2 * MESSAGES)], ids=["a schema", "tools"])
 async def test_the_event_loop_takes_less_than_a_step_for_each_value_besides_the_messages(gateway, window, more):
-    async with StandIn(rules=(), reply=Reply("Noted."), otherwise=lambda _: fakes.verbatim(200, ANSWER)) as upstream:
+    async with StandIn(
+        rules=(), reply=Completion("Noted."), otherwise=lambda _: fakes.verbatim(200, ANSWER)
+    ) as upstream:
         proxy = await gateway(upstream, {"models": {"m": {"context_window": window}}})
         raw = orjson.dumps({**SMALL, **more})
         with calls() as found:

@@ -14,7 +14,7 @@ import orjson
 import pytest
 from aiohttp import ClientSession, TCPConnector
 
-from gateway.standin import Raw, Refuse, Reply, Seen, StandIn
+from gateway.standin import Completion, Raw, Refuse, Seen, StandIn
 from tests import fakes
 from tests.fakes import chat, system, user, words
 from tests.running import Answered, Gateway
@@ -313,7 +313,7 @@ def bills(tokens: int | Callable[[Seen], int], cached: int | None = None) -> Ans
         usage: dict[str, Any] = {"prompt_tokens": prompt, "completion_tokens": 4, "total_tokens": prompt + 4}
         if cached is not None:
             usage["prompt_tokens_details"] = {"cached_tokens": cached}
-        return Reply(usage=usage)
+        return Completion(usage=usage)
 
     return answer
 

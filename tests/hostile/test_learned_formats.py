@@ -10,7 +10,7 @@ from urllib.parse import quote
 import orjson
 import pytest
 
-from gateway.standin import Refuse, Reply, Seen, StandIn
+from gateway.standin import Completion, Refuse, Seen, StandIn
 from tests import fakes
 from tests.fakes import chat, system, user, words
 from tests.hostile.sdks import FORMATS, Caller, Format, callers, key_of, sent_to
@@ -216,7 +216,7 @@ async def test_an_honest_refusal_is_believed_and_folds_that_caller_alone(gateway
 
 def bills(format: Format, tokens: Callable[[Seen], int], cached: int | None = None) -> Callable[[Seen], Any]:
     """An upstream that bills the liar what the test says."""
-    return lambda seen: Reply(usage=format.bill(tokens(seen), cached)) if is_liar(seen) else None
+    return lambda seen: Completion(usage=format.bill(tokens(seen), cached)) if is_liar(seen) else None
 
 
 def tools_of(format: Format) -> list[dict[str, Any]]:

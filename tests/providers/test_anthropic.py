@@ -4,7 +4,7 @@ import pytest
 from multidict import CIMultiDict
 
 from gateway.config import Upstream
-from gateway.upstream.client import Call, target
+from gateway.upstream.client import UpstreamCall, target
 
 VERSION = {"anthropic-version": "2023-06-01"}
 
@@ -31,4 +31,4 @@ def test_the_key_goes_where_the_api_looks_for_it(key: str, given: dict[str, str]
 def test_the_path_is_never_doubled(base: str) -> None:
     upstream = target(Upstream("claude", "anthropic", base, ""))
 
-    assert str(upstream.url(Call("POST", "/messages", "", "m"))) == "https://api.anthropic.com/v1/messages"
+    assert str(upstream.url(UpstreamCall("POST", "/messages", "", "m"))) == "https://api.anthropic.com/v1/messages"

@@ -7,7 +7,7 @@ import orjson
 import pytest
 from aiohttp import ClientSession
 
-from gateway.standin import Gate, Reply, StandIn
+from gateway.standin import Completion, Gate, StandIn
 from gateway.standin.dialects import DIALECTS
 from tests import fakes
 
@@ -35,7 +35,7 @@ async def test_a_good_request_is_answered_with_usage(session):
 
 
 async def test_a_stream_ends_with_usage_when_asked_and_done(session):
-    async with StandIn(reply=Reply("one two three", pieces=3)) as standin:
+    async with StandIn(reply=Completion("one two three", pieces=3)) as standin:
         body = {**ASK, "stream": True, "stream_options": {"include_usage": True}}
         _, text, headers = await post(session, standin, body)
     lines = [line for line in text.decode().split("\n\n") if line]

@@ -34,14 +34,14 @@ TENTHS: Final = 10
 """Parts of a point in which the weights are stored: sums of whole numbers are the same in any order."""
 
 
-class Told(NamedTuple):
+class SentencePoints(NamedTuple):
     """Points of a sentence, to be added to others: how much it sounds like a wish, and like a revocation."""
 
     wish: float
     revokes: float
 
 
-NOTHING_TOLD: Final = Told(0.0, 0.0)
+NO_POINTS: Final = SentencePoints(0.0, 0.0)
 
 
 def features(sentence: str) -> set[Feature]:
@@ -72,7 +72,7 @@ WEIGHTS: Final = read((pkgutil.get_data(__package__, "learned.txt") or b"").deco
 _KNOWN: Final = frozenset(WEIGHTS)
 
 
-def told(sentence: str) -> Told:
+def told(sentence: str) -> SentencePoints:
     """Return what the words of a sentence tell; every sentence has an edge, whose weight is that of any sentence."""
     known = [WEIGHTS[feature] for feature in _KNOWN & features(sentence)]
-    return Told(sum([wish for wish, _ in known]) / TENTHS, sum([revokes for _, revokes in known]) / TENTHS)
+    return SentencePoints(sum([wish for wish, _ in known]) / TENTHS, sum([revokes for _, revokes in known]) / TENTHS)

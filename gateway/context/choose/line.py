@@ -5,7 +5,7 @@ from enum import Enum
 from math import sqrt
 from typing import Final, NamedTuple
 
-from gateway.context.choose.learned import NOTHING_TOLD, Told
+from gateway.context.choose.learned import NO_POINTS, SentencePoints
 from gateway.context.choose.words import Word
 
 MOST_LINES: Final = 1200
@@ -43,7 +43,7 @@ class Line(NamedTuple):
     error: bool = False
     share: float = 1.0
     """Below 1 for one of very many similar lines, above 1 for a value of a small result."""
-    told: Told = NOTHING_TOLD
+    told: SentencePoints = NO_POINTS
     """What its words tell of a wish, if a user said it."""
 
 
@@ -68,7 +68,7 @@ def make(  # noqa: PLR0917  # called for every line: keywords would cost
     slot: str = "",
     binding: float = 0.0,
     error: bool = False,
-    told: Told = NOTHING_TOLD,
+    told: SentencePoints = NO_POINTS,
 ) -> Line:
     """Make a line with its approximate token count."""
     size = 0.8 + len(text) * 0.15 + text.count(" ") * 0.2

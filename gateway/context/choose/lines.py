@@ -315,5 +315,5 @@ def _said(said: Sequence[str], group: int, words: Words, *, user: bool) -> Itera
     share = few_of_many(len(said))
     for piece in said:
         bound = binding(piece) * share if user else 0.0
-        told = learned.told(piece) if user and share == 1.0 else learned.NOTHING_TOLD
+        told = learned.told(piece) if user and share == 1.0 else learned.NO_POINTS
         yield make(piece, Sort.SAID, words(piece), group, share, binding=bound, told=told)

@@ -22,7 +22,7 @@ MOST_CHANGES: Final = 200
 _SPEAKERS: Final = frozenset({"user", "assistant"})
 
 
-class Pool(Protocol):
+class FoldedLines(Protocol):
     """What the wishes of a folded part are found in: see `gateway.context.choose.worth.LinePool`."""
 
     readings: dict[int, MessageLines]
@@ -51,7 +51,7 @@ class StandingWishes(NamedTuple):
     """By wish the sentence that may have taken it back: one without the other would mislead."""
 
 
-def standing_wishes(pool: Pool) -> StandingWishes:
+def standing_wishes(pool: FoldedLines) -> StandingWishes:
     """Find the standing wishes of a folded part."""
     finder = _Finder(pool)
     found = finder.wished()
@@ -63,7 +63,7 @@ def standing_wishes(pool: Pool) -> StandingWishes:
 class _Finder:
     """One search for wishes."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: FoldedLines) -> None:
         self._pool = pool
 
     def wished(self) -> list[int]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from gateway.context.choose import weights
 from gateway.context.choose.cues import OTHER, SELF
-from gateway.context.choose.learned import Told
+from gateway.context.choose.learned import SentencePoints
 from gateway.context.choose.words import stem
 
 _NEGATION: Final = (
@@ -168,7 +168,7 @@ def assents(reply: str) -> bool:
     return _ASSENT.match(reply) is not None
 
 
-def revoking(sentence: str, told: Told) -> float:
+def revoking(sentence: str, told: SentencePoints) -> float:
     """Return how much a sentence sounds like taking a wish back: points above what any sentence has."""
     points = told.revokes + weights.PERHAPS
     if points <= -weights.REVOKING_WORD:

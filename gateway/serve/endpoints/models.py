@@ -23,7 +23,7 @@ from gateway.serve.endpoints.passthrough import forward
 from gateway.serve.incoming import errors
 from gateway.serve.request.places import place_of
 from gateway.serve.shared import Gateway, Setup
-from gateway.upstream.client import Call, Target, UpstreamUnreachable
+from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable
 from gateway.upstream.response import read_body
 
 PATH: Final = "/v1/models"
@@ -100,7 +100,7 @@ async def _listed(gateway: Gateway, target: Target, headers: CIMultiDict[str]) -
     """Request one upstream's list; None when it returns none."""
     try:
         async with asyncio.timeout(LIST_TIMEOUT_S):
-            response = await gateway.client.send(target, Call("GET", "/models", "", ""), headers, None)
+            response = await gateway.client.send(target, UpstreamCall("GET", "/models", "", ""), headers, None)
             with closing(response):
                 body = await read_body(response, LONGEST_LIST_BYTES)
                 return entries_in(readable(response, body)) if response.status == 200 else None

@@ -9,7 +9,7 @@ from multidict import CIMultiDict
 
 from gateway.context.life import identity
 from gateway.serve.shared import Gateway
-from gateway.upstream.client import Call, Target, UpstreamUnreachable
+from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable
 from gateway.upstream.response import read_body
 from providers.openai import join
 from providers.windows import running_windows, says_props
@@ -63,6 +63,6 @@ async def _read_list(gateway: Gateway, target: Target, headers: CIMultiDict[str]
 
 async def _get(gateway: Gateway, target: Target, path: str, headers: CIMultiDict[str]) -> tuple[int, bytes]:
     """Read an answer completely, in any number of packets; a huge one is truncated, and then is not JSON."""
-    response = await gateway.client.send(target, Call("GET", path, "", ""), CIMultiDict(headers), None)
+    response = await gateway.client.send(target, UpstreamCall("GET", path, "", ""), CIMultiDict(headers), None)
     with closing(response):
         return response.status, await read_body(response, LONGEST_LIST + 1)

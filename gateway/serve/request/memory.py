@@ -24,7 +24,7 @@ from gateway.serve.request.places import Place, place_at, place_of
 from gateway.serve.shared import Gateway, Setup
 from gateway.state.pool import PoolFull
 from gateway.state.summariser import Ask, SummaryJob
-from gateway.upstream.client import Call, Target, UpstreamUnreachable
+from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable
 from gateway.upstream.response import read_body
 from gateway.wire.message import Message, dumps
 
@@ -119,7 +119,7 @@ def _ask(gateway: Gateway, summariser: Target, answered: Target, headers: CIMult
     authorised = summariser.authorised(own)
 
     async def ask(model: str, messages: Sequence[Message], _: float) -> bytes | None:
-        call = Call("POST", "/chat/completions", "", model)
+        call = UpstreamCall("POST", "/chat/completions", "", model)
         body = dumps({"model": model, "messages": list(messages)})
         try:
             response = await gateway.client.send(summariser, call, CIMultiDict(authorised), body)

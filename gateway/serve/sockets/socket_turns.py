@@ -37,7 +37,7 @@ _refusal: Final = msgspec.json.Decoder(_Refusal).decode
 
 
 @dataclass(slots=True)
-class Turn:
+class PendingResponse:
     """One response that was asked for and has not ended."""
 
     body_bytes: int
@@ -56,13 +56,13 @@ class Turns:
         self._socket = socket
         self._method, self._path = method, path
         self._opened_by_client = opened_by_client
-        self._open: deque[Turn] = deque()
+        self._open: deque[PendingResponse] = deque()
         self._conversation = ""
 
     def opened(self, body_bytes: int, facts: Mapping[str, Any]) -> None:
         """Note that the client asked for a response. One that continues by an id belongs to the socket's conversation."""
         self._conversation = facts.get("conversation") or self._conversation
-        self._open.append(Turn(body_bytes, {**facts, "conversation": self._conversation}))
+        self._open.append(PendingResponse(body_bytes, {**facts, "conversation": self._conversation}))
         if len(self._open) > MOST_OPEN:
             self._record(self._open.popleft(), CLIENT_GONE, "unfinished")
 
@@ -92,7 +92,7 @@ class Turns:
         while self._open:
             self._record(self._open.popleft(), CLIENT_GONE, "unfinished")
 
-    def _record(self, turn: Turn, status: int, error: str, last_event: bytes = b"") -> None:
+    def _record(self, turn: PendingResponse, status: int, error: str, last_event: bytes = b"") -> None:
         socket, total_s = self._socket, time.perf_counter() - turn.started
         usage = read_usage(last_event)
         model = turn.facts.get("model_used") or socket.model_used
