@@ -129,9 +129,9 @@ SETTINGS: Final = (
         "Read again when it changes. With a keys file without keys, every request is refused. See [client keys](operations.md#client-keys).",
     ),
     Setting(
-        "server.preload", BOOLEAN, "load the vocabularies of configured models at the start, not at their first use",
-        "0.2 s and 40 MB for each model that is configured by name (Gemma 1 s, 75 MB). Without it the first request that must be "
-        "counted waits for that, and all others with it.",
+        "server.preload", BOOLEAN, "load the vocabularies of configured models right after the start, not at their first use",
+        "0.2 s and 40 MB for each vocabulary of a model that is configured by name (Gemma 1 s, 75 MB). While one loads, all requests wait, so `/readyz` "
+        "answers 503 until all are there. With `false` the first request that must be counted waits for that, and all others with it.",
     ),
     Setting(
         "server.max_body", SIZE, "largest body that is read whole, packed or unpacked; a larger one gets 413",

@@ -22,7 +22,7 @@ class Server:
     host: str = "127.0.0.1"
     port: int = 8787
     workers: int = 1
-    preload: bool = False
+    preload: bool = True
     """Load the vocabularies of the configured models before the first request."""
     max_body: int = 64 * 2**20
     max_header: int = 16 * 2**10

@@ -93,7 +93,7 @@ def _server(gateway: Gateway, settings: Settings) -> Any:
             passage.close()
 
     async def check(_: bytes, __: Any) -> bytes:
-        status = protocol.NOT_SERVING if gateway.draining else protocol.SERVING
+        status = protocol.SERVING if gateway.readiness == "ready" else protocol.NOT_SERVING
         return protocol.encode(protocol.message("HealthCheckResponse", status=status))
 
     handlers = ((protocol.PROCESS, grpc.stream_stream_rpc_method_handler(process)),

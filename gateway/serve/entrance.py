@@ -149,7 +149,7 @@ def _own(gateway: Gateway, request: web.BaseRequest, path: str) -> web.StreamRes
         record.done = True  # machines ask every few seconds, and about this process alone: no log line, no metric
         if path == "/healthz":
             return _status("ok")
-        return _status("draining", 503) if gateway.draining else _status("ready")
+        return _status(gateway.readiness, 200 if gateway.readiness == "ready" else 503)
     if path == "/" and request.method in ("GET", "HEAD"):  # Claude Code checks that the server is there
         record.why = "own"
         return _status("ok")

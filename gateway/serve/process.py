@@ -27,8 +27,6 @@ def gateway_for(settings: Settings) -> Gateway:
     metrics = Metrics()
     store = store_of(settings, lambda operation, reason: metrics.degraded(f"store {operation}"))
     gateway = Gateway(settings, store, metrics, log_of(settings))
-    if settings.server.preload:
-        measure.preload(gateway, settings)
     gateway.watch.start()
     return gateway
 
@@ -36,7 +34,19 @@ def gateway_for(settings: Settings) -> Gateway:
 def begin(gateway: Gateway) -> None:
     """Start what a process does beside serving, once its ports are open."""
     gateway.sweeper.start()
-    gateway.tasks.start(asyncio.to_thread(load_the_rest), "prepare")
+    gateway.loading = True
+    gateway.tasks.start(_prepare(gateway), "prepare")
+
+
+async def _prepare(gateway: Gateway) -> None:
+    """Load what a start does not need. Until then the process is not ready: a vocabulary holds the interpreter's lock while
+    it loads, so requests would wait."""
+    try:
+        await asyncio.to_thread(load_the_rest)
+        if gateway.settings.server.preload:
+            await asyncio.to_thread(measure.preload, gateway, gateway.settings)
+    finally:
+        gateway.loading = False
 
 
 def load_the_rest() -> None:

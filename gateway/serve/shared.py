@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import structlog
 
@@ -129,6 +129,8 @@ class Gateway:
             *((self.tracing.observe,) if self.tracing is not None else ()),
         )
         self.draining = False
+        self.loading = False
+        """Whether modules and vocabularies are still loaded beside serving."""
         self.reloaded = Reloaded(good=True, at=time.time())
         self.peers: Peers | None = None
         """The other workers on this machine, where there are any."""
@@ -172,6 +174,11 @@ class Gateway:
     def marks(self, action: Action) -> dict[str, str]:
         """Return the headers of an answer that is described by its action alone."""
         return {"x-turnfold-request-id": self.request_id(), "x-turnfold-action": action}
+
+    @property
+    def readiness(self) -> Literal["ready", "loading", "draining"]:
+        """Whether new requests had better come, in one word."""
+        return "draining" if self.draining else "loading" if self.loading else "ready"
 
     @property
     def settings(self) -> Settings:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from math import ceil
+from threading import Lock
 from typing import Any, Final
 
 from gateway.wire.memory import Memory, Recent
@@ -110,7 +111,8 @@ def preload(vocabulary: str) -> None:
 
 
 def _count(text: str, vocabulary: str) -> int:
-    encode, frame = _encoder(vocabulary)
+    with _LOADING:
+        encode, frame = _encoder(vocabulary)
     if encode is None:
         return estimate(text)
     try:
@@ -122,6 +124,10 @@ def _count(text: str, vocabulary: str) -> int:
 
 
 _LOADED: Final[set[str]] = set()
+
+
+_LOADING: Final = Lock()
+"""A thread that needs a vocabulary while another loads it waits, and does not load it again."""
 
 
 @cache

@@ -21,7 +21,7 @@ def status(gateway: Gateway) -> dict[str, Any]:
         "process": os.getpid(),
         "started": shape.iso(STARTED),
         "uptime_s": round(time.time() - STARTED, 1),
-        "draining": gateway.draining,
+        "state": gateway.readiness,
         "mode": settings.fold.mode,
         "requests_open": gateway.admission.requests,
         "bytes_held": gateway.admission.size_bytes,

@@ -15,7 +15,7 @@ export function draw(status) {
   return [
     h("h1", { tabindex: "-1" }, title),
     facts([
-      ["State", status.draining ? state(false, "draining") : state(true, "serving")],
+      ["State", state(status.state === "ready", status.state)],
       ["Mode", status.mode],
       ["Version", status.version],
       ["Running for", uptime(status.uptime_s)],
