@@ -120,6 +120,8 @@ class Layout:
     """Whether the request ends with the current question, or with the beginning of its answer."""
     breaks: bool = False
     """Whether the request begins unlike the one before it although the cut stands: then a full room costs no prefix."""
+    full: bool = False
+    """Whether the cut moved with this request and will move again with the next: then its digest may be as large as there is room."""
     aside: tuple[int, ...] = ()
     """Indices of messages after the cut that give way to the quotes of the current question: they are left out of this
     request, and quoted from."""
@@ -159,11 +161,13 @@ def lay_out(source: Source) -> Layout:
     if source.rung.newest_only:
         cut = quoted = Cut(first=max(len(units) - 1, 0))
         asked = [units[start].indices] if start >= 0 else []
+        full = False
     else:
         cuts = prefix.replay(units, room)
         cut = cuts[-1] if cuts else Cut()
         quoted = cuts[start] if start >= 0 else Cut()
         asked = [unit.indices for unit, then in zip(units, cuts, strict=True) if unit.step < 0 and then is quoted]
+        full = cut.full and (len(cuts) == 1 or cuts[-2] is not cut)
     folded = tuple(
         index
         for unit in units[: cut.first]
@@ -173,7 +177,7 @@ def lay_out(source: Source) -> Layout:
     )
     asked_last = _asked_last(units, start)
     breaks = asked_last and not source.rung.newest_only and prefix.breaks(units, room)
-    return Layout(tuple(units), room, cut, quoted, folded, tuple(asked), asked_last, breaks)
+    return Layout(tuple(units), room, cut, quoted, folded, tuple(asked), asked_last, breaks, full)
 
 
 def _asked_last(units: Sequence[Unit], start: int) -> bool:

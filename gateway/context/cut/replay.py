@@ -92,6 +92,8 @@ class Cut:
     """Tokens for the digest of the folded part."""
     quotes: int = 0
     """Tokens for quotes in turns that begin under this cut."""
+    full: bool = False
+    """Whether no room is left to grow: the next request moves the cut again."""
 
 
 class Prices(NamedTuple):
@@ -342,7 +344,7 @@ def _share_out(growth: _Growth, cut: Cut, newest: int, limit: int, quotes: int |
         return replace(cut, digest=small, quotes=fewer)
     few = int(room.recall * (FEW_WITH_CALLS if calls else FEW_QUOTES))
     few = few if few >= LEAST_QUOTES else 0
-    return replace(cut, digest=left + max(to_come - few, 0), quotes=few)
+    return replace(cut, digest=left + max(to_come - few, 0), quotes=few, full=True)
 
 
 def _small_digest(growth: _Growth, newest: int, left: int, *, calls: bool) -> int:

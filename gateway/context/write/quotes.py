@@ -42,6 +42,8 @@ def write(source: Source, layout: Layout, standing: Mapping[int, Message]) -> Wr
     left = source.budget.room - sum(map(source.cost, standing.values())) - 4
     pool = pool_of(source, layout.folded)
     size = min(layout.cut.digest, left)
+    if layout.full:
+        size = max(size, left - max(layout.cut.quotes, layout.quoted.quotes))
     text, taken, stage = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
     left -= source.counter.text(text) + 2
     if layout.aside:

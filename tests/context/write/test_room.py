@@ -101,3 +101,20 @@ def test_a_small_window_keeps_the_identifier_that_a_call_has_made() -> None:
 
     assert draft.cost <= 85
     assert "3426812" in text_of(draft.messages[-1])
+
+
+def test_the_digest_takes_what_a_large_newest_result_leaves() -> None:
+    """The next request moves the cut again, so what is left of the room would only stand empty."""
+    steps = [
+        part
+        for n in range(24)
+        for part in (
+            call(f"c{n}", "find", kind=f"K-{n * 37}"),
+            result(f"c{n}", {"id": f"ORD-{n * 7919 % 99991}", "note": "wood " * 20}),
+        )
+    ]
+    large = [{"id": f"ORD-{n * 31}", "name": "item of the list", "text": "x " * 60} for n in range(6)]
+    ends = [call("last", "list"), result("last", large)]
+    _, use = folded([message("system", "You help."), message("user", "Find them all."), *steps, *ends], 800)
+
+    assert 0.95 <= use <= 1.0
