@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Overflow:
+
+class Overflow(msgspec.Struct, frozen=True):
     """The upstream refused this request as too long; a shorter history would make it acceptable.
 
     All numbers are tokens, and None when the answer does not state them: nothing is guessed. ``limit`` is the context
@@ -29,8 +30,7 @@ class Overflow:
     """The window when the answer names it without its size: a price tier that begins there."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutputTooLarge:
+class OutputTooLarge(msgspec.Struct, frozen=True):
     """The upstream accepts the prompt but not the requested output: lower ``max_tokens``, cut nothing.
 
     ``limit`` is the largest output (or window) stated. ``window`` is True when the request exceeded the whole window.
@@ -49,8 +49,7 @@ class OutputTooLarge:
 Refusal = Overflow | OutputTooLarge
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """Token counts that the upstream billed."""
 
     prompt: int

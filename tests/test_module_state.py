@@ -60,8 +60,9 @@ def _changes(value: object) -> bool:
     """Whether an instance of a class of ours may be changed."""
     if isinstance(value, (FunctionType, tuple)):
         return False
-    parameters = getattr(type(value), "__dataclass_params__", None)
-    return not (parameters is not None and parameters.frozen)
+    kind = type(value)
+    settled = getattr(kind, "__dataclass_params__", None) or getattr(kind, "__struct_config__", None)
+    return not (settled is not None and settled.frozen)
 
 
 @pytest.mark.parametrize("module", list(modules()), ids=lambda module: module.__name__)

@@ -6,6 +6,7 @@ one place here, and the states before a retry are gone through again: the next a
 
 from dataclasses import dataclass
 
+from msgspec.structs import replace
 from multidict import CIMultiDict
 
 from gateway.config import Mode, Route
@@ -55,8 +56,8 @@ async def decide(asked: Asked, told: tuple[CarriedRefusal, ...]) -> State:
         if len(state.attempt.body) >= each.sent:
             state = await _settled(asked, advance(state, ReplyCame(Reply(400, each.refusal))), again=True)
         else:
-            life = state.life._replace(calls=state.life.calls + 1, refusals=(*state.life.refusals, each.sign))
-            state = state._replace(life=life)
+            life = replace(state.life, calls=state.life.calls + 1, refusals=(*state.life.refusals, each.sign))
+            state = replace(state, life=life)
     return state
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
+from msgspec.structs import replace
 from multidict import CIMultiDict
 
 from gateway.context.life.replies import Refusal, Reply, ThinkingRejected
@@ -255,7 +256,7 @@ def _answer(state: Ready, reply: Reply) -> Answered:
     """Return the end of a request whose answer goes to the client as it is."""
     too_long = reply.refusal is not None and reply.refusal.too_long
     refusals = (*state.life.refusals, reply.refusal.sign) if reply.refusal is not None else state.life.refusals
-    return Answered(state.life._replace(refusals=refusals), state.visit, state.attempt, reply, too_long=too_long)
+    return Answered(replace(state.life, refusals=refusals), state.visit, state.attempt, reply, too_long=too_long)
 
 
 def _refusal(asked: Asked, status: int, said: bytes) -> Refusal | None:

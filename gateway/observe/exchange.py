@@ -6,6 +6,8 @@ Tokens of all kinds are integers; times of day are seconds since 1970.
 from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple
 
+import msgspec
+
 from gateway.context.write.draft import Step
 
 Action = Literal["none", "fold", "retry", "observe", "off", "error"]
@@ -32,7 +34,7 @@ Why = Literal[
 """The reason for the gateway's action, in one word."""
 
 
-class Call(NamedTuple):
+class Call(msgspec.Struct, frozen=True):
     """One call to an upstream."""
 
     upstream: str
@@ -86,12 +88,8 @@ class Parts(NamedTuple):
     """Kept free for the answer."""
 
 
-class Exchange(NamedTuple):
-    """The record of one request. Token counts are None when not counted; times are in seconds.
-
-    It is a named tuple, because every request makes one and a frozen dataclass with this many fields takes five times
-    as long.
-    """
+class Exchange(msgspec.Struct, frozen=True):
+    """The record of one request. Token counts are None when not counted; times are in seconds."""
 
     request_id: str
     upstream: str

@@ -4,16 +4,16 @@ import asyncio
 import atexit
 import sys
 import time
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import lru_cache
-from itertools import compress
-from operator import itemgetter, not_
+from operator import attrgetter
 from typing import Any, Final, Generic, Literal, TextIO, TypeVar, cast
 
+import msgspec
 import orjson
 import structlog
+from msgspec.structs import asdict, replace
 
 from gateway.observe.exchange import NOTHING_LOST, Exchange
 
@@ -136,30 +136,40 @@ class ExchangeLog:
 
     def _write(self, exchanges: list[tuple[float, Exchange]]) -> None:
         if self._lines is not None:
-            self._lines.write("".join([_json_line(ended, exchange) for ended, exchange in exchanges]))
+            self._lines.write(_json_lines([_line(ended, exchange) for ended, exchange in exchanges]))
             return
         for ended, exchange in exchanges:
-            self._log.info("exchange", timestamp=_iso(ended), **_fields(exchange))
+            self._log.info(**msgspec.to_builtins(_line(ended, exchange)))
 
 
-def _json_line(ended: float, exchange: Exchange) -> str:
-    """Return the line that structlog would write."""
-    event = {"timestamp": _iso(ended), **_fields(exchange), "event": "exchange", "level": "info"}
-    return f"{_dumps(event)}\n"
+def _json_lines(lines: Sequence[msgspec.Struct]) -> str:
+    """Return the lines that structlog would write."""
+    try:
+        return _encode_lines(lines).decode()
+    except UnicodeEncodeError:  # the bytes of a header or path that are no text
+        return _encode_lines([_readable(line) for line in lines]).decode()
 
 
-def _fields(exchange: Exchange) -> dict[str, Any]:
-    """Return the fields of an exchange without the empty ones."""
-    values = _values(exchange)
-    fields: dict[str, Any] = dict(compress(zip(_NAMES, values, strict=False), map(not_, map(_is_empty, values))))
-    if exchange.lost is not NOTHING_LOST and any(exchange.lost):
-        fields["lost"] = {name: count for name, count in exchange.lost._asdict().items() if count}
-    fields["decided_ms"] = _ms(exchange.decided_s)
-    fields["first_byte_ms"] = _ms(exchange.first_byte_s)
-    fields["total_ms"] = _ms(exchange.total_s)
-    if exchange.steps:
-        fields["steps"] = [{"stage": step.stage, "saved": step.saved, "detail": step.detail} for step in exchange.steps]
-    return fields
+def _readable(line: msgspec.Struct) -> msgspec.Struct:
+    """Return a line with `?` for what is no text."""
+    texts = {name: value for name, value in asdict(line).items() if isinstance(value, str)}
+    return replace(line, **{name: text.encode("utf-8", "replace").decode() for name, text in texts.items()})
+
+
+def _line(ended: float, exchange: Exchange) -> msgspec.Struct:
+    """Return the line of an exchange that ended at a time, in seconds since 1970."""
+    lost = exchange.lost
+    return _Line(
+        datetime.fromtimestamp(ended, UTC),
+        *_values(exchange),
+        {name: count for name, count in lost._asdict().items() if count} if lost is not NOTHING_LOST else {},
+        _ms(exchange.decided_s),
+        _ms(exchange.first_byte_s),
+        _ms(exchange.total_s),
+        [{"stage": step.stage, "saved": step.saved, "detail": step.detail} for step in exchange.steps],
+        "exchange",
+        "info",
+    )
 
 
 def _ms(seconds: float) -> float:
@@ -195,25 +205,36 @@ def sentence(one: Mapping[str, Any]) -> str:
 def _stamp(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Add the time, unless the event has one."""
     if "timestamp" not in event:
-        event["timestamp"] = _iso(time.time())
+        event["timestamp"] = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     return event
-
-
-def _iso(seconds: float) -> str:
-    whole, millionths = divmod(round(seconds * 1_000_000), 1_000_000)
-    return f"{_iso_second(whole)}.{millionths:06d}Z"
-
-
-@lru_cache(maxsize=4)
-def _iso_second(seconds: int) -> str:
-    """Return a whole second as text. Many lines have the same one."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 _NAMES: Final = tuple(
     name
-    for name in Exchange._fields
+    for name in Exchange.__struct_fields__
     if name not in {"steps", "decided_s", "first_byte_s", "total_s", "at", "calls", "lost", "parts", "caller"}
 )
-_is_empty: Final = frozenset({None, "", ()}).__contains__
-_values: Final = itemgetter(*map(Exchange._fields.index, _NAMES))
+_values: Final = attrgetter(*_NAMES)
+_BLANK: Final = Exchange.passed("", "own", 0)
+_EMPTY: Final = (None, "", ())
+
+
+def _left_out(value: object) -> Any:
+    """Return the value that a field has in a blank exchange, if that is empty; else one that no field has."""
+    return value if value in _EMPTY else ...
+
+
+_Line: Final = msgspec.defstruct(
+    "_Line",
+    [
+        "timestamp",
+        *((name, Any, _left_out(getattr(_BLANK, name))) for name in _NAMES),
+        ("lost", dict[str, int], msgspec.field(default_factory=dict)),
+        *((name, Any, ...) for name in ("decided_ms", "first_byte_ms", "total_ms")),
+        ("steps", list[dict[str, Any]], msgspec.field(default_factory=list)),
+        *((name, Any, ...) for name in ("event", "level")),
+    ],
+    omit_defaults=True,
+)
+"""The line of an exchange, without its empty fields."""
+_encode_lines: Final = msgspec.json.Encoder(enc_hook=str).encode_lines

@@ -7,8 +7,9 @@ from the client.
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Any, Final
 
 from gateway.observe.exchange import Exchange
 
@@ -22,6 +23,17 @@ OTHER_KEYS: Final = "(others)"
 """The name under which further keys are counted; no key can have it."""
 Labels = tuple[str, ...]
 
+_kind_of: Final = attrgetter(
+    "upstream", "entry", "action", "status", "mode", "attempts", "refusals", "error", "why", "warning"
+)
+"""What decides the labels under which an exchange is counted."""
+_BILLED: Final = tuple((kind, attrgetter(f"{kind}_tokens")) for kind in ("prompt", "completion", "cached", "written"))
+_TIMES: Final = (
+    ("decision_seconds", attrgetter("decided_s")),
+    ("first_byte_seconds", attrgetter("first_byte_s")),
+    ("request_seconds", attrgetter("total_s")),
+)
+
 
 class Histogram:
     """Counts in buckets, and their sum."""
@@ -33,9 +45,10 @@ class Histogram:
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
 
-    def add(self, value: float) -> None:
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
+    def add(self, values: Sequence[float]) -> None:
+        for value in values:
+            self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += sum(values)
 
     def buckets(self) -> list[tuple[str, float]]:
         """Return cumulative counts by upper bound, as Prometheus expects."""
@@ -66,49 +79,52 @@ class Metrics:
 
     def _settle(self) -> None:
         waiting, self._waiting = self._waiting, []
+        groups: dict[tuple[Any, ...], list[Exchange]] = defaultdict(list)
         for exchange in waiting:
-            self._add(exchange)
+            groups[_kind_of(exchange)].append(exchange)
             if exchange.key:
                 self._add_to_key(exchange)
+        for alike in groups.values():
+            self._add(alike[0], alike)
 
-    def _add(self, exchange: Exchange) -> None:
-        where = (exchange.upstream, exchange.entry)
-        count, mode = self._counters, exchange.mode or "none"
-        count["requests"][(*where, exchange.action, str(exchange.status), mode)] += 1
-        count["attempts"][where] += exchange.attempts
-        if exchange.refusals:
-            count["refusals"][where] += len(exchange.refusals)
-        if exchange.attempts > 1:
-            count["retries"][where] += exchange.attempts - 1
-        if exchange.error:
-            count["errors"][(*where, exchange.error)] += 1
-        elif exchange.status >= 400:
-            count["upstream_errors"][(*where, str(exchange.status))] += 1
-        if exchange.why and exchange.why != "folded":
-            count["not_folded"][(exchange.upstream, exchange.why)] += 1
-        for warning in exchange.warning.split(", ") if exchange.warning else ():
-            count["warnings"][(*where, warning.partition(";")[0])] += 1
-        for kind, tokens in (("prompt", exchange.prompt_tokens), ("completion", exchange.completion_tokens),
-                             ("cached", exchange.cached_tokens), ("written", exchange.written_tokens)):  # fmt: skip
-            if tokens:
+    def _add(self, one: Exchange, alike: list[Exchange]) -> None:
+        """Add exchanges that are counted under the same labels; ``one`` is any of them."""
+        where, times = (one.upstream, one.entry), len(alike)
+        count, mode = self._counters, one.mode or "none"
+        count["requests"][(*where, one.action, str(one.status), mode)] += times
+        count["attempts"][where] += one.attempts * times
+        if one.refusals:
+            count["refusals"][where] += len(one.refusals) * times
+        if one.attempts > 1:
+            count["retries"][where] += (one.attempts - 1) * times
+        if one.error:
+            count["errors"][(*where, one.error)] += times
+        elif one.status >= 400:
+            count["upstream_errors"][(*where, str(one.status))] += times
+        if one.why and one.why != "folded":
+            count["not_folded"][(one.upstream, one.why)] += times
+        for warning in one.warning.split(", ") if one.warning else ():
+            count["warnings"][(*where, warning.partition(";")[0])] += times
+        for kind, billed in _BILLED:
+            if tokens := sum(filter(None, map(billed, alike))):
                 count["billed_tokens"][(*where, kind)] += tokens
-        self._add_tokens(exchange, where, mode)
-        self._histograms["decision_seconds"][where].add(exchange.decided_s)
-        self._histograms["first_byte_seconds"][where].add(exchange.first_byte_s)
-        self._histograms["request_seconds"][where].add(exchange.total_s)
+        for exchange in alike:
+            if exchange.tokens_before is not None or exchange.steps:
+                self._add_tokens(exchange, where, mode)
+        for name, seconds in _TIMES:
+            self._histograms[name][where].add(list(map(seconds, alike)))
 
     def _add_tokens(self, exchange: Exchange, where: Labels, mode: str) -> None:
         """Count what was saved; in mode observe nothing was, and what would have been has its own numbers."""
-        count = self._counters
-        if exchange.tokens_before is not None and exchange.tokens_after is not None:
-            count["tokens_before"][(*where, mode)] += exchange.tokens_before
-            sent = exchange.tokens_after if mode == "enforce" else exchange.tokens_before
-            count["tokens_after"][(*where, mode)] += sent
-            if mode != "enforce" and exchange.tokens_after < exchange.tokens_before:
-                count["would_save_tokens"][where] += exchange.tokens_before - exchange.tokens_after
+        count, before, after = self._counters, exchange.tokens_before, exchange.tokens_after
+        if before is not None and after is not None:
+            count["tokens_before"][(*where, mode)] += before
+            count["tokens_after"][(*where, mode)] += after if mode == "enforce" else before
+            if mode != "enforce" and after < before:
+                count["would_save_tokens"][where] += before - after
                 count["would_fold"][where] += 1
             if exchange.window:
-                self._histograms["window_share"][(*where, mode)].add(exchange.tokens_before / exchange.window)
+                self._histograms["window_share"][(*where, mode)].add([before / exchange.window])
         for step in exchange.steps if mode == "enforce" else ():
             count["saved_tokens"][(*where, step.stage)] += max(step.saved, 0)
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec.structs import asdict
+
 from gateway.observe.exchange import Exchange
 
 Shown = Mapping[str, Any]
@@ -15,13 +17,13 @@ Shown = Mapping[str, Any]
 
 def shown(exchange: Exchange) -> dict[str, Any]:
     """Return the JSON form of an exchange."""
-    found = exchange._asdict()
+    found = asdict(exchange)
     found["time"] = iso(exchange.at)
     found["steps"] = [
         {"stage": step.stage, "saved": step.saved, "detail": step.detail, "count": step.count, "total": step.total}
         for step in exchange.steps
     ]
-    found["calls"] = [call._asdict() for call in exchange.calls]
+    found["calls"] = [asdict(call) for call in exchange.calls]
     found["lost"] = exchange.lost._asdict()
     found["parts"] = exchange.parts._asdict() if exchange.parts is not None else None
     return found

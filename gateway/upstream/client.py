@@ -6,10 +6,11 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 from urllib.request import getproxies_environment, proxy_bypass
 
 import aiohttp
+import msgspec
 import structlog
 from multidict import CIMultiDict
 from yarl import URL
@@ -46,7 +47,7 @@ class UpstreamUnreachable(Exception):
         self.type = "upstream_error"
 
 
-class UpstreamCall(NamedTuple):
+class UpstreamCall(msgspec.Struct, frozen=True):
     """The endpoint to call: ``path`` is the part after ``/v1``, ``query`` the part after ``?``."""
 
     method: str

@@ -5,6 +5,7 @@ import re
 from urllib.parse import quote
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.observe.exchange import Call, Exchange, Lost, Parts
 from tests import fakes, running
@@ -44,12 +45,12 @@ async def test_requests_appear_as_they_end_and_not_while_paused(gateway, standin
 async def test_a_long_answer_that_ends_behind_many_short_ones_appears(gateway, standin, dashboard):
     served = await gateway(standin)
     for number in range(150):
-        served.inside.gateway.observe(record(f"tf-{number}")._replace(at=1.8e9 + number))
+        served.inside.gateway.observe(replace(record(f"tf-{number}"), at=1.8e9 + number))
     opened = await dashboard(served)
     await opened.page.clock.install()
     await opened.go()
     await expect(opened.page.locator("#state")).to_contain_text("150 requests.")
-    served.inside.gateway.observe(record("tf-long")._replace(at=1.8e9 - 60, total_s=300.0))
+    served.inside.gateway.observe(replace(record("tf-long"), at=1.8e9 - 60, total_s=300.0))
     for _ in range(16):
         async with opened.page.expect_response("**/api/exchanges*"):
             await opened.page.clock.run_for(2100)  # one interval of the page
@@ -63,7 +64,7 @@ async def test_the_figures_are_of_all_requests_and_the_table_has_the_newest(gate
     served = await gateway(standin)
     for number in range(900):
         served.inside.gateway.observe(
-            record(f"tf-{number}")._replace(at=1.8e9 + number, status=500 if number < 9 else 200)
+            replace(record(f"tf-{number}"), at=1.8e9 + number, status=500 if number < 9 else 200)
         )
     opened = await dashboard(served)
     await opened.go()
@@ -146,7 +147,7 @@ async def test_key_and_session_are_filters_too(gateway, standin, dashboard):
     served = await gateway(standin)
     for number, (key, session) in enumerate([("team-a", "one"), ("team-a", "two"), ("team-b", "three")]):
         served.inside.gateway.observe(
-            record(f"tf-{number}")._replace(key=key, session=session, conversation=f"c{number}")
+            replace(record(f"tf-{number}"), key=key, session=session, conversation=f"c{number}")
         )
     opened = await dashboard(served)
     await opened.go()
@@ -290,7 +291,7 @@ async def test_hostile_text_in_every_field_is_shown_and_inert(gateway, standin, 
     await served.settled()
     sent = answer.headers["x-turnfold-request-id"]
     identity = re.sub("[/{}]", "", traffic.HOSTILE)  # what no address of the admin port may have
-    served.inside.gateway.observe(record(identity, traffic.HOSTILE)._replace(conversation=identity))
+    served.inside.gateway.observe(replace(record(identity, traffic.HOSTILE), conversation=identity))
     opened = await dashboard(served)
     name, model = quote(identity, safe=""), quote(traffic.HOSTILE, safe="")
     for view in (*VIEWS, f"conversation/{name}", f"request/{name}", f"request/{sent}", f"requests?model={model}"):

@@ -5,6 +5,7 @@ import io
 import orjson
 import pytest
 import structlog
+from msgspec.structs import replace
 
 from gateway.observe.log import ExchangeLog, configure
 from tests.observe.test_metrics import FOLDED
@@ -29,6 +30,14 @@ def test_an_exchange_is_one_line_of_json_with_its_steps(unconfigured: None) -> N
     assert (line["action"], line["tokens_before"], line["tokens_after"]) == ("fold", 2500, 600)
     assert line["steps"][0] == {"stage": "digest", "saved": 1900, "detail": "10 lines"}
     assert line["total_ms"] == 300.0
+
+
+def test_bytes_of_a_header_that_are_no_text_cost_no_line(unconfigured: None) -> None:
+    stream = io.StringIO()
+    configure(form="json", stream=stream)
+    ExchangeLog().observe(replace(FOLDED, session="half \udcff"))
+
+    assert orjson.loads(stream.getvalue())["session"] == "half ?"
 
 
 def test_levels_below_the_configured_one_are_silent(unconfigured: None) -> None:

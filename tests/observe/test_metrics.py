@@ -1,5 +1,6 @@
 """Metrics: every exchange counts once, under labels that a client cannot multiply."""
 
+from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.context.write.draft import Step
@@ -73,7 +74,7 @@ def test_a_survived_failure_of_our_own_is_counted() -> None:
 
 def test_what_was_only_observed_saves_nothing() -> None:
     metrics = Metrics()
-    metrics.observe(FOLDED._replace(mode="observe", action="observe"))
+    metrics.observe(replace(FOLDED, mode="observe", action="observe"))
     seen = samples(metrics)
 
     assert seen["turnfold_tokens_after_total", ("gpt-*", "observe", "up")] == 2500

@@ -1,6 +1,7 @@
 """Rates: what a key has used in the running minute, together with all others that serve it."""
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.observe.exchange import Exchange
 from gateway.state.rates import Rates, expected, tokens_of
@@ -94,6 +95,6 @@ def test_tokens_are_billed_else_counted_else_guessed_by_size(facts, tokens):
 
 def test_a_failed_request_is_free_and_one_whose_client_left_is_not():
     counted = exchange(tokens_after=60)
-    assert tokens_of(counted._replace(status=502)) == 0
-    assert tokens_of(counted._replace(status=499, error="client_gone", attempts=1)) == 60
-    assert tokens_of(counted._replace(status=499, error="client_gone", attempts=0)) == 0
+    assert tokens_of(replace(counted, status=502)) == 0
+    assert tokens_of(replace(counted, status=499, error="client_gone", attempts=1)) == 60
+    assert tokens_of(replace(counted, status=499, error="client_gone", attempts=0)) == 0

@@ -1,7 +1,8 @@
 """The events that move a request from one state to the next: each says what one step of the driver found."""
 
-from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
+
+import msgspec
 
 from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.lessons import Lesson
@@ -28,15 +29,14 @@ class Place(Protocol):
         """The number of calls after the first one for a refused request."""
 
 
-class PlacesFound(NamedTuple):
+class PlacesFound(msgspec.Struct, frozen=True):
     """The places that may answer, in order; at least one."""
 
     places: tuple[Place, ...]
     larger: tuple[Place, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FitProven:
+class FitProven(msgspec.Struct, frozen=True):
     """The body's size proves that the request fits."""
 
 
@@ -44,15 +44,13 @@ FIT_PROVEN: Final = FitProven()
 """The only one: it has no facts of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(msgspec.Struct, frozen=True):
     """The request was counted for its place."""
 
     task: Task
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptMade:
+class AttemptMade(msgspec.Struct, frozen=True):
     """An attempt; None when there is nothing smaller."""
 
     attempt: Attempt | None
@@ -62,21 +60,19 @@ class AttemptMade:
     """The lessons of the preceding refusal."""
 
 
-class ReplyCame(NamedTuple):
+class ReplyCame(msgspec.Struct, frozen=True):
     """An upstream answered."""
 
     reply: Reply
 
 
-@dataclass(frozen=True, slots=True)
-class NoReply:
+class NoReply(msgspec.Struct, frozen=True):
     """An upstream gave no answer."""
 
     error: Exception
 
 
-@dataclass(frozen=True, slots=True)
-class PartFailed:
+class PartFailed(msgspec.Struct, frozen=True):
     """A bug of our own in the part that was running."""
 
 

@@ -8,11 +8,12 @@ and no memory.
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from html import unescape
 from struct import iter_unpack
 from typing import Any, Final, Literal
 from urllib.parse import unquote
+
+import msgspec
 
 from gateway.context.count.counter import Counter
 from gateway.wire.format import Conversation
@@ -65,8 +66,7 @@ ORDINARY_FIELDS: Final = frozenset(
 BillVerdict = Literal["whole", "suspect", "unclear"]
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
+class Before(msgspec.Struct, frozen=True):
     """Facts about a conversation from its last request. Sizes are tokens."""
 
     covered: int
@@ -161,8 +161,7 @@ def stagnates(sent: "SentCount", billed: int, before: Before | None) -> bool:
     return billed - before.billed < 0.5 * (1 - max(2 * sent.error, 0.1)) * grown
 
 
-@dataclass(frozen=True, slots=True)
-class SentCount:
+class SentCount(msgspec.Struct, frozen=True):
     """The sent request, by our counts."""
 
     request: Conversation

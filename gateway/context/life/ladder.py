@@ -6,7 +6,10 @@ refused one, in messages or in requested output; when nothing smaller is left th
 
 from dataclasses import dataclass, replace
 from math import ceil, log
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
+from msgspec import structs
 
 from gateway.context.cache.marking import NOTHING, CacheTerms
 from gateway.context.count.counter import Counter
@@ -127,11 +130,8 @@ class Task:
         return self.prompt + self.reserve + self.margin <= self.window
 
 
-class Attempt(NamedTuple):
-    """A request to send: its bytes and how they were made. ``prompt`` is our count of it, in tokens.
-
-    A named tuple, because every request makes one and a frozen dataclass takes four times as long.
-    """
+class Attempt(msgspec.Struct, frozen=True):
+    """A request to send: its bytes and how they were made. ``prompt`` is our count of it, in tokens."""
 
     body: bytes
     prompt: int
@@ -160,8 +160,7 @@ class Attempt(NamedTuple):
         return self.output is not None or (self.draft is not None and bool(self.steps))
 
 
-@dataclass(frozen=True, slots=True)
-class StatedNumbers:
+class StatedNumbers(msgspec.Struct, frozen=True):
     """A refusal's numbers in tokens, None when not stated; the shape of ``providers.record.Overflow``."""
 
     limit: int | None = None
@@ -219,7 +218,7 @@ def without_thinking(task: Task, attempt: Attempt) -> Attempt | None:
     if not attempt.thinks:
         return None
     changed = _encode(
-        task, attempt._replace(thinks=False, steps=(*attempt.steps, Step("thinking", 0, "signature rejected")))
+        task, structs.replace(attempt, thinks=False, steps=(*attempt.steps, Step("thinking", 0, "signature rejected")))
     )
     return changed if changed.body != attempt.body else None
 
@@ -244,7 +243,7 @@ def next_attempt(task: Task, attempt: Attempt, refusal: StatedNumbers) -> Attemp
         output = asked or refusal.completion or 0
         left = refusal.limit - stated
         if asked is not None and asked > left >= task.least_output(window):
-            return _with_output(task, attempt._replace(prompt=stated, window=window, ratio=ratio), left)
+            return _with_output(task, structs.replace(attempt, prompt=stated, window=window, ratio=ratio), left)
         reserve = max(reserve, refusal.completion or 0)
         if stated + output <= refusal.limit:
             cap = _blind_cap(task, ceil(counted * ratio), None)  # the numbers contradict the refusal
@@ -336,7 +335,7 @@ def _with_output(task: Task, attempt: Attempt, output: int) -> Attempt:
     """Return the same messages with a lower output limit."""
     before = task.output_of(attempt) or 0
     step = Step("max_tokens", max(before - output, 0), f"{before} -> {output}")
-    return _encode(task, attempt._replace(output=output, steps=(step, *attempt.steps)))
+    return _encode(task, structs.replace(attempt, output=output, steps=(step, *attempt.steps)))
 
 
 def _encode(task: Task, attempt: Attempt) -> Attempt:
@@ -345,7 +344,7 @@ def _encode(task: Task, attempt: Attempt) -> Attempt:
     cache = task.cache if messages is not None or task.cache.always else NOTHING
     sent = cache.marked(messages or task.request.messages) if cache.style else messages
     edits = Edits(task.model, sent, attempt.output, attempt.thinks, unbound=unbound, added=cache.added(sent or ()))
-    return attempt._replace(body=task.request.format.encode(task.request, edits), unbound=unbound)
+    return structs.replace(attempt, body=task.request.format.encode(task.request, edits), unbound=unbound)
 
 
 def _smaller(task: Task, candidate: Attempt, before: int, asked: int | None) -> bool:

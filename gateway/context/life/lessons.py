@@ -6,8 +6,10 @@ bills that stopped growing). A guess affects only its own conversation: it makes
 module has no clock and no memory: `gateway.state.learning` applies the lessons.
 """
 
-from dataclasses import dataclass, replace
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from gateway.context.count.tokens import Anchor
 from gateway.context.life import evidence, identity, ladder
@@ -25,8 +27,7 @@ ANCHORED: Final = 0.4
 message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(msgspec.Struct, frozen=True):
     """One attempt as it was sent. All sizes are tokens."""
 
     upstream: str
@@ -53,16 +54,14 @@ class Sent:
         return chain[-1] if chain else ""
 
 
-@dataclass(frozen=True, slots=True)
-class BilledPrompt:
+class BilledPrompt(msgspec.Struct, frozen=True):
     """The prompt tokens that an upstream bills: ``providers.record.Usage`` without the output."""
 
     prompt: int
     cached: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StatedWindow:
+class StatedWindow(msgspec.Struct, frozen=True):
     """An upstream refused and stated its window."""
 
     upstream: str
@@ -78,8 +77,7 @@ class StatedWindow:
     kind: Kind = "stated"
 
 
-@dataclass(frozen=True, slots=True)
-class SmallerFold:
+class SmallerFold(msgspec.Struct, frozen=True):
     """One conversation should be folded to this size."""
 
     upstream: str
@@ -95,7 +93,7 @@ class SmallerFold:
     kind: Kind = "guessed"
 
 
-class PromptRead(NamedTuple):
+class PromptRead(msgspec.Struct, frozen=True):
     """A prompt of this size was read completely, which disproves every smaller window of this model, guessed or stated."""
 
     upstream: str
@@ -104,8 +102,7 @@ class PromptRead(NamedTuple):
     kind: Kind = "observed"
 
 
-@dataclass(frozen=True, slots=True)
-class CountCompared:
+class CountCompared(msgspec.Struct, frozen=True):
     """The upstream's count of a prompt that we counted; ``stated`` if it comes from a believed refusal."""
 
     upstream: str
@@ -116,8 +113,7 @@ class CountCompared:
     kind: Kind = "observed"
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationBilled:
+class ConversationBilled(msgspec.Struct, frozen=True):
     """The bill of a conversation, for the count of its next request."""
 
     scope: str
@@ -126,8 +122,7 @@ class ConversationBilled:
     kind: Kind = "observed"
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationSeen:
+class ConversationSeen(msgspec.Struct, frozen=True):
     """The state of a conversation, to judge its next bill."""
 
     upstream: str
@@ -140,7 +135,7 @@ class ConversationSeen:
 Lesson = StatedWindow | SmallerFold | PromptRead | CountCompared | ConversationBilled | ConversationSeen
 
 
-class Learned(NamedTuple):
+class Learned(msgspec.Struct, frozen=True):
     """The lessons of an answer, and the warning for client and operator (``x-turnfold-warning``); empty without a
     problem."""
 

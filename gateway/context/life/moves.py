@@ -1,5 +1,7 @@
 """The steps of the table of transitions (`gateway.context.life.transitions`): each returns the state that follows."""
 
+from msgspec.structs import replace
+
 from gateway.context.life import ladder
 from gateway.context.life.events import (
     AttemptMade,
@@ -37,7 +39,7 @@ def choose(state: Received, event: PlacesFound) -> State:
 
 
 def send_unread(state: Received, event: PlacesFound) -> State:
-    chosen = _next_place(state.life._replace(places=event.places))
+    chosen = _next_place(replace(state.life, places=event.places))
     return _as_it_came(chosen.life, chosen.visit)
 
 
@@ -50,20 +52,20 @@ def send_proven(state: Chosen, event: FitProven) -> State:
 
 
 def measure(state: Chosen, event: Counted) -> State:
-    return Measured(state.life, state.visit._replace(task=event.task), event.task)
+    return Measured(state.life, replace(state.visit, task=event.task), event.task)
 
 
 def send_despite_fault(state: Chosen | Measured, event: Event) -> State:
-    return _as_it_came(state.life, state.visit._replace(failed=True))
+    return _as_it_came(state.life, replace(state.visit, failed=True))
 
 
 def send_and_report(state: Measured, event: AttemptMade) -> State:
-    return _as_it_came(state.life, state.visit._replace(planned=event.attempt))
+    return _as_it_came(state.life, replace(state.visit, planned=event.attempt))
 
 
 def send(state: Measured | Refused, event: AttemptMade) -> State:
     assert event.attempt is not None
-    visit = state.visit._replace(unsized=_unsized(state, event)) if isinstance(state, Refused) else state.visit
+    visit = replace(state.visit, unsized=_unsized(state, event)) if isinstance(state, Refused) else state.visit
     return Ready(_one_more_call(state.life), visit, event.attempt)
 
 
@@ -85,8 +87,8 @@ def take_refusal(state: Ready, event: ReplyCame) -> State:
 
 
 def take_refusal_counted(state: Uncounted, event: Counted) -> State:
-    attempt = state.attempt._replace(prompt=event.task.prompt)
-    visit = state.visit._replace(task=event.task)
+    attempt = replace(state.attempt, prompt=event.task.prompt)
+    visit = replace(state.visit, task=event.task)
     return Refused(state.life, visit, event.task, attempt, state.reply, state.refusal)
 
 
@@ -103,7 +105,7 @@ def hand_on_refusal(state: Uncounted | Refused, event: Event) -> State:
 def try_next_place(state: Ready, event: ReplyCame | NoReply) -> State:
     life = state.life
     if isinstance(event, ReplyCame) and life.best is None:
-        life = life._replace(best=Answered(life, state.visit, state.attempt, event.reply))
+        life = replace(life, best=Answered(life, state.visit, state.attempt, event.reply))
     return _next_place(life)
 
 
@@ -114,12 +116,12 @@ def try_larger(state: Measured | Uncounted | Refused, event: Event) -> State:
         end: Answered | TooLarge = TooLarge(state.life, state.visit, event.attempt)
     else:
         end = Answered(state.life, state.visit, state.attempt, state.reply, too_long=True)
-    return _next_place(state.life._replace(best=end, outgrown=True))
+    return _next_place(replace(state.life, best=end, outgrown=True))
 
 
 def end_with_earlier_answer(state: Ready, event: Event) -> State:
     assert state.life.best is not None
-    return state.life.best._replace(life=state.life)
+    return replace(state.life.best, life=state.life)
 
 
 def give_up(state: Ready, event: NoReply) -> State:
@@ -128,8 +130,8 @@ def give_up(state: Ready, event: NoReply) -> State:
 
 def _next_place(life: Life) -> Chosen:
     if life.outgrown:
-        return Chosen(life._replace(larger=life.larger[1:]), Visit(life.larger[0]))
-    return Chosen(life._replace(places=life.places[1:]), Visit(life.places[0]))
+        return Chosen(replace(life, larger=life.larger[1:]), Visit(life.larger[0]))
+    return Chosen(replace(life, places=life.places[1:]), Visit(life.places[0]))
 
 
 def _as_it_came(life: Life, visit: Visit) -> Ready:
@@ -146,7 +148,7 @@ def _one_more_call(life: Life) -> Life:
 
 
 def _one_more_refusal(life: Life, refusal: Refusal) -> Life:
-    return life._replace(refusals=(*life.refusals, refusal.sign))
+    return replace(life, refusals=(*life.refusals, refusal.sign))
 
 
 def _unsized(state: Refused, event: AttemptMade) -> bool:
@@ -160,4 +162,4 @@ def _unsized(state: Refused, event: AttemptMade) -> bool:
 
 def _outgrown(end: Answered | TooLarge) -> Answered | TooLarge:
     """Return this end or, if only a larger model remained to be tried, the one before it."""
-    return end.life.best._replace(life=end.life) if end.life.outgrown and end.life.best else end
+    return replace(end.life.best, life=end.life) if end.life.outgrown and end.life.best else end

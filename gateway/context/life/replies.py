@@ -3,28 +3,26 @@
 This file does not know how a provider words a refusal: `providers.overflow` reads that, and the driver hands it in as numbers.
 """
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from gateway.context.life.ladder import StatedNumbers
 
 
-@dataclass(frozen=True, slots=True)
-class OutputLimit:
+class OutputLimit(msgspec.Struct, frozen=True):
     """The upstream accepts the prompt but not the requested output; the largest output it states, in tokens."""
 
     limit: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ThinkingRejected:
+class ThinkingRejected(msgspec.Struct, frozen=True):
     """The upstream rejects signed thinking of earlier answers: at its place, or everywhere."""
 
     limit: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """An upstream's "too long": the sign that matched, and its numbers."""
 
     sign: str
@@ -36,7 +34,7 @@ class Refusal:
         return isinstance(self.numbers, StatedNumbers)
 
 
-class Reply(NamedTuple):
+class Reply(msgspec.Struct, frozen=True):
     """An upstream's answer, read far enough to recognise a refusal."""
 
     status: int

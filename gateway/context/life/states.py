@@ -11,13 +11,14 @@ Each state says what the driver has to do next:
 - `Answered`, `TooLarge`, `Unreachable`, `PassedOn`: give the client the answer, our own refusal, our own error, or the result of passing
   the request through. These are final.
 
-States and events that every request goes through are named tuples: a frozen dataclass takes four times as long to make.
+States and events are structures of msgspec: a frozen dataclass takes ten times as long to make, a named tuple three times.
 
 This file knows neither sockets nor upstreams' dialects: a refusal comes in as numbers, an answer as a handle that is only carried along.
 """
 
-from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
+
+import msgspec
 
 from gateway.context.life import ladder, lessons
 from gateway.context.life.events import AttemptMade, Place, ReplyCame
@@ -35,11 +36,8 @@ FAULTS: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
 """Statuses about the server's health or patience, not about the request: another place may do better."""
 
 
-class Life(NamedTuple):
-    """The facts about a request that hold in every state: its body, the remaining places, the calls so far.
-
-    A named tuple, because each state makes a new one and a frozen dataclass of this many fields takes four times as long.
-    """
+class Life(msgspec.Struct, frozen=True):
+    """The facts about a request that hold in every state: its body, the remaining places, the calls so far."""
 
     request: Conversation
     mode: Mode
@@ -57,7 +55,7 @@ class Life(NamedTuple):
     """Too long for every place except the larger ones, which are tried now."""
 
 
-class Visit(NamedTuple):
+class Visit(msgspec.Struct, frozen=True):
     """The facts about the request at the current place."""
 
     place: Place
@@ -73,21 +71,20 @@ class Visit(NamedTuple):
     """The last refusal here stated no believable limit."""
 
 
-class Received(NamedTuple):
+class Received(msgspec.Struct, frozen=True):
     """The request was read."""
 
     life: Life
 
 
-class Chosen(NamedTuple):
+class Chosen(msgspec.Struct, frozen=True):
     """The next place to ask."""
 
     life: Life
     visit: Visit
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(msgspec.Struct, frozen=True):
     """The request was counted for its place."""
 
     life: Life
@@ -100,7 +97,7 @@ class Measured:
         return AttemptMade(attempt, cannot_fit=not self.task.fits and ladder.hopeless(self.task, attempt))
 
 
-class Ready(NamedTuple):
+class Ready(msgspec.Struct, frozen=True):
     """An attempt that can be sent."""
 
     life: Life
@@ -108,8 +105,7 @@ class Ready(NamedTuple):
     attempt: Attempt
 
 
-@dataclass(frozen=True, slots=True)
-class Uncounted:
+class Uncounted(msgspec.Struct, frozen=True):
     """Refused without a count."""
 
     life: Life
@@ -119,8 +115,7 @@ class Uncounted:
     refusal: Refusal
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True):
     """Refused as too long, or for its requested output."""
 
     life: Life
@@ -151,7 +146,7 @@ class Refused:
         return ladder.next_attempt(self.task, self.attempt, numbers)
 
 
-class Answered(NamedTuple):
+class Answered(msgspec.Struct, frozen=True):
     """Final: the client gets an upstream's answer."""
 
     life: Life
@@ -175,7 +170,7 @@ class Answered(NamedTuple):
         return lessons.from_answer(sent, bill, unsized=self.visit.unsized)
 
 
-class TooLarge(NamedTuple):
+class TooLarge(msgspec.Struct, frozen=True):
     """Final: even the smallest form cannot fit, so no upstream was called; the client gets our own refusal."""
 
     life: Life
@@ -189,8 +184,7 @@ class TooLarge(NamedTuple):
         return task.request.format.refusal(self.attempt.window, self.attempt.prompt, task.reserve, largest_parts(task))
 
 
-@dataclass(frozen=True, slots=True)
-class Unreachable:
+class Unreachable(msgspec.Struct, frozen=True):
     """Final: no place answered; the client gets our own error."""
 
     life: Life
@@ -198,8 +192,7 @@ class Unreachable:
     error: Exception
 
 
-@dataclass(frozen=True, slots=True)
-class PassedOn:
+class PassedOn(msgspec.Struct, frozen=True):
     """Final: our own code failed before any place was found; the request is passed through unchanged."""
 
     life: Life

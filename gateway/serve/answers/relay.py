@@ -2,8 +2,9 @@
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
+import msgspec
 from aiohttp import web
 
 from gateway.serve import record
@@ -42,7 +43,7 @@ class Tail:
         return b"".join(self._pieces)[-self._keep :] if self._keep else b""
 
 
-class Relayed(NamedTuple):
+class Relayed(msgspec.Struct, frozen=True):
     """How forwarding ended. ``tail`` is the kept end; ``broken`` means that the upstream broke off."""
 
     response: web.StreamResponse

@@ -1,8 +1,9 @@
 """Who a caller is at an upstream: hashes of its credentials, for memory, quotas and learned facts."""
 
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
+import msgspec
 from multidict import CIMultiDict
 
 from gateway.context.life import identity
@@ -17,7 +18,7 @@ CREDENTIALS: Final = frozenset(name.lower() for each in PROVIDERS.values() for n
 """Every header with which some provider receives credentials."""
 
 
-class Identity(NamedTuple):
+class Identity(msgspec.Struct, frozen=True):
     """The hashes of one caller at one upstream; see `gateway.context.life.identity`."""
 
     key: str

@@ -2,7 +2,8 @@
 
 import time
 from dataclasses import dataclass
-from typing import NamedTuple
+
+import msgspec
 
 from gateway.context.count.proof import self_contained
 from gateway.context.life import identity
@@ -29,7 +30,7 @@ class Times:
     """The answer began."""
 
 
-class Ending(NamedTuple):
+class Ending(msgspec.Struct, frozen=True):
     """How forwarding the answer ended."""
 
     status: int
@@ -42,7 +43,7 @@ class Ending(NamedTuple):
     """The client has the whole answer, so its leaving is not an error."""
 
 
-class Origin(NamedTuple):
+class Origin(msgspec.Struct, frozen=True):
     """Where a request comes from and where it went: the part of its record that no state knows."""
 
     request_id: str
@@ -59,7 +60,7 @@ class Origin(NamedTuple):
     """A description of the last attempt."""
 
 
-class Described(NamedTuple):
+class Described(msgspec.Struct, frozen=True):
     """A state in the words of headers and records. A named tuple, because every request makes one."""
 
     state: State

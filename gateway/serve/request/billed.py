@@ -1,8 +1,9 @@
 """Learn from the bill of an uncounted request: it fitted by its size alone, and may still have been truncated by a
 server with a small window."""
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from gateway.context.count import fixed_cost, message_cost, tokens
 from gateway.context.life import identity, lessons

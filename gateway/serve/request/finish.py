@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import structlog
 from aiohttp import web
+from msgspec.structs import replace
 
 from gateway.context.life.lessons import BilledPrompt, Learned
 from gateway.context.life.states import Answered, Ended, PassedOn, State, TooLarge, Unreachable, Visit
@@ -71,7 +72,7 @@ async def afterwards(caller: Caller, state: Answered, ending: Ending) -> Ending:
     if state.reply.handle.complete:
         return ending  # already learned from before it was sent
     learning = caller.gateway.tasks.start(_learn(caller, state, ending.usage), "learn")
-    return ending if learning is None else ending._replace(warning=await asyncio.shield(learning))
+    return ending if learning is None else replace(ending, warning=await asyncio.shield(learning))
 
 
 async def too_large(caller: Caller, state: TooLarge) -> tuple[web.StreamResponse, Ending]:

@@ -1,7 +1,9 @@
 """Where a request may go: upstreams and models with their windows, from settings, catalogue and learned facts."""
 
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from gateway.config import Route
 from gateway.config.catalogue import ModelFacts
@@ -30,7 +32,7 @@ def family_of(route: Route, facts: ModelFacts | None) -> str:
     return facts.family if facts else "unknown"
 
 
-class Place(NamedTuple):
+class Place(msgspec.Struct, frozen=True):
     """One upstream and model that could answer a request, with its window."""
 
     route: Route

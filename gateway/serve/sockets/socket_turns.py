@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from gateway.observe.exchange import Call, Exchange
 from gateway.serve.record import CLIENT_GONE, LONGEST_NAME, Record
@@ -122,7 +123,7 @@ class Turns:
             calls=(Call(socket.upstream, model[:LONGEST_NAME], status, seconds=total_s),),
         )
         ended = {"error": error, "action": "error"} if error else {}
-        self._gateway.observe(found._replace(**{**turn.facts, **ended}))
+        self._gateway.observe(replace(found, **{**turn.facts, **ended}))
 
 
 def _status(raw: bytes) -> int:

@@ -1,10 +1,12 @@
 """The table of transitions: each row is one test, in the order of the table, and no socket is needed for any of them."""
 
-from dataclasses import dataclass, replace
+import dataclasses
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from gateway.context.count.counter import Counter
 from gateway.context.cut.policy import Policy
@@ -88,7 +90,7 @@ def life(mode: str = "enforce", **known: Any) -> Life:
 ASKED = conversation()
 TASK = task(ASKED)
 FOLDED = first_attempt(TASK)
-BROKEN = FOLDED._replace(steps=(Step("failed", 0, "KeyError"),))
+BROKEN = replace(FOLDED, steps=(Step("failed", 0, "KeyError"),))
 AS_IT_CAME = Attempt(TASK.request.raw, TASK.prompt, 300)
 COUNTED = Visit(FIRST, TASK)
 
@@ -103,7 +105,7 @@ def measured(mode: str = "enforce", **known: Any) -> Measured:
 
 def uncounted(**known: Any) -> Uncounted:
     return Uncounted(
-        life(calls=1, **known), Visit(FIRST, proven=True), AS_IT_CAME._replace(prompt=0), LONG, LONG.refusal
+        life(calls=1, **known), Visit(FIRST, proven=True), replace(AS_IT_CAME, prompt=0), LONG, LONG.refusal
     )
 
 
@@ -136,7 +138,7 @@ ROWS: list[tuple[State, Event, Any]] = [
     (ready(), ReplyCame(LONG), lambda to: type(to) is Refused and to.life.refusals == ("too_long",)),
     (ready(places=(SECOND,)), ReplyCame(BUSY),
      lambda to: type(to) is Chosen and to.visit.place is SECOND and to.life.best.reply is BUSY),
-    (ready(best=EARLIER), ReplyCame(Reply(500)), lambda to: to == EARLIER._replace(life=to.life) and to.life.calls == 1),
+    (ready(best=EARLIER), ReplyCame(Reply(500)), lambda to: to == replace(EARLIER, life=to.life) and to.life.calls == 1),
     (ready(), ReplyCame(BUSY), lambda to: type(to) is Answered and to.reply is BUSY),
     (ready(places=(SECOND,)), NoReply(ERROR), lambda to: type(to) is Chosen and to.life.best is None),
     (ready(best=EARLIER), NoReply(ERROR), lambda to: type(to) is Answered and to.reply is BUSY),
@@ -199,8 +201,8 @@ def test_nothing_smaller_is_made_in_observe_nor_beyond_the_retries():
 
 
 def test_an_output_refused_is_lowered_and_never_goes_to_a_larger_model():
-    asked = replace(task(conversation(max_tokens=60)), asked=60)
-    state = replace(refused(reply=OUTPUT, larger=(LARGER,)), task=asked, attempt=FOLDED._replace(prompt=100))
+    asked = dataclasses.replace(task(conversation(max_tokens=60)), asked=60)
+    state = replace(refused(reply=OUTPUT, larger=(LARGER,)), task=asked, attempt=replace(FOLDED, prompt=100))
     lowered = state.work()
     assert lowered is None or lowered.output is not None
     end = advance(state, AttemptMade(None))
@@ -209,7 +211,7 @@ def test_an_output_refused_is_lowered_and_never_goes_to_a_larger_model():
 
 @pytest.mark.parametrize(
     ("attempt", "is_refusal"),
-    [(FOLDED, True), (AS_IT_CAME._replace(prompt=250), True), (AS_IT_CAME._replace(prompt=20), False)],
+    [(FOLDED, True), (replace(AS_IT_CAME, prompt=250), True), (replace(AS_IT_CAME, prompt=20), False)],
 )
 def test_an_empty_stream_is_a_refusal_where_the_prompt_is_folded_or_near_its_window(attempt: Attempt, is_refusal: bool):
     assert isinstance(advance(ready(attempt=attempt), ReplyCame(EMPTY)), Refused) is is_refusal

@@ -1,9 +1,8 @@
 """What the order of the signs is for: the same words mean different things in different company."""
 
-import dataclasses
-
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from providers.cerebras import CEREBRAS
 from providers.overflow.signs import SIGNS, read_refusal
@@ -12,7 +11,7 @@ from providers.record import OutputTooLarge, Overflow, Refusal
 
 def read(message: str, status: int = 400, **more: object) -> Refusal | None:
     refusal = read_refusal(status, orjson.dumps({"error": {"message": message, **more}}), "http")
-    return dataclasses.replace(refusal, sign="") if refusal else None
+    return replace(refusal, sign="") if refusal else None
 
 
 @pytest.mark.parametrize(

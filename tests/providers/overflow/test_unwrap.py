@@ -1,6 +1,5 @@
 """A refusal reads the same however many proxies wrapped it, and no field that repeats somebody's words is read."""
 
-import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from providers.overflow.signs import read_refusal
 from providers.overflow.unwrap import LARGEST_BODY, unwrap
@@ -50,9 +50,7 @@ def test_recorded_answers_read_the_same_in_any_wrapping(record: dict[str, Any]) 
     bare = read_refusal(record["status"], record["body"].encode(), "http")
     for name, wrap in WRAPPINGS.items():
         wrapped = read_refusal(record["status"], wrap(record["body"]).encode(), "http")
-        assert (wrapped and dataclasses.replace(wrapped, sign="")) == (bare and dataclasses.replace(bare, sign="")), (
-            name
-        )
+        assert (wrapped and replace(wrapped, sign="")) == (bare and replace(bare, sign="")), name
 
 
 ECHO = "prompt is too long: 9000 tokens > 8192 maximum"
