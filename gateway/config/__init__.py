@@ -1,7 +1,7 @@
 """The configuration: read a YAML file and the environment into immutable values."""
 
 from gateway.config.document import Wrong
-from gateway.config.exposure import dangers, is_loopback
+from gateway.config.exposure import address_of, dangers, is_loopback
 from gateway.config.keys import SettingsError, key_file, load, parse
 from gateway.config.readers import checked_url
 from gateway.config.values import (
@@ -39,6 +39,7 @@ __all__ = [
     "SummarySettings",
     "Upstream",
     "Wrong",
+    "address_of",
     "checked_url",
     "dangers",
     "is_loopback",

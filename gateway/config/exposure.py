@@ -1,6 +1,9 @@
 """Detect dangerous configurations: a public port with a key behind it, or an upstream that is the gateway itself."""
 
 import ipaddress
+import re
+import socket
+import unicodedata
 from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
@@ -8,10 +11,10 @@ from urllib.parse import urlsplit
 from gateway.config.values import Settings, Upstream
 from providers.registry import find
 
-EVERY_ADDRESS: Final = frozenset({"0.0.0.0", "::", ""})
-"""A port bound to one of these is reachable at every address of the machine."""
 SECRET_WORDS: Final = ("auth", "cookie", "key", "password", "secret", "token")
 """Parts of names of headers whose values are credentials: x-portkey-api-key, cf-access-client-secret, cookie."""
+_NUMERIC: Final = re.compile(r"[0-9a-fx.]+", re.IGNORECASE)
+"""Characters of an IPv4 address in any form that `inet_aton` reads: one to four numbers, decimal, octal or hexadecimal."""
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 Problem = tuple[str, str]
@@ -68,23 +71,44 @@ def leads_to(url: str, host: str, port: int) -> bool:
     """Return whether a URL names the address that ``host`` and ``port`` are bound to. Names are not resolved."""
     try:
         parts = urlsplit(url)
-        there, port_there = (parts.hostname or "").lower(), parts.port or DEFAULT_PORTS.get(parts.scheme)
+        there, port_there = (
+            unicodedata.normalize("NFKC", parts.hostname or "").lower(),
+            parts.port or DEFAULT_PORTS.get(parts.scheme),
+        )
     except ValueError:
         return False
     if port_there != port:
         return False
     here = host.strip("[]").lower()
-    if there == here or there in EVERY_ADDRESS:
+    if there.rstrip(".") == here.rstrip(".") or _is_every_address(there):
         return True
-    return is_loopback(there) and (here in EVERY_ADDRESS or is_loopback(here))
+    if address_of(there) is not None and address_of(there) == address_of(here):
+        return True
+    return is_loopback(there) and (_is_every_address(here) or is_loopback(here))
+
+
+def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the address that a host is; None for a name. ``127.1``, ``0x7f000001`` and ``2130706433`` are addresses to resolvers, too."""
+    written = host.strip("[]")
+    try:
+        address = ipaddress.ip_address(written.partition("%")[0])
+    except ValueError:
+        try:
+            return ipaddress.IPv4Address(socket.inet_aton(written)) if _NUMERIC.fullmatch(written) else None
+        except OSError:
+            return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+def _is_every_address(host: str) -> bool:
+    """Return whether a port bound to this host is reachable at every address of the machine."""
+    address = address_of(host)
+    return not host or (address is not None and address.is_unspecified)
 
 
 @lru_cache(maxsize=64)  # the addresses of the configuration; every request asks for one
 def is_loopback(host: str) -> bool:
     """Return whether only this machine can reach an address."""
-    try:
-        address = ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return host.lower() == "localhost"
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return (mapped or address).is_loopback
+    address = address_of(host)
+    return address.is_loopback if address is not None else host.lower().rstrip(".") == "localhost"

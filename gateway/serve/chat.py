@@ -20,6 +20,7 @@ from gateway.context.life.states import (
     Undecided,
     Unreachable,
 )
+from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.endpoints import compact
 from gateway.serve.endpoints.passthrough import forward
@@ -87,7 +88,8 @@ async def _reserve(gateway: Gateway, record: records.Record, asked: Conversation
 async def _understood(gateway: Gateway, request: web.BaseRequest, raw: bytes, format: Format) -> Conversation | None:
     """Parse the body; None when it is not a conversation, or when our own code fails. Raises ClientError."""
     try:
-        return await understood(request, raw, format, gateway.settings.server, gateway.pool, memory=gateway.memory)
+        decides, limits = keys.model_decides(gateway, request), gateway.settings.server
+        return await understood(request, raw, format, limits, gateway.pool, memory=gateway.memory, decides=decides)
     except ClientError:
         raise
     except Exception as error:  # noqa: BLE001  # promise 6: it is passed through

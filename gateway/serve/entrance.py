@@ -19,7 +19,15 @@ from gateway.serve.incoming import errors
 from gateway.serve.incoming.addresses import Proxies, peer_of
 from gateway.serve.incoming.body import too_large
 from gateway.serve.incoming.connection import malformed
-from gateway.serve.incoming.guard import Guard, check_hops, check_method, check_version, preflight, shared_with
+from gateway.serve.incoming.guard import (
+    Guard,
+    check_hops,
+    check_host,
+    check_method,
+    check_version,
+    preflight,
+    shared_with,
+)
 from gateway.serve.incoming.paths import PROBES, served_path, with_path
 from gateway.serve.incoming.uploads import SlowUpload
 from gateway.serve.record import Record
@@ -105,6 +113,7 @@ async def _admitted(
 ) -> web.StreamResponse:
     """Serve a request that passes the guard. Raises ClientError for any other."""
     check_version(request.version)
+    check_host(request.headers, record.path)
     origin = entrance.guard.check(request.raw_path, request.headers)
     check_method(request.method)
     check_hops(request.headers, gateway.client.hop)

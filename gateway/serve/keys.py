@@ -23,11 +23,15 @@ from gateway.serve.record import Record
 from gateway.serve.shared import Gateway
 from gateway.state.rates import Used, expected
 from gateway.upstream.client import CALLER
+from gateway.wire import raw_json
+from gateway.wire.model_name import is_ambiguous
 
 HEADERS: Final = ("Authorization", "x-api-key", "api-key")
 """Headers in which clients send a key: OpenAI's libraries, Anthropic's, Azure's."""
 PROTOCOL: Final = "openai-insecure-api-key."
 """How a browser, which cannot set headers, gives the key of a WebSocket: https://platform.openai.com/docs/guides/realtime-websocket."""
+NAMING: Final = ("response", "session")
+"""Objects of a WebSocket message that may name a model, too."""
 HOW: Final = "Send the key that the operator gave you as `Authorization: Bearer KEY` or `x-api-key: KEY`."
 
 
@@ -177,7 +181,11 @@ def allows_message(request: web.BaseRequest, text: str) -> bool:
         return False
     if not isinstance(message, dict):
         return False
-    parts = [message, *(message[name] for name in ("response", "session") if isinstance(message.get(name), dict))]
+    raw = text.encode("utf-8", "surrogatepass")
+    inner = [value for name, value in (raw_json.members(raw) or {}).items() if name in NAMING]
+    if is_ambiguous(raw, ("type", "model", *NAMING)) or any(map(is_ambiguous, inner)):
+        return False
+    parts = [message, *(message[name] for name in NAMING if isinstance(message.get(name), dict))]
     named = [part["model"] for part in parts if "model" in part]
     if not named:
         return bool(request.rel_url.query.get("model")) or message.get("type") != "response.create"
@@ -194,6 +202,11 @@ def is_restricted(request: web.BaseRequest) -> bool:
     """Return whether a request's key allows only some models."""
     key = records.of(request).key
     return key is not None and bool(key.models)
+
+
+def model_decides(gateway: Gateway, request: web.BaseRequest) -> bool:
+    """Return whether it depends on a request's model where it is sent, or whether it is."""
+    return len(gateway.setup.targets) > 1 or is_restricted(request)
 
 
 def _unknown(message: str, code: str) -> ClientError:

@@ -32,8 +32,13 @@ def gateway_for(settings: Settings) -> Gateway:
 
 
 def begin(gateway: Gateway) -> None:
-    """Start what a process does beside serving, once its ports are open."""
+    """Start what a process of ours does beside serving, once its ports are open."""
     gateway.sweeper.start()
+    warm(gateway)
+
+
+def warm(gateway: Gateway) -> None:
+    """Begin to load, beside serving, what a start does not need."""
     gateway.loading = True
     gateway.tasks.start(_prepare(gateway), "prepare")
 

@@ -5,7 +5,6 @@ import secrets
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from typing import Final, Protocol
 from urllib.request import getproxies_environment, proxy_bypass
 
@@ -15,7 +14,7 @@ import structlog
 from multidict import CIMultiDict
 from yarl import URL
 
-from gateway.config import Upstream, is_loopback
+from gateway.config import Upstream, address_of, is_loopback
 from gateway.upstream.hops import HOPS, passed
 from gateway.upstream.public_http import PublicHttp, failure
 from gateway.upstream.response import AskFailed, Response
@@ -130,11 +129,10 @@ def _is_own(base_url: str) -> bool:
     """Return whether an address belongs to this machine or its network: no vendor runs there, whatever the provider's
     name."""
     host = (URL(base_url).host or "").rstrip(".")
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return "." not in host or host.endswith((".local", ".internal", ".lan", ".localhost", ".svc", ".home.arpa"))
-    return not address.is_global
+    address = address_of(host)
+    if address is not None:
+        return not address.is_global
+    return "." not in host or host.endswith((".local", ".internal", ".lan", ".localhost", ".svc", ".home.arpa"))
 
 
 def context_for(upstream: Upstream) -> ssl.SSLContext | bool:

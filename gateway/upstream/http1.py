@@ -47,7 +47,8 @@ class UpstreamConnection(asyncio.Protocol):
         self._without_content = 0
         """Bytes that came since the last byte of a body."""
         self.progress = 0
-        """Grows with every piece that is sent or arrives."""
+        """Grows with every piece of a body that is sent or arrives, and where an answer's head begins and ends: its bytes one by one, and
+        those around the pieces of a body, would bound nothing."""
         self.patience_s: float | None = None
         """How long the upstream may be silent in the current exchange."""
         self.idle_since = 0.0
@@ -99,7 +100,6 @@ class UpstreamConnection(asyncio.Protocol):
             self.end(Disconnected())
 
     def data_received(self, data: bytes) -> None:
-        self.progress += 1
         self._without_content += len(data)
         if self._over or self._parser is None:  # no request waits for it
             self.close()
@@ -117,6 +117,7 @@ class UpstreamConnection(asyncio.Protocol):
             self.end(InvalidHttp())
 
     def on_message_begin(self) -> None:
+        self.progress += 1
         if self._over:
             self._keeps_alive = False  # bytes behind the answer
         self._reason, self._fields = b"", []
@@ -129,6 +130,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         assert self._parser is not None
+        self.progress += 1
         status = self._parser.get_status_code()
         if self._over or status < FIRST_FINAL:
             return
@@ -162,6 +164,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._keeps_alive = False
             return
         self._without_content = 0
+        self.progress += 1
         self._answer.feed(piece)
 
     def on_message_complete(self) -> None:
@@ -172,10 +175,19 @@ class UpstreamConnection(asyncio.Protocol):
 
     def _complete(self) -> None:
         self._over = True
-        if self._parser is not None and not self._head_only:
-            self._keeps_alive = self._keeps_alive and self._parser.should_keep_alive()
+        if self._parser is not None:
+            # Without its body llhttp would say of an answer to HEAD that it lasts until the connection ends.
+            stays = self._is_kept_open() if self._head_only else self._parser.should_keep_alive()
+            self._keeps_alive = self._keeps_alive and stays
         if self._answer is not None:
             self._answer.finish()
+
+    def _is_kept_open(self) -> bool:
+        """Return whether the head of the answer allows another request (RFC 9112 section 9.3)."""
+        assert self._parser is not None and self._answer is not None
+        said = ",".join(self._answer.headers.getall("Connection", ())).lower().split(",")
+        options = {option.strip() for option in said}
+        return "close" not in options and (self._parser.get_http_version() == "1.1" or "keep-alive" in options)
 
     def _settle(self) -> None:
         """Get ready for the next request, or close."""

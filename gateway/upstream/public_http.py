@@ -5,6 +5,7 @@ It opens a new connection for each request: the public interface cannot tell whe
 unrequested bytes, which would be taken for the next caller's answer.
 """
 
+import asyncio
 import io
 import ssl
 from typing import Final
@@ -111,19 +112,25 @@ class PublicHttp:
         limits: aiohttp.ClientTimeout,
         proxy: str = "",
     ) -> PublicResponse:
-        """Send one request and wait for the head of its answer; do not decode it or follow redirects."""
+        """Send one request and wait for the head of its answer; do not decode it or follow redirects.
+
+        ``limits.sock_read`` bounds each silence. The head may take as long again to arrive, byte by byte.
+        """
+        streams = isinstance(body, aiohttp.StreamReader)
+        patience_s = None if streams or limits.sock_read is None else 2 * limits.sock_read
         data = io.BytesIO(body) if isinstance(body, bytes) and len(body) > AT_ONCE else body
         try:
-            response = await self.session.request(
-                method,
-                url,
-                headers=headers,
-                data=data,
-                allow_redirects=False,
-                ssl=tls,
-                timeout=limits,
-                proxy=proxy or None,
-            )
+            async with asyncio.timeout(patience_s):
+                response = await self.session.request(
+                    method,
+                    url,
+                    headers=headers,
+                    data=data,
+                    allow_redirects=False,
+                    ssl=tls,
+                    timeout=limits,
+                    proxy=proxy or None,
+                )
         except (aiohttp.ClientError, aiohttp.http_exceptions.HttpProcessingError, OSError) as error:
             raise failure(error) from error
         return PublicResponse(response)

@@ -6,14 +6,19 @@ bytes that are not UTF-8, a missing end) and forms still contain their model's n
 
 import json  # noqa: TID251  # reads NaN and lone surrogates, which orjson refuses
 import re
+from collections.abc import Sequence
 from email.message import Message
 from typing import Any, Final
 from urllib.parse import parse_qs
 
 import msgspec
 
+from gateway.wire import surrogates
+
 NO_MODEL: Final = ""
 """The body was parsed and names no model."""
+_ESCAPED: Final = rb"\u006"
+"""How letters of ASCII are escaped, also those of a member's name."""
 _LENIENT: Final = json.JSONDecoder(strict=False)
 _SPACE: Final = " \t\r\n"
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -42,12 +47,38 @@ class _Body(msgspec.Struct):
 _read: Final = msgspec.json.Decoder(_Body).decode
 
 
+class _Key:
+    """The name of a member. No two are equal, so that a dict keeps members of the same name."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+_members: Final = msgspec.json.Decoder(dict[_Key, msgspec.Raw], dec_hook=lambda _, name: _Key(name)).decode
+
+
+def is_ambiguous(body: bytes, names: Sequence[str] = ("model",)) -> bool:
+    """Return whether a JSON object has a member twice, with different values: some parsers take the first, others the last."""
+    if _ESCAPED not in body and all(body.count(b'"%b"' % name.encode()) < 2 for name in names):
+        return False
+    try:
+        found = [(key.name, bytes(value)) for key, value in _members(body).items() if key.name in names]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        whole = surrogates.mended(body)
+        return whole is not body and is_ambiguous(whole, names)
+    return len(set(found)) > len({name for name, _ in found})
+
+
 def _in_json(body: bytes) -> str | None:
     try:
         model = _read(body).model
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return _in_text(body.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace"))
-    return NO_MODEL if model is msgspec.UNSET else _name(model)
+    if model is msgspec.UNSET:
+        return NO_MODEL
+    return None if is_ambiguous(body) else _name(model)
 
 
 def _in_text(text: str) -> str | None:
@@ -64,6 +95,8 @@ def _in_text(text: str) -> str | None:
             if not isinstance(key, str) or text[place] != ":":
                 return found
             value, place = _LENIENT.raw_decode(text, _past_space(text, place + 1))
+            if key == "model" and found not in (None, value):
+                return None
             if key == "model":
                 found = _name(value)
             place = _past_space(text, place)

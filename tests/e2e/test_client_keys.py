@@ -4,6 +4,7 @@ import asyncio
 from hashlib import sha256
 
 import aiohttp
+import orjson
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -202,6 +203,8 @@ BODIES = [
     ("/chat/completions", b'{"messages":[{"role":"user","content":"hi"}]}', "application/json"),
     ("/chat/completions", b'{"model":"dear","messages":"no conversation"}', "application/json"),
     ("/chat/completions", b'{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}],"model":"dear"}', "application/json"),
+    ("/chat/completions", b'{"model":"dear","messages":[{"role":"user","content":"hi"}],"model":"gpt-4o"}', "application/json"),
+    ("/embeddings", b'{"model":"dear","input":"hi","model":"gpt-4o"}', "application/json"),
     ("/audio/transcriptions", b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\ndear\r\n--b--\r\n', "multipart/form-data; boundary=b"),
     ("/images/generations", b"not JSON at all", "application/json"),
 ]  # fmt: skip
@@ -441,6 +444,10 @@ FRAMES = [
     ({"type": "response.create", "input": "hi"}, False),
     ({"type": "response.cancel"}, True),
     (["response.create"], False),
+    ('{"type":"response.create","model":"dear","input":"hi","model":"gpt-4o"}', False),
+    ('{"type":"response.create","model":"gpt-4o","response":{"model":"dear"},"response":{"model":"gpt-4o"}}', False),
+    ('{"type":"response.create","input":"hi","type":"response.cancel"}', False),
+    ('{"type":"response.create","model":"gpt-4o","response":{"model":"dear","model":"gpt-4o"}}', False),
 ]
 
 
@@ -466,7 +473,7 @@ async def test_each_message_of_a_socket_is_held_to_the_keys_models(gateway, echo
     config = {"keys": {"alice": {"hash": hashed(KEY), "models": ["gpt-4o"]}}}
     running = await gateway(echo, config)
     async with running.session.ws_connect(f"{running.base_url}/responses", headers=BEARER) as socket:
-        await socket.send_json(frame)
+        await socket.send_str(frame if isinstance(frame, str) else orjson.dumps(frame).decode())
         answer = await socket.receive()
         assert (answer.type is aiohttp.WSMsgType.TEXT) == passes
         if not passes:

@@ -8,9 +8,11 @@ import orjson
 import pytest
 
 from gateway.context.life.states import Answered, Measured, Refused
+from gateway.serve.answers import answer, relay
 from gateway.serve.request import account, billed, measure, memory, places, work
 from gateway.standin import Raw, StandIn
 from gateway.state.learning import Learning
+from tests import raw
 from tests import running as running_tests
 from tests.fakes import RATE_LIMITED, chat, refuse, reply, verbatim
 
@@ -119,3 +121,19 @@ async def test_odd_answers_are_handed_on_as_they_came(gateway, standin, number, 
     assert '"event": "unhandled"' not in (logged := capfd.readouterr()).err + logged.out
     standin.script.append(reply("Still here."))
     assert orjson.loads((await running.chat(SHORT)).body)["choices"], "the next request is served"
+
+
+@pytest.mark.parametrize("path", ["/models/m", "/chat/completions", "/messages/count_tokens", "/responses/compact"])
+async def test_after_a_fault_of_our_own_the_upstreams_answer_is_closed_at_once(gateway, monkeypatch, path):
+    """It would keep an upstream's place, and its connection, until it falls silent."""
+    begun = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9999\r\n\r\n{"
+    async with raw.upstream(lambda connection, number: begun) as upstream:
+        running = await gateway(upstream.base_url, CONFIG)
+        monkeypatch.setattr(relay.http, "returned", broken)
+        monkeypatch.setattr(answer, "LONGEST_HELD", 0)
+        method = "GET" if path.startswith("/models") else "POST"
+        body = None if method == "GET" else orjson.dumps({**SHORT, "input": "Hello", "max_tokens": 5})
+        told = await running.ask(method, path, body, {"content-type": "application/json"})
+        assert told.status == 500
+        assert upstream.heads
+        assert not running.inside.gateway.client._http._busy

@@ -66,6 +66,21 @@ async def test_other_versions_of_http_need_no_host_and_are_not_served(gateway, s
     assert standin.requests == []
 
 
+async def test_without_a_host_probes_alone_are_served(gateway, standin):
+    """HTTP/1.0 needs none; load balancers that speak it ask for health alone."""
+    ports = await gateway(standin)
+    for port, path, status in (
+        (ports.port, b"/v1/models", 400),
+        (admin_port(ports), b"/metrics", 400),
+        (ports.port, b"/healthz", 200),
+        (admin_port(ports), b"/healthz", 200),
+    ):
+        assert (await raw.ask(port, b"GET " + path + b" HTTP/1.0\r\n\r\n")).status == status
+    assert standin.requests == []
+    named = b"GET /v1/models HTTP/1.0\r\nhost: 127.0.0.1\r\n\r\n"
+    assert (await raw.ask(ports.port, named)).status == 200
+
+
 CHAT = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
 PAGES = [
     ("a page of another origin", {"origin": "https://evil.example"}, 403),
@@ -240,7 +255,19 @@ async def test_the_command_line_cannot_lay_a_key_open_by_accident(tmp_path):
         ("http://[::ffff:127.0.0.1]:8787/v1", "127.0.0.1", 8787, True),
         ("http://[::ffff:7f00:1]:8787/v1", "0.0.0.0", 8787, True),
         ("https://gate.example/v1", "gate.example", 443, True),
+        ("http://127.1:8787/v1", "127.0.0.1", 8787, True),
+        ("http://0x7f000001:8787/v1", "127.0.0.1", 8787, True),
+        ("http://2130706433:8787/v1", "0.0.0.0", 8787, True),
+        ("http://0177.0.0.1:8787/v1", "localhost", 8787, True),
+        ("http://0:8787/v1", "127.0.0.1", 8787, True),
+        ("http://[::ffff:0:0]:8787/v1", "127.0.0.1", 8787, True),
+        ("http://localhost.:8787/v1", "127.0.0.1", 8787, True),
+        ("http://\uff11\uff12\uff17.0.0.1:8787/v1", "127.0.0.1", 8787, True),
+        ("http://0x0a010203:8787/v1", "10.1.2.3", 8787, True),
+        ("http://[0:0:0:0:0:0:0:1]:8787/v1", "::1", 8787, True),
         ("http://127.0.0.1:8000/v1", "127.0.0.1", 8787, False),
+        ("http://0x0a010203:8787/v1", "10.1.2.4", 8787, False),
+        ("http://cafe:8787/v1", "127.0.0.1", 8787, False),
         ("http://127.0.0.1:8787/v1", "10.1.2.3", 8787, False),
         ("http://other.example:8787/v1", "0.0.0.0", 8787, False),
     ],

@@ -57,7 +57,17 @@ SAYS_NO_MODEL = {
     "a form without one": (FORM, form(("purpose", "batch"), ("file", b"x"))),
     "a plain form without one": ("application/x-www-form-urlencoded", b"a=1"),
 }
+TWICE = {
+    "a model twice": b'{"model":"main","messages":[{"role":"user","content":"hi"}],"input":"hi","model":"other"}',
+    "a model twice, one written in escapes": b'{"mod\\u0065l":"main","messages":[{"role":"user","content":"hi"}],"input":"hi","model":"other"}',
+    "a model, and null": b'{"model":"other","messages":[{"role":"user","content":"hi"}],"input":"hi","model":null}',
+    "a model twice in text that is not strict": b'{"model":"main","a":NaN,"messages":[{"role":"user","content":"hi"}],"model":"other"}',
+    "a model twice in a long body": b'{"model":"main","messages":[{"role":"user","content":"%b"}],"input":"hi","model":"other"}'
+    % (b"word " * 50_000),
+}
+"""Go, Rust and C++ differ in which of two members with one name they take."""
 CANNOT_BE_TOLD = {
+    **{name: (JSON, body) for name, body in TWICE.items()},
     "no JSON": (JSON, b"hello"),
     "binary": ("application/octet-stream", bytes(range(256))),
     "a list": (JSON, b'[{"model":"other"}]'),
@@ -131,6 +141,28 @@ async def test_a_body_whose_model_cannot_be_told_reaches_nobody(target, framing)
         assert (main.requests, other.requests) == ([], [])
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/v1/responses",
+        "/v1/messages",
+        "/v1/messages/count_tokens",
+        "/v1/responses/input_tokens",
+        "/v1/responses/compact",
+    ],
+)
+@pytest.mark.parametrize("body", TWICE.values(), ids=list(TWICE))
+async def test_a_body_that_names_two_models_reaches_nobody(target, body):
+    async with two_upstreams() as (ports, main, other):
+        reply = await raw.ask(ports.port, written(target, JSON, body, "length"))
+        assert (reply.status, "model" in str(reply.error["message"])) == (400, True)
+        assert (main.requests, other.requests) == ([], [])
+
+
+def test_the_same_model_twice_is_one_model():
+    assert model_in(b'{"model":"other","a":{"model":"main"},"model":"other"}', JSON) == "other"
+
+
 @pytest.mark.parametrize("target", ["/v1/chat/completions", "/v1/responses", "/v1/messages"])
 async def test_a_conversation_whose_model_is_no_text_reaches_nobody(target):
     field = b"input" if target == "/v1/responses" else b"messages"
@@ -198,6 +230,9 @@ SOCKET_MESSAGES = [
     ('{"type":"response.create","model":"other","input":{}}', "model_of_another_upstream"),
     ('{"type":"response.create","model":5,"input":"hi"}', "model_unreadable"),
     ("hello", "model_unreadable"),
+    ('{"type":"response.create","model":"other","input":"hi","model":"main"}', "model_unreadable"),
+    ('{"type":"response.create","model":"other","input":"hi","type":"response.cancel"}', "model_of_another_upstream"),
+    ('{"type":"response.cancel","event_id":"a","event_id":"b"}', ""),
 ]
 
 

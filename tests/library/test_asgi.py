@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -115,3 +116,27 @@ async def test_a_websocket_is_refused() -> None:
     await Application()({"type": "websocket"}, None, send)  # type: ignore[arg-type]
 
     assert [message["type"] for message in sent] == ["websocket.close"]
+
+
+async def test_what_the_first_fold_would_wait_for_is_loaded_beside_serving(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gateway.serve import process  # noqa: PLC0415
+    from turnfold.asgi import Application  # noqa: PLC0415
+
+    (tmp_path / "turnfold.yaml").write_text(configured("http://127.0.0.1:9/v1", {"admin": {"port": 0}}))
+    monkeypatch.setenv("TURNFOLD_CONFIG", str(tmp_path / "turnfold.yaml"))
+    loaded, told = threading.Event(), asyncio.Queue[str]()
+    monkeypatch.setattr(process, "load_the_rest", loaded.set)
+    orders: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def send(message: Any) -> None:
+        told.put_nowait(message["type"])
+
+    living = asyncio.ensure_future(Application()({"type": "lifespan"}, orders.get, send))  # noqa: TID251  # the test's own server
+    orders.put_nowait({"type": "lifespan.startup"})
+    assert await told.get() == "lifespan.startup.complete"
+    assert await asyncio.to_thread(loaded.wait, PATIENCE_S)
+    orders.put_nowait({"type": "lifespan.shutdown"})
+    await living
+    assert await told.get() == "lifespan.shutdown.complete"

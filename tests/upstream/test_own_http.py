@@ -295,6 +295,25 @@ async def test_bytes_behind_an_answer_reach_no_other_request(surplus):
         assert upstream.connections == 2
 
 
+@pytest.mark.parametrize(
+    ("head", "connections"),
+    [
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\n", 2),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: x, Close\r\n\r\n", 2),
+        (b"HTTP/1.0 200 OK\r\ncontent-length: 9\r\n\r\n", 2),
+        (b"HTTP/1.0 200 OK\r\ncontent-length: 9\r\nconnection: keep-alive\r\n\r\n", 1),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n", 1),
+        (b"HTTP/1.1 200 OK\r\n\r\n", 1),
+    ],
+)
+async def test_after_an_answer_to_head_the_connection_is_used_again_only_where_it_stays(head, connections):
+    """The upstream here never closes: what it says is what counts, not the end that may come a moment later."""
+    async with asking(head) as (upstream, ask):
+        for _ in range(2):
+            assert (await ask("HEAD", {}, None)).status == 200
+        assert upstream.connections == connections
+
+
 @pytest.mark.parametrize("method", ["HEAD", "POST"])
 async def test_a_body_where_none_may_be_reaches_no_other_request(method):
     answer = b"HTTP/1.1 204 No Content\r\ncontent-length: 4\r\n\r\nevil" if method == "POST" else OK

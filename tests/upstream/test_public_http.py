@@ -1,9 +1,14 @@
 """Everything that passes with our own client passes with aiohttp's, which serves where our parser cannot be loaded."""
 
+import asyncio
 import sys
+from contextlib import suppress
 
+import aiohttp
 import pytest
 import structlog
+from multidict import CIMultiDict
+from yarl import URL
 
 from gateway.upstream import client
 from gateway.upstream.own_http import OwnHttp
@@ -32,3 +37,30 @@ async def test_our_own_client_is_used_where_its_parser_is_there(monkeypatch):
     http = client.own_or_public()
     await http.close()
     assert isinstance(http, OwnHttp)
+
+
+async def test_a_head_that_arrives_byte_by_byte_is_not_waited_for_without_end():
+    async def drip(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nx-a: ")
+        with suppress(OSError):
+            while not ended.is_set():
+                writer.write(b"x")
+                await writer.drain()
+                await asyncio.sleep(0)
+        writer.close()
+
+    ended = asyncio.Event()
+    server = await asyncio.start_server(drip, "127.0.0.1", 0)
+    http = PublicHttp()
+    limits = aiohttp.ClientTimeout(total=None, sock_read=0.1)
+    url = URL(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+    try:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(20) as ours:
+                await http.send("POST", url, CIMultiDict(), b"x", tls=True, limits=limits)
+        assert not ours.expired()
+    finally:
+        ended.set()
+        await http.close()
+        server.close()

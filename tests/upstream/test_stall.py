@@ -88,6 +88,65 @@ async def test_an_answer_that_goes_on_is_left_alone():
         response.close()
 
 
+CHUNK = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n"
+DRIPS = [
+    ("its head", b"", b"HTTP/1.1 200 OK\r\nx-a: "),
+    ("the size of a piece", CHUNK, b"1;"),
+    ("its trailers", CHUNK, b"0\r\nx-a: "),
+]
+
+
+@pytest.mark.parametrize(("before", "begun"), [each[1:] for each in DRIPS], ids=[each[0] for each in DRIPS])
+async def test_bytes_around_a_body_one_by_one_are_waited_for_no_longer_than_silence(before, begun):
+    async with asking() as asked:
+        arrived = asyncio.Queue()
+
+        async def whole():
+            answer = await asked.send()
+            while piece := await answer.next_piece():
+                arrived.put_nowait(piece)
+
+        reading = asyncio.ensure_future(whole())  # noqa: TID251  # the test's own reader
+        writer = await asked.writers.get()
+        (connection,) = asked.http._busy
+        if before:
+            writer.write(before)
+            await arrived.get()
+        later = now()
+        for byte in begun, *([b"x"] * 4):
+            seen = connection._without_content
+            writer.write(byte)
+            await until(lambda seen=seen: connection._without_content > seen)
+            asked.patience.look(later)
+            later += LONG_S / 4 + 1
+        asked.patience.look(later)
+        with pytest.raises(TimeoutError, match="silent"):
+            await reading
+        assert not asked.http._busy
+
+
+async def until(fact):
+    async with asyncio.timeout(20):
+        while not fact():  # noqa: ASYNC110  # what is awaited has no event
+            await asyncio.sleep(0)
+
+
+async def test_statuses_on_the_way_are_signs_of_life():
+    async with asking() as asked:
+        sending = asyncio.ensure_future(asked.send())  # noqa: TID251  # the test's own client
+        writer = await asked.writers.get()
+        (connection,) = asked.http._busy
+        later = now()
+        for _ in range(4):
+            seen = connection.progress
+            writer.write(b"HTTP/1.1 102 Processing\r\n\r\n")
+            await until(lambda seen=seen: connection.progress > seen)
+            asked.patience.look(later)
+            later += LONG_S - 1
+        writer.write(WHOLE)
+        assert (await sending).status == 200
+
+
 async def test_a_client_that_reads_slowly_is_no_silence_of_the_upstream():
     async with asking() as asked:
         response, writer = await asked.answered(HEAD)

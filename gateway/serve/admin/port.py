@@ -12,7 +12,7 @@ from aiohttp import web
 from gateway.serve.admin import dashboard, health, lookup, prices, workers
 from gateway.serve.admin.explain import explain
 from gateway.serve.incoming import errors
-from gateway.serve.incoming.guard import Guard, check_json, check_version
+from gateway.serve.incoming.guard import Guard, check_host, check_json, check_version
 from gateway.serve.shared import Gateway
 from gateway.state import forgetting
 from gateway.state.facts import Fact
@@ -35,6 +35,7 @@ def runner(gateway: Gateway) -> web.AppRunner:
     async def authorised(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             check_version(request.version)
+            check_host(request.headers, dashboard.place_of(request))
             guard.check(request.raw_path, request.headers)
             if dashboard.place_of(request) not in public:
                 _check_token(request, gateway.settings.admin.token)

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 from gateway.context.life.replies import Refusal, Reply, ThinkingRejected
 from gateway.serve.incoming.encoding import inflater
@@ -72,6 +72,13 @@ class Answer:
         """Return the seconds of ``retry-after``; HTTP dates are ignored."""
         value = self.response.headers.get("Retry-After", "").strip()
         return float(value) if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", value) else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close what was not read to its end, also where a part of ours failed."""
+        self.drop()
 
     def drop(self) -> None:
         """Close the connection, unless the answer was complete and has already returned it."""

@@ -58,22 +58,21 @@ async def relay(request: web.BaseRequest, answer: Answer, extra: Mapping[str, st
     client's connection is closed too, so that half an answer never looks complete. When the client leaves, this raises
     CancelledError or ConnectionResetError and the upstream's connection is closed. The last ``keep`` bytes are kept.
     """
-    headers = http.returned(answer.response.headers)
-    mine = record.of(request)
-    mine.share(headers)
-    headers.update({name: value for name, value in extra.items() if name not in mine.shared} if mine.shared else extra)
-    status, reason = answer.response.status, http.clean(answer.response.reason or "")
-    if answer.complete and request.method != "HEAD":
-        answer.drop()
-        mine.answer_bytes = len(answer.held)
-        return Relayed(whole(request, status, reason, headers, answer.held), answer.held)
-    response = web.StreamResponse(status=status, reason=reason, headers=headers)
-    try:
+    with answer:
+        headers = http.returned(answer.response.headers)
+        mine = record.of(request)
+        mine.share(headers)
+        headers.update(
+            {name: value for name, value in extra.items() if name not in mine.shared} if mine.shared else extra
+        )
+        status, reason = answer.response.status, http.clean(answer.response.reason or "")
+        if answer.complete and request.method != "HEAD":
+            mine.answer_bytes = len(answer.held)
+            return Relayed(whole(request, status, reason, headers, answer.held), answer.held)
+        response = web.StreamResponse(status=status, reason=reason, headers=headers)
         await response.prepare(request)
         with streaming(request):
             return await _pump(request, answer, response, Tail(keep))
-    finally:
-        answer.drop()
 
 
 async def _pump(request: web.BaseRequest, answer: Answer, response: web.StreamResponse, tail: Tail) -> Relayed:

@@ -19,7 +19,7 @@ from gateway.serve.answers.answer import EVENTS, Answer
 from gateway.serve.endpoints import beside
 from gateway.serve.endpoints.passthrough import forward
 from gateway.serve.incoming import errors
-from gateway.serve.incoming.body import plain, read
+from gateway.serve.incoming.body import read, understood
 from gateway.serve.request.missing import ABSENT
 from gateway.serve.shared import Gateway
 from gateway.upstream.client import UpstreamUnreachable
@@ -49,7 +49,8 @@ async def compact(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     """Answer ``POST /v1/responses/compact``. Raises UpstreamUnreachable when the upstream does not answer."""
     limits = gateway.settings.server
     raw = await read(request, limits)
-    asked = RESPONSES.parse(plain(request, raw, limits.max_body), gateway.memory)
+    decides = keys.model_decides(gateway, request)
+    asked = await understood(request, raw, RESPONSES, limits, gateway.pool, memory=gateway.memory, decides=decides)
     if asked is None:
         return await forward(gateway, request, raw)
     return await by_upstream_or_us(gateway, request, raw, asked)
@@ -66,11 +67,11 @@ async def by_upstream_or_us(
     if settings.upstreams[settings.route(asked.model).upstream].compact == "ours":
         return await _ours(gateway, request, asked)
     record.attempts = 1
-    answer = await beside.sent(gateway, request, raw, asked)
-    if answer.status in ABSENT or (wanted(asked) and answer.status in REFUSALS and await _unknown(answer)):
-        answer.drop()
-        return await _ours(gateway, request, asked)
-    return await beside.handed_on(gateway, request, answer)
+    with await beside.sent(gateway, request, raw, asked) as answer:
+        absent = answer.status in ABSENT
+        if not absent and not (wanted(asked) and answer.status in REFUSALS and await _unknown(answer)):
+            return await beside.handed_on(gateway, request, answer)
+    return await _ours(gateway, request, asked)
 
 
 async def _unknown(answer: Answer) -> bool:
@@ -78,7 +79,6 @@ async def _unknown(answer: Answer) -> bool:
     try:
         answer.held = await read_body(answer.response, LONGEST_REFUSAL)
     except OSError as error:
-        answer.drop()
         raise UpstreamUnreachable(answer.target.name, "broke off in the middle of its answer") from error
     return TRIGGER.encode() in answer.held
 

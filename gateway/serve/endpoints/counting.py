@@ -36,16 +36,16 @@ async def count(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespons
     limits = gateway.settings.server
     raw = await read(request, limits)
     format = PATHS[request.rel_url.raw_path]
-    asked = await understood(request, raw, format, limits, gateway.pool, memory=gateway.memory)
+    decides = keys.model_decides(gateway, request)
+    asked = await understood(request, raw, format, limits, gateway.pool, memory=gateway.memory, decides=decides)
     if asked is None:
         return await forward(gateway, request, raw)
     keys.check_model(request, asked.model)
     beside.note(gateway, request, raw, asked)
-    answer = await beside.sent(gateway, request, raw, asked)
-    if answer.status in ABSENT:
-        answer.drop()
-        return await _own_count(gateway, request, asked)
-    return await beside.handed_on(gateway, request, answer)
+    with await beside.sent(gateway, request, raw, asked) as answer:
+        if answer.status not in ABSENT:
+            return await beside.handed_on(gateway, request, answer)
+    return await _own_count(gateway, request, asked)
 
 
 async def _own_count(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> web.Response:

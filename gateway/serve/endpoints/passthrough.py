@@ -49,7 +49,7 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     elif not known(request.rel_url.raw_path):
         record.why = "unknown_endpoint"
     record.body_bytes = request.content_length or 0
-    reads_model = len(setup.targets) > 1 or keys.is_restricted(request)
+    reads_model = keys.model_decides(gateway, request)
     payload = await _payload(setup, request, headers, body, reads_model=reads_model)
     model = NO_MODEL
     if isinstance(payload, bytes):
@@ -69,9 +69,10 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
             raise broken from None  # the client's body broke off
         record.called(0)
         raise
-    record.called(response.status)
-    record.first_byte = time.perf_counter()
-    return await _relayed(gateway, request, Answer(target, response), record)
+    with Answer(target, response) as answer:
+        record.called(response.status)
+        record.first_byte = time.perf_counter()
+        return await _relayed(gateway, request, answer, record)
 
 
 def only_model(request: web.BaseRequest) -> str:

@@ -16,6 +16,7 @@ from gateway.state.letting_go import take_apart
 from gateway.state.pool import INLINE, Pool
 from gateway.wire.format import Conversation, Format
 from gateway.wire.memory import Memory
+from gateway.wire.model_name import is_ambiguous
 
 READS_FASTER: Final = 8
 """Factor by which parsing is faster than counting and folding, which define the pool's measure."""
@@ -74,11 +75,19 @@ def too_large(longest: int, size: int) -> ClientError:
 
 
 async def understood(
-    request: web.BaseRequest, raw: bytes, format: Format, limits: Server, pool: Pool, *, memory: Memory
+    request: web.BaseRequest,
+    raw: bytes,
+    format: Format,
+    limits: Server,
+    pool: Pool,
+    *,
+    memory: Memory,
+    decides: bool = False,
 ) -> Conversation | None:
     """Parse a body in a format; None when it is not valid there: then the upstream judges it.
 
-    Raises ClientError for a body that is too large when decompressed, or too complex to inspect.
+    ``decides``: something depends on the model that it names. Raises ClientError for a body that is too large when decompressed, or too
+    complex to inspect, or that names two models where that decides.
     """
     text = raw
     if "Content-Encoding" in request.headers and inflater(request.headers) is not None:
@@ -87,15 +96,18 @@ async def understood(
             hold(request, len(text))
     size_bytes = len(text) // READS_FASTER
     if size_bytes < INLINE:
-        return _parsed(text, format, limits, memory)
-    asked = await pool.run(lambda: _parsed(text, format, limits, memory), size_bytes=size_bytes)
+        return _parsed(text, format, limits, memory, decides=decides)
+    asked = await pool.run(lambda: _parsed(text, format, limits, memory, decides=decides), size_bytes=size_bytes)
     if asked is not None:
         free_later(request, asked, len(text))
     return asked
 
 
-def _parsed(text: bytes, format: Format, limits: Server, memory: Memory) -> Conversation | None:
+def _parsed(text: bytes, format: Format, limits: Server, memory: Memory, *, decides: bool) -> Conversation | None:
     check_text(text, limits)
+    if decides and is_ambiguous(text):
+        message = "The body names its model twice, so it is not clear which upstream it is for. Name it once."
+        raise ClientError(400, message, code="model_unreadable")
     asked = format.read(text, memory)
     if asked is None:
         return None

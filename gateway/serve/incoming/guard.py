@@ -16,6 +16,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from gateway.config.exposure import is_loopback
 from gateway.serve.incoming.errors import ClientError
+from gateway.serve.incoming.paths import PROBES
 from gateway.upstream.hops import HOPS, is_loop
 
 Headers = CIMultiDict[str] | CIMultiDictProxy[str]
@@ -76,7 +77,7 @@ class Guard:
         if len(given) > 1:
             raise ClientError(400, "The request has more than one Host header.", code="invalid_host")
         if not given:
-            return None  # HTTP/1.0; every browser sends a host
+            return None  # the probe of a load balancer that speaks HTTP/1.0
         strict = bool(self.allowed_hosts) or is_loopback(self.own)
         if strict and not self._known(given[0]):
             raise ClientError(
@@ -120,6 +121,12 @@ def check_version(version: tuple[int, int]) -> None:
     """Refuse versions of HTTP that this server does not speak: a browser's request must not pass for one without a host."""
     if version not in VERSIONS:
         raise ClientError(505, "This gateway speaks HTTP/1.1 and HTTP/1.0.", code="http_version_not_supported")
+
+
+def check_host(headers: Headers, path: str) -> None:
+    """Refuse a request without a Host, which HTTP/1.0 allows: the probes of load balancers alone have no need of one."""
+    if "Host" not in headers and path not in PROBES:
+        raise ClientError(400, "The request has no Host header.", code="invalid_host")
 
 
 def check_method(method: str) -> None:

@@ -28,7 +28,7 @@ from gateway.serve.shared import Gateway
 from gateway.state.letting_go import WORTHWHILE
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation
-from gateway.wire.model_name import model_in
+from gateway.wire.model_name import is_ambiguous, model_in
 from gateway.wire.responses import PATH, RESPONSES
 from gateway.wire.views import event_type
 
@@ -68,11 +68,11 @@ async def folded(gateway: Gateway, request: web.BaseRequest, target: Target, mes
     """Return the message for the upstream. After a failure of our own it is the client's message, unchanged."""
     raw = message.encode()
     try:
-        kind = await gateway.pool.run(lambda: event_type(raw), size_bytes=len(raw) // READS_FASTER)
+        kind = await gateway.pool.run(lambda: _kind(raw), size_bytes=len(raw) // READS_FASTER)
         if kind == CREATE:
             return await _folded(gateway, request, target, message, raw)
         if not kind:  # a lenient upstream may read what we cannot
-            await _check_upstream(gateway, target, None, raw)
+            await _check_upstream(gateway, target, raw)
         return Message(message)
     except NotServed:
         raise
@@ -81,11 +81,17 @@ async def folded(gateway: Gateway, request: web.BaseRequest, target: Target, mes
         return Message(message, True, {"why": "failed"})
 
 
+def _kind(raw: bytes) -> str:
+    """Return the type of a message; "" for none, or for two: parsers differ in which they take."""
+    kind = event_type(raw)
+    return "" if kind != CREATE and is_ambiguous(raw, ("type",)) else kind
+
+
 async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, message: str, raw: bytes) -> Message:
     asked = await gateway.pool.run(lambda: _read(gateway, raw), size_bytes=len(raw) // READS_FASTER)
     if len(raw) >= WORTHWHILE:
         gateway.pool.let_go(asked)  # it is freed once this message is sent
-    await _check_upstream(gateway, target, asked, raw)
+    await _check_upstream(gateway, target, raw)
     if asked is None:
         return Message(message, True, {"why": "not_understood"})
     route = gateway.setup.settings.route(asked.model)
@@ -117,13 +123,12 @@ async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, me
     return _counted(message, known | _facts(planned), planned, is_observed=mode == "observe", renames=not same_name)
 
 
-async def _check_upstream(gateway: Gateway, target: Target, asked: Conversation | None, raw: bytes) -> None:
+async def _check_upstream(gateway: Gateway, target: Target, raw: bytes) -> None:
     """Raise NotServed for a message whose model another upstream serves: each upstream gets its own conversations alone."""
     if len(gateway.setup.targets) == 1:
         return
-    model: str | None = asked.model if asked is not None else ""
-    if not model:  # not understood, or without a model, or with one that is no text
-        model = await gateway.pool.run(lambda: model_in(raw, ""), size_bytes=len(raw) // READS_FASTER)
+    # The model of a message that is understood is read again: named twice, it is no model.
+    model = await gateway.pool.run(lambda: model_in(raw, ""), size_bytes=len(raw) // READS_FASTER)
     if model is None:
         raise NotServed("model_unreadable")
     if model and target.name not in dict(gateway.setup.settings.route(model).choices):
