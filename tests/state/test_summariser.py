@@ -152,7 +152,7 @@ async def test_a_client_that_compacted_by_itself_is_new(summarizer: Summarizer) 
 
 
 async def test_two_futures_of_one_past_share_its_summary_and_nothing_else(summarizer: Summarizer) -> None:
-    left, right = [*talk(11), *talk(12, "left")], [*talk(11), *talk(12, "right")]
+    left, right = [*talk(11), *talk(16, "left")], [*talk(11), *talk(16, "right")]
     summarizer.consider(job(), Model())
     await settled()
     summarizer.consider(job(left), Model(answer(TEXT + " Left.")))

@@ -18,14 +18,14 @@ OWN_WORDS: Final = 2.2
 """How much more likely the user is to have said what he asks of himself ("my", "I"), as a factor."""
 UNNAMED: Final = 1.3
 """The same for a question that names nobody."""
-QUOTED_UNASKED: Final = 0.25
+QUOTED_UNASKED: Final = 0.5
 """Share of the place for quotes that a message may take which asks nothing."""
 STAYS: Final = 0.2
 """Share of the place for quotes that those of earlier questions may take: the rest is the current one's."""
 STAYS_WITH_CALLS: Final = 1.0
 """The same where tools are called: dropping quotes there makes the provider process a whole turn anew, and a turn's question needs
 few of them."""
-LEAST_OF_BEST: Final = 0.12
+LEAST_OF_BEST: Final = 0.25
 """Of the best passage's score, another must have so much to be quoted."""
 STATEMENT_SHARE: Final = 0.5
 """Of all that a message is about, a passage must have so much to be quoted where the message asks nothing. Quotes cost part of a

@@ -71,10 +71,10 @@ def _next_cut(made: Layout) -> int:
         # The last step moved the cut too far: repeat it in small steps.
         first, _ = _moved(made, _longer(made, [step] * (steps - 1) + [max(step // FINER, 1)] * 3 * FINER))
     grown, stands = float(steps * step), made.room.free * prefix.STANDS
+    middling = sum(unit.cost for unit in made.units) / len({unit.turn for unit in made.units})
     if (most := made.room.max_turns) is not None:
         limited, turns = _moved(made, [_turn(made, number, 1) for number in range(1, most + 2)])
         if limited and (not first or limited < first):
-            middling = sum(unit.cost for unit in made.units) / len({unit.turn for unit in made.units})
             first, grown, stands = limited, turns * middling, min(stands, most * made.room.low_water * middling)
     # The current question stays current until then: never go beyond the current turn's start, or its newest step.
     tip = made.units[-1].turn
@@ -82,8 +82,10 @@ def _next_cut(made: Layout) -> int:
     certain = min(first, start if start > made.cut.first else len(made.units) - 1)
     if first == certain:
         return certain
-    # It may grow by several turns instead of one, and the newest of them stand after the cut: the others are folded.
-    folded = sum(unit.cost for unit in made.units[certain:]) + grown - stands
+    # It may grow by several turns instead of one, and the newest of them stand after the cut: the others are folded. Only whole
+    # turns stand, so one more small one may be.
+    more = middling if middling <= WORTH * made.room.free else 0.0
+    folded = sum(unit.cost for unit in made.units[certain:]) + grown - stands + more
     return certain if folded <= UNCOVERED * made.room.free else 0
 
 

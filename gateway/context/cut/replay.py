@@ -32,6 +32,8 @@ FEW_WITH_CALLS: Final = 0.1
 """The same where tools are called."""
 QUOTES_WITH_CALLS: Final = 0.33
 """Part of the quotes' share that is kept free where tools are called: what a tool returned is needed unasked, and is in the digest."""
+QUOTES_OF_CHAT: Final = 0.5
+"""The same without tool calls: a message that asks nothing needs few, and a question gets what is free, or history gives way."""
 QUOTES_IN_SMALL: Final = 0.1
 """The same in a room for few requests: there the digest says more for the same tokens."""
 QUOTES_IN_SMALL_OF_CHAT: Final = 0.33
@@ -336,7 +338,9 @@ def _share_out(growth: _Growth, cut: Cut, newest: int, limit: int, quotes: int |
     typical = growth.full[newest + 1] / max(growth.units[newest].turn + 1, growth.asks[newest] / STEPS_A_TURN)
     usual = calls or not LEAST_FREE <= room.free < LONG_CHAT * growth.each(newest)
     if usual and left - wanted >= GROWTH_TURNS * typical:
-        return replace(cut, digest=min(wanted, left), quotes=int(room.recall * (QUOTES_WITH_CALLS if calls else 1.0)))
+        return replace(
+            cut, digest=min(wanted, left), quotes=int(room.recall * (QUOTES_WITH_CALLS if calls else QUOTES_OF_CHAT))
+        )
     to_come = 0 if quotes is not None else room.recall
     fewer = int(room.recall * (QUOTES_IN_SMALL if calls else QUOTES_IN_SMALL_OF_CHAT))
     small = _small_digest(growth, newest, left + max(to_come - fewer, 0), calls=calls)

@@ -19,6 +19,8 @@ QUOTES_OF_QUESTION: Final = 4000
 chats need, the best 2,600 tokens of quotes hold four in five."""
 SHARE_OF_QUOTES: Final = 0.6
 """Share of the free room that they may take in a small window."""
+SHARE_OF_FOLDED: Final = 1 / 3
+"""Share of the folded part that they may take: quotes that give back more of it cost more than they find."""
 QUERY: Final = 4000
 """Characters at the end of a question that are used for the search."""
 
@@ -39,8 +41,8 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
     calls = any(unit.step >= 0 and unit.asks for unit in units[first:])
     if (calls and not is_far(layout)) or not is_question(question_text(source, layout.current)):
         return layout
-    wanted = int(min(QUOTES_OF_QUESTION, SHARE_OF_QUOTES * layout.room.free))
-    sums = [0, *accumulate(_cost(layout.cut, place, unit) for place, unit in enumerate(units[first:], first))]
+    wanted = int(min(QUOTES_OF_QUESTION, SHARE_OF_QUOTES * layout.room.free, SHARE_OF_FOLDED * _folded(layout)))
+    sums = _sums(layout)
     missing = wanted - (layout.room.free - layout.cut.digest - sums[-1])
     if missing <= 0:
         return layout
@@ -62,8 +64,22 @@ def question_text(source: Source, indices: tuple[int, ...]) -> str:
 
 def is_far(layout: Layout) -> bool:
     """Return whether the folded part is many times the room: then only quotes tell what a question asks for."""
-    folded = sum([unit.cost for unit in layout.units[: layout.cut.first]])
-    return folded > FAR * layout.room.free
+    return _folded(layout) > FAR * layout.room.free
+
+
+def gives_way_for_nothing(layout: Layout, quoted: int) -> bool:
+    """Return whether quotes of so many tokens would have had room beside the turns that are aside."""
+    return bool(layout.aside) and quoted <= layout.room.free - layout.cut.digest - _sums(layout)[-1]
+
+
+def _folded(layout: Layout) -> int:
+    return sum([unit.cost for unit in layout.units[: layout.cut.first]])
+
+
+def _sums(layout: Layout) -> list[int]:
+    """Return the running sums of what stands after the cut."""
+    first = layout.cut.first
+    return [0, *accumulate(_cost(layout.cut, place, unit) for place, unit in enumerate(layout.units[first:], first))]
 
 
 def _cost(cut: Cut, place: int, unit: Unit) -> int:

@@ -9,7 +9,7 @@ from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.question import kept_whole, question_of
 from gateway.context.cut.rungs import QUESTION
 from gateway.context.write import shrink
-from gateway.context.write.aside import with_room_for_quotes
+from gateway.context.write.aside import gives_way_for_nothing, with_room_for_quotes
 from gateway.context.write.draft import Draft, Kept, Sketch, Step
 from gateway.context.write.gaps import kept_characters
 from gateway.context.write.quotes import write
@@ -37,8 +37,16 @@ def fold(source: Source) -> Draft:
 
 
 def begin(source: Source, layout: Layout) -> Sketch:
-    """Apply a layout: the standing messages, and a note and quotes for the others."""
-    layout = with_room_for_quotes(source, layout)
+    """Apply a layout: the standing messages, and a note and quotes for the others.
+
+    Turns give way to quotes only where more is found than has room beside them.
+    """
+    sketch = _begin(source, with_room_for_quotes(source, layout))
+    quoted = sum(map(source.counter.text, sketch.quotes.values()))
+    return _begin(source, layout) if gives_way_for_nothing(sketch.layout, quoted) else sketch
+
+
+def _begin(source: Source, layout: Layout) -> Sketch:
     standing = standing_of(source, layout)
     steps = list(_yields(source, standing, layout))
     changed = (

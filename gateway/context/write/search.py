@@ -55,9 +55,10 @@ class Search:
         return self.pool.once(key, partial(self._find, query, most, told))
 
     def filled(self, query: str, most: int, told: frozenset[Told], standing: Mapping[int, Message]) -> Quote:
-        """Find lines for the newest message, and fill the rest of its tokens with the lines that are worth most.
+        """Find lines for the newest message, and fill the rest of its tokens with the calls and records that are worth most.
 
-        Lines that were cut out of standing messages count like those of the folded part.
+        Lines that were cut out of standing messages count like those of the folded part, and behind these any rest is filled:
+        what they hold has not been read yet.
         """
         pool, shown = self._with_cut(standing)
         key = ("filled", query, most, self.source.counter.text, self.layout.quoted.first, self.taken, told, hash(shown))
@@ -84,7 +85,8 @@ class Search:
         found = fill.with_wishes(searched, found, most, count, hidden, noted)
         known = self.known.union(word.key for place in {*found, *noted} for word in searched.lines[place].words)
         found = fill.with_facts(searched, found, most, count, hidden, known)
-        found = fill.with_newest(searched, found, most, count, hidden)
+        if cut:
+            found = fill.with_newest(searched, found, most, count, hidden)
         return self._quote(searched, found)
 
     def _with_cut(self, standing: Mapping[int, Message]) -> tuple[LinePool, frozenset[Told]]:

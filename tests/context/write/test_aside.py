@@ -15,9 +15,13 @@ QUESTION = "Where did I leave the key of the boat house?"
 
 
 def talk(turns: int) -> Messages:
-    """Small talk with one fact in its first message."""
+    """Talk about the boat house in every fourth turn, with one fact in its first message."""
     fact = user("The key of the boat house hangs behind the oil lamp, remember that place.")
-    return [{"role": "system", "content": "Be kind."}, fact, *chatter(turns, 90)[1:]]
+    told = [fact, *chatter(turns, 90)[1:]]
+    told[2::8] = [
+        user(f"Neighbour{n} left a key of the boat house too, " + "and so on " * 15) for n in range(len(told[2::8]))
+    ]
+    return [{"role": "system", "content": "Be kind."}, *told]
 
 
 def standing(messages: Messages, draft: Any) -> int:
@@ -45,6 +49,15 @@ def test_the_turn_before_a_question_stands() -> None:
     texts = [text_of(message) for message in folded(messages, 900).messages]
 
     assert "It holds the tea." in texts
+
+
+@pytest.mark.parametrize("turns", range(60, 76))
+def test_nothing_gives_way_to_a_question_for_which_little_is_found(turns: int) -> None:
+    """History that gives way is read anew, and what is told in it is lost for this request."""
+    messages = talk(turns)
+    told, asked = ([*messages, user(text)] for text in ("Wonderful.", "Wonderful?"))
+
+    assert standing(asked, folded(asked, 1500)) == standing(told, folded(told, 1500))
 
 
 def test_a_statement_leaves_the_history_as_it_is() -> None:
