@@ -1,7 +1,6 @@
 """The websocket mode of Responses: each stateless ``response.create`` message is folded like a request.
 
-A message that continues an earlier response by its id passes unchanged, and so does everything else. The client sees
-refusals: an answer on a socket cannot be taken back.
+A message that continues an earlier response by its id passes unchanged, and so does everything else.
 """
 
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from aiohttp import web
 from gateway.config import Mode, Route
 from gateway.context.life import identity, ladder
 from gateway.context.life.ladder import Attempt, Task
+from gateway.context.life.states import Life, Ready, Visit
 from gateway.observe.exchange import Why
 from gateway.serve import keys
 from gateway.serve import record as records
@@ -45,6 +45,8 @@ class Message(NamedTuple):
     """Whether it asks for a response."""
     facts: Mapping[str, Any] = {}
     """Fields of the turn's record."""
+    ready: Ready | None = None
+    """What is sent, where something smaller may follow a refusal."""
 
 
 class NotServed(Exception):
@@ -116,11 +118,14 @@ async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, me
     same_name = route.name == asked.model
     if mode == "off":
         return Message(message, True, known | {"why": "off", "action": "off"})
+    life = Life(asked, mode, calls=1)
     if await measure.proven(gateway, place, asked) and same_name:
-        return Message(message, True, known | {"why": "proven", "basis": "bytes"})
+        sent = Ready(life, Visit(place, proven=True), ladder.as_it_came(asked, place.model, place.window, 0))
+        return Message(message, True, known | {"why": "proven", "basis": "bytes"}, sent)
     task = await beside.task_at(gateway, request, asked, place)
     planned = await gateway.pool.run(lambda: _planned(task), size_bytes=len(raw))
-    return _counted(message, known | _facts(planned), planned, is_observed=mode == "observe", renames=not same_name)
+    found = _counted(message, known | facts_of(planned), planned, is_observed=mode == "observe", renames=not same_name)
+    return found._replace(ready=Ready(life, Visit(place, task), planned.attempt))
 
 
 async def _check_upstream(gateway: Gateway, target: Target, raw: bytes) -> None:
@@ -153,7 +158,7 @@ def _counted(message: str, known: Mapping[str, Any], planned: Planned, *, is_obs
     task, attempt, _ = planned
     if is_observed:
         return Message(message, True, {**known, "why": "observe", "action": "observe"})
-    facts = {**known, "why": _why(attempt), "action": "fold" if attempt.altered else "none"}
+    facts = {**known, "action": "fold" if attempt.altered else "none"}
     if attempt.draft is None and attempt.output is None and not task.request.rewritten and not renames:
         return Message(message, True, facts)
     log.info("message_folded", upstream=known["upstream"], tokens_before=task.prompt, tokens_after=attempt.prompt,
@@ -180,9 +185,11 @@ def _why(attempt: Attempt) -> Why:
     return "folded" if attempt.draft is not None else "lowered"
 
 
-def _facts(planned: Planned) -> dict[str, Any]:
+def facts_of(planned: Planned) -> dict[str, Any]:
+    """Return the fields of a turn's record that describe what was sent."""
     task, attempt, seen = planned
     return {
+        "why": _why(attempt),
         "window": attempt.window,
         "reserve": task.output_of(attempt) or task.reserve,
         "tokens_before": task.prompt,

@@ -47,6 +47,8 @@ class PendingResponse:
     started: float = field(default_factory=time.perf_counter)
     first_byte: float = 0.0
     answer_bytes: int = 0
+    refused: tuple[Call, ...] = ()
+    """The calls of which the client saw nothing, because something smaller followed."""
 
 
 class Turns:
@@ -66,6 +68,17 @@ class Turns:
         self._open.append(PendingResponse(body_bytes, {**facts, "conversation": self._conversation}))
         if len(self._open) > MOST_OPEN:
             self._record(self._open.popleft(), CLIENT_GONE, "unfinished")
+
+    @property
+    def count(self) -> int:
+        """How many responses were asked for and have not ended."""
+        return len(self._open)
+
+    def retried(self, call: Call, facts: Mapping[str, Any]) -> None:
+        """Note that the newest response was refused and asked for again."""
+        turn = self._open[-1]
+        turn.refused += (call,)
+        turn.facts = {**turn.facts, **facts}
 
     def received(self, text: str) -> None:
         """Read an event that was forwarded to the client."""
@@ -104,7 +117,7 @@ class Turns:
             upstream=socket.upstream,
             model=socket.model[:LONGEST_NAME],
             model_used=model[:LONGEST_NAME],
-            attempts=1,
+            attempts=1 + len(turn.refused),
             body_bytes=turn.body_bytes,
             answer_bytes=turn.answer_bytes,
             prompt_tokens=usage.prompt if usage else None,
@@ -120,7 +133,7 @@ class Turns:
             method=self._method,
             path=self._path,
             stream=True,
-            calls=(Call(socket.upstream, model[:LONGEST_NAME], status, seconds=total_s),),
+            calls=(*turn.refused, Call(socket.upstream, model[:LONGEST_NAME], status, seconds=total_s)),
         )
         ended = {"error": error, "action": "error"} if error else {}
         self._gateway.observe(replace(found, **{**turn.facts, **ended}))

@@ -1,7 +1,8 @@
 """WebSocket endpoints such as ``/v1/realtime``: frames are forwarded in both directions."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import Final
 
@@ -16,6 +17,7 @@ from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.shared import Gateway
 from gateway.serve.sockets import socket_fold
 from gateway.serve.sockets.socket_fold import Message, NotServed
+from gateway.serve.sockets.socket_retry import Retries
 from gateway.serve.sockets.socket_turns import Turns
 from gateway.upstream.client import call_of
 
@@ -26,6 +28,8 @@ _HANDSHAKE: Final = ("Sec-WebSocket-Key", "Sec-WebSocket-Version", "Sec-WebSocke
 
 CONTENT: Final = frozenset({aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY})
 """Types of frames with content."""
+ENDS: Final = frozenset({aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSING, aiohttp.WSMsgType.CLOSED})
+"""Types of frames after which nothing more comes."""
 
 
 def wanted(request: web.BaseRequest) -> bool:
@@ -54,6 +58,7 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     record.called(101)
     speaks_responses = socket_fold.folds(request)
     turns = Turns(gateway, record, request.method, records.path_of(request), opened_by_client=speaks_responses)
+    retries = Retries(gateway, target, turns, upstream.send_str)
     try:
         chosen = (upstream.protocol,) if upstream.protocol else ()
         client = web.WebSocketResponse(protocols=chosen, max_msg_size=LARGEST_FRAME, autoping=False)
@@ -64,10 +69,12 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
             edit = partial(socket_fold.folded, gateway, request, target) if speaks_responses else _unchanged
             if keys.is_restricted(request):
                 edit = partial(_allowed, gateway, request, edit)
-            both.create_task(_hand_on(client, upstream, partial(_asked, request, turns, edit), record.received))
-            both.create_task(_hand_on(upstream, client, _as_it_came, record.answered_with, turns.received))
+            asked = partial(_asked, request, turns, retries, edit)
+            both.create_task(_hand_on(client, upstream, asked, record.received))
+            both.create_task(_answered(upstream, client, retries, record.answered_with, turns.received))
         return client
     finally:
+        retries.released()
         turns.close()
         await upstream.close()
 
@@ -83,16 +90,15 @@ async def _unchanged(text: str) -> Message:
     return Message(text)
 
 
-async def _as_it_came(text: str) -> str:
-    return text
-
-
-async def _asked(request: web.BaseRequest, turns: Turns, edit: Edit, text: str) -> str:
+async def _asked(request: web.BaseRequest, turns: Turns, retries: Retries, edit: Edit, text: str) -> str:
     """Edit a client's message, and open a turn where it asks for a response. Raises Overloaded when it has no room."""
-    with holding(request, len(text)):
+    with ExitStack() as room:
+        room.enter_context(holding(request, len(text)))
         message = await edit(text)
-    if message.asks:
-        turns.opened(len(text.encode("utf-8", "surrogatepass")), message.facts)
+        if message.asks:
+            turns.opened(len(text.encode("utf-8", "surrogatepass")), message.facts)
+            if message.ready is not None:
+                retries.sent(message.ready, keys.forwarded(request), room.pop_all())
     return message.text
 
 
@@ -103,35 +109,88 @@ async def _allowed(gateway: Gateway, request: web.BaseRequest, edit: Edit, text:
 
 
 async def _hand_on(
-    source: Socket,
-    sink: Socket,
+    client: web.WebSocketResponse,
+    upstream: aiohttp.ClientWebSocketResponse,
     edit: Callable[[str], Awaitable[str]],
     count: Callable[[int], None],
-    read: Callable[[str], None] = lambda text: None,
 ) -> None:
-    """Forward frames, texts as ``edit`` returns them; when one side closes, close the other with the same code.
+    """Forward the client's frames, texts as ``edit`` returns them; when it closes, close the upstream with the same code.
 
-    ``count`` is called with the size of each frame's content: characters of a text, bytes of others. ``read`` gets each
-    text once it was forwarded.
+    ``count`` is called with the size of each frame's content: characters of a text, bytes of others.
     """
-    async for frame in source:
+    async for frame in client:
         if frame.type in CONTENT:
             count(len(frame.data))
         if frame.type is aiohttp.WSMsgType.TEXT:
             try:
-                await sink.send_str(await edit(frame.data))
-                read(frame.data)
+                await upstream.send_str(await edit(frame.data))
             except NotServed as reason:
-                await source.close(code=aiohttp.WSCloseCode.POLICY_VIOLATION, message=str(reason).encode())
+                await client.close(code=aiohttp.WSCloseCode.POLICY_VIOLATION, message=str(reason).encode())
                 break
             except Overloaded as full:
-                await source.close(code=aiohttp.WSCloseCode.TRY_AGAIN_LATER, message=full.code.encode())
+                await client.close(code=aiohttp.WSCloseCode.TRY_AGAIN_LATER, message=full.code.encode())
                 break
-        elif frame.type is aiohttp.WSMsgType.BINARY:
-            await sink.send_bytes(frame.data)
-        elif frame.type is aiohttp.WSMsgType.PING:
-            await sink.ping(frame.data)
-        elif frame.type is aiohttp.WSMsgType.PONG:
-            await sink.pong(frame.data)
+        else:
+            await _send_other(upstream, frame)
+    await _closed(upstream, client)
+
+
+async def _answered(
+    upstream: aiohttp.ClientWebSocketResponse,
+    client: web.WebSocketResponse,
+    retries: Retries,
+    count: Callable[[int], None],
+    read: Callable[[str], None],
+) -> None:
+    """Forward the upstream's frames, texts when ``retries`` lets them go; when it closes, close the client with the same code.
+
+    ``count`` is called with the size of what is forwarded, ``read`` with each text once it was.
+    """
+
+    async def forward(texts: list[str]) -> None:
+        for text in texts:
+            count(len(text))
+            await client.send_str(text)
+            read(text)
+
+    async for frame in _frames(upstream, retries):
+        if frame is not None and frame.type is aiohttp.WSMsgType.TEXT:
+            await forward(await retries.received(frame.data))
+            continue
+        await forward(retries.released() if frame is None or frame.type in CONTENT else [])
+        if frame is not None:
+            if frame.type in CONTENT:
+                count(len(frame.data))
+            await _send_other(client, frame)
+    await forward(retries.released())
+    await _closed(client, upstream)
+
+
+async def _frames(
+    upstream: aiohttp.ClientWebSocketResponse, retries: Retries
+) -> AsyncIterator[aiohttp.WSMessage | None]:
+    """Yield the upstream's frames until it closes; None when held events may be held no longer."""
+    while True:
+        try:
+            frame = await upstream.receive(retries.patience_s)
+        except TimeoutError:
+            yield None
+            continue
+        if frame.type in ENDS:
+            return
+        yield frame
+
+
+async def _send_other(sink: Socket, frame: aiohttp.WSMessage) -> None:
+    """Forward a frame that is no text."""
+    if frame.type is aiohttp.WSMsgType.BINARY:
+        await sink.send_bytes(frame.data)
+    elif frame.type is aiohttp.WSMsgType.PING:
+        await sink.ping(frame.data)
+    elif frame.type is aiohttp.WSMsgType.PONG:
+        await sink.pong(frame.data)
+
+
+async def _closed(sink: Socket, source: Socket) -> None:
     if not sink.closed:
         await sink.close(code=source.close_code or 1000)

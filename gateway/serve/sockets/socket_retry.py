@@ -1,0 +1,143 @@
+"""Refusals on a Responses socket: events in front of an answer's content are held, and a message refused as too long is sent again, smaller.
+
+This is done for one message at a time: with two unanswered ones it is not known which of them is refused.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from multidict import CIMultiDict
+
+from gateway.context.life.events import ReplyCame
+from gateway.context.life.replies import Refusal, Reply
+from gateway.context.life.states import Ended, Ready, Received, State
+from gateway.context.life.transitions import advance
+from gateway.observe.exchange import Call
+from gateway.serve.answers.answer import LONGEST_HEAD, LONGEST_HOLD_S
+from gateway.serve.record import LONGEST_NAME
+from gateway.serve.request.decisions import decide
+from gateway.serve.request.window import Portrait, portrait
+from gateway.serve.shared import Gateway
+from gateway.serve.sockets.socket_fold import Planned, facts_of
+from gateway.serve.sockets.socket_turns import Turns
+from gateway.upstream.client import Target
+from gateway.upstream.refusals import refusal_of
+from gateway.wire.responses import RESPONSES
+from gateway.wire.views import event_type
+
+FAILURES: Final = frozenset({"error", "response.failed", ""})
+"""Types of events that may refuse a message; some relays send an error without a type."""
+REFUSED: Final = 400
+"""The status of a refusal over HTTP. That of an event on a socket is 101, whatever it says."""
+
+
+@dataclass(slots=True)
+class Asking:
+    """A message whose answer has not begun, as decisions need it."""
+
+    gateway: Gateway
+    headers: CIMultiDict[str]
+    request_id: str
+    state: Ready
+    """What was sent."""
+    portrait: Portrait | None = None
+
+
+class Retries:
+    """The unanswered message of one socket, and the events held for it. ``send`` sends a message to the upstream."""
+
+    def __init__(self, gateway: Gateway, target: Target, turns: Turns, send: Callable[[str], Awaitable[None]]) -> None:
+        self._gateway, self._target, self._turns, self._send = gateway, target, turns, send
+        self._asking: Asking | None = None
+        self._room = ExitStack()
+        self._held: list[str] = []
+        self._deadline: float | None = None
+
+    def sent(self, state: Ready, headers: CIMultiDict[str], room: ExitStack) -> None:
+        """Remember a message that was sent, in the ``room`` that it takes, unless an earlier one is unanswered."""
+        if self._turns.count > 1:
+            self._forget()
+            room.close()
+            return
+        self._asking, self._room = Asking(self._gateway, headers, self._gateway.request_id(), state), room
+
+    @property
+    def patience_s(self) -> float | None:
+        """How long the held events may still be held, in seconds; None when there are none."""
+        return None if self._deadline is None else max(self._deadline - asyncio.get_running_loop().time(), 0.0)
+
+    def released(self) -> list[str]:
+        """Return the held events: the answer has begun, or holding them must end."""
+        self._forget()
+        held, self._held, self._deadline = self._held, [], None
+        return held
+
+    def _forget(self) -> None:
+        self._asking = None
+        self._room.close()
+
+    async def received(self, text: str) -> list[str]:
+        """Return the events that go to the client now that the upstream has sent one more."""
+        if self._asking is None:
+            return [*self.released(), text]
+        raw = text.encode("utf-8", "surrogatepass")
+        begun = not RESPONSES.is_preamble(raw)
+        if begun and event_type(raw) in FAILURES and await self._retried(self._asking, raw):
+            self._held, self._deadline = [], None
+            return []
+        self._held.append(text)
+        if begun or self._asking is None or sum(map(len, self._held)) > LONGEST_HEAD:
+            return self.released()
+        if self._deadline is None:
+            self._deadline = asyncio.get_running_loop().time() + LONGEST_HOLD_S
+        return []
+
+    async def _retried(self, asking: Asking, raw: bytes) -> bool:
+        """Send a smaller message if an event refuses the one before as too long; return whether one was sent."""
+        try:
+            found = self._target.provider.read_refusal(200, raw, "sse")
+            if found is None:
+                return False
+            refusal = refusal_of(found)
+            following = await _after(asking, refusal, raw)
+            if not isinstance(following, Ready) or self._asking is not asking:
+                return False
+            self._turns.retried(_call(asking.state, self._target, refusal), _facts(asking, following))
+        except Exception as error:  # noqa: BLE001  # promise 6: the client gets the refusal
+            self._gateway.failed("ladder", error)
+            return False
+        asking.state = following
+        await self._send(following.attempt.body.decode())
+        return True
+
+
+async def _after(asking: Asking, refusal: Refusal, said: bytes) -> State:
+    """Return what follows a refusal: `Ready` with something smaller, or the end."""
+    state = advance(asking.state, ReplyCame(Reply(REFUSED, refusal, said)))
+    while not isinstance(state, Received | Ready | Ended):
+        state = advance(state, await decide(asking, state))
+    return state
+
+
+def _call(sent: Ready, target: Target, refusal: Refusal) -> Call:
+    return Call(
+        upstream=target.name,
+        model=sent.visit.place.model[:LONGEST_NAME],
+        status=REFUSED,
+        sign=refusal.sign,
+        limit=refusal.numbers.limit,
+        tokens=sent.attempt.prompt if sent.visit.task is not None else None,
+        rung=sent.attempt.rung,
+    )
+
+
+def _facts(asking: Asking, ready: Ready) -> dict[str, object]:
+    """Return the fields of the record that describe the smaller message."""
+    task, attempt = ready.visit.task, ready.attempt
+    assert task is not None
+    seen = asking.portrait if asking.portrait is not None and asking.portrait.attempt is attempt else None
+    planned = Planned(task, attempt, seen or portrait(task, attempt))
+    return {**facts_of(planned), "action": "retry", "refusals": ready.life.refusals}
