@@ -6,6 +6,7 @@ which family writes which text and adds what surrounds it.
 
 import json  # noqa: TID251  # templates write JSON with blanks and indents, which orjson does not
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from gateway.context.count.families import Tools
@@ -16,6 +17,11 @@ Definition = Mapping[str, Any]
 DEEPEST: Final = 48
 """Levels of a schema that are written out; deeper levels count as JSON. Chosen above real schemas, below the stack
 limit."""
+
+WRITTEN_AT_ONCE: Final = 1000
+"""Values of a schema that are written at once: 1 ms."""
+TEXT_AS_VALUES: Final = 200
+"""Characters of a text that are written in the time of one value (measured)."""
 
 
 def definitions(body: Mapping[str, Any]) -> list[Definition]:
@@ -46,11 +52,49 @@ def write(tools: Sequence[Definition], form: Tools) -> str:
     return _FORMS[form](tools)
 
 
-def _json(value: Any, *, separators: tuple[str, str] | None = None, indent: int | None = None) -> str:
+def _json(value: Any, *, separators: tuple[str, str] = (", ", ": "), indent: int | None = None) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, separators=separators, indent=indent)
+        if indent is not None:
+            return json.dumps(value, ensure_ascii=False, indent=indent)
+        parts: list[str] = []
+        _append(parts, value, _ENCODERS[separators], *separators)
+        return "".join(parts)
     except (RecursionError, ValueError):
         return flat(value)
+
+
+_ENCODERS: Final = MappingProxyType(
+    {pair: json.JSONEncoder(ensure_ascii=False, separators=pair).encode for pair in ((", ", ": "), (",", ":"))}
+)
+
+
+def _append(parts: list[str], value: Any, encode: Callable[[Any], str], comma: str, colon: str) -> None:
+    """Write a value in pieces of at most `WRITTEN_AT_ONCE` values: Python's encoder holds the interpreter's lock as long as it writes."""
+    if _is_small(value):
+        parts.append(encode(value))
+    elif isinstance(value, dict):
+        for number, (name, inner) in enumerate(value.items()):
+            parts.append(f"{comma if number else '{'}{encode(name)}{colon}")
+            _append(parts, inner, encode, comma, colon)
+        parts.append("}")
+    else:
+        for number, inner in enumerate(value):
+            parts.append(comma if number else "[")
+            _append(parts, inner, encode, comma, colon)
+        parts.append("]")
+
+
+def _is_small(value: Any) -> bool:
+    """Return whether a JSON value has few enough values inside to be written at once."""
+    waiting, seen = [value], 0
+    while waiting:
+        item = waiting.pop()
+        inner = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+        seen += len(item) // TEXT_AS_VALUES if isinstance(item, str) else len(inner)
+        if seen > WRITTEN_AT_ONCE:
+            return False
+        waiting.extend(inner)
+    return True
 
 
 def flat(value: Any) -> str:

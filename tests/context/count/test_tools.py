@@ -1,11 +1,13 @@
 """Definitions are written as chat templates write them, and no schema, however odd, breaks that."""
 
+import json  # noqa: TID251  # what is written is compared with it
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.context.count import tools
 from gateway.context.count.tools import _FORMS, definitions, response_schema, typescript, write
 
 WEATHER = {
@@ -106,3 +108,32 @@ def test_a_schema_that_never_ends_is_followed_only_so_far(form: Any) -> None:
         schema = {"type": "object", "properties": {"a": schema}}
 
     assert isinstance(write([{"name": "f", "parameters": schema}], form), str)
+
+
+@pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")])
+@given(value=json_values, at_once=st.integers(0, 5))
+def test_json_in_pieces_is_the_json_that_python_writes(value: Any, at_once: int, separators: tuple[str, str]) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tools, "WRITTEN_AT_ONCE", at_once)
+        assert tools._json(value, separators=separators) == json.dumps(value, ensure_ascii=False, separators=separators)
+
+
+@pytest.mark.parametrize("depth", [1, 30])
+def test_a_schema_of_megabytes_is_written_in_small_pieces(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's encoder holds the interpreter's lock while it writes: one call for all of it stopped the event loop for 85 ms."""
+    schema: Any = {f"p{number}": {"type": "string", "description": "x" * 100} for number in range(10_000)}
+    for _ in range(depth):
+        schema = {"type": "object", "properties": {"a": schema}}
+    sizes: list[int] = []
+
+    def encode(value: Any) -> str:
+        written = json.dumps(value, ensure_ascii=False)
+        sizes.append(len(written))
+        return written
+
+    monkeypatch.setattr(tools, "_ENCODERS", dict.fromkeys(tools._ENCODERS, encode))
+    assert tools.write([{"name": "f", "parameters": schema}], "list") == json.dumps(
+        [tools._wrapped({"name": "f", "parameters": schema})]
+    )
+    assert sum(sizes) > 1_000_000
+    assert max(sizes) < 150_000
