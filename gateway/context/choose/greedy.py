@@ -69,7 +69,7 @@ class Greedy:
         self.found: dict[int, tuple[int, _Together]] = {}
         """By message, the lines worth most together, and how many lines were chosen when they were found."""
         self.heap = [
-            (-max([bound[place] for place in able[message]]), ~rank)
+            (-max(self._bound_of_call(message), *[bound[place] for place in able[message]]), ~rank)
             for rank, message in enumerate(pool.order)
             if able[message]
         ]
@@ -121,9 +121,10 @@ class Greedy:
             # Only values of records are listed behind each other: a row or a sentence has a line of its own.
             places = places[: MOST_TOGETHER if self.lines[places[0]].sort is Sort.RECORD else 1]
             self.strong[message] = places
-        worth, tokens = 0.0, self._opening(message)
-        gains = list(self._gains(places, tokens))
-        seen: set[Word] = set()
+        call = self._unshown_call(message)
+        worth, tokens = self._gain(call) if call >= 0 else 0.0, self._opening(message)
+        seen = set(self._spelled(self.lines[call].words)) if call >= 0 else set()
+        gains = list(self._gains(places, 0.0, tokens, seen))
         groups: set[int] = set()
         found: list[int] = []
         for each, place in sorted(gains, key=lambda item: (-item[0], item[1])):
@@ -142,17 +143,22 @@ class Greedy:
         self.found[message] = len(self.chosen), (worth, tokens, found)
         return worth, tokens, found
 
-    def _gains(self, places: Iterable[int], tokens: float) -> Iterator[tuple[float, int]]:
+    def _gains(
+        self, places: Iterable[int], worth: float, tokens: float, seen: set[Word]
+    ) -> Iterator[tuple[float, int]]:
         """Yield the worth per token of lines, the highest bound first, up to those that could only lower what those before
-        them are worth together."""
-        worth = 0.0
+        them are worth together; ``worth``, ``tokens`` and the words ``seen`` are those of their opening."""
+        some = False
         for place in places:
-            if worth and self.bound[place] * tokens <= worth:
+            if some and self.bound[place] * tokens <= worth:
                 return
-            free = place not in self.taken and not self._misleads(place)
+            free = (
+                place not in self.taken and not self._misleads(place) and not seen.issuperset(self.lines[place].words)
+            )
             if free and (gain := self._gain(place)) > NOTHING:
                 size = self.lines[place].size
                 yield gain / size, place
+                some = True
                 if worth * size <= gain * tokens:
                     worth, tokens = worth + gain, tokens + size + 1
 
@@ -191,9 +197,35 @@ class Greedy:
         self.used += cost
         self.chosen.append(position)
         self.taken.add(position)
-        self.messages.add(message)
+        if message not in self.messages:
+            self.messages.add(message)
+            self._show_call(message)
         self.open.add((message, line.group))
-        self._know([word for new in line.words if new not in self.have for word in self.pool.spellings[new.key]])
+        self._know_all(line.words)
+
+    def _unshown_call(self, message: int) -> int:
+        """Return the position of the call that would stand before the first line of a result; -1 where it is known."""
+        place = self.pool.calls.get(message, -1)
+        return place if place not in self.taken and self.relevance is None else -1
+
+    def _bound_of_call(self, message: int) -> float:
+        """Return the highest possible worth per token of what stands before the first line of a result."""
+        call = self._unshown_call(message)
+        return self._gain(call) / self._opening(message) if call >= 0 else 0.0
+
+    def _show_call(self, message: int) -> None:
+        """The call of a result stands before its first line: it need not be chosen, and its facts are known."""
+        place = self.pool.calls.get(message, -1)
+        if place >= 0 and place not in self.taken:
+            self.taken.add(place)
+            self._know_all(self.lines[place].words)
+
+    def _know_all(self, words: Iterable[Word]) -> None:
+        """The facts of a line are known, in any spelling."""
+        self._know(self._spelled([word for word in words if word not in self.have]))
+
+    def _spelled(self, words: Iterable[Word]) -> list[Word]:
+        return [word for new in words for word in self.pool.spellings[new.key]]
 
     def _know(self, words: Iterable[Word]) -> None:
         """Known facts are worth nothing any more."""

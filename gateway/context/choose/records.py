@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from gateway.context.choose.cues import reports_error
 from gateway.context.choose.line import MOST_LINES, Line, Sort, make, pieces
+from gateway.context.choose.weights import IDENTIFIER
 from gateway.context.choose.words import Shape, Word, Words
 
 REST: Final = 90
@@ -21,7 +22,7 @@ MOST_SHARE: Final = 1.5
 """What a value of a small result counts at most. From 1.5 on, recall of recorded agents no longer changes, on either half."""
 
 MOMENT: Final = 0.3
-"""What a moment to the second counts beside a date."""
+"""What a moment or a time of day to the second counts beside a date."""
 
 _Record = tuple[str, list[tuple[str, Any]]]
 """The key of a record, and its (key, scalar) pairs; the key is empty for members of a list."""
@@ -108,8 +109,8 @@ def names_record(key: str) -> bool:
 
 
 _STRONG: Final = frozenset({Shape.NAME, Shape.CODE, Shape.SYMBOL, Shape.DATE, Shape.IDENT})
-_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d")
-"""A date with hours, minutes and seconds: a machine notes when it wrote a record, people seldom ask."""
+_MOMENT: Final = re.compile(r"(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d")
+"""Hours, minutes and seconds, mostly behind a date: a machine notes when it wrote a record, people seldom ask."""
 _TELLING: Final = frozenset({Shape.IDENT, Shape.DATE})
 
 
@@ -133,7 +134,7 @@ def _lines(
             slot = f"{label}\0{identity}\0{key}" if key and identity and text != identity else ""
             error = kind is None and len(text) > 8 and reports_error(text, errors)
             if len(text) <= LONG:
-                counts = share * MOMENT if kind is Shape.DATE and _MOMENT.match(text) else share
+                counts = share * _factor(kind, text)
                 yield make(written, Sort.RECORD, some, group, counts, label, slot, 0.0, error)
             else:
                 for piece in map(str.strip, pieces(written, LONG)):
@@ -148,6 +149,13 @@ def _lines(
             rest, rest_words, length = [], [], 0
     if rest:
         yield make(" ".join(rest), Sort.RECORD, tuple(rest_words), group, share, label)
+
+
+def _factor(kind: Shape | None, text: str) -> float:
+    """Return what a value counts by its shape, as a factor; ``kind`` is None for several words."""
+    if kind is Shape.IDENT:
+        return IDENTIFIER
+    return MOMENT if kind is Shape.DATE and _MOMENT.match(text) else 1.0
 
 
 def _text(item: Any) -> str:

@@ -130,7 +130,7 @@ class LinePool:
                 if line.sort is Sort.CALL:
                     own += weights.CALLED
                 elif user:
-                    own += weights.BINDING * line.binding + told
+                    own += (weights.BINDING * line.binding + told) * min(line.size / weights.SAYING, 1.0)
                 worth.append(own)
         return worth
 
@@ -228,6 +228,20 @@ class LinePool:
     def called(self) -> bool:
         """Return whether a tool was called in the folded part."""
         return any([reading.tool for reading in self.readings.values()])
+
+    @cached_property
+    def calls(self) -> dict[int, int]:
+        """Return by message of a result with records the position of its call, if that stands before these in full."""
+        found: dict[int, int] = {}
+        made: dict[str, int] = {}
+        for index, reading in self.readings.items():
+            if reading.tool:
+                if reading.tool in made and reading.lines[0].sort is Sort.RECORD:
+                    found[index] = made[reading.tool]
+            elif reading.lines[-1].sort is Sort.CALL:
+                places = self.places[index]
+                made.update((self.lines[place].text, place) for place in places if self.lines[place].sort is Sort.CALL)
+        return found
 
     @cached_property
     def wishes(self) -> StandingWishes:

@@ -109,3 +109,33 @@ def test_the_other_lines_of_a_message_with_a_wish_may_still_be_chosen() -> None:
 
     assert "never ship" in text
     assert "W2378156" in text
+
+
+def called(*orders: str) -> LinePool:
+    """Calls that look up an order, each with its result."""
+    readings: list[MessageLines] = []
+    for number, order in enumerate(orders):
+        function = {"name": "get_order", "arguments": f'{{"order_id": "{order}"}}'}
+        made = lines.read({"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": function}]})
+        text = f'{{"order_id": "{order}", "sku": "KX-{number}1", "other": "KX-{number}2"}}'
+        readings.append(MessageLines(2 * number, "assistant", made))
+        readings.append(
+            MessageLines(2 * number + 1, "tool", lines.read({"role": "tool", "content": text}), made[-1].text)
+        )
+    return LinePool(readings)
+
+
+def test_what_the_call_before_a_result_says_is_not_repeated_in_it() -> None:
+    text = digest(called("W2378156", "W9911427"), 200)
+
+    assert text.count("W2378156") == text.count("W9911427") == 1
+    assert "KX-01" in text
+    assert "KX-12" in text
+
+
+def test_of_two_results_the_one_whose_call_says_something_new_is_opened() -> None:
+    found = called("W2378156", "W9911427")
+    known = frozenset({"w2378156"})
+
+    assert "W9911427" in digest(found, 24, known=known)
+    assert "W2378156" not in digest(found, 24, known=known)

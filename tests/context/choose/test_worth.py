@@ -84,9 +84,29 @@ def test_of_two_equal_lines_the_newer_one_is_worth_more() -> None:
 
 
 def test_a_binding_sentence_is_worth_more_than_a_newer_one_that_binds_nothing() -> None:
-    found = pool(said("user", "You must never ring before lunch."), said("user", "We had soup and bread for lunch."))
+    binds = "You must never ring at the door of this house before we all had lunch and a rest."
+    tells = "We had soup and bread at the table of this house and then cake and tea outside."
+    found = pool(said("user", binds), said("user", tells))
 
     assert worth(found, 0) > 1.5 * worth(found, 1)
+
+
+def test_a_few_words_of_the_user_are_worth_less_for_their_tokens_than_a_sentence() -> None:
+    """An exclamation binds nothing, and it must not stand where an identifier could."""
+    hello = said("user", "Hi there!")
+    asked = said("user", "The barn that we bought in the spring needs a new roof before the cold and the snow set in.")
+    found = pool(hello, asked, first=0)
+    told = pool(asked, hello, first=0)
+
+    assert worth(found, 0) / found.lines[0].size < worth(told, 0) / told.lines[0].size
+
+
+def test_an_identifier_of_a_record_is_worth_more_than_a_date_and_a_date_more_than_a_time() -> None:
+    record = pool(result(f'{{"at": "11:30:00", "day": "2024-05-11", "code": "{OLD}"}}'))
+    at, day, code = (record.worth(place, *record.values) for place in record.places[0])
+
+    assert code > 3 * day
+    assert day > 2 * at
 
 
 def test_a_row_that_reports_an_error_is_worth_more_than_a_newer_one_that_does_not() -> None:
