@@ -14,6 +14,7 @@ from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.summary import Summary
+from gateway.context.cut.turns import call_ids, result_id
 from gateway.context.write.compress import compress
 from gateway.context.write.draft import Draft
 from gateway.wire.message import PINNED_ROLES, RESULT_ROLES, Message, call_arguments, media_kinds, text_of, tool_calls
@@ -237,7 +238,8 @@ def test_what_the_strictest_upstream_accepts_is_still_accepted(
 
     assert complaints(draft.messages) == set()
     # Only where a note would cost words of the question, or more than there is, it is left out.
-    tight = draft.cost + 40 > room
+    ids = [name for message in draft.messages for name in (*call_ids(message), result_id(message)) if name]
+    tight = draft.cost + sum([COUNTER.text(name) + 1 for name in ids]) + 40 > room
     expected = {0} if list(draft.messages) == messages else {0, 1} if tight else {1}
     assert notes(draft.messages) in expected
     if messages[-1]["role"] == "tool":
