@@ -2,7 +2,6 @@
 
 import ipaddress
 import re
-import socket
 import unicodedata
 from functools import lru_cache
 from typing import Final
@@ -93,12 +92,19 @@ def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
     try:
         address = ipaddress.ip_address(written.partition("%")[0])
     except ValueError:
-        try:
-            return ipaddress.IPv4Address(socket.inet_aton(written)) if _NUMERIC.fullmatch(written) else None
-        except OSError:
-            return None
+        return _of_numbers(written) if _NUMERIC.fullmatch(written) else None
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
+
+
+def _of_numbers(written: str) -> ipaddress.IPv4Address | None:
+    """Return the address that `inet_aton` reads: 127.1 and 0x7f000001 are 127.0.0.1."""
+    import socket  # noqa: PLC0415 - hardly ever needed, and nothing else of the library brings it in
+
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(written))
+    except OSError:
+        return None
 
 
 def _is_every_address(host: str) -> bool:
