@@ -7,10 +7,10 @@ neighbouring messages, because an answer seldom repeats its question. Rare words
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import log, sqrt
-from typing import Final
+from typing import Final, NamedTuple
 
 from gateway.context import marks
-from gateway.context.choose import rows
+from gateway.context.choose import fields, rows
 from gateway.context.choose.cues import asks, speaks_of_self, speaks_to_other
 from gateway.context.choose.lookup import distinguishes
 from gateway.context.choose.weights import (
@@ -20,6 +20,7 @@ from gateway.context.choose.weights import (
     NEXT_BUT_ONE,
     OWN_WORDS,
     PINNED_WORD,
+    RELATED,
     STATEMENT_SHARE,
     UNNAMED,
 )
@@ -33,6 +34,20 @@ MOST_ALIKE: Final = 12
 """Words of one family that are searched."""
 MOST_WORDS: Final = 200
 """Different words of one question that are searched, the rarest first: a pasted file is not a question."""
+
+
+Meaning = str | int
+"""What a word stands for: its own stem, or the number of a field."""
+
+
+class Subject(NamedTuple):
+    """A field that a question is about."""
+
+    field: int
+    worth: float
+    """What a passage gets that has one of its words."""
+    said: tuple[str, ...]
+    """The stems by which the folded part speaks of it."""
 
 
 def excerpts(  # noqa: PLR0917  # a search has that many sides
@@ -103,11 +118,11 @@ def _fitting(pool: LinePool, ranked: Sequence[Passage], room: int, count: CountT
 
 def relevance(pool: LinePool, query: str, known: Collection[str] = ()) -> dict[Passage, float]:
     """Return how much passages bear on a question: by their own words, and by those of neighbouring messages."""
-    sought = _sought(pool, words(query), known)
-    if not sought:
-        return {}
-    least = 0.0 if asks(query) else STATEMENT_SHARE * sum(sought.values())
-    bearing = {word: value for key, value in sought.items() for word in pool.spellings.get(key, ())}
+    asked = words(query)
+    sought = _sought(pool, asked, known)
+    subjects = _subjects(pool, asked, known)
+    least = 0.0 if asks(query) else STATEMENT_SHARE * (sum(sought.values()) + sum([each.worth for each in subjects]))
+    bearing = _bearing(pool, sought, subjects)
     own: dict[Passage, float] = {}
     best: dict[int, float] = {}
     elsewhere = frozenset(bearing).isdisjoint
@@ -116,7 +131,11 @@ def relevance(pool: LinePool, query: str, known: Collection[str] = ()) -> dict[P
             continue
         for passage in pool.passages(index):
             found = {
-                word.key: bearing[word] for place in passage for word in pool.lines[place].words if word in bearing
+                meaning: worth
+                for place in passage
+                for word in pool.lines[place].words
+                if word in bearing
+                for meaning, worth in bearing[word]
             }
             if found:
                 own[passage] = sum(found.values())
@@ -143,6 +162,40 @@ def _sought(pool: LinePool, asked: Iterable[Word], known: Collection[str]) -> di
                 if worth > sought.get(other, 0.0):
                     sought[other] = worth
     return sought
+
+
+def _subjects(pool: LinePool, asked: Collection[Word], known: Collection[str]) -> list[Subject]:
+    """Return the fields of the question's words, with the words by which the folded part speaks of them."""
+    if len(asked) > MOST_WORDS:
+        return []
+    total = len(pool.lines)
+    found: dict[int, Subject] = {}
+    for word in asked:
+        if not word.ordinary or not distinguishes(pool.count(word.key), total):
+            continue
+        share = RELATED * (PINNED_WORD if word.key in known else 1.0)
+        for field in fields.fields_of(word.key):
+            said = tuple([key for key in fields.stems_of(field) if key in pool.spellings])
+            number = sum(map(pool.count, said))
+            if number and distinguishes(number, total):
+                worth = max(share * _rarity(number, total), found[field].worth if field in found else 0.0)
+                found[field] = Subject(field, worth, said)
+    return list(found.values())
+
+
+def _bearing(
+    pool: LinePool, sought: Mapping[str, float], subjects: Iterable[Subject]
+) -> dict[Word, list[tuple[Meaning, float]]]:
+    """Return by word what a passage that has it bears on, and how much that is worth."""
+    bearing: dict[Word, list[tuple[Meaning, float]]] = {}
+    for key, worth in sought.items():
+        for word in pool.spellings.get(key, ()):
+            bearing.setdefault(word, []).append((key, worth))
+    for subject in subjects:
+        for key in subject.said:
+            for word in pool.spellings[key]:
+                bearing.setdefault(word, []).append((subject.field, subject.worth))
+    return bearing
 
 
 def _rarity(number: int, total: int) -> float:

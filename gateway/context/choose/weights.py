@@ -12,6 +12,8 @@ NEXT_BUT_ONE: Final = 0.3
 """The same for the messages one further away."""
 ALIKE: Final = 0.3
 """What a word of the same family counts, beside the word that was asked for."""
+RELATED: Final = 0.3
+"""What a word of the same field counts (see `fields`): once for each field that the question names. Chosen as `ALIKE`, which it generalises."""
 PINNED_WORD: Final = 0.3
 """What a word counts that the system prompt has too: it names the subject of the whole conversation."""
 OWN_WORDS: Final = 2.2
