@@ -26,6 +26,9 @@ OLD_UNIT: Final = 0.5
 """Share of one old unit; a larger one is shrunk to this."""
 LIVE: Final = 0.85
 """Share of the current user messages and the newest step together; larger ones are shrunk."""
+LASTING: Final = 2000
+"""Tokens. A newest step that must be cut, and of which so many stand as an old one, is cut to that size at once, so that the next
+request begins like this one. In a smaller room it gets all that is left while it is the newest."""
 FEW_QUOTES: Final = 0.2
 """Part of the quotes' share that is left when the conversation cannot grow besides its digest."""
 FEW_WITH_CALLS: Final = 0.1
@@ -42,7 +45,7 @@ LEAST_QUOTES: Final = 40
 """Tokens; fewer quotes are not worth their frame."""
 GROWTH_TURNS: Final = 2
 """Typical turns. With room for these besides the digest, quotes and digest have their usual shares."""
-TIGHT: Final = 6.0
+TIGHT: Final = 5.0
 """Typical requests, of calls. Where the room holds fewer, every request moves the cut, and the digest takes all that is left."""
 TIGHT_OF_CHAT: Final = 4.0
 """The same of a chat without tool calls. Both are a trade: the more the digest takes, the more is found and the more is written."""
@@ -166,7 +169,7 @@ def allowances(units: Sequence[Unit], room: Room) -> list[int]:
         start = next(place for place, unit in enumerate(units) if unit.turn == units[-1].turn)
         asks = units[start].step < 0
         asked = _asked(units[start], room) if asks else 0
-        allowed[-1] = min(units[-1].cost, _step(room, asked))
+        allowed[-1] = _newest(units[-1].cost, room, _step(room, asked))
         if asks:
             allowed[start] = asked
     return allowed
@@ -185,6 +188,16 @@ def _asked(unit: Unit, room: Room) -> int:
 def _step(room: Room, asked: int) -> int:
     """Return the limit of the newest step, besides the user messages."""
     return max(int(room.free * LIVE) - asked, _cap(room) // 2)
+
+
+def _newest(cost: int, room: Room, most: int) -> int:
+    """Return the limit of the newest step, of at most ``most``."""
+    return min(cost, most, _cap(room)) if cost > most and _cap(room) >= LASTING else min(cost, most)
+
+
+def lasts(unit: Unit, room: Room) -> bool:
+    """Return whether a step that is too large for its room gets the size of an old one at once."""
+    return unit.step >= 0 and _cap(room) >= LASTING
 
 
 def _sums(costs: Sequence[int], cap: int) -> list[int]:
@@ -231,7 +244,9 @@ class _Growth:
                 step = _step(room, asked)
             self.start.append(start)
             self.user.append(user)
-            self.grown.append(full + more_asked if position == user else before + min(cost, step) + more_asked)
+            self.grown.append(
+                full + more_asked if position == user else before + _newest(cost, room, step) + more_asked
+            )
 
     def standing(self, cut: Cut, newest: int) -> int:
         """Return the cost of what stands after a cut when ``newest`` is the last unit."""

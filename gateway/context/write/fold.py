@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
+from gateway.context.cut import replay as prefix
 from gateway.context.cut.attachments import carries_more
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.question import kept_whole, question_of
@@ -66,7 +67,8 @@ def _begin(source: Source, layout: Layout) -> Sketch:
 
 def _filled(sketch: Sketch, source: Source) -> Sketch:
     """Give what is left of the room to results of the newest step that were cut: as old ones they are cut anew anyway."""
-    newest = sketch.layout.units[-1].indices if sketch.layout.units else ()
+    last = sketch.layout.units[-1] if sketch.layout.units else None
+    newest = last.indices if last and not prefix.lasts(last, sketch.layout.room) else ()
     cut = [
         index
         for index in newest

@@ -45,7 +45,7 @@ def test_a_room_for_few_requests_still_lets_a_cut_stand_for_some(talk) -> None:
 
 
 def test_in_a_tight_room_the_digest_takes_all_that_is_left() -> None:
-    room = room_for(5, recall=50)
+    room = room_for(4.5, recall=45)
     cut = replay(agent(60), room)[-1]
     standing = 60 - cut.first + 1
 
@@ -55,10 +55,10 @@ def test_in_a_tight_room_the_digest_takes_all_that_is_left() -> None:
 
 def test_a_chat_keeps_room_to_grow_where_an_agent_does_not() -> None:
     """Its questions are answered from quotes; what tools returned is in the digest or nowhere."""
-    assert requests_a_cut(chat(60), room_for(5)) > requests_a_cut(agent(60), room_for(5))
+    assert requests_a_cut(chat(60), room_for(4.5)) > requests_a_cut(agent(60), room_for(4.5))
 
 
 def test_the_more_requests_a_room_holds_the_smaller_is_the_digests_share() -> None:
-    shares = [replay(agent(200), room)[-1].digest / room.free for room in (room_for(5), room_for(7), room_for(30))]
+    shares = [replay(agent(200), room)[-1].digest / room.free for room in (room_for(4.5), room_for(7), room_for(30))]
 
     assert shares[0] > shares[1] > shares[2]

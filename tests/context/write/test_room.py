@@ -14,7 +14,7 @@ from gateway.wire.message import text_of
 from tests.context.messages import call, message, result
 
 COUNTER = counter("o200k")
-WINDOWS = (4096, 8192)
+WINDOWS = (2048, 4096)
 """Tokens."""
 
 PROSE = " ".join(
@@ -55,12 +55,31 @@ def test_one_large_result_fills_the_room(name: str, window: int) -> None:
     assert 0.95 <= use <= 1.0
 
 
+@pytest.mark.parametrize("name", TEXTS)
+def test_in_a_larger_room_a_result_that_must_be_cut_stands_as_it_will_stand_later(name: str) -> None:
+    """Cut anew in the next request, it would be processed twice."""
+    messages = read_of(TEXTS[name])
+    first, use = folded(messages, 16384)
+    later, _ = folded([*messages, call("c2", "read", path="b"), result("c2", "Nothing.")], 16384)
+
+    assert later.messages[: len(first.messages)] == first.messages
+    assert use >= 0.45
+
+
+def test_in_a_larger_room_a_result_that_fits_stands_whole() -> None:
+    text = LOGS[: len(LOGS) // 3]
+    draft, use = folded([*read_of(LOGS), message("assistant", "Much noise."), *read_of(text)[1:]], 16384)
+
+    assert use > 0.6
+    assert draft.messages[-1]["content"] == text
+
+
 @pytest.mark.parametrize("said", ["What is in it?", "Thanks, that will do."])
 @pytest.mark.parametrize("name", ["prose", "logs", "nested", "code"])
 def test_the_message_after_a_large_result_gets_more_of_it(name: str, said: str) -> None:
     """The result is cut anew as an old one, so the request begins unlike the one before it in any case."""
     messages = [*read_of(TEXTS[name]), message("assistant", "I have read it."), message("user", said)]
-    _, use = folded(messages, WINDOWS[0])
+    _, use = folded(messages, 4096)
 
     assert 0.95 <= use <= 1.0
 
