@@ -105,5 +105,8 @@ async def test_a_server_is_measured_by_its_own_counters(standin: StandIn) -> Non
     address = standin.base_url.removesuffix("/v1")
 
     assert await asyncio.to_thread(server.ask, address, SAID) == (7, 30)
-    assert await asyncio.to_thread(server.ask, address, SAID) is None
-    assert orjson.loads(standin.requests[0].body)["cache_prompt"] is True
+    assert await asyncio.to_thread(server.ask, address, SAID, '[{"type": "function"}]') is None
+    first, second = (orjson.loads(request.body) for request in standin.requests)
+    assert first["cache_prompt"] is True
+    assert "tools" not in first
+    assert second["tools"] == [{"type": "function"}]

@@ -12,7 +12,8 @@ bills them. Printed for each way:
 - of ideal: the same between cuts, beside a cache that reads all but the messages which the client added;
 - anew: tokens a request that are not read;
 - price: of a conversation, in uncached input tokens, and beside that of "no limit", which never drops anything and stands for comparison only;
-- over: requests over the window, by this count.
+- over: requests over the window, by this count;
+- turnfold beside it: Turnfold's price beside this one, of the conversations that this way keeps inside the window.
 
 `--causes` prints what is processed anew, by cause, instead. `--server` sends the same requests to a llama-server, whose own counters are printed.
 """
@@ -132,10 +133,25 @@ class Sums:
     read_between: int = 0
     ideal_between: int = 0
     over: int = 0
+    prices: list[float] = field(default_factory=list)
+    """Of each conversation."""
+    inside: list[bool] = field(default_factory=list)
+    """Whether each conversation stayed inside the window."""
 
-    def add(self, talk: Talk, sent: Sequence[Messages], bills: Sequence[Bill]) -> None:
+    def beside(self, other: "Sums") -> float:
+        """The price beside another way's, of the conversations that the other one keeps inside; 0 without any."""
+        known = [
+            pair
+            for pair, inside in zip(zip(self.prices, other.prices, strict=True), other.inside, strict=True)
+            if inside
+        ]
+        return sum(price for price, _ in known) / max(sum(price for _, price in known), 1)
+
+    def add(self, talk: Talk, sent: Sequence[Messages], bills: Sequence[Bill], rule: CacheRule) -> None:
         """Add one conversation."""
         self.requests += len(bills)
+        self.prices.append(sum(bill.cost(rule) for bill in bills))
+        before = self.over
         firsts = [next((pieces(m)[:1] for m in request if m["role"] not in PINNED), None) for request in sent]
         for number, (bill, new) in enumerate(zip(bills, talk.added(), strict=True)):
             self.bill += bill
@@ -144,6 +160,7 @@ class Sums:
             if stands and bill.prompt > new:
                 self.read_between += bill.read
                 self.ideal_between += bill.prompt - new
+        self.inside.append(self.over == before)
 
 
 def main() -> None:
@@ -251,21 +268,34 @@ def show_prices(title: str, talks: Sequence[Talk], ways: Sequence[str], rules: S
         for way in ways:
             sent = talk.sent(way)
             for rule in rules:
-                found[way, rule.name].add(talk, sent, billed(sent, rule, talk.tools))
+                found[way, rule.name].add(talk, sent, billed(sent, rule, talk.tools), rule)
     shown = Table(title=f"{title}: {len(talks)} conversations, {found[ways[0], rules[0].name].requests} requests")
-    for column in ("way", "cache", "read", "of ideal", "anew", "price", "beside no limit", "over"):
+    for column in (
+        "way",
+        "cache",
+        "read",
+        "of ideal",
+        "anew",
+        "price",
+        "beside no limit",
+        "over",
+        "turnfold beside it",
+    ):
         shown.add_column(column, justify="left" if column in ("way", "cache") else "right")
     for rule in rules:
         base = found["no limit", rule.name].bill.cost(rule) if "no limit" in ways else 0.0
+        ours = found.get(("turnfold", rule.name))
         for way in ways:
             sums = found[way, rule.name]
+            beside = ours.beside(sums) if ours else 0.0
             price, anew = sums.bill.cost(rule), sums.bill.prompt - sums.bill.read
             shown.add_row(
                 way, rule.name, f"{sums.bill.read / sums.bill.prompt:.1%}", f"{sums.read_between / max(sums.ideal_between, 1):.1%}",
                 f"{anew / sums.requests:.0f}", f"{price / len(talks):.0f}", f"{price / base:.2f}" if base else "-", str(sums.over),
+                f"{beside:.2f}" if beside else "-",
             )  # fmt: skip
         shown.add_section()
-    Console(width=110).print(shown)
+    Console(width=130).print(shown)
 
 
 def show_causes(title: str, talks: Sequence[Talk], ways: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 Any model will do, also one of noise: what is counted is how much of each prompt the server processed (``timings.prompt_n``) and how much it had
 from the request before (``timings.cache_n``). Start it with one slot and a window larger than the one that is asked for, since its tokens are not those
 of this count; without a store of earlier prompts each way begins cold: ``llama-server -m MODEL.gguf -c 32768 -np 1 --cache-ram 0 --port 8080``.
+Tools are sent with each request, so a server for conversations that call some is started with ``--jinja``.
 The first request of a conversation is sent and not counted, for it is the same in all ways.
 """
 
@@ -22,6 +23,9 @@ TIMEOUT_S = 120.0
 class Talk(Protocol):
     """A conversation whose requests can be sent in several ways."""
 
+    @property
+    def tools(self) -> str: ...
+
     def sent(self, way: str) -> list[list[dict[str, Any]]]: ...
 
 
@@ -34,9 +38,9 @@ def show(title: str, talks: Sequence[Talk], ways: Sequence[str], address: str) -
         processed = cached = requests = refused = 0
         for talk in talks:
             first, *others = talk.sent(way)
-            ask(address, first)
+            ask(address, first, talk.tools)
             for messages in others:
-                counted = ask(address, messages)
+                counted = ask(address, messages, talk.tools)
                 refused += counted is None
                 requests += 1
                 processed, cached = processed + (counted or (0, 0))[0], cached + (counted or (0, 0))[1]
@@ -47,11 +51,14 @@ def show(title: str, talks: Sequence[Talk], ways: Sequence[str], address: str) -
     Console(width=110).print(shown)
 
 
-def ask(address: str, messages: Sequence[dict[str, Any]]) -> tuple[int, int] | None:
-    """Send one request and return the prompt tokens that were processed and those from the cache; None where the server refuses."""
+def ask(address: str, messages: Sequence[dict[str, Any]], tools: str = "") -> tuple[int, int] | None:
+    """Send one request with these tool definitions and return the prompt tokens that were processed and those from the cache; None where
+    the server refuses."""
     place = urlsplit(address)
     connection = HTTPConnection(place.hostname or "127.0.0.1", place.port or 80, timeout=TIMEOUT_S)
     body = {"messages": list(messages), "max_tokens": 1, "temperature": 0, "cache_prompt": True, "id_slot": 0}
+    if tools:
+        body["tools"] = orjson.loads(tools)
     try:
         connection.request("POST", "/v1/chat/completions", orjson.dumps(body), {"content-type": "application/json"})
         answer = connection.getresponse()

@@ -93,9 +93,9 @@ def keep_last(messages: Sequence[Message], window: int, cost: Cost) -> list[Mess
 STRATEGIES: dict[str, Callable[[Sequence[Message], int, Cost], list[Message]]] = {
     "no limit": everything,
     "turnfold": turnfold,
-    "turnfold, no recall": without_recall,
+    "turnfold without recall": without_recall,
     "drop oldest half": drop_oldest_half,
-    "drop half, cut large": cut_and_drop,
+    "drop half and cut large": cut_and_drop,
     "client's summary": summarise,
     "keep last": keep_last,
 }
