@@ -80,10 +80,20 @@ def _read(message: Message, words: Words) -> Iterator[Line]:
     if role in RESULT_ROLES:
         yield from _result(text, words)
     else:
-        yield from _spoken(text, words, user=role == "user")
+        yield from _spoken(_ends(text), words, user=role == "user")
     # The text of a message comes before its calls, and their results come behind them.
     for number, call in enumerate(tool_calls(message), 2):
         yield _call(call_name(call), call_arguments(call), number, words)
+
+
+LONGEST_SPOKEN: Final = MOST_LINES * LONGEST_LINE
+"""Characters of a message that are split into sentences; no more lines are kept of it than these hold."""
+
+
+def _ends(text: str) -> str:
+    """Return a text, of a huge one its head and its tail."""
+    half = LONGEST_SPOKEN // 2
+    return text if len(text) <= LONGEST_SPOKEN else f"{text[:half]}\n{text[-half:]}"
 
 
 FENCE: Final = "```"
@@ -293,8 +303,13 @@ SKIMMED: Final = 180
 
 def skim(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
     """Read the head and the tail of a long answer or result; anything else in full."""
+    return read(message, memory) if message.get("role") == "user" else glance(message, memory)
+
+
+def glance(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
+    """Read the head and the tail of a long message, whoever wrote it."""
     text = text_of(message)
-    if len(text) <= SKIMMED or message.get("role") == "user":
+    if len(text) <= SKIMMED:
         return read(message, memory)
     known = facts_of(message)
     if known.ends is None:

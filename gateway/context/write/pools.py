@@ -6,7 +6,7 @@ from typing import Final
 from gateway.context.choose import lines
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Source
-from gateway.context.write.readings import earlier_of, first_read, reading_of
+from gateway.context.write.readings import READ, SPOKEN_READ, earlier_of, first_read, reading_of
 
 
 def pool_of(source: Source, folded: Sequence[int], whole: frozenset[int] = frozenset()) -> LinePool:
@@ -22,9 +22,10 @@ def pool_of(source: Source, folded: Sequence[int], whole: frozenset[int] = froze
     if found is not None:
         return found[1]
     readings = list(earlier_of(source.earlier, source.memory))
-    newer = first_read(messages, folded)
+    newer, spoken = first_read(messages, folded, READ), first_read(messages, folded, SPOKEN_READ)
     for number, index in enumerate(folded):
-        readings.append(reading_of(source, index, lines.read if number >= newer or index in whole else lines.skim))
+        least = lines.skim if number >= spoken else lines.glance
+        readings.append(reading_of(source, index, lines.read if number >= newer or index in whole else least))
     pool = LinePool(readings, first)
     _, entry = source.memory.keep(key, ((told, asked), pool), bytes_of(pool))
     pool.grown = entry.grow

@@ -13,9 +13,15 @@ READ: Final = 120_000
 """Characters of a folded part, from its end, that are read in full."""
 
 
-def first_read(messages: Sequence[Message], folded: Sequence[int]) -> int:
-    """How many of the folded messages, the oldest of very many, are only skimmed, so that the time it takes stays bounded."""
-    left = READ
+SPOKEN_READ: Final = 1_000_000
+"""Characters, from its end, in which a user's words are read in full. Chosen: 3 s for the worst text, a second for prose; windows of a million
+tokens hold four times as much."""
+
+
+def first_read(messages: Sequence[Message], folded: Sequence[int], most: int) -> int:
+    """How many of the folded messages, the oldest, lie before the last so many characters: they are only skimmed, so that the time stays
+    bounded."""
+    left = most
     for number in range(len(folded) - 1, -1, -1):
         message = messages[folded[number]]
         content = message.get("content")

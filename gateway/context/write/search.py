@@ -12,7 +12,7 @@ from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.write import fill
 from gateway.context.write.pools import pool_of
-from gateway.context.write.readings import earlier_of, first_read, reading_of
+from gateway.context.write.readings import READ, earlier_of, first_read, reading_of
 from gateway.wire.message import RESULT_ROLES, Message, text_of
 
 AROUND: Final = 4
@@ -146,7 +146,7 @@ def _hidden(layout: Layout, pool: LinePool, taken: frozenset[int], cut: frozense
 def _searched(source: Source, layout: Layout, pool: LinePool, query: str, known: Collection[str]) -> LinePool:
     """The pool to search: where its old part is only skimmed, a narrower one in which the messages that matter are read in full."""
     folded = layout.gone
-    newer = first_read(source.messages, folded)
+    newer = first_read(source.messages, folded, READ)
     if not newer:
         return pool
     texts = [text_of(source.messages[index]) for index in folded[:newer]]
