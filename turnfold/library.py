@@ -3,6 +3,7 @@
 The core is loaded by the first call of each function, not with this file: a program that only might fold starts at once.
 """
 
+import json  # noqa: TID251  # writes and reads what orjson does not
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
@@ -70,13 +71,15 @@ def fold(
     answer where the body sets no limit. ``tokenizer`` is the name of a family, as in the gateway's configuration. A ``memory`` that is
     handed in again makes later calls for a grown conversation cheap.
 
-    Raises ValueError when the body is not a request, or when neither window nor model is known. It does not raise when nothing fits:
+    Raises ValueError when the body is not a request, when window or tokenizer are none, or when neither window nor model is known. It does not raise when nothing fits:
     see ``Folded.fits``.
     """
     from gateway.context.cut.policy import Policy  # noqa: PLC0415  # see the file's docstring
     from gateway.context.life import ladder  # noqa: PLC0415
     from turnfold.tasks import task_of  # noqa: PLC0415
 
+    if window is not None and (type(window) is not int or window < 1):
+        raise ValueError(f"the window must be a number of tokens, not {window!r}")
     request = _request(body, format, memory)
     task = task_of(
         request,
@@ -157,7 +160,10 @@ def smaller(folded: Folded[B], refusal: "Refusal") -> Folded[B] | None:
 def _format(name: "FormatName") -> "Format":
     from gateway.wire.formats import FORMATS  # noqa: PLC0415  # see the file's docstring
 
-    return next(format for format in FORMATS.values() if format.name == name)
+    found = next((format for format in FORMATS.values() if format.name == name), None)
+    if found is None:
+        raise ValueError(f'no format "{name}"; expected one of {", ".join(_LIST)}')
+    return found
 
 
 def _request(body: Body, format: "FormatName | None", memory: "Memory | None") -> "Conversation":
@@ -165,12 +171,13 @@ def _request(body: Body, format: "FormatName | None", memory: "Memory | None") -
     from gateway.wire.formats import recognise  # noqa: PLC0415  # see the file's docstring
 
     if isinstance(body, (bytes, str)):
-        raw = body.encode() if isinstance(body, str) else body
+        # Half an emoji is written as its escape, which JSON allows.
+        raw = body.encode("utf-8", "backslashreplace") if isinstance(body, str) else body
     elif isinstance(body, Mapping):
-        raw = orjson.dumps(body)
+        raw = _dumps(body)
     else:
-        format = format or "chat"
-        raw = orjson.dumps({_LIST[format]: list(body)})
+        format = _format(format or "chat").name
+        raw = _dumps({_LIST[format]: list(body)})
     request = _format(format).parse(raw, memory) if format else recognise(raw, memory)
     if request is None:
         raise ValueError(
@@ -178,6 +185,24 @@ def _request(body: Body, format: "FormatName | None", memory: "Memory | None") -
             '"messages" or "input", or that list itself'
         )
     return request
+
+
+def _dumps(value: Any) -> bytes:
+    """Write a body. Raises ValueError for values that JSON has not, and for values nested too deep."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # half an emoji, or a number beyond 64 bits: Python's own writes both
+        try:
+            return json.dumps(value).encode()
+        except (TypeError, RecursionError) as error:
+            raise ValueError(f"this request cannot be written as JSON: {error}") from None
+
+
+def _loads(raw: bytes) -> Any:
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return json.loads(raw)
 
 
 def _folded(body: B, task: "Task", attempt: "Attempt") -> Folded[B]:
@@ -205,5 +230,5 @@ def _shaped(given: B, raw: bytes, format: Literal["chat", "responses", "messages
         return raw
     if isinstance(given, str):
         return raw.decode()
-    body = orjson.loads(raw)
+    body = _loads(raw)
     return body if isinstance(given, Mapping) else body[_LIST[format]]

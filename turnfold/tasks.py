@@ -1,6 +1,6 @@
 """The core's task for one request of the library: what the gateway finds out about a model, from the catalogue alone."""
 
-from gateway.context.count import tokens
+from gateway.context.count import families, tokens
 from gateway.context.cut.policy import Policy
 from gateway.context.life import measuring
 from gateway.context.life.ladder import Task
@@ -17,7 +17,9 @@ def task_of(
     output_reserve: int | None = None,
     tokenizer: str = "auto",
 ) -> Task:
-    """Count a request and return what it must fit. Raises ValueError when no window is known."""
+    """Count a request and return what it must fit. Raises ValueError when no window is known, or no such tokenizer."""
+    if tokenizer != "auto" and tokenizer not in families.names():
+        raise ValueError(f'no tokenizer "{tokenizer}"; expected "auto", or one of {", ".join(families.names())}')
     facts = None
     if window is None or (tokenizer == "auto" and model):
         from gateway.config import catalogue  # noqa: PLC0415  # it reads a file, which a caller that names both spares

@@ -2,13 +2,17 @@
 
 import asyncio
 import os
+import socket
 import sys
+from ipaddress import ip_address
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from multidict import CIMultiDict
 
 from gateway.config import SettingsError, parse
-from gateway.config.exposure import leads_to
+from gateway.config.exposure import address_of, leads_to
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.guard import Guard
 from gateway.standin import StandIn
@@ -274,6 +278,30 @@ async def test_the_command_line_cannot_lay_a_key_open_by_accident(tmp_path):
 )
 def test_an_upstream_that_is_the_gateway_is_told_from_others(url, host, port, is_it):
     assert leads_to(url, host, port) is is_it
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.integers(0, 2**33).map(str),
+            st.integers(0, 300).map(hex),
+            st.integers(0, 300).map("0{:o}".format),
+            st.sampled_from(["", "0x", "08", "a", "0xg", "-1", " 1"]),
+        ),
+        min_size=1,
+        max_size=5,
+    ).map(".".join)
+)
+def test_numbers_are_the_address_that_resolvers_make_of_them(written):
+    """`inet_aton` is what resolvers use; the library, which imports no socket, reads the same file of settings."""
+    try:
+        expected = str(ip_address(written))
+    except ValueError:
+        try:
+            expected = socket.inet_ntoa(socket.inet_aton(written)) if written.strip() == written else "None"
+        except OSError:
+            expected = "None"
+    assert str(address_of(written)) == expected
 
 
 async def test_an_upstream_that_is_the_gateway_is_refused_at_the_start(tmp_path):

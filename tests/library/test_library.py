@@ -1,5 +1,6 @@
 """The library: fold, count and read refusals in another program."""
 
+import json  # noqa: TID251  # reads and writes half an emoji, which orjson does not
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -119,6 +120,13 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"body": b"not json", "window": 100}, "this is not a chat, responses or messages request"),
     ({"body": {"input": 7}, "window": 100, "format": "responses"}, "this is not a responses request"),
     ({"body": TURNS, "model": "nobody-knows-it"}, "no context window is known for the model 'nobody-knows-it'"),
+    ({"body": TURNS, "window": 0}, "the window must be a number of tokens"),
+    ({"body": TURNS, "window": True}, "the window must be a number of tokens"),
+    ({"body": TURNS, "window": "3000"}, "the window must be a number of tokens"),
+    ({"body": TURNS, "window": 3000, "tokenizer": "o300k"}, 'no tokenizer "o300k"'),
+    ({"body": TURNS, "window": 3000, "format": "gemini"}, 'no format "gemini"'),
+    ({"body": {"messages": TURNS}, "window": 3000, "format": "gemini"}, 'no format "gemini"'),
+    ({"body": {"messages": [{"role": "user", "content": {1, 2}}]}, "window": 3000}, "cannot be written as JSON"),
 ]
 
 
@@ -126,6 +134,31 @@ BAD: list[tuple[dict[str, Any], str]] = [
 def test_what_cannot_be_folded_is_refused_with_the_reason(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         fold(**arguments)
+
+
+HALF = "cut \ud83d here"
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        lambda messages: messages,
+        lambda messages: {"messages": messages, "seed": 2**70},
+        lambda messages: json.dumps({"messages": messages}),
+        lambda messages: json.dumps({"messages": messages}, ensure_ascii=False),
+        lambda messages: json.dumps({"messages": messages}).encode(),
+    ],
+    ids=["a list", "an object", "text in ASCII", "text", "bytes"],
+)
+def test_text_that_strict_parsers_refuse_is_folded_in_every_shape(shape: Any) -> None:
+    """A program that cuts a text in the middle of an emoji holds half of it; orjson writes neither that nor 2**70."""
+    found = fold(shape([*TURNS, {"role": "user", "content": HALF}]), window=3000)
+    assert found.fits
+    assert found.changed
+    value = found.body if isinstance(found.body, (list, dict)) else json.loads(found.body)
+    messages = value if isinstance(value, list) else value["messages"]
+    assert HALF.split("\ud83d", maxsplit=1)[0] in str(messages[-1]["content"])
+    assert isinstance(value, list) or value.get("seed", 2**70) == 2**70
 
 
 def test_a_policy_decides_as_in_the_gateway() -> None:
