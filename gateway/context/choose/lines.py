@@ -307,7 +307,7 @@ def skim(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
 
 
 def glance(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
-    """Read the head and the tail of a long message, whoever wrote it."""
+    """Read the head and the tail of a long message, a user's too."""
     text = text_of(message)
     if len(text) <= SKIMMED:
         return read(message, memory)
