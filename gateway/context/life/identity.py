@@ -60,10 +60,8 @@ def key_hash(credentials: Iterable[str]) -> str:
     For a single API key it is the output of ``printf %s "$KEY" | b2sum -l 128``, so it can be computed anywhere. The
     scheme before a key (``Bearer``) is left out. Callers without credentials share one name.
     """
-    keys = [_bare(credential) for credential in credentials]
-    return blake2b(
-        "\n".join(key for key in keys if key).encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES
-    ).hexdigest()
+    keys = "\n".join(filter(None, map(_bare, credentials)))
+    return blake2b(keys.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()
 
 
 def scope(credentials: Iterable[str], upstream: str) -> str:
@@ -98,8 +96,9 @@ def key_hash_in(scope: str) -> str:
 
 
 def _bare(credential: str) -> str:
-    scheme, _, rest = credential.strip().partition(" ")
-    return rest.strip() if scheme.lower() == "bearer" and rest.strip() else credential.strip()
+    whole = credential.strip()
+    scheme, _, rest = whole.partition(" ")
+    return rest.strip() or whole if scheme.lower() == "bearer" else whole
 
 
 def _digest(message: Message) -> bytes:

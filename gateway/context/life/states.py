@@ -235,7 +235,7 @@ def fault_of(attempt: Attempt) -> str:
 
 def replies_in(state: State) -> list[Reply]:
     """Return the upstream answers that may still be forwarded."""
-    found = [state.reply] if isinstance(state, (Uncounted, Refused, Answered)) else []
+    found = [state.reply] if isinstance(state, (Answered, Uncounted, Refused)) else []
     if isinstance(state.life.best, Answered):
         found.append(state.life.best.reply)
     return found

@@ -4,9 +4,10 @@ import asyncio
 import re
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, Self
+
+import msgspec
 
 from gateway.context.life.replies import Refusal, Reply, ThinkingRejected
 from gateway.serve.incoming.encoding import inflater
@@ -40,8 +41,7 @@ def is_events(content_type: str) -> bool:
     return content_type.lower().startswith(EVENTS)
 
 
-@dataclass(slots=True, eq=False)
-class Answer:
+class Answer(msgspec.Struct, eq=False):
     """The start of an answer: its head, the bytes held so far, and what they say about size."""
 
     target: Target

@@ -6,9 +6,9 @@ does not. Health and readiness are never refused.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
 from aiohttp import web
 
 from gateway.config.values import Server
@@ -33,14 +33,13 @@ class Overloaded(ClientError):
         )
 
 
-@dataclass(slots=True)
-class Held:
+class Held(msgspec.Struct, eq=False):
     """The place and the bytes that one request holds as long as it lasts."""
 
     admission: "Admission"
     most: int
     size_bytes: int = 0
-    large: list[Any] = field(default_factory=list)
+    large: list[Any] = []
     """Values that are freed in a thread once the request has ended."""
 
     def add(self, size_bytes: int) -> None:

@@ -23,7 +23,7 @@ Headers = CIMultiDict[str] | CIMultiDictProxy[str]
 MOST_DECODINGS: Final = 3
 """Layers of percent-encoding of a path; more layers are treated as an attack."""
 KEPT: Final = 256
-"""Names of hosts whose form is remembered, a number: every request of a client names the same one."""
+"""Hosts and paths whose form is remembered, a number of each: a client's requests name the same ones."""
 _PORT: Final = re.compile(r":[0-9]*")
 _UNUSUAL: Final = re.compile(r"\A//|[%\\]|/\.")
 """What may make a path another one for an upstream than for us."""
@@ -99,7 +99,11 @@ def check_target(target: str) -> None:
 
     Dot segments, encoded slashes and absolute forms could send a configured key to unintended endpoints.
     """
-    path = target.partition("?")[0].partition("#")[0]
+    _check_path(target.partition("?")[0].partition("#")[0])
+
+
+@lru_cache(maxsize=KEPT)
+def _check_path(path: str) -> None:
     if path.startswith("/") and not _UNUSUAL.search(path):
         return
     if not path.startswith("/") or path.startswith("//"):

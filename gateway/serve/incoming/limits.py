@@ -59,11 +59,15 @@ def _has_few_values(text: bytes, most: int) -> bool:
         if counted + (len(text) - start) / 2 < most:
             return True
         piece = text[start : start + LOOKED_AT]
-        # `replace` finds a byte by memchr: in prose a tenth of the cost of `count` or `translate`.
-        counted += sum(len(piece) - len(piece.replace(sign, b"")) for sign in (b",", b"[", b"{"))
+        counted += sum(_times(sign, piece) for sign in (b",", b"[", b"{"))
         if counted >= most:
             return False
     return True
+
+
+def _times(sign: bytes, text: bytes) -> int:
+    """Return how often a byte occurs. `replace` finds it by memchr: in prose a tenth of the cost of `count` or `translate`."""
+    return len(text) - len(text.replace(sign, b""))
 
 
 def check_request(request: Conversation, limits: Server) -> None:
@@ -71,7 +75,7 @@ def check_request(request: Conversation, limits: Server) -> None:
     check_name(request.model)
     if request.message_count > limits.max_messages:
         raise _too_much("messages", "max_messages", limits.max_messages)
-    if len(request.raw) <= SHORT and request.raw.count(b"[") + request.raw.count(b"{") <= limits.max_depth:
+    if len(request.raw) <= SHORT and _times(b"[", request.raw) + _times(b"{", request.raw) <= limits.max_depth:
         return  # not even if each stood inside the one before
     level: list[Any] = [request.head, *request.outline]
     for _ in range(limits.max_depth):

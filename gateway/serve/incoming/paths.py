@@ -1,5 +1,6 @@
 """Paths on the client port: a client's calls are recognised with or without ``/v1`` in its base URL."""
 
+from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote
 
@@ -26,6 +27,8 @@ OTHERS: Final = frozenset(
 """Further documented first parts of paths below ``/v1``, which are not recognised without it."""
 
 
+KEPT: Final = 256
+"""Paths whose form is remembered, a number: most requests have one of three."""
 NAMING: Final = ("/v1/models/", "/v1/engines/")
 """Beginnings of paths that name a model behind them."""
 
@@ -58,6 +61,7 @@ def api_path(path: str) -> str:
     return f"/v1{path}" if first in ROOTS else path
 
 
+@lru_cache(maxsize=KEPT)
 def served_path(path: str, base_path: str) -> str:
     """Return a path below the base path as the API has it; "" outside. Probes find `/healthz` and `/readyz` at the root too."""
     if base_path and path not in PROBES:

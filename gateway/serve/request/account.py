@@ -1,24 +1,23 @@
 """The response headers and the record of a request, both computed from its state."""
 
 import time
-from dataclasses import dataclass
+from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from gateway.context.count.proof import self_contained
-from gateway.context.life import identity
 from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.states import Answered, PassedOn, State, TooLarge, Unreachable, Visit
 from gateway.observe.exchange import NOTHING_LOST, Action, Call, Exchange, Why
 from gateway.serve.incoming.errors import OUR_FAULT
-from gateway.serve.record import LONGEST_NAME
+from gateway.serve.record import LONGEST_NAME, name_of
 from gateway.serve.request.places import place_at
 from gateway.serve.request.window import Portrait, portrait
 from providers.record import Usage
 
 
-@dataclass(slots=True)
-class Times:
+class Times(msgspec.Struct, eq=False):
     """Times at which a request reached certain points, in seconds of `time.perf_counter`; 0 for a point not reached."""
 
     arrived: float
@@ -115,11 +114,10 @@ def headers(told: Described, request_id: str, warning: str = "") -> dict[str, st
 
 def exchange(told: Described, origin: Origin, times: Times, ending: Ending) -> Exchange:
     """Return the frozen record for all observers. ``told`` describes the last state of the request."""
-    life, visit, shown, task, usage = told.state.life, told.visit, told.shown, told.task, ending.usage
+    life, visit, usage = told.state.life, told.visit, ending.usage
     total_s = time.perf_counter() - times.arrived
     place = place_at(visit) if visit else None
-    seen = _portrait(task, shown, origin.portrait)
-    return Exchange(
+    found = Exchange(
         request_id=origin.request_id,
         upstream=place.target.name if place else "",
         model=life.request.model[:LONGEST_NAME],
@@ -127,14 +125,12 @@ def exchange(told: Described, origin: Origin, times: Times, ending: Ending) -> E
         action=told.action,
         status=ending.status,
         stream=life.request.stream,
-        window=shown.window if shown else 0,
-        tokens_before=task.prompt if task else None,
-        tokens_after=shown.prompt if shown and task else None,
-        basis=task.basis if task else "bytes" if told.bounded else "",
-        turns_folded=shown.turns_folded if shown else 0,
+        window=told.shown.window if told.shown else 0,
+        tokens_before=None,
+        tokens_after=None,
+        basis="bytes" if told.bounded else "",
         attempts=life.calls,
         refusals=life.refusals,
-        steps=shown.steps if shown else (),
         why="failed" if ending.error == OUR_FAULT.code else told.why,
         warning=_warnings(told, ending.warning),
         error=ending.error,
@@ -148,34 +144,52 @@ def exchange(told: Described, origin: Origin, times: Times, ending: Ending) -> E
         total_s=total_s,
         mode=life.mode,
         format=life.request.format.name,
-        question_kept=_share_kept(shown),
         key=origin.key,
         at=time.time() - total_s,
         client=origin.client,
         method=origin.method,
         path=origin.path,
         session=origin.session,
-        conversation=identity.name_of(origin.caller, life.request.opening),
+        conversation=name_of(origin.caller, life.request.opening),
         model_used=place.model[:LONGEST_NAME] if place else "",
         answer_bytes=origin.answer_bytes,
-        reserve=task.output_of(shown) or task.reserve if task and shown else 0,
         calls=origin.calls,
+        caller=origin.caller,
+    )
+    return found if told.task is None else _counted(found, told.task, told.shown, origin.portrait)
+
+
+def _counted(found: Exchange, task: Task, shown: Attempt | None, known: Portrait | None) -> Exchange:
+    """Add to a record what is known of a request that was counted."""
+    seen = _portrait(task, shown, known)
+    return replace(
+        found,
+        tokens_before=task.prompt,
+        tokens_after=shown.prompt if shown else None,
+        basis=task.basis,
+        turns_folded=shown.turns_folded if shown else 0,
+        steps=shown.steps if shown else (),
+        question_kept=_share_kept(shown),
+        reserve=(task.output_of(shown) or task.reserve) if shown else 0,
         lost=seen.lost if seen else NOTHING_LOST,
         parts=seen.parts if seen else None,
-        caller=origin.caller,
     )
 
 
-def _portrait(task: Task | None, shown: Attempt | None, known: Portrait | None) -> Portrait | None:
+def _portrait(task: Task, shown: Attempt | None, known: Portrait | None) -> Portrait | None:
     if known is not None and known.attempt is shown:
         return known
-    return portrait(task, shown) if task and shown else None
+    return portrait(task, shown) if shown else None
+
+
+_NO_ANSWER: Final = frozenset({TooLarge, Unreachable})
+"""States in which no upstream's answer is handed on."""
 
 
 def _action(state: State, attempt: Attempt | None, too_long: bool) -> Action:
     """Return the action in one word, as in headers, log and metrics."""
     life = state.life
-    if too_long or isinstance(state, (TooLarge, Unreachable)):
+    if too_long or type(state) in _NO_ANSWER:
         return "error"
     if life.mode != "enforce":
         return life.mode

@@ -4,9 +4,9 @@ A fault of our own is counted and logged, and becomes an event like any other: t
 """
 
 import time
-from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
 import structlog
 from aiohttp import web
 from multidict import CIMultiDict
@@ -40,8 +40,7 @@ SHORT_BODY: Final = 4096
 OF_ONE_KEY: Final = frozenset({429})
 
 
-@dataclass(slots=True)
-class Caller:
+class Caller(msgspec.Struct, eq=False):
     """The client's side of one request, and the configuration at its start."""
 
     gateway: Gateway
@@ -55,11 +54,11 @@ class Caller:
     headers: CIMultiDict[str]
     """The client's headers for an upstream."""
     request_id: str
-    opened: list[Answer] = field(default_factory=list)
+    opened: list[Answer] = []
     """Answers whose connections we still have to close."""
-    calls: list[Call] = field(default_factory=list)
+    calls: list[Call] = []
     """The calls to upstreams so far, for the record."""
-    used: list[str] = field(default_factory=list)
+    used: list[str] = []
     """Upstreams that count this request as running."""
     portrait: Portrait | None = None
     """The last attempt as its record describes it."""

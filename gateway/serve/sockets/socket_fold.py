@@ -10,7 +10,7 @@ import structlog
 from aiohttp import web
 
 from gateway.config import Mode, Route
-from gateway.context.life import identity, ladder
+from gateway.context.life import ladder
 from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.states import Life, Ready, Visit
 from gateway.observe.exchange import Why
@@ -110,7 +110,7 @@ async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, me
         "format": RESPONSES.name,
         "mode": mode,
         "session": session_of(headers, asked.head),
-        "conversation": identity.name_of(record.caller, asked.opening),
+        "conversation": records.name_of(record.caller, asked.opening),
     }
     if asked.refers_elsewhere:
         # Its beginning is known to the upstream alone, so it names no conversation.
