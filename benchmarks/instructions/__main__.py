@@ -49,10 +49,29 @@ def _same(size: int, model: str, times: int, *, stream: bool = False) -> Callabl
     return lambda: [bodies.conversation(size, model, stream=stream)] * times
 
 
+def _after_turns(turns: int) -> bytes:
+    """Return the body of a conversation after so many more turns: answers and questions are appended, nothing else changes."""
+    body = orjson.loads(bodies.conversation(512 * KB - 8 * TURN, "fits", seed=700))
+    for turn in range(turns):
+        said = orjson.loads(bodies.conversation(TURN, "fits", seed=701 + turn))["messages"]
+        body["messages"] += [{"role": "assistant", "content": "Done."}, {**said[-1], "role": "user"}]
+    return orjson.dumps(body)
+
+
 ROWS: Final = (
     Row("1 KB", _same(1 * KB, "fits", 96), _same(1 * KB, "fits", 96), wide=8),
     Row("100 KB", _same(100 * KB, "fits", 32), _same(100 * KB, "fits", 48), wide=8),
     Row("512 KB", _same(512 * KB, "fits", 16), _same(512 * KB, "fits", 24), wide=8),
+    Row(
+        "512 KB, never seen",
+        lambda: [bodies.conversation(512 * KB, "fits", seed=500 + step) for step in range(2)],
+        lambda: [bodies.conversation(512 * KB, "fits", seed=600 + step) for step in range(4)],
+    ),
+    Row(
+        "512 KB, next turn",
+        lambda: [_after_turns(turns) for turns in range(4)],
+        lambda: [_after_turns(turns) for turns in range(4, 8)],
+    ),
     Row("stream of 100 chunks", _same(1 * KB, "fits", 2, stream=True), _same(1 * KB, "fits", 4, stream=True)),
     Row(
         "fold, never seen",

@@ -1,14 +1,12 @@
 """The OpenAI chat-completions format: read a request body, and write edits into it.
 
 This module knows the wire format, and nothing about windows, folding or upstreams. The core's message is this format's
-message, so nothing is translated. Long bodies are skimmed first: parsing a long conversation takes longer than passing
-it through, and a request that provably fits its window is sent unchanged. So texts are only measured, and the whole
-body is parsed when it is needed.
+message, so nothing is translated. Long bodies are skimmed first (`gateway.wire.skim`): parsing a long conversation takes
+longer than passing it through, and a request that provably fits its window is sent unchanged. The whole body is parsed
+when it is needed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import repeat
-from operator import attrgetter, is_not, itemgetter
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -20,22 +18,11 @@ from gateway.wire.format import Edits, Format
 from gateway.wire.memory import Memory
 from gateway.wire.message import Message, dumps, opening_of, text_of
 from gateway.wire.openai_error import error
+from gateway.wire.skim import ELSEWHERE, OUTPUT_FIELDS, skimmed, value_of
 from gateway.wire.splice import splice
 from gateway.wire.views import event_type
 
-OUTPUT_FIELDS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
-
-ELSEWHERE: Final = (
-    "previous_response_id",
-    "prompt_cache_id",
-    "cached_content",
-    "conversation",
-    "prompt",
-    "web_search_options",
-    "plugins",
-    "preset",
-)
-"""Members that add text to the prompt from outside the body."""
+_ELSEWHERE: Final = frozenset(ELSEWHERE)
 
 
 class ChatRequest:
@@ -93,7 +80,7 @@ class ChatRequest:
         if self._whole is not None:
             return opening_of(self._whole.outline)
         try:
-            return text_of({"content": _value(self._first)}) if self._first is not None else ""
+            return text_of({"content": value_of(self._first)}) if self._first is not None else ""
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return opening_of(self.messages)
 
@@ -150,75 +137,21 @@ def parse(raw: bytes, memory: Memory | None = None) -> ChatRequest | None:
     return ChatRequest(raw, body, model if isinstance(model, str) else "", tuple(messages), memory=memory)
 
 
-_ABSENT: Final = msgspec.Raw(b"null")
-
-
-class _Message(msgspec.Struct, gc=False):
-    """The members of a message that a skim reads."""
-
-    role: str
-    content: msgspec.Raw = _ABSENT
-    audio: msgspec.Raw = _ABSENT
-    tool_calls: msgspec.Raw = _ABSENT
-
-
-_content: Final = attrgetter("content")
-_audio: Final = attrgetter("audio")
-_tool_calls: Final = attrgetter("tool_calls")
-_first_byte: Final = itemgetter(0)
-_view: Final[Callable[[msgspec.Raw], "memoryview[int]"]] = memoryview
-_QUOTE: Final = ord('"')
-_TEXT_OR_NULL: Final = frozenset(b'"n')
-_ELSEWHERE: Final = frozenset(ELSEWHERE)
-_HEAD: Final = ("model", "stream", *OUTPUT_FIELDS, "tools", "prompt_cache_key", "session_id", *ELSEWHERE)
-_Body: Final = msgspec.defstruct(
-    "_Body", [("messages", list[_Message]), *((name, Any, msgspec.UNSET) for name in _HEAD)]
-)
-_skim: Final = msgspec.json.Decoder(_Body).decode
-_value: Final = msgspec.json.Decoder().decode
-
-
 def skim(raw: bytes, memory: Memory | None = None) -> ChatRequest | None:
     """Read as little of a body as possible; return None when it cannot be decided about.
 
-    ``head`` has the members in `_HEAD`, ``outline`` the messages whose content is more than one text.
+    ``head`` has the members in `gateway.wire.skim.HEAD`, ``outline`` the messages whose content is more than one text.
     """
-    try:
-        body: Any = _skim(raw)
-        outline = tuple(map(_outline, _rich(body.messages)))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    memory = memory or Memory()
+    found = skimmed(raw, memory)
+    if found is None:
         return None
-    head: Mapping[str, Any] = {name: value for name in _HEAD if (value := getattr(body, name)) is not msgspec.UNSET}
-    model = head.get("model")
+    model = found.head.get("model")
     name = model if isinstance(model, str) else ""
-    messages: list[_Message] = body.messages
-    first = next((message.content for message in messages if message.role == "user"), None)
     return ChatRequest(
-        raw, head, name, outline, memory=memory or Memory(), skimmed=True, message_count=len(messages), first=first,
-        may_call_tools=_any_has(_tool_calls, messages),
+        raw, found.head, name, found.outline, memory=memory, skimmed=True, message_count=found.message_count,
+        first=found.first, may_call_tools=found.may_call_tools,
     )  # fmt: skip
-
-
-def _rich(messages: list[_Message]) -> list[_Message]:
-    """Return the messages whose content is more than one text. Where there are none, no message is looked at in Python."""
-    begins = map(_first_byte, map(_view, map(_content, messages)))
-    if _TEXT_OR_NULL.issuperset(begins) and not _any_has(_audio, messages):
-        return []
-    return [m for m in messages if memoryview(m.content)[0] not in _TEXT_OR_NULL or m.audio is not _ABSENT]
-
-
-def _any_has(member: Callable[[_Message], msgspec.Raw], messages: list[_Message]) -> bool:
-    return any(map(is_not, map(member, messages), repeat(_ABSENT)))
-
-
-def _outline(message: _Message) -> Message:
-    """Return the message without its text."""
-    found: dict[str, Any] = {"role": message.role}
-    for name in ("content", "audio"):
-        value = getattr(message, name)
-        if value is not _ABSENT:
-            found[name] = "" if memoryview(value)[0] == _QUOTE else _value(value)
-    return found
 
 
 def encode(request: ChatRequest, edits: Edits) -> bytes:

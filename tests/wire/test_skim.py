@@ -6,8 +6,11 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gateway.wire.chat import ELSEWHERE, parse, skim
+from gateway.wire.chat import parse, skim
+from gateway.wire.memory import Memory
+from gateway.wire.skim import BEGINNING, ELSEWHERE, Skimmed, skimmed
 
 TEXTS = st.text(max_size=20)
 PARTS = st.fixed_dictionaries(
@@ -114,3 +117,84 @@ def test_a_text_that_cannot_be_parsed_leaves_nothing_to_fold():
     skimmed = skim(b'{"model":"m","messages":[{"role":"user","content":"\xff"}]}')
     assert skimmed is not None
     assert (skimmed.model, skimmed.messages, skimmed.body["model"]) == ("m", (), "m")
+
+
+LONG = {"role": "user", "content": "x" * BEGINNING}
+"""A first message by which the body before is found."""
+
+
+def read_after(raw: bytes, *earlier: bytes) -> Skimmed | None:
+    """Return what is read of a body after others."""
+    memory = Memory()
+    for each in earlier:
+        skimmed(each, memory)
+    return skimmed(raw, memory)
+
+
+def same(left: Skimmed | None, right: Skimmed | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    firsts = [one.first and bytes(one.first) for one in (left, right)]
+    return replace(left, first=None) == replace(right, first=None) and firsts[0] == firsts[1]
+
+
+@given(BODIES, st.lists(MESSAGES, max_size=3), BODIES, st.booleans())
+def test_a_body_is_read_alike_whatever_came_before_it(body, more, other, in_front):
+    def written(messages: list[Any], members: dict[str, Any]) -> bytes:
+        beside = {name: value for name, value in members.items() if name != "messages"}
+        both = {**beside, "messages": messages} if in_front else {"messages": messages, **beside}
+        return orjson.dumps(both)
+
+    before = written([LONG, *body["messages"]], body)
+    for messages in ([LONG, *body["messages"], *more], [LONG, *more], [LONG]):
+        for members in (body, other):
+            raw = written(messages, members)
+            assert same(read_after(raw, before), read_after(raw))
+            longer = written([*messages, *more], members)
+            assert same(read_after(longer, before, raw), read_after(longer))
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        b'"messages":[%b,{"role":"user","content":["a"%b]}]}',  # grown inside a message
+        b'"messages":[%b,{"role":"user","content":"[\\"a\\"%b]"}]}',  # inside a text
+        b'"messages":[%b],"tools":[{"role":"user"}%b]}',
+        b'"tools":[{"role":"user"}%b],"messages":[%b]}',
+        b'"messages":[%b],"stop":["a"%b]}',
+        b'"messages":[%b],"messages":[{"role":"user"}%b]}',
+    ],
+)
+@pytest.mark.parametrize("added", [b',{"role":"user","type":"web_search"}', b',"b"', b","])
+def test_what_grows_elsewhere_is_read_as_if_it_were_new(end, added):
+    def body(more: bytes) -> bytes:
+        first = orjson.dumps(LONG)
+        parts = (more, first) if end.startswith(b'"tools"') else (first, more)
+        return b'{"model":"m",' + b'"user":"%b",' % (b"u" * BEGINNING) + end % parts
+
+    assert same(read_after(body(added), body(b"")), read_after(body(added)))
+    assert same(read_after(body(2 * added), body(b""), body(added)), read_after(body(2 * added)))
+
+
+def test_of_a_grown_conversation_only_what_is_new_is_read():
+    question = {"role": "user", "content": [{"type": "text", "text": "a"}]}
+    before = orjson.dumps({"model": "m", "messages": [LONG, question], "stream": True})
+    now = orjson.dumps({"model": "m", "messages": [LONG, question, {"role": "assistant"}, question], "stream": False})
+    memory = Memory()
+    earlier, later = skimmed(before, memory), skimmed(now, memory)
+
+    assert earlier is not None and later is not None
+    assert later.outline[0] is earlier.outline[0]
+    assert (later.message_count, len(later.outline), later.head["stream"]) == (4, 2, False)
+    assert skimmed(now, memory) is later
+
+    longer = orjson.dumps({"model": "m", "messages": [LONG, question, {"role": "assistant"}, question, LONG]})
+    latest = skimmed(longer, memory)
+    assert latest is not None and latest.outline[1] is later.outline[1]
+
+
+def test_a_body_larger_than_a_share_of_the_memory_is_not_kept():
+    memory = Memory(budget=4 * BEGINNING)
+    skimmed(orjson.dumps({"messages": [LONG]}), memory)
+
+    assert memory.size == 0
