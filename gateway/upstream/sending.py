@@ -1,6 +1,6 @@
 """A request as bytes: with exactly the given headers, Host and the framing of its body."""
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator
 from typing import Final
 
 from aiohttp import StreamReader
@@ -26,13 +26,9 @@ def head_of(method: str, url: URL, headers: CIMultiDict[str], body: Body) -> byt
         headers["Content-Length"] = "0"
     elif body is not None and "Content-Length" not in headers:
         headers["Transfer-Encoding"] = "chunked"
-    return head(f"{method} {url.raw_path_qs} HTTP/1.1", headers.items())
-
-
-def head(start: str, fields: Collection[tuple[str, str]]) -> bytes:
-    """Return the bytes of a head: its first line and its headers. Raises ValueError when one of them would end its line."""
-    text = "\r\n".join([start, *map(": ".join, fields), "", ""])
-    lines = len(fields) + 2
+    fields = "\r\n".join(map(": ".join, headers.items()))
+    text = f"{method} {url.raw_path_qs} HTTP/1.1\r\n{fields}\r\n\r\n"
+    lines = len(headers) + 2
     if text.count("\n") != lines or text.count("\r") != lines or "\0" in text:
         raise ValueError("a header holds a line's end")
     return text.encode("utf-8", "surrogateescape")

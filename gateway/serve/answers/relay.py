@@ -62,13 +62,13 @@ async def relay(request: web.BaseRequest, answer: Answer, extra: Mapping[str, st
         headers = http.returned(answer.response.headers)
         mine = record.of(request)
         mine.share(headers)
-        if mine.shared:
-            extra = {name: value for name, value in extra.items() if name not in mine.shared}
+        headers.update(
+            {name: value for name, value in extra.items() if name not in mine.shared} if mine.shared else extra
+        )
         status, reason = answer.response.status, http.clean(answer.response.reason or "")
         if answer.complete and request.method != "HEAD":
             mine.answer_bytes = len(answer.held)
-            return Relayed(whole(request, status, reason, headers, answer.held, extra=extra), answer.held)
-        headers.update(extra)
+            return Relayed(whole(request, status, reason, headers, answer.held), answer.held)
         response = web.StreamResponse(status=status, reason=reason, headers=headers)
         await response.prepare(request)
         with streaming(request):

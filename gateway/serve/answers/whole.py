@@ -3,7 +3,6 @@
 aiohttp's own `web.Response` works out what an upstream's answer says already, at several times the cost.
 """
 
-from collections.abc import Mapping
 from email.utils import formatdate
 from typing import Final
 
@@ -12,28 +11,18 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import SERVER_SOFTWARE
 from multidict import CIMultiDict
 
-from gateway.upstream.sending import head
-
 WITHOUT_BODY: Final = frozenset({204, 205, 304})
 """Statuses whose answers have no body: https://www.rfc-editor.org/rfc/rfc9110#section-6.4.1."""
 
 
 class Whole(web.StreamResponse):
-    """An answer with a body, to a client of HTTP/1.1. It takes over the headers object; ``extra`` headers stand behind those."""
+    """An answer with a body, to a client of HTTP/1.1. It takes over the headers object."""
 
     def __init__(
-        self,
-        request: web.BaseRequest,
-        status: int,
-        reason: str,
-        headers: CIMultiDict[str],
-        body: bytes,
-        *,
-        extra: Mapping[str, str],
+        self, request: web.BaseRequest, status: int, reason: str, headers: CIMultiDict[str], body: bytes
     ) -> None:
         super().__init__(status=status, reason=reason, headers=headers)
         self._client = request
-        self._extra = extra
         self._whole = body
 
     @property
@@ -57,22 +46,14 @@ class Whole(web.StreamResponse):
     async def write_eof(self, data: bytes = b"") -> None:
         """Send everything."""
         writer = self._client.writer
-        start = f"HTTP/1.1 {self.status} {self.reason}"
-        await writer.write(head(start, [*self.headers.items(), *self._extra.items()]) + self._whole)
-        await writer.write_eof()
+        await writer.write_headers(f"HTTP/1.1 {self.status} {self.reason}", self.headers)
+        await writer.write_eof(self._whole)
 
 
 def whole(
-    request: web.BaseRequest,
-    status: int,
-    reason: str,
-    headers: CIMultiDict[str],
-    body: bytes,
-    *,
-    extra: Mapping[str, str],
+    request: web.BaseRequest, status: int, reason: str, headers: CIMultiDict[str], body: bytes
 ) -> web.StreamResponse:
-    """Return a complete answer to a request, with our ``extra`` headers besides the upstream's, which have other names."""
+    """Return a complete answer to a request."""
     if request.version == HttpVersion11 and request.method != "HEAD" and status >= 200 and status not in WITHOUT_BODY:
-        return Whole(request, status, reason, headers, body, extra=extra)
-    headers.update(extra)
+        return Whole(request, status, reason, headers, body)
     return web.Response(body=body, status=status, reason=reason, headers=headers)
