@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import sys
 import tempfile
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -47,6 +48,9 @@ def folds(number: int) -> None:
         place = Place(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="turnfold-memory-"))))
         upstream = place.upstream()
         stack.callback(upstream.stop)
+        place.turnfold(
+            upstream
+        ).stop()  # compiles the code, as installing does: what compiling leaves in memory is 5 MB
         gateway = place.turnfold(upstream)
         stack.callback(gateway.stop)
         show("at rest", gateway)
@@ -70,6 +74,7 @@ def streams(number: int) -> None:
         module = [sys.executable, "-m", "benchmarks.soak.upstream", str(ports[0])]
         stack.callback(start("upstream", module, ports[0], folder).stop)
         command = [sys.executable, "-m", "gateway", "serve", "--config", str(config)]
+        start("gateway", command, ports[1], folder, "/healthz").stop()
         gateway = start("gateway", command, ports[1], folder, "/healthz")
         stack.callback(gateway.stop)
         asyncio.run(waiting(gateway, number))
@@ -86,7 +91,6 @@ async def waiting(gateway: Running, number: int) -> None:
         writer.write(request(FORMATS[opened % 3], user=f"waiting-{opened}", pause_s=60))
         await reader.readuntil(b"\r\n\r\n")
         writers.append(writer)
-    await asyncio.sleep(SETTLED_S)
     show(f"{len(writers)} streams that wait", gateway)
     print(f"{(gateway.resident() - before) / number / 1000:.1f} KB a stream")
     for writer in writers:
@@ -94,7 +98,8 @@ async def waiting(gateway: Running, number: int) -> None:
 
 
 def show(moment: str, gateway: Running) -> None:
-    """Print one row."""
+    """Print one row, once what is under way has ended."""
+    time.sleep(SETTLED_S)
     print(f"{moment:<44} {gateway.resident() / 1e6:>7.1f} MB", flush=True)
 
 

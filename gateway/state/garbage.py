@@ -3,12 +3,16 @@
 Python searches after so many new objects, in the middle of a large body's hundreds of thousands: each search visits them all and stops every
 thread. None of them is ever in a circle; closed connections are. So automatic searches are rare here, and a timer
 searches while no large body is at work. It searches among the objects that are new since its last search; among all of them, which takes 0.1 s while
-a thousand streams run, only when few requests are under way.
+a thousand streams run, only when few requests are under way. After work in threads the C library gives free pages back to the system: left to itself
+it keeps those between two pieces that are in use, some 3 MB after folds.
 """
 
 import asyncio
+import ctypes
 import gc
+import os
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from gateway.state.pool import Pool
@@ -32,29 +36,46 @@ AUTOMATIC: Final = 300_000
 """New objects after which Python searches among them by itself, should the timer be late: 20 ms (measured)."""
 
 
+def trimmer() -> Callable[[], object]:
+    """Return what makes the C library give free pages back: glibc has a function for it (0.2 ms for 60 MB, measured),
+    other libraries are left alone."""
+    library = ctypes.CDLL(None) if os.name == "posix" else None
+    trim: Callable[[int], int] | None = getattr(library, "malloc_trim", None)
+    return partial(trim, 0) if trim is not None else lambda: None
+
+
 class Sweeper:
     """Searches for circles in quiet moments."""
 
-    def __init__(self, pool: Pool, under_way: Callable[[], int] = lambda: 0) -> None:
-        """``under_way`` returns how many requests are under way."""
+    def __init__(
+        self, pool: Pool, under_way: Callable[[], int] = lambda: 0, give_back: Callable[[], object] | None = None
+    ) -> None:
+        """``under_way`` returns how many requests are under way; ``give_back`` gives free memory to the system, as `trimmer` does."""
         self._pool = pool
         self._under_way = under_way
+        self._give_back = give_back or trimmer()
         self._timer: asyncio.TimerHandle | None = None
         self._usual = gc.get_threshold()
         self._last = 0.0
         self._last_whole = 0.0
         self._busy = 0.0
+        self._jobs = 0
+        """The pool's jobs whose memory has been given back."""
 
     def start(self) -> None:
         """Set all present objects aside, since they stay for good, and begin."""
         gc.collect()
         gc.freeze()
+        self._give_back()
         gc.set_threshold(AUTOMATIC, *self._usual[1:])
         self._last = self._last_whole = asyncio.get_running_loop().time()
         self._later()
 
     def look(self, now: float) -> bool:
-        """Search if it is due; return whether it was."""
+        """Give memory back after work, and search if that is due; return whether it was."""
+        if self._jobs != self._pool.jobs and not self._pool.waiting:
+            self._jobs = self._pool.jobs
+            self._give_back()
         if self._under_way() > QUIET:
             self._busy = now
         late = now - self._last >= LATEST_S

@@ -9,7 +9,6 @@ refused and no further large request is admitted. An admitted request has one jo
 import asyncio
 import contextvars
 import heapq
-import itertools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -125,7 +124,7 @@ class Pool:
         self._longest_queue = longest_queue
         self._quick, self._large = Lane("pool-quick", self._loop), Lane("pool-large", self._loop)
         self._letting_go = LettingGo()
-        self._numbers = itertools.count()
+        self._jobs = 0
         self._closed = False
         self._waiting = 0
 
@@ -133,6 +132,11 @@ class Pool:
     def waiting(self) -> int:
         """Return how many callers wait for their work, including the running jobs."""
         return self._waiting
+
+    @property
+    def jobs(self) -> int:
+        """Return how many jobs have been handed to a thread so far."""
+        return self._jobs
 
     @property
     def full(self) -> bool:
@@ -166,7 +170,8 @@ class Pool:
             raise PoolFull
         done: asyncio.Future[Result] = self._loop.create_future()
         handicap_s = min(size_bytes / HANDICAP_BYTES_A_SECOND, LONGEST_HANDICAP_S) + later_s
-        job = Job(self._loop.time() + handicap_s, next(self._numbers), work, done, contextvars.copy_context())
+        self._jobs += 1
+        job = Job(self._loop.time() + handicap_s, self._jobs, work, done, contextvars.copy_context())
         self._waiting += 1
         try:
             lane.add(job)

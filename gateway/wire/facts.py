@@ -2,7 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from sys import getsizeof
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
+
+L = TypeVar("L")
+"""A line, of the room that reads messages: the wire keeps lines and knows none."""
 
 MESSAGE_BYTES: Final = 1300
 """Bytes that a message takes besides its own bytes and its text: two dictionaries, its facts, its place in the table
@@ -26,7 +29,7 @@ class Remembered:
             self.grown(more)
 
 
-class MessageFacts(Remembered):
+class MessageFacts(Remembered, Generic[L]):
     """The facts about one message. A fact is None until it is first needed."""
 
     __slots__ = ("costs", "costs_with_ids", "digest", "ends", "keys", "lines", "shrunk")
@@ -39,9 +42,9 @@ class MessageFacts(Remembered):
         """Tokens without and with the ids of its calls, by the name of the counter."""
         self.digest: bytes | None = None
         """The hash of its canonical form."""
-        self.lines: tuple[Any, ...] | None = None
-        """Its `gateway.context.choose.line.Line`s."""
-        self.ends: tuple[Any, ...] | None = None
+        self.lines: tuple[L, ...] | None = None
+        """Its lines, of `gateway.context.choose.line.Line`."""
+        self.ends: tuple[L, ...] | None = None
         """The lines of its head and tail alone."""
         self.keys: frozenset[str] | None = None
         """Its words, as `gateway.context.choose.words.Word.key`."""
@@ -56,14 +59,14 @@ class Interned(dict[str, Any]):
 
     def __init__(self, message: Mapping[str, Any], size: int = 0, raw: bytes = b"", number: int = 0) -> None:
         super().__init__(message)
-        self.facts = MessageFacts(size)
+        self.facts: MessageFacts[Any] = MessageFacts(size)
         self.raw = raw
         """Its bytes as they came; empty where the message is a view of something else."""
         self.number = number
         """Unique in its memory, and never used again; 0 where no memory gave one."""
 
 
-def facts_of(message: Mapping[str, Any]) -> MessageFacts:
+def facts_of(message: Mapping[str, Any]) -> MessageFacts[Any]:
     """Return the facts of a message; for one that is not interned, new facts that are not kept."""
     return message.facts if type(message) is Interned else MessageFacts()
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from gateway.state.garbage import AUTOMATIC, LATEST_S, NEW, QUIET, WHOLE_LATEST_S, WHOLE_S, WORTH, Sweeper
+from gateway.state.garbage import AUTOMATIC, LATEST_S, NEW, QUIET, WHOLE_LATEST_S, WHOLE_S, WORTH, Sweeper, trimmer
 from gateway.state.pool import INLINE, Pool
 
 
@@ -94,6 +94,31 @@ async def test_while_many_requests_are_under_way_old_objects_are_left_alone_for_
     under_way = QUIET + 1
     assert sweeper.look(now + 2 * WHOLE_S + WHOLE_LATEST_S)
     sweeper.close()
+
+
+async def test_free_memory_is_given_back_once_after_work_in_threads(pool: Pool) -> None:
+    given: list[int] = []
+    sweeper = Sweeper(pool, give_back=lambda: given.append(1))
+    sweeper.start()
+    assert len(given) == 1, "what the start has left"
+    now = asyncio.get_running_loop().time()
+    sweeper.look(now)
+    assert len(given) == 1, "nothing was done"
+    gate = threading.Event()
+    busy = asyncio.create_task(pool.run(gate.wait, size_bytes=INLINE))  # noqa: TID251  # awaited below
+    await asyncio.sleep(0)
+    sweeper.look(now)
+    assert len(given) == 1, "work is under way"
+    gate.set()
+    await busy
+    sweeper.look(now)
+    sweeper.look(now)
+    assert len(given) == 2
+    sweeper.close()
+
+
+def test_giving_back_works_with_the_library_of_this_machine() -> None:
+    assert trimmer()() in (0, 1, None)
 
 
 async def test_python_searches_by_itself_should_the_timer_be_late(pool: Pool) -> None:

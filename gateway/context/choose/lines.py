@@ -16,7 +16,7 @@ from gateway.context.choose.cues import binding, errors_in, reports_error
 from gateway.context.choose.line import MOST_LINES, Line, Sort, few_of_many, make, pieces
 from gateway.context.choose.records import records
 from gateway.context.choose.words import Words, lexicon_of
-from gateway.wire.facts import Interned, facts_of
+from gateway.wire.facts import Interned, MessageFacts, facts_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, call_arguments, call_name, canonical, text_of, tool_calls
 
@@ -39,7 +39,7 @@ WORD_BYTES: Final = 8
 def read(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
     """Read a message as lines, or recall its lines: with the message where it is interned, else by its content."""
     if type(message) is Interned:
-        facts = message.facts
+        facts: MessageFacts[Line] = message.facts
         if facts.lines is None:
             facts.lines = _read_whole(message, memory)
             facts.grow(bytes_of(facts.lines))
@@ -63,7 +63,7 @@ def bytes_of(lines: Sequence[Line]) -> int:
 
 def facts(message: Message, memory: Memory | None = None) -> frozenset[str]:
     """Return all facts in a message, as `Word.key`."""
-    known = facts_of(message)
+    known: MessageFacts[Line] = facts_of(message)
     if known.keys is None:
         known.keys = frozenset([word.key for line in read(message, memory) for word in line.words])
         known.grow(getsizeof(known.keys))
@@ -311,7 +311,7 @@ def glance(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
     text = text_of(message)
     if len(text) <= SKIMMED:
         return read(message, memory)
-    known = facts_of(message)
+    known: MessageFacts[Line] = facts_of(message)
     if known.ends is None:
         known.ends = _skim(message, text, memory)
         known.grow(bytes_of(known.ends))
