@@ -5,7 +5,7 @@ from enum import Enum
 from math import sqrt
 from typing import Final, NamedTuple
 
-from gateway.context.choose.learned import NO_POINTS, SentencePoints
+from gateway.context.choose.wishes import NOTHING_HEARD, Heard
 from gateway.context.choose.words import Word
 
 MOST_LINES: Final = 1200
@@ -43,8 +43,8 @@ class Line(NamedTuple):
     error: bool = False
     share: float = 1.0
     """Below 1 for one of very many similar lines, above 1 for a value of a small result."""
-    told: SentencePoints = NO_POINTS
-    """What its words tell of a wish, if a user said it."""
+    heard: Heard = NOTHING_HEARD
+    """What it says of a wish, if a user said it."""
 
 
 class MessageLines(NamedTuple):
@@ -68,14 +68,14 @@ def make(  # noqa: PLR0917  # called for every line: keywords would cost
     slot: str = "",
     binding: float = 0.0,
     error: bool = False,
-    told: SentencePoints = NO_POINTS,
+    heard: Heard = NOTHING_HEARD,
 ) -> Line:
     """Make a line with its approximate token count."""
     size = 0.8 + len(text) * 0.15 + text.count(" ") * 0.2
     for word in words:
         size += word.size
     # Twice as fast as calling the class, and there are thousands.
-    return tuple.__new__(Line, (text, sort, words, size, group, label, slot, binding, error, share, told))
+    return tuple.__new__(Line, (text, sort, words, size, group, label, slot, binding, error, share, heard))
 
 
 def pieces(text: str, longest: int) -> Iterator[str]:

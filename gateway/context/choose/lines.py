@@ -11,8 +11,9 @@ from typing import Final
 
 import orjson
 
-from gateway.context.choose import learned
+from gateway.context.choose import wishes
 from gateway.context.choose.cues import binding, errors_in, reports_error
+from gateway.context.choose.learned import NO_POINTS
 from gateway.context.choose.line import MOST_LINES, Line, Sort, few_of_many, make, pieces
 from gateway.context.choose.records import records
 from gateway.context.choose.words import Words, lexicon_of
@@ -34,6 +35,10 @@ LINE_BYTES: Final = 300
 (``sys.getsizeof``, CPython 3.11)."""
 WORD_BYTES: Final = 8
 """Bytes of one more word in a line; the words themselves are shared."""
+
+
+HEARD_BYTES: Final = 260
+"""Bytes of what a line says of wishes: two tuples, two numbers, one byte a class (the same way)."""
 
 
 def read(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
@@ -58,7 +63,10 @@ def read(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
 
 def bytes_of(lines: Sequence[Line]) -> int:
     """Return about how many bytes lines take."""
-    return sum([LINE_BYTES + getsizeof(line.text) + WORD_BYTES * len(line.words) for line in lines])
+    heard = sum([line.heard is not wishes.NOTHING_HEARD for line in lines])
+    return HEARD_BYTES * heard + sum(
+        [LINE_BYTES + getsizeof(line.text) + WORD_BYTES * len(line.words) for line in lines]
+    )
 
 
 def facts(message: Message, memory: Memory | None = None) -> frozenset[str]:
@@ -118,19 +126,22 @@ def _spoken(text: str, words: Words, *, user: bool) -> Iterator[Line]:
     for number, part in enumerate(text.split(FENCE)):
         block = number % 2 == 1
         if block and part.count("\n") >= LEAST_BLOCK:
-            yield from _block(part, "pasted" if user else "wrote", words, group=number + 1)
+            yield from _block(part, words, user=user, group=number + 1)
         else:
             bare = _LANGUAGE.sub("", part, 1) if block else part
             yield from _said(list(split(bare)), 1, words, user=user)
 
 
-def _block(part: str, made: str, words: Words, *, group: int) -> Iterator[Line]:
+def _block(part: str, words: Words, *, user: bool, group: int) -> Iterator[Line]:
     """Return one line that says what a fenced block is, and its rows."""
+    made = "pasted" if user else "wrote"
     language, _, block = part.partition("\n")
     rows = block.strip("\n").count("\n") + 1
     names = ", ".join(list(dict.fromkeys(_DECLARED.findall(block)))[:MOST_DECLARED])
     told = f"[{made} {rows} rows{f' of {language.strip()}' if language.strip() else ''}{f': {names}' if names else ''}]"
-    yield make(told, Sort.SAID, words(names), 1)
+    # Its words are ours: they tell nothing, but a name among them may be a sign.
+    heard = wishes.heard(told)._replace(told=NO_POINTS) if user else wishes.NOTHING_HEARD
+    yield make(told, Sort.SAID, words(names), 1, heard=heard)
     for line in _output(block, words):
         yield line._replace(group=line.group + group * MOST_LINES)
 
@@ -330,5 +341,5 @@ def _said(said: Sequence[str], group: int, words: Words, *, user: bool) -> Itera
     share = few_of_many(len(said))
     for piece in said:
         bound = binding(piece) * share if user else 0.0
-        told = learned.told(piece) if user and share == 1.0 else learned.NO_POINTS
-        yield make(piece, Sort.SAID, words(piece), group, share, binding=bound, told=told)
+        heard = wishes.heard(piece) if user and share == 1.0 else wishes.NOTHING_HEARD
+        yield make(piece, Sort.SAID, words(piece), group, share, binding=bound, heard=heard)

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Protocol
 
 from gateway.context.choose import weights, wishes
 from gateway.context.choose.line import Line, MessageLines, Sort
-from gateway.context.choose.words import Shape, stem, words
+from gateway.context.choose.words import Shape, Word, Words, lexicon_of, stem
 
 OPENED: Final = 12
 """Tokens added to a line's size in comparisons: the beginning of its message, so that short lines get no advantage."""
@@ -39,6 +39,8 @@ class FoldedLines(Protocol):
     @property
     def rarity(self) -> Mapping[str, float]: ...
     @property
+    def rare(self) -> Mapping[Word, float]: ...
+    @property
     def gone(self) -> frozenset[int]: ...
 
 
@@ -65,45 +67,53 @@ class _Finder:
 
     def __init__(self, pool: FoldedLines) -> None:
         self._pool = pool
+        self._asked = [reading for reading in pool.readings.values() if reading.role == "user"]
+        self._words = lexicon_of(None)
 
     def wished(self) -> list[int]:
         """Return the user's standing wishes by position, the surest first."""
-        asked = [reading for reading in self._pool.readings.values() if reading.role == "user"]
-        replies = [self._reply(reading.message) for reading in asked]
-        assents = list(map(wishes.assents, replies))
+        replies = [self._reply(reading.message) for reading in self._asked]
+        assents = [wishes.assents(reply.text) for reply in replies]
         # If the assistant agrees to everything, its assent says nothing.
         assent = weights.ASSENT * (1 - sum(assents) / max(len(assents), 1))
+        gone = self._pool.gone
         said = [
-            (position, line, wishes.signs(line.text), reply, assent * assented)
-            for reading, reply, assented in zip(asked, replies, assents, strict=True)
+            (position, line, reply, assent * assented)
+            for reading, reply, assented in zip(self._asked, replies, assents, strict=True)
             for position, line in zip(self._pool.places[reading.message], reading.lines, strict=True)
-            if line.sort is Sort.SAID and line.share == 1.0 and position not in self._pool.gone
+            if line.sort is Sort.SAID and line.share == 1.0 and position not in gone
         ]
         # Errands have their form in common; in a chat hardly any class of words is so common, and those that are tell most.
-        rarity = wishes.rarities([signs for _, _, signs, _, _ in said] if self._pool.called else [])
+        rarity = wishes.rarities([line.heard.signs for _, line, _, _ in said] if self._pool.called else [])
         scored: list[tuple[float, int]] = []
-        for position, line, signs, reply, agreed in said:
-            score = (
-                wishes.weighed(line.text, signs, rarity) + weights.LEARNED * line.told.wish + self._apart(line) + agreed
-            )
+        for position, line, reply, agreed in said:
+            heard = line.heard
+            score = wishes.weighed(heard, rarity) + weights.LEARNED * heard.told.wish + self._apart(line) + agreed
             if len(self._pool.places[self._pool.message_of[position]]) == 1:
                 score += weights.ALL_OF_MESSAGE
-            if _addressed(line, reply):
+            if reply.addresses(line):
                 score += weights.ADDRESSED
-            elif _taken_up(line, reply):
+            elif reply.takes_up(line):
                 score += weights.TAKEN_UP
-            score += weights.REVOKING * wishes.revoking(line.text, line.told)
+            score += weights.REVOKING * wishes.revoking(heard)
             if score >= weights.LEAST_WISH:
                 scored.append((-score / (line.size + OPENED) ** weights.WISH_SIZE, position))
         return [position for _, position in sorted(scored)]
 
     def _apart(self, line: Line) -> float:
         """Return how far a line stands apart from what the conversation does: by unusual words, not those of its tools."""
-        rarity = self._pool.rarity
-        unusual = fsum([rarity.get(word.key, 1.0) for word in line.words]) / (len(line.words) + FEW_WORDS)
-        telling = [word.key in self._of_tools for word in line.words if not word.ordinary or wishes.telling(word.key)]
+        rare, of_tools = self._pool.rare, self._telling
+        unusual = fsum(map(rare.__getitem__, line.words)) / (len(line.words) + FEW_WORDS)
+        telling = [of_tools[word] for word in line.words if word in of_tools]
         of_task = sum(telling) / (len(telling) + 1)
         return weights.BINDING_WORD * line.binding + weights.UNUSUAL * unusual + weights.OF_TASK * of_task
+
+    @cached_property
+    def _telling(self) -> dict[Word, bool]:
+        """Return of the user's telling words whether tools were called with them or returned them."""
+        said = set(chain.from_iterable([line.words for reading in self._asked for line in reading.lines]))
+        of_tools = self._of_tools
+        return {word: word.key in of_tools for word in said if not word.ordinary or wishes.telling(word.key)}
 
     @cached_property
     def _of_tools(self) -> frozenset[str]:
@@ -117,11 +127,12 @@ class _Finder:
         found = set(chain.from_iterable(told))
         return frozenset([word.key for word in found])
 
-    def _reply(self, message: int) -> str:
+    def _reply(self, message: int) -> "_Reply":
         """Return the beginning of the assistant's reply to a message."""
         rank = self._pool.rank[message] + 1
         after = self._pool.readings[self._pool.order[rank]] if rank < len(self._pool.order) else None
-        return after.lines[0].text[:REPLY] if after is not None and after.role == "assistant" else ""
+        answers = after is not None and after.role == "assistant"
+        return _Reply(after.lines[0].text[:REPLY] if after is not None and answers else "", self._words)
 
     def revoked_by(self, position: int) -> int:
         """Return the newest later sentence of the user about a change that shares its words, or 0."""
@@ -138,13 +149,12 @@ class _Finder:
         """Return by telling word the user's newest sentences about a change that have it, at most `MOST_CHANGES` of them."""
         found = [
             (position, line.words)
-            for reading in self._pool.readings.values()
-            if reading.role == "user"
+            for reading in self._asked
             for position, line in zip(self._pool.places[reading.message], reading.lines, strict=True)
             if line.sort is Sort.SAID
             and line.share == 1.0
-            and wishes.may_revoke(line.text)
-            and wishes.strength(line.text) >= weights.LEAST_REVOCATION
+            and line.heard.changes
+            and wishes.strength(line.heard) >= weights.LEAST_REVOCATION
         ]
         having: dict[str, list[int]] = {}
         for position, said in found[-MOST_CHANGES:]:
@@ -154,27 +164,35 @@ class _Finder:
         return having
 
 
-def _taken_up(line: Line, reply: str) -> bool:
-    """Return whether a reply begins with a short sentence that has a telling word of the line: "Ninety-five it is."."""
-    first = _FIRST.match(reply)
-    if first is None:
-        return False
-    said = {word.key for word in words(first[0]) if wishes.telling(word.key)}
-    return any([word.key in said for word in line.words])
+class _Reply:
+    """The beginning of the assistant's reply to a message, empty without one."""
+
+    def __init__(self, text: str, words: Words) -> None:
+        self.text = text
+        self._words = words
+
+    def takes_up(self, line: Line) -> bool:
+        """Return whether it begins with a short sentence that has a telling word of a line: "Ninety-five it is."."""
+        taken = self._taken
+        return bool(taken) and any([word.key in taken for word in line.words])
+
+    def addresses(self, line: Line) -> bool:
+        """Return whether a line gives a name with which it addresses the user: set apart by a comma or an end."""
+        names = self._names
+        return bool(names) and any([word.kind is Shape.NAME and word.key in names for word in line.words])
+
+    @cached_property
+    def _taken(self) -> frozenset[str]:
+        first = _FIRST.match(self.text)
+        said = self._words(first[0]) if first is not None else ()
+        return frozenset([word.key for word in said if wishes.telling(word.key)])
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset([name for found in _VOCATIVE.findall(self.text[:80]) if len(name := stem(found)) > 1])
 
 
 _FIRST: Final = re.compile(r"[^.!?:。！？：\n]{1,40}(?:[.:。：]|$)")
-
-
-def _addressed(line: Line, reply: str) -> bool:
-    """Return whether a line gives a name with which the reply addresses the user: set apart by a comma or an end."""
-    names = [word.key for word in line.words if word.kind is Shape.NAME and len(word.key) > 1]
-    if not names or not reply:
-        return False
-    opening = _VOCATIVE.findall(reply[:80])
-    return any(stem(name) in names for name in opening)
-
-
 _VOCATIVE: Final = re.compile(
     r"(?:^|[,!] |\b(?:Hello|Hi|Thanks|Hallo|Danke|Gern|Bonjour|Merci|Hola|Gracias|Ciao|Grazie) )([^\W\d_]+)(?=[,.!:])"
 )

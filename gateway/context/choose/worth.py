@@ -286,6 +286,12 @@ class LinePool:
         return {key: by_count[count] for key, count in counts.items()}
 
     @cached_property
+    def rare(self) -> dict[Word, float]:
+        """Return by word its rarity; 1 for one that is not ordinary."""
+        rarity = self.rarity
+        return {word: rarity.get(word.key, 1.0) for word in self._counted}
+
+    @cached_property
     def gone(self) -> frozenset[int]:
         """Return lines that a newer one repeats or replaces."""
         seen: set[str] = set()

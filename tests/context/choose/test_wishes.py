@@ -5,7 +5,7 @@ import pytest
 from gateway.context.choose import digest, learned, lines, rows
 from gateway.context.choose.cues import binding
 from gateway.context.choose.line import MessageLines
-from gateway.context.choose.wishes import assents, may_revoke, revoking, strength
+from gateway.context.choose.wishes import assents, heard, may_revoke, revoking, strength
 from gateway.context.choose.worth import LinePool
 
 PAIRS = [
@@ -21,7 +21,7 @@ PAIRS = [
 
 @pytest.mark.parametrize(("wish", "story"), PAIRS)
 def test_a_wish_is_stronger_than_a_story(wish: str, story: str) -> None:
-    assert strength(wish) > strength(story) + 1
+    assert strength(heard(wish)) > strength(heard(story)) + 1
 
 
 UNSEEN = [
@@ -46,7 +46,7 @@ UNSEEN = [
 
 
 def points(sentence: str) -> float:
-    return strength(sentence) + binding(sentence) + learned.told(sentence).wish
+    return strength(heard(sentence)) + binding(sentence) + learned.told(sentence).wish
 
 
 def test_most_wishes_in_unseen_words_are_told_from_stories() -> None:
@@ -68,7 +68,7 @@ REVOKED = [
 
 
 def test_most_sentences_that_take_something_back_are_told_from_others() -> None:
-    told = [revoking(one, learned.told(one)) > revoking(other, learned.told(other)) + 1 for one, other in REVOKED]
+    told = [revoking(heard(one)) > revoking(heard(other)) + 1 for one, other in REVOKED]
 
     assert sum(told) >= 5
 
