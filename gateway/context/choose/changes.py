@@ -9,15 +9,15 @@ from functools import cached_property
 from math import fsum
 from typing import Final, NamedTuple
 
-from gateway.context.choose.line import Line, MessageLines, Sort
+from gateway.context.choose.line import SAID, Line, MessageLines
 from gateway.context.choose.weights import COMMON, NEARLY_ALL, TELLING
-from gateway.context.choose.words import Shape, Word
+from gateway.context.choose.words import CODE, DATE, IDENT, NAME, NUMBER, PLAIN, SYMBOL, Word
 
 MOST_ALIKE: Final = 8
 """Statements. A word in more statements than these distinguishes none of them."""
 BESIDE: Final = 3
 """Words on each side of a value that describe it."""
-_VALUES: Final = frozenset({Shape.NUMBER, Shape.CODE, Shape.SYMBOL, Shape.DATE, Shape.IDENT})
+_VALUES: Final = frozenset({NUMBER, CODE, SYMBOL, DATE, IDENT})
 
 
 class _Parts(NamedTuple):
@@ -40,7 +40,7 @@ def _parts(found: tuple[Word, ...]) -> _Parts:
         if kind in _VALUES:
             values[word.key] = _shape(word)
             beside.update([other.key for other in found[max(place - BESIDE, 0) : place + BESIDE]])
-        elif kind is Shape.NAME and place:
+        elif kind is NAME and place:
             names.append(word.key)
     frame = frozenset(_frame(found))
     return _Parts(values, frozenset(values.values()), frozenset(names), frame, frame & beside)
@@ -48,7 +48,7 @@ def _parts(found: tuple[Word, ...]) -> _Parts:
 
 def _frame(found: tuple[Word, ...]) -> list[str]:
     """Return the words that are not values; a name at the beginning may be any word."""
-    plain, name = Shape.PLAIN, Shape.NAME
+    plain, name = PLAIN, NAME
     return [word.key for place, word in enumerate(found) if word.kind is plain or (word.kind is name and place > 0)]
 
 
@@ -111,8 +111,8 @@ def superseded(
 
 
 def _states(line: Line) -> bool:
-    plain = Shape.PLAIN
-    return line.sort is Sort.SAID and line.size < _LONG and any([word.kind is not plain for word in line.words])
+    plain = PLAIN
+    return line.sort is SAID and line.size < _LONG and any([word.kind is not plain for word in line.words])
 
 
 def _echoes(
@@ -174,4 +174,4 @@ def _shared(one: frozenset[str], other: frozenset[str], rarity: Mapping[str, flo
 
 def _shape(word: Word) -> str:
     """Return the shape of a value, so that a date never replaces an order number."""
-    return word.kind.name if word.kind is not Shape.IDENT else f"{word.kind.name}{word.key[:1].isalpha()}"
+    return word.kind.name if word.kind is not IDENT else f"{word.kind.name}{word.key[:1].isalpha()}"

@@ -4,9 +4,9 @@ import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from gateway.context.choose.line import Sort
+from gateway.context.choose.line import RECORD, SAID
 from gateway.context.choose.records import names_record
-from gateway.context.choose.words import Shape, Word
+from gateway.context.choose.words import IDENT, Word
 from gateway.context.choose.worth import LinePool
 
 OPENING_TOKENS: Final = 3
@@ -119,7 +119,7 @@ class Greedy:
         if places is None:
             places = sorted(self.able[message], key=bound.__getitem__, reverse=True)
             # Only values of records are listed behind each other: a row or a sentence has a line of its own.
-            places = places[: MOST_TOGETHER if self.lines[places[0]].sort is Sort.RECORD else 1]
+            places = places[: MOST_TOGETHER if self.lines[places[0]].sort is RECORD else 1]
             self.strong[message] = places
         call = self._unshown_call(message)
         worth, tokens = self._gain(call) if call >= 0 else 0.0, self._opening(message)
@@ -238,10 +238,10 @@ class Greedy:
         line, message = self.lines[position], self.pool.message_of[position]
         if message not in self.messages:
             # A record directly behind its call does not name it again.
-            named = line.sort is Sort.RECORD and message - 1 in self.messages
+            named = line.sort is RECORD and message - 1 in self.messages
             opening = 1 + (OPENING_TOKENS if named else self._opening(message))
         elif (message, line.group) in self.open:
-            listed = line.sort is Sort.SAID and self.pool.readings[message].role != "user"
+            listed = line.sort is SAID and self.pool.readings[message].role != "user"
             return line.size + (BETWEEN if listed else 0)
         else:
             opening = 2 if line.label else 1
@@ -256,11 +256,7 @@ class Greedy:
         line, message = self.lines[position], self.pool.message_of[position]
         record = (message, line.group)
         # An identifier stands for itself; a price or a date does not.
-        if (
-            line.sort is not Sort.RECORD
-            or record in self.open
-            or any([word.kind is Shape.IDENT for word in line.words])
-        ):
+        if line.sort is not RECORD or record in self.open or any([word.kind is IDENT for word in line.words]):
             return ()
         found = self.owners.get(record)
         if found is None:
@@ -279,7 +275,7 @@ class Greedy:
             if line.group != group:
                 break
             key, keyed, value = line.text.partition("=")
-            if len(line.words) == 1 and line.words[0].kind is Shape.IDENT and (not keyed or names_record(key)):
+            if len(line.words) == 1 and line.words[0].kind is IDENT and (not keyed or names_record(key)):
                 # The call that a result belongs to may have named the record.
                 return () if (value or key) in self.pool.readings[message].tool else (place,)
             if keyed and key.endswith("name"):

@@ -24,6 +24,10 @@ class Sort(Enum):
     OUTPUT = "output"
 
 
+SAID, CALL, RECORD, OUTPUT = Sort
+# Looked up in the class, a member of an enumeration costs a call in Python 3.11, and thousands of lines are asked.
+
+
 class Line(NamedTuple):
     """One line of a message: its text and its facts."""
 

@@ -14,7 +14,7 @@ import orjson
 from gateway.context.choose import wishes
 from gateway.context.choose.cues import binding, errors_in, reports_error
 from gateway.context.choose.learned import NO_POINTS
-from gateway.context.choose.line import MOST_LINES, Line, Sort, few_of_many, make, pieces
+from gateway.context.choose.line import CALL, MOST_LINES, OUTPUT, SAID, Line, few_of_many, make, pieces
 from gateway.context.choose.records import records
 from gateway.context.choose.words import Words, lexicon_of
 from gateway.wire.facts import Interned, MessageFacts, facts_of
@@ -141,7 +141,7 @@ def _block(part: str, words: Words, *, user: bool, group: int) -> Iterator[Line]
     told = f"[{made} {rows} rows{f' of {language.strip()}' if language.strip() else ''}{f': {names}' if names else ''}]"
     # Its words are ours: they tell nothing, but a name among them may be a sign.
     heard = wishes.heard(told)._replace(told=NO_POINTS) if user else wishes.NOTHING_HEARD
-    yield make(told, Sort.SAID, words(names), 1, heard=heard)
+    yield make(told, SAID, words(names), 1, heard=heard)
     for line in _output(block, words):
         yield line._replace(group=line.group + group * MOST_LINES)
 
@@ -153,7 +153,7 @@ def _call(name: str, arguments: str, group: int, words: Words) -> Line:
     found = words(" ".join(_values(value)) if isinstance(value, dict) else arguments[:2000])
     if len(written) > LONGEST_LINE:
         written = f"{written[: LONGEST_LINE * 2 // 3]} … {written[-LONGEST_LINE // 3 :]}"
-    return make(f"{name}({written})", Sort.CALL, found, group)
+    return make(f"{name}({written})", CALL, found, group)
 
 
 def _flat_arguments(value: dict[str, object]) -> str:
@@ -209,7 +209,7 @@ def _output(text: str, words: Words) -> Iterator[Line]:
     errors = errors_in(text)
     for number, (row, shape) in enumerate(zip(rows, shapes, strict=True), 1):
         error = reports_error(row, errors)
-        yield make(row.strip(), Sort.OUTPUT, words(row), number, many / alike[shape], error=error)
+        yield make(row.strip(), OUTPUT, words(row), number, many / alike[shape], error=error)
 
 
 _DIGITS: Final = re.compile(r"\d+")
@@ -342,4 +342,4 @@ def _said(said: Sequence[str], group: int, words: Words, *, user: bool) -> Itera
     for piece in said:
         bound = binding(piece) * share if user else 0.0
         heard = wishes.heard(piece) if user and share == 1.0 else wishes.NOTHING_HEARD
-        yield make(piece, Sort.SAID, words(piece), group, share, binding=bound, heard=heard)
+        yield make(piece, SAID, words(piece), group, share, binding=bound, heard=heard)

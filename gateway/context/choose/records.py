@@ -6,9 +6,9 @@ from math import sqrt
 from typing import Any, Final
 
 from gateway.context.choose.cues import reports_error
-from gateway.context.choose.line import MOST_LINES, Line, Sort, make, pieces
+from gateway.context.choose.line import MOST_LINES, RECORD, Line, make, pieces
 from gateway.context.choose.weights import IDENTIFIER
-from gateway.context.choose.words import Shape, Word, Words
+from gateway.context.choose.words import CODE, DATE, IDENT, NAME, SYMBOL, Shape, Word, Words
 
 REST: Final = 90
 """Characters of weak values (amounts, flags, short numbers) in one line."""
@@ -108,10 +108,10 @@ def names_record(key: str) -> bool:
     return key.lower().endswith(_NAMING)
 
 
-_STRONG: Final = frozenset({Shape.NAME, Shape.CODE, Shape.SYMBOL, Shape.DATE, Shape.IDENT})
+_STRONG: Final = frozenset({NAME, CODE, SYMBOL, DATE, IDENT})
 _MOMENT: Final = re.compile(r"(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d")
 """Hours, minutes and seconds, mostly behind a date: a machine notes when it wrote a record, people seldom ask."""
-_TELLING: Final = frozenset({Shape.IDENT, Shape.DATE})
+_TELLING: Final = frozenset({IDENT, DATE})
 
 
 def _lines(
@@ -120,7 +120,7 @@ def _lines(
     texts = [item.strip() if type(item) is str else _text(item) for _, item in scalars]
     found = list(map(words, texts))
     kinds = [some[0].kind if len(some) == 1 else None for some in found]
-    identity = texts[kinds.index(Shape.IDENT)] if Shape.IDENT in kinds else ""
+    identity = texts[kinds.index(IDENT)] if IDENT in kinds else ""
     rest: list[str] = []
     rest_words: list[Word] = []
     length = 0
@@ -128,34 +128,34 @@ def _lines(
         if not text:
             continue
         # A value whose shape explains it needs no key: the only identifier or date of a record.
-        bare = not key or (kind is Shape.IDENT and kinds.count(kind) == 1 and not text.isdigit())
+        bare = not key or (kind is IDENT and kinds.count(kind) == 1 and not text.isdigit())
         written = text if bare else f"{key}={text}"
         if kind in _STRONG or len(text) > 4:
             slot = f"{label}\0{identity}\0{key}" if key and identity and text != identity else ""
             error = kind is None and len(text) > 8 and reports_error(text, errors)
             if len(text) <= LONG:
                 counts = share * _factor(kind, text)
-                yield make(written, Sort.RECORD, some, group, counts, label, slot, 0.0, error)
+                yield make(written, RECORD, some, group, counts, label, slot, 0.0, error)
             else:
                 for piece in map(str.strip, pieces(written, LONG)):
                     failed = error and reports_error(piece, errors)
-                    yield make(piece, Sort.RECORD, words(piece), group, share, label, "", 0.0, failed)
+                    yield make(piece, RECORD, words(piece), group, share, label, "", 0.0, failed)
             continue
         rest.append(written)
         rest_words += some
         length += len(written) + 1
         if length >= REST:
-            yield make(" ".join(rest), Sort.RECORD, tuple(rest_words), group, share, label)
+            yield make(" ".join(rest), RECORD, tuple(rest_words), group, share, label)
             rest, rest_words, length = [], [], 0
     if rest:
-        yield make(" ".join(rest), Sort.RECORD, tuple(rest_words), group, share, label)
+        yield make(" ".join(rest), RECORD, tuple(rest_words), group, share, label)
 
 
 def _factor(kind: Shape | None, text: str) -> float:
     """Return what a value counts by its shape, as a factor; ``kind`` is None for several words."""
-    if kind is Shape.IDENT:
+    if kind is IDENT:
         return IDENTIFIER
-    return MOMENT if kind is Shape.DATE and _MOMENT.match(text) else 1.0
+    return MOMENT if kind is DATE and _MOMENT.match(text) else 1.0
 
 
 def _text(item: Any) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from gateway.context import marks
-from gateway.context.choose.line import CLOSING, Line, Sort
+from gateway.context.choose.line import CALL, CLOSING, OUTPUT, RECORD, SAID, Line
 from gateway.context.choose.worth import LinePool
 
 SPEAKERS: Final = {"user": "user: ", "assistant": "assistant: "}
@@ -34,7 +34,7 @@ def render(pool: LinePool, positions: Sequence[int]) -> str:
             written.append(_continued(pool, last, position))
         else:
             written.append(f"\n{_opened(pool, last, position, called)}")
-        called = line.text if line.sort is Sort.CALL else "" if line.sort is Sort.SAID else called
+        called = line.text if line.sort is CALL else "" if line.sort is SAID else called
         last = position
     return "".join(written).lstrip("\n")
 
@@ -43,7 +43,7 @@ def _opened(pool: LinePool, last: int, position: int, called: str) -> str:
     """Return a line behind its speaker; a result behind its tool, unless its call is directly before it."""
     reading, line = pool.readings[pool.message_of[position]], pool.lines[position]
     speaker = SPEAKERS.get(reading.role)
-    if line.sort is Sort.RECORD or line.sort is Sort.OUTPUT:
+    if line.sort is RECORD or line.sort is OUTPUT:
         if speaker:
             return f"{speaker}{QUOTED_BLOCK[reading.role]}{marks.escaped(line.text)}"
         label = f"{line.label}: " if line.label else ""
@@ -56,7 +56,7 @@ def _opened(pool: LinePool, last: int, position: int, called: str) -> str:
 
 def _replies_elsewhere(pool: LinePool, last: int, position: int) -> bool:
     """Return whether a line reads like a reply to the one before it, but is not the beginning of the next message."""
-    if last < 0 or pool.lines[last].sort is not Sort.SAID or pool.lines[position].sort is not Sort.SAID:
+    if last < 0 or pool.lines[last].sort is not SAID or pool.lines[position].sort is not SAID:
         return False
     before, message = pool.message_of[last], pool.message_of[position]
     if pool.readings[before].role == pool.readings[message].role:
@@ -67,15 +67,15 @@ def _replies_elsewhere(pool: LinePool, last: int, position: int) -> bool:
 def _continued(pool: LinePool, last: int, position: int) -> str:
     """Return a line of the same message behind the one before it."""
     before, line = pool.lines[last], pool.lines[position]
-    if line.sort is Sort.OUTPUT:
+    if line.sort is OUTPUT:
         return f"\n{GAP if _lacks_rows(pool, last, position) else ''}{marks.row(line.text)}"
-    if before.sort is Sort.OUTPUT:
+    if before.sort is OUTPUT:
         # The speaker's own words again, behind a block.
         speaker = SPEAKERS.get(pool.readings[pool.message_of[position]].role, "")
         return f"\n{speaker}{marks.escaped(line.text)}"
     if line.group == before.group:
         # The rows of a block need no mark: a line before them says what they are.
-        next_to = position == last + 1 or pool.lines[position - 1].sort is Sort.OUTPUT
+        next_to = position == last + 1 or pool.lines[position - 1].sort is OUTPUT
         listed = pool.readings[pool.message_of[position]].role != "user"
         return f"{_between(before, line, next_to=next_to, listed=listed)}{marks.escaped(line.text)}"
     head = f"{line.label}: " if line.label and line.label != before.label else ""
@@ -86,12 +86,12 @@ def _lacks_rows(pool: LinePool, last: int, position: int) -> bool:
     """Return whether rows of output are left out between two, and no number or time before both shows it."""
     before, line = pool.lines[last], pool.lines[position]
     numbered = before.text[:1].isdigit() and line.text[:1].isdigit()
-    return position > last + 1 and before.sort is Sort.OUTPUT and not numbered
+    return position > last + 1 and before.sort is OUTPUT and not numbered
 
 
 def _between(before: Line, line: Line, *, next_to: bool, listed: bool) -> str:
     """Return the mark between two lines of a group: of a sentence, of a list, or of one record."""
-    if line.sort is not Sort.SAID:
+    if line.sort is not SAID:
         return " "
     if not next_to:
         return f" {GAP}"

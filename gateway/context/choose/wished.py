@@ -8,8 +8,8 @@ from math import fsum
 from typing import Final, NamedTuple, Protocol
 
 from gateway.context.choose import weights, wishes
-from gateway.context.choose.line import Line, MessageLines, Sort
-from gateway.context.choose.words import Shape, Word, Words, lexicon_of, stem
+from gateway.context.choose.line import CALL, SAID, Line, MessageLines
+from gateway.context.choose.words import NAME, Word, Words, lexicon_of, stem
 
 OPENED: Final = 12
 """Tokens added to a line's size in comparisons: the beginning of its message, so that short lines get no advantage."""
@@ -81,7 +81,7 @@ class _Finder:
             (position, line, reply, assent * assented)
             for reading, reply, assented in zip(self._asked, replies, assents, strict=True)
             for position, line in zip(self._pool.places[reading.message], reading.lines, strict=True)
-            if line.sort is Sort.SAID and line.share == 1.0 and position not in gone
+            if line.sort is SAID and line.share == 1.0 and position not in gone
         ]
         # Errands have their form in common; in a chat hardly any class of words is so common, and those that are tell most.
         rarity = wishes.rarities([line.heard.signs for _, line, _, _ in said] if self._pool.called else [])
@@ -122,8 +122,8 @@ class _Finder:
         results = [
             line for reading in self._pool.readings.values() if reading.role not in _SPEAKERS for line in reading.lines
         ]
-        calls = [line for reading in self._pool.readings.values() for line in reading.lines if line.sort is Sort.CALL]
-        told = [line.words for line in (*results, *calls) if line.sort is not Sort.SAID]
+        calls = [line for reading in self._pool.readings.values() for line in reading.lines if line.sort is CALL]
+        told = [line.words for line in (*results, *calls) if line.sort is not SAID]
         found = set(chain.from_iterable(told))
         return frozenset([word.key for word in found])
 
@@ -151,7 +151,7 @@ class _Finder:
             (position, line.words)
             for reading in self._asked
             for position, line in zip(self._pool.places[reading.message], reading.lines, strict=True)
-            if line.sort is Sort.SAID
+            if line.sort is SAID
             and line.share == 1.0
             and line.heard.changes
             and wishes.strength(line.heard) >= weights.LEAST_REVOCATION
@@ -179,7 +179,7 @@ class _Reply:
     def addresses(self, line: Line) -> bool:
         """Return whether a line gives a name with which it addresses the user: set apart by a comma or an end."""
         names = self._names
-        return bool(names) and any([word.kind is Shape.NAME and word.key in names for word in line.words])
+        return bool(names) and any([word.kind is NAME and word.key in names for word in line.words])
 
     @cached_property
     def _taken(self) -> frozenset[str]:

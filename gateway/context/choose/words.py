@@ -30,6 +30,10 @@ class Shape(IntEnum):
     """Letters and digits mixed, or a long number: only a look-up can restore it."""
 
 
+PLAIN, NUMBER, NAME, CODE, SYMBOL, DATE, IDENT = Shape
+# Looked up in the class, a member of an enumeration costs a call in Python 3.11, and thousands of words are asked.
+
+
 @dataclass(slots=True, eq=False)  # not frozen, because freezing makes creation three times slower; it is never changed
 class Word:
     """One word: its normal form (a rough stem of a plain word), its shape, and its tokens beyond the usual."""
@@ -51,7 +55,7 @@ TOKENS_SHARE: Final = 1 / 8
 """Share of the memory's budget for tokens; see `TEXTS_SHARE`."""
 TEXTS_SHARE: Final = 1 / 16
 """Shares of the memory's budget for tokens and for short texts."""
-_IS_ORDINARY: Final = tuple([kind in (Shape.PLAIN, Shape.NAME) for kind in Shape])
+_IS_ORDINARY: Final = tuple([kind in (PLAIN, NAME) for kind in Shape])
 """By shape. Thousands of words are asked, and the hash of an enumeration's member is slow."""
 
 
@@ -139,7 +143,7 @@ def words(text: str, memory: Memory | None = None) -> tuple[Word, ...]:
 
 def _unspaced(run: str) -> Iterator[Word]:
     for start in range(max(len(run) - 1, 1)):
-        yield _word(run[start : start + 2], Shape.PLAIN, 0.5)
+        yield _word(run[start : start + 2], PLAIN, 0.5)
 
 
 def _kind(bare: str) -> Shape:
@@ -147,23 +151,23 @@ def _kind(bare: str) -> Shape:
         return _kind_of_letters(bare)
     if _DIGIT.search(bare):
         if not bare[0].isdecimal():
-            return Shape.IDENT
+            return IDENT
         if _DATE.fullmatch(bare):
-            return Shape.DATE
+            return DATE
         number = _NUMBER.fullmatch(bare)
-        return Shape.NUMBER if number and not (len(bare) >= 7 and bare.isdigit()) else Shape.IDENT
+        return NUMBER if number and not (len(bare) >= 7 and bare.isdigit()) else IDENT
     if _OF_SYMBOLS.search(bare):
-        return Shape.SYMBOL
-    return Shape.NAME if bare[0].isupper() else Shape.PLAIN
+        return SYMBOL
+    return NAME if bare[0].isupper() else PLAIN
 
 
 def _kind_of_letters(bare: str) -> Shape:
     if bare.islower() or not bare.isascii():
-        return Shape.NAME if bare[0].isupper() else Shape.PLAIN
+        return NAME if bare[0].isupper() else PLAIN
     if bare.isupper() and 2 <= len(bare) <= 5:
-        return Shape.CODE
+        return CODE
     # One capital at the beginning is a name; capitals inside are a program's identifier.
-    return Shape.NAME if bare[0].isupper() and (len(bare) == 1 or bare[1:].islower()) else Shape.SYMBOL
+    return NAME if bare[0].isupper() and (len(bare) == 1 or bare[1:].islower()) else SYMBOL
 
 
 def stem(word: str) -> str:

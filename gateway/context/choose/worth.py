@@ -14,9 +14,9 @@ from typing import Any, Final, TypeVar
 
 from gateway.context.choose import weights
 from gateway.context.choose.changes import superseded
-from gateway.context.choose.line import MessageLines, Sort
+from gateway.context.choose.line import CALL, RECORD, SAID, MessageLines
 from gateway.context.choose.wished import StandingWishes, standing_wishes
-from gateway.context.choose.words import Shape, Word
+from gateway.context.choose.words import CODE, IDENT, SYMBOL, Word
 
 BRIEF: Final = 60
 """Tokens up to which a message is short."""
@@ -105,7 +105,7 @@ class LinePool:
             found = {
                 word.key
                 for line in (reading.lines if reading.tool else ())
-                if line.sort is Sort.RECORD
+                if line.sort is RECORD
                 for word in line.words
                 if word.kind in _REFERS
             }
@@ -116,7 +116,7 @@ class LinePool:
     @cached_property
     def _spoken(self) -> list[bool]:
         """Return by position whether the line is a call or speech, not data."""
-        return [line.sort is Sort.SAID or line.sort is Sort.CALL for line in self.lines]
+        return [line.sort is SAID or line.sort is CALL for line in self.lines]
 
     @cached_property
     def _own(self) -> list[float]:
@@ -127,7 +127,7 @@ class LinePool:
             told = weights.FIRST if reading.message == self.first else 0.0
             for line in reading.lines:
                 own = weights.ERROR if line.error else 0.0
-                if line.sort is Sort.CALL:
+                if line.sort is CALL:
                     own += weights.CALLED
                 elif user:
                     own += (weights.BINDING * line.binding + told) * min(line.size / weights.SAYING, 1.0)
@@ -190,7 +190,7 @@ class LinePool:
         start, size = places.start, 0.0
         for place in places:
             line = lines[place]
-            record = line.sort is Sort.RECORD and place > start and lines[place - 1].group != line.group
+            record = line.sort is RECORD and place > start and lines[place - 1].group != line.group
             if place > start and (record or size + line.size > MOST_OF_PASSAGE):
                 cut.append(range(start, place))
                 start, size = place, 0.0
@@ -265,9 +265,9 @@ class LinePool:
         for reading in self.readings.values():
             said = asked if reading.role == "user" else answered
             for line in reading.lines:
-                if line.sort is Sort.SAID:
+                if line.sort is SAID:
                     said.append(line.words)
-                elif line.sort is Sort.CALL:
+                elif line.sort is CALL:
                     called.append(line.words)
         used: dict[str, float] = {}
         for value, found in ((weights.ANSWERED, answered), (weights.ASKED, asked), (weights.USED, called)):
@@ -318,5 +318,5 @@ class LinePool:
         return frozenset(old | superseded(self.readings, self.places, self.rarity, self.spellings))
 
 
-_REFERS: Final = frozenset({Shape.IDENT, Shape.CODE, Shape.SYMBOL})
+_REFERS: Final = frozenset({IDENT, CODE, SYMBOL})
 """Shapes of words that name one thing. Dates and numbers are equal by chance."""

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from gateway.context.choose import digest, recall
-from gateway.context.choose.line import Sort
+from gateway.context.choose.line import CALL, RECORD
 from gateway.context.choose.worth import LinePool
 from gateway.context.count.counter import CountText
 
@@ -80,7 +80,7 @@ def with_newest(pool: LinePool, found: list[int], most: int, count: CountText, h
     return found
 
 
-_STRUCTURED: Final = frozenset({Sort.RECORD, Sort.CALL})
+_STRUCTURED: Final = frozenset({RECORD, CALL})
 
 
 def _newest(pool: LinePool, taken: Collection[int]) -> Iterator[tuple[int, float]]:

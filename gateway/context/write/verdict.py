@@ -10,7 +10,7 @@ import orjson
 
 from gateway.context.choose.cues import binding
 from gateway.context.choose.transcript import longest
-from gateway.context.choose.words import Shape, words
+from gateway.context.choose.words import SYMBOL, words
 from gateway.context.count.counter import CountText
 from gateway.wire.message import Message, call_arguments, text_of, texts, tool_calls
 
@@ -181,7 +181,7 @@ def _identifiers(messages: Sequence[Message], earlier: str) -> list[tuple[str, s
         here: dict[str, str] = {}
         for token in _TOKENS.findall(text):
             for word in words(token):
-                if word.kind >= Shape.SYMBOL and 3 <= len(word.key) <= 120:
+                if word.kind >= SYMBOL and 3 <= len(word.key) <= 120:
                     here.setdefault(word.key, token.strip(_EDGES) if len(token) < 130 else word.key)
         for key, spelling in here.items():
             spelled.setdefault(key, spelling)
