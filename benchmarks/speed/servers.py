@@ -126,11 +126,11 @@ class Place:
         command = [sys.executable, "-m", "benchmarks.speed.bare", f"http://127.0.0.1:{upstream.port}", str(port)]
         return start("bare", command, port, self.folder)
 
-    def turnfold(self, upstream: Running) -> Running:
-        """Start Turnfold as its users do."""
+    def turnfold(self, upstream: Running, *, preload: bool = True) -> Running:
+        """Start Turnfold as its users do; without ``preload`` vocabularies are loaded when they are needed."""
         port = free_port()
         config = self.folder / f"turnfold-{upstream.name}.yaml"
         text = TURNFOLD.format(port=port, admin=free_port(), upstream=upstream.port, fold_window=FOLD_WINDOW)
-        config.write_text(text)
+        config.write_text(text if preload else text.replace("server: {", "server: {preload: false, "))
         command = [sys.executable, "-m", "gateway", "serve", "--config", str(config)]
         return start("turnfold", command, port, self.folder)

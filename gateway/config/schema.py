@@ -157,7 +157,7 @@ SETTINGS: Final = (
     ),
     Setting(
         "server.memory", SIZE, "what one process remembers of conversations, in bytes: messages, their lines and counts. More is quicker",
-        "A conversation of 85,000 tokens takes some 4 MB. One that is remembered is folded some eight times as quickly; one that was "
+        "A conversation of 85,000 tokens takes some 2.5 MB. One that is remembered is folded some eight times as quickly; one that was "
         "forgotten is read again. Every worker has as much. 0B: nothing is remembered.",
     ),
     Setting("server.max_messages", POSITIVE, "messages in one request; more get 400"),

@@ -37,7 +37,7 @@ class Server:
     """Concurrent requests of one process."""
     max_in_flight: int = 64 * 2**20
     """Bytes of bodies that one process holds at the same time."""
-    memory: int = 16 * 2**20
+    memory: int = 10 * 2**20
     """Bytes that one process may take to remember messages and what was found out about them."""
     max_messages: int = 10_000
     max_values: int = 250_000

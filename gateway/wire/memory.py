@@ -17,7 +17,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 T = TypeVar("T")
 
-BUDGET: Final = 16 * 2**20
+BUDGET: Final = 10 * 2**20
 """Bytes, the default of ``server.memory``: about four conversations of 85,000 tokens with their derived values."""
 LONGEST_SHARE: Final = 1 / 8
 """Share of the budget. A larger message, which contains an image or a file, is not kept: it would drive out all others."""

@@ -61,6 +61,11 @@ class _Statement:
         self.words = found
 
     @cached_property
+    def frame(self) -> list[str]:
+        """The words that are not values."""
+        return _frame(self.words)
+
+    @cached_property
     def parts(self) -> _Parts:
         """Computed at the first comparison: most statements never need it."""
         return _parts(self.words)
@@ -85,13 +90,13 @@ def superseded(
     ]
     where: dict[str, list[_Statement]] = {}
     for statement in told:
-        for key in _frame(statement.words):
+        for key in statement.frame:
             where.setdefault(key, []).append(statement)
     gone: set[int] = set()
     lost: dict[str, list[_Statement]] = {}
     for newer in told:
         met: set[_Statement] = set()
-        for key in _frame(newer.words):
+        for key in newer.frame:
             alike = where[key]
             if 1 < len(alike) <= MOST_ALIKE:
                 met.update(alike)

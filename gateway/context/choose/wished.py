@@ -178,8 +178,8 @@ class _Reply:
 
     def addresses(self, line: Line) -> bool:
         """Return whether a line gives a name with which it addresses the user: set apart by a comma or an end."""
-        names = self._names
-        return bool(names) and any([word.kind is NAME and word.key in names for word in line.words])
+        names = [word.key for word in line.words if word.kind is NAME]
+        return bool(names) and not self._names.isdisjoint(names)
 
     @cached_property
     def _taken(self) -> frozenset[str]:

@@ -91,9 +91,14 @@ class LinePool:
         said: dict[Word, float] = {}
         data: dict[Word, float] = {}
         for word in self._counted:
-            use = used.get(word.key, 1.0)
-            said[word] = word.in_speech * (max(use / weights.ANSWERED, 1.0) * rarity.get(word.key, 1.0))
-            data[word] = word.in_data * (max(use, weights.SEVERAL) if word.key in several else use)
+            key = word.key
+            # Most words are in no call and in no speech.
+            use = used.get(key, 1.0)
+            spoken = use / weights.ANSWERED
+            said[word] = word.in_speech * ((spoken if spoken > 1.0 else 1.0) * rarity.get(key, 1.0))
+            if use < weights.SEVERAL and key in several:
+                use = weights.SEVERAL
+            data[word] = word.in_data * use
         return said, data
 
     @cached_property
@@ -137,22 +142,23 @@ class LinePool:
     @cached_property
     def _age(self) -> list[float]:
         """Return by position the share of its worth that an old line keeps."""
-        number = len(self.lines)
-        return [weights.OLDEST + (1 - weights.OLDEST) * position / number for position in range(number)]
+        number, oldest = len(self.lines), weights.OLDEST
+        return [oldest + (1 - oldest) * position / number for position in range(number)]
 
     @cached_property
     def most(self) -> list[float]:
         """Return for each line its highest possible worth per token: alone, and with its message already begun."""
         said, data = self.values
-        return [self.worth(position, said, data) / line.size for position, line in enumerate(self.lines)]
+        worth = self.worth
+        return [worth(position, said, data) / line.size for position, line in enumerate(self.lines)]
 
     def worth(self, position: int, said: Mapping[Word, float], data: Mapping[Word, float]) -> float:
         """Return the worth of a line with the given worths of words, as in `values`."""
-        line = self.lines[position]
-        worths, found = said if self._spoken[position] else data, line.words
+        _, _, found, _, _, _, _, _, _, share, _ = self.lines[position]
+        worths = said if self._spoken[position] else data
         # Most lines of records are one word.
         facts = worths[found[0]] if len(found) == 1 else sum(map(worths.__getitem__, found))
-        return (facts * line.share + self._own[position]) * self._age[position]
+        return (facts * share + self._own[position]) * self._age[position]
 
     @cached_property
     def spellings(self) -> dict[str, tuple[Word, ...]]:

@@ -14,7 +14,7 @@ from gateway.context.cut.replay import Cut, Room, Unit
 from gateway.context.cut.rungs import FOLD, Rung
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import SplitConversation, call_ids, result_id
-from gateway.wire.facts import facts_of
+from gateway.wire.facts import Interned, facts_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, text_of, texts
 
@@ -163,7 +163,7 @@ def lay_out(source: Source) -> Layout:
         asked = [units[start].indices] if start >= 0 else []
         full = False
     else:
-        cuts = prefix.replay(units, room)
+        cuts = _replayed(source, units, room)
         cut = cuts[-1] if cuts else Cut()
         quoted = cuts[start] if start >= 0 else Cut()
         asked = [unit.indices for unit, then in zip(units, cuts, strict=True) if unit.step < 0 and then is quoted]
@@ -178,6 +178,21 @@ def lay_out(source: Source) -> Layout:
     asked_last = _asked_last(units, start)
     breaks = asked_last and not source.rung.newest_only and prefix.breaks(units, room)
     return Layout(tuple(units), room, cut, quoted, folded, tuple(asked), asked_last, breaks, full)
+
+
+UNIT_BYTES: Final = 300
+"""Bytes of a remembered unit: its numbers, its indices, its place and its cut (``sys.getsizeof``, CPython 3.11)."""
+
+
+def _replayed(source: Source, units: Sequence[Unit], room: Room) -> Sequence[Cut]:
+    """Return the cut after each unit; a conversation that was replayed before is continued."""
+    opening = source.messages[units[0].indices[0]] if units else None
+    if type(opening) is not Interned or not opening.number:
+        return prefix.replay(units, room)
+    key = ("replay", opening.number, room)
+    played = prefix.grow(units, room, source.memory.recall(key))
+    source.memory.keep(key, played, UNIT_BYTES * len(units))
+    return played.cuts
 
 
 def _asked_last(units: Sequence[Unit], start: int) -> bool:

@@ -133,14 +133,35 @@ def rounded_room(budget: Budget) -> int:
     return budget.window - budget.margin - -(-taken // step) * step
 
 
+class Replay(NamedTuple):
+    """A conversation's growth, which a longer one continues."""
+
+    units: tuple[Unit, ...]
+    cuts: tuple[Cut, ...]
+    """The cut after each unit."""
+    before_last: tuple[Cut, int, int] = (Cut(), 0, 0)
+    """What the last unit was met with, because a unit behind it may change its cut: the cut, the tokens of quotes, and the tokens
+    that the cut saves."""
+
+
 def replay(units: Sequence[Unit], room: Room) -> list[Cut]:
     """Return the cut after each unit, as the conversation grew."""
+    return list(grow(units, room, None).cuts)
+
+
+def grow(units: Sequence[Unit], room: Room, earlier: Replay | None) -> Replay:
+    """Replay a conversation's growth. ``earlier`` is a replay in the same room: it is continued where the units are its own, but
+    for its last one."""
     growth = _Growth(units, room)
-    cuts: list[Cut] = []
-    cut = Cut()
-    quotes = 0
-    before = growth.before(cut, 0)
-    for newest, unit in enumerate(units):
+    done = len(earlier.units) - 1 if earlier is not None else 0
+    # The last unit is always met anew, for it is treated as the last.
+    if earlier is None or not 0 < done < len(units) or tuple(units[:done]) != earlier.units[:done]:
+        done, cuts, cut, quotes, before = 0, list[Cut](), Cut(), 0, growth.before(Cut(), 0)
+    else:
+        cuts, (cut, quotes, before) = list(earlier.cuts[:done]), earlier.before_last
+    before_last = cut, quotes, before
+    for newest, unit in enumerate(units[done:], done):
+        before_last = cut, quotes, before
         if unit.step < 0:
             quotes = cut.quotes
         # A plain answer does not end a request: the unit after it decides.
@@ -152,7 +173,7 @@ def replay(units: Sequence[Unit], room: Room) -> list[Cut]:
                 quotes = cut.quotes if unit.step < 0 else quotes
                 before = growth.before(cut, newest)
         cuts.append(cut)
-    return cuts
+    return Replay(tuple(units), tuple(cuts), before_last)
 
 
 def breaks(units: Sequence[Unit], room: Room) -> bool:

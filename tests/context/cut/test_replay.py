@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.context.cut.budget import Budget
-from gateway.context.cut.replay import Cut, Room, Unit, allowances, replay, rounded_room
+from gateway.context.cut.replay import Cut, Room, Unit, allowances, grow, replay, rounded_room
 
 ROOM = Room(free=1000, recall=150, low_water=0.6, max_turns=None)
 
@@ -78,6 +78,19 @@ def test_a_longer_conversation_had_the_same_cuts_before(units: list[Unit]) -> No
 
     assert replay(units, ROOM)[: half - 1] == replay(units[:half], ROOM)[: half - 1]
     assert replay(units, ROOM)[half - 1] == replay(units[:half], ROOM)[-1] or not units[half - 1].asks
+
+
+@settings(max_examples=200, deadline=None)
+@given(UNITS, st.data())
+def test_a_replay_that_is_continued_has_the_cuts_of_a_whole_one(units: list[Unit], data: st.DataObject) -> None:
+    earlier = grow(units[: data.draw(st.integers(0, len(units)))], ROOM, None)
+    changed = [*units]
+    at = data.draw(st.integers(0, len(units) - 1))
+    changed[at] = changed[at]._replace(cost=changed[at].cost + 50)
+
+    assert grow(units, ROOM, earlier) == grow(units, ROOM, None)
+    assert grow(changed, ROOM, grow(units, ROOM, None)) == grow(changed, ROOM, None)
+    assert grow(units[:at], ROOM, grow(units, ROOM, None)) == grow(units[:at], ROOM, None)
 
 
 @settings(max_examples=200, deadline=None)
