@@ -242,11 +242,11 @@ class LinePool:
         made: dict[str, int] = {}
         for index, reading in self.readings.items():
             if reading.tool:
-                if reading.tool in made and reading.lines[0].sort is Sort.RECORD:
+                if reading.tool in made and reading.lines[0].sort is RECORD:
                     found[index] = made[reading.tool]
-            elif reading.lines[-1].sort is Sort.CALL:
+            elif reading.lines[-1].sort is CALL:
                 places = self.places[index]
-                made.update((self.lines[place].text, place) for place in places if self.lines[place].sort is Sort.CALL)
+                made.update((self.lines[place].text, place) for place in places if self.lines[place].sort is CALL)
         return found
 
     @cached_property
