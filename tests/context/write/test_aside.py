@@ -159,3 +159,14 @@ def test_wishes_that_the_digest_has_no_room_for_stand_in_the_quotes() -> None:
 
     assert all(wish in sent for wish in wishes)
     assert "behind the oil lamp" in sent
+
+
+def test_a_question_about_a_folded_part_many_times_a_large_room_is_answered_from_more_quotes() -> None:
+    """There neither the digest nor what stands tells much of it."""
+    room = 12_000
+    messages = [*talk(700), user(QUESTION)]
+
+    quoted = sum(-step.saved for step in folded(messages, room).steps if step.stage == "recall")
+
+    assert cost(messages) > 6 * room
+    assert quoted > 0.6 * room
