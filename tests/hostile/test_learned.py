@@ -363,7 +363,14 @@ async def test_a_server_that_cuts_is_noticed_at_the_second_bill_and_folds_that_c
                 warned.append("x-turnfold-warning" in answer.headers)
                 folded.append(answer.action == "fold")
             cut = [seen.prompt_tokens > 4000 / 0.72 for seen in standin.chats]
-            assert warned.index(True) <= cut.index(True) + 2, f"cached {cached}"
+            # 4000 billed and 3000 cached make one of the prompts, as if the server billed what its cache did not hold.
+            excused = (
+                any(
+                    abs(seen.prompt_tokens - 4000 - (cached or 0)) < 0.05 * seen.prompt_tokens for seen in standin.chats
+                )
+                and cached
+            )
+            assert warned.index(True) <= cut.index(True) + (3 if excused else 2), f"cached {cached}"
             assert folded.index(True) == warned.index(True) + 1
             own = [fact for fact in await learned(running) if fact["what"] == "conversation"]
             assert {(fact["kind"], fact["holds"]) for fact in own} == {("guessed", "its conversation")}
@@ -384,6 +391,18 @@ async def test_bills_that_stop_growing_are_noticed_while_each_is_near_the_count(
         first_cut = next(place for place, seen in enumerate(standin.chats) if seen.prompt_tokens > 8192)
         assert True in warned
         assert first_cut < warned.index(True) <= first_cut + 3
+
+
+async def test_cut_bills_of_other_conversations_teach_no_ratio(gateway):
+    """Each conversation is new, so no bill can be compared with the one before; the vocabulary is unknown, so none is too small."""
+    async with StandIn(window=200_000, otherwise=bills(lambda seen: min(seen.prompt_tokens, 4096))) as standin:
+        running = await gateway(standin, {"models": {"m": {"context_window": 128_000}}})
+        for turns in range(17, 32, 2):
+            whole = chat(turns, 250)
+            await running.chat({"model": "m", "messages": [user(f"Conversation {turns}."), *whole]})
+        assert max(seen.prompt_tokens for seen in standin.chats) > 6000
+        ratios = [fact["value"] for fact in await learned(running) if fact["what"] == "ratio"]
+        assert all(ratio >= 1 for ratio in ratios), ratios
 
 
 async def test_a_guess_ends_when_more_is_billed(gateway):

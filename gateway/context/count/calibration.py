@@ -35,6 +35,10 @@ SLACK_BELOW: Final = 0.985
 """Factor; see `SLACK_ABOVE`."""
 SLACK_ABOVE: Final = 1.08
 """Factors. The current ratio stays while it is between `SLACK_BELOW` and `SLACK_ABOVE` times the median."""
+SAME_BILL: Final = 0.005
+"""Share by which two bills of one truncated size differ. Chosen: servers cut to a number of tokens, or to a block of 16 to 64."""
+OTHER_SIZE: Final = 1.05
+"""Factor. Prompts that differ by more have the same bill only where something was left out."""
 ABSURD: Final = 3.0
 """Factor. A bill this many times higher than the current ratio predicts does not count this prompt."""
 
@@ -65,7 +69,29 @@ class Calibration:
         report = (counted, billed)
         if report in self.reports:
             return known  # the same request again is not a second report
+        if not stated and (capped := self._capped(counted, billed)):
+            return known._without(capped, report)
         return replace(known, reports=(*self.reports, *[report] * (2 if stated else 1))[-KEPT:])._settled()
+
+    def _capped(self, counted: int, billed: int) -> tuple[Report, ...]:
+        """Return the reports with this bill for prompts of another size: a server that truncates bills what it read, however much was sent."""
+        return tuple(
+            (other, same)
+            for other, same in self.reports
+            if abs(same - billed) <= SAME_BILL * billed and _apart(other, counted) > OTHER_SIZE
+        )
+
+    def _without(self, capped: tuple[Report, ...], report: Report) -> "Calibration":
+        """Return the calibration without truncated prompts. The smallest one stays, so that further ones are known; alone it decides nothing."""
+        smallest = min(*capped, report)
+        left = tuple(each for each in self.reports if each not in capped)
+        if not left:
+            return Calibration(reports=(smallest,), absurd=self.absurd)
+        return replace(self, reports=(smallest, *left))
+
+    def stopped_at(self, counted: int, billed: int) -> bool:
+        """Return whether bills have stopped growing while the prompts grow."""
+        return bool(self._capped(counted, billed))
 
     def _settled(self) -> "Calibration":
         """Move the ratio to the value that the reports agree on."""

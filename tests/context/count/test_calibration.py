@@ -76,3 +76,29 @@ def test_a_ratio_stays_within_belief(reports: list[tuple[int, int]]) -> None:
     ratio = learned(*reports).ratio
 
     assert coarse(LEAST_RATIO) <= ratio <= coarse(MOST_RATIO) * SLACK_ABOVE
+
+
+CUT = [(size, 4096) for size in (5000, 5600, 6300, 7100, 7900)]
+
+
+@pytest.mark.parametrize("bills", [CUT, [(size, 4096 - number % 3) for number, (size, _) in enumerate(CUT)], CUT[::-1]])
+def test_bills_that_stop_growing_confirm_no_ratio(bills: list[tuple[int, int]]) -> None:
+    """A server that truncates silently bills its window, however much it is sent: 0.58 was learned, and the folds grew."""
+    found = learned(*bills)
+    assert (found.ratio, found.confirmed) == (1.0, False)
+
+
+def test_bills_that_stop_growing_leave_what_whole_prompts_taught() -> None:
+    whole = [(size, int(size * 1.25)) for size in (1200, 1800, 2400)]
+    taught = learned(*whole)
+    assert taught.confirmed
+    assert learned(*whole, *CUT).ratio == taught.ratio
+
+
+def test_after_cut_bills_whole_ones_are_right_within_three() -> None:
+    whole = [(size, int(size * 1.4)) for size in (1500, 2100, 2900)]
+    assert 1.4 * 0.98 <= learned(*CUT, *whole).ratio <= 1.4 * 1.08
+
+
+def test_bills_of_alike_prompts_may_be_alike() -> None:
+    assert learned((3000, 4200), (3050, 4200), (3100, 4206)).confirmed
