@@ -11,6 +11,7 @@ from multidict import CIMultiDict
 from rich.console import Console
 from rich.table import Table
 
+from gateway.command.shown import cell
 from gateway.command.waiting import waiting
 from gateway.config import Settings, SettingsError, load
 from gateway.config.values import is_pattern
@@ -35,14 +36,14 @@ def show_models(config: Path) -> int:
     console = Console()
     table = Table("model", "upstream", "window", "from", box=None, header_style="dim")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(cell, row))
     console.print(table)
     if facts:
         learned = Table("kind", "what", "model", "upstream", "value", "holds for", "caller", "since", "until", "evidence",
                         box=None, header_style="dim", title="learned", title_justify="left")  # fmt: skip
         for fact in facts:
-            learned.add_row(fact.kind, fact.what, fact.model, fact.upstream, f"{fact.value:,}", fact.holds, fact.caller[:SHOWN],
-                            _time(fact.since), _time(fact.until), fact.evidence)  # fmt: skip
+            learned.add_row(fact.kind, fact.what, cell(fact.model), cell(fact.upstream), f"{fact.value:,}", fact.holds,
+                            cell(fact.caller[:SHOWN]), _time(fact.since), _time(fact.until), cell(fact.evidence))  # fmt: skip
         console.print(learned)
     return 0
 

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gateway.command.shown import cell
 from gateway.command.waiting import waiting
 from gateway.config import Settings, SettingsError, load
 from gateway.observe.shape import Shown
@@ -139,7 +140,7 @@ def _print(console: Console, report: Report) -> None:
         table = Table("conversation", "model", "key", "folded", "turns", "lines", "images", "question", box=None,
                       header_style="dim", title="lose most (the most that one request lost)", title_justify="left")  # fmt: skip
         for name, one in worst:
-            table.add_row(name, Text(one.model), Text(one.key), *_cells(one.requests, one.lost))
+            table.add_row(name, cell(one.model), cell(one.key), *_cells(one.requests, one.lost))
         console.print(table)
 
 

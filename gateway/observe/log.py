@@ -16,6 +16,7 @@ import structlog
 from msgspec.structs import asdict, replace
 
 from gateway.observe.exchange import NOTHING_LOST, Exchange
+from gateway.observe.printable import printable
 
 Item = TypeVar("Item")
 MOMENT_S: Final = 0.02
@@ -39,7 +40,7 @@ def configure(
         shared.append(structlog.processors.JSONRenderer(serializer=_dumps))
         factory = JsonLines(Gathering(target))
     else:
-        shared += [_told, structlog.dev.ConsoleRenderer(colors=target.isatty(), pad_event_to=0)]
+        shared += [_told, _printable, structlog.dev.ConsoleRenderer(colors=target.isatty(), pad_event_to=0)]
         factory = structlog.WriteLoggerFactory(file=target)
     structlog.configure(
         processors=shared,
@@ -47,6 +48,14 @@ def configure(
         logger_factory=factory,
         cache_logger_on_first_use=True,
     )
+
+
+def _printable(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Write what a terminal would obey, as a client's model name may hold it, as escapes."""
+    for name, value in event.items():
+        if isinstance(value, str) and name != "exception" and not value.isprintable():
+            event[name] = printable(value)
+    return event
 
 
 def _dumps(event: MutableMapping[str, Any], **_: Any) -> str:

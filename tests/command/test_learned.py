@@ -50,6 +50,22 @@ async def test_what_a_running_gateway_learned_is_shown_and_forgotten(gateway, tm
                 await asyncio.sleep(0.05)  # the other process has no event to wait for
 
 
+async def test_a_models_name_steers_no_terminal_and_is_no_markup(gateway, tmp_path: Path) -> None:
+    """Any client names models, and an unknown one is listed with what was learned of it."""
+    config = {"store": {"url": f"sqlite:///{tmp_path}/facts.db"}, "defaults": {"context_window": 32_000}}
+    name = "x\x1b]0;title\x07\x1b[2J[/bold]\u202egnp\r\nrow"
+    async with StandIn(window=8192) as standin:
+        file = tmp_path / "turnfold.yaml"
+        file.write_text(configured(standin, config))
+        running = await gateway(standin, config)
+        for opening in "ab":
+            await running.chat({"model": name, "messages": [system(opening), *chat(60, 250)]})
+        await running.settled()
+        shown = await turnfold("models", "--config", str(file))
+    assert "[/bold]" in shown
+    assert all(sign.isprintable() or sign == "\n" for sign in shown)
+
+
 async def facts_of(running) -> bytes:
     async with running.session.get(f"{running.admin_url}/api/learned") as response:
         return await response.read()

@@ -46,3 +46,14 @@ def test_levels_below_the_configured_one_are_silent(unconfigured: None) -> None:
     ExchangeLog().observe(FOLDED)
 
     assert stream.getvalue() == ""
+
+
+def test_on_a_terminal_nothing_of_a_client_steers_it() -> None:
+    stream = io.StringIO()
+    configure(form="console", level="info", stream=stream)
+    try:
+        structlog.get_logger().info("window_stated", model="x\x1b[2J\x07\r\nrow\u202e")
+    finally:
+        structlog.reset_defaults()
+    assert all(sign.isprintable() or sign == "\n" for sign in stream.getvalue())
+    assert stream.getvalue().count("\n") == 1

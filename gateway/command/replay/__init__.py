@@ -19,6 +19,7 @@ from gateway.command.replay.deciding import Decider, Results
 from gateway.command.replay.logs import Batch, batches, files_in
 from gateway.command.replay.page import page
 from gateway.command.replay.sums import ReplaySums
+from gateway.command.shown import cell
 from gateway.config import Settings, SettingsError, load
 
 AHEAD: Final = 2
@@ -139,7 +140,7 @@ def _print(console: Console, found: Mapping[str, Any], html: Path | None) -> Non
         worst = Table("conversation", "model", "requests", "folded", "lines lost", "too large", box=None, header_style="dim",
                       title="conversations that lose most", title_justify="left")  # fmt: skip
         for one in losers:
-            worst.add_row(one["conversation"], Text(one["model"]), f"{one['requests']:,}", f"{one['folded']:,}",
+            worst.add_row(one["conversation"], cell(one["model"]), f"{one['requests']:,}", f"{one['folded']:,}",
                           f"{one['most_lines_lost']:,}", f"{one['too_large']:,}")  # fmt: skip
         console.print(worst)
     if found["unreadable"] or found["failed"]:

@@ -1,0 +1,10 @@
+"""Text of clients and upstreams in a table on a terminal."""
+
+from rich.text import Text
+
+from gateway.observe.printable import printable
+
+
+def cell(text: str) -> Text:
+    """Return the text for a table: it can neither steer the terminal nor be read as markup."""
+    return Text(printable(text))
