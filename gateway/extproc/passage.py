@@ -18,6 +18,7 @@ from gateway.extproc import carried, protocol, replies
 from gateway.extproc.carried import Carried, CarriedRefusal
 from gateway.extproc.deciding import Asked, after, decide
 from gateway.observe.exchange import Call, Exchange
+from gateway.serve.answers.answer import LONGEST_ERROR
 from gateway.serve.incoming.encoding import inflater, readable_encodings
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.headers import OURS
@@ -194,7 +195,9 @@ class Passage:
     async def _refused(self, body: bytes) -> bytes:
         """Read an error. When it says "too long" and a smaller request can follow, mark the answer for Envoy's retry."""
         decode = inflater(self.answer_headers)
-        return await self._judged("response_body", decode.decompress(body) if decode is not None else body, ())
+        return await self._judged(
+            "response_body", decode.decompress(body, LONGEST_ERROR) if decode is not None else body, ()
+        )
 
     async def _judged(self, place: str, said: bytes, foreign: tuple[str, ...]) -> bytes:
         asked, sent = self.asked, self.state

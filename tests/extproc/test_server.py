@@ -1,5 +1,7 @@
 """The processor over gRPC: what does not follow the protocol ends its own call and no other, and the health check is gRPC's own."""
 
+import gzip
+import tracemalloc
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -89,6 +91,34 @@ async def test_an_odd_body_passes_as_it_came(channel: Any, raw: bytes) -> None:
 
     assert not reply.request_body.response.HasField("body_mutation")
     assert not reply.HasField("immediate_response")
+
+
+def answered(status: str, **more: str) -> bytes:
+    pairs = {":status": status, **{name.replace("_", "-"): value for name, value in more.items()}}
+    values = [{"key": name, "raw_value": value.encode()} for name, value in pairs.items()]
+    return protocol.encode(protocol.message("ProcessingRequest", response_headers={"headers": {"headers": values}}))
+
+
+@pytest.mark.parametrize("bytes_unpacked", [10, 100_000_000])
+async def test_a_packed_error_is_read_without_unpacking_all_of_it(channel: Any, bytes_unpacked: int) -> None:
+    """100 KB of an upstream's error may unpack to 100 MB."""
+    said = (
+        b'{"error":{"code":"context_length_exceeded","message":"This model\'s maximum context length is 2000 tokens. '
+    )
+    said += b'However, your messages resulted in 2900 tokens."}}' + b" " * bytes_unpacked
+    packed = protocol.encode(
+        protocol.message("ProcessingRequest", response_body={"body": gzip.compress(said), "end_of_stream": True})
+    )
+    raw = orjson.dumps({"model": "gpt-4o", "messages": fakes.chat(20)})
+    sent = headers(x_envoy_attempt_count="1"), body(raw), answered("400", content_encoding="gzip"), packed
+    tracemalloc.start()
+    try:
+        *_, reply = await asked(channel[0], *sent)
+        assert tracemalloc.get_traced_memory()[1] < 40_000_000
+    finally:
+        tracemalloc.stop()
+    stated = {each.header.key for each in reply.response_body.response.header_mutation.set_headers}
+    assert "x-turnfold-retry" in stated
 
 
 async def test_the_health_check_says_when_it_drains(channel: Any) -> None:
