@@ -63,6 +63,12 @@ ROWS: Final = (
     Row("100 KB", _same(100 * KB, "fits", 32), _same(100 * KB, "fits", 48), wide=8),
     Row("512 KB", _same(512 * KB, "fits", 16), _same(512 * KB, "fits", 24), wide=8),
     Row(
+        "100 KB, never seen",
+        lambda: [bodies.conversation(100 * KB, "fits", seed=500 + step) for step in range(16)],
+        lambda: [bodies.conversation(100 * KB, "fits", seed=600 + step) for step in range(24)],
+        wide=8,
+    ),
+    Row(
         "512 KB, never seen",
         lambda: [bodies.conversation(512 * KB, "fits", seed=500 + step) for step in range(2)],
         lambda: [bodies.conversation(512 * KB, "fits", seed=600 + step) for step in range(4)],
