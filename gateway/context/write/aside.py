@@ -24,6 +24,8 @@ SHARE_OF_QUOTES: Final = 0.6
 """Share of the free room that they may take in a small window."""
 SHARE_OF_FOLDED: Final = 1 / 3
 """Share of the folded part that they may take: quotes that give back more of it cost more than they find."""
+READ_ANEW: Final = 2.0
+"""Tokens that are read anew, because those before them give way, for each token that quotes gain; beyond that nothing does."""
 QUERY: Final = 4000
 """Characters at the end of a question that are used for the search."""
 
@@ -52,6 +54,8 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
         return layout
     step = max(wanted // 2, 1)
     boundary = min(first + bisect_left(sums, -(-missing // step) * step), len(units) - 1)
+    if sums[-1] - sums[boundary - first] > READ_ANEW * missing:
+        return layout
     turn = min(units[boundary].turn, units[-1].turn - 1)
     gone = set(layout.folded)
     standing = [(unit.turn, index) for unit in units for index in unit.indices if index not in gone]

@@ -60,6 +60,18 @@ def test_nothing_gives_way_to_a_question_for_which_little_is_found(turns: int) -
     assert standing(asked, folded(asked, 1500)) == standing(told, folded(told, 1500))
 
 
+def test_nothing_gives_way_where_much_would_be_read_anew_for_few_more_quotes() -> None:
+    """Whatever stands behind the turns that give way is no cached prefix any more."""
+    kept = []
+    for turns in range(300, 380, 4):
+        told, asked = ([*talk(turns), user(text)] for text in ("Wonderful.", QUESTION))
+        before, after = standing(told, folded(told, 16000)), standing(asked, folded(asked, 16000))
+        kept.append(after == before)
+        assert after == before or after <= before / 2
+
+    assert any(kept)
+
+
 def test_a_statement_leaves_the_history_as_it_is() -> None:
     told, asked = 0, 0
     for turns in range(60, 76):
