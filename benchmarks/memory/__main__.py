@@ -25,8 +25,8 @@ SIZE = 373_000
 """Bytes of a conversation: about 85,000 tokens."""
 SMALL = 40_000
 """Bytes of the first conversation: just enough to be folded, and to load the vocabulary."""
-SETTLED_S = 1.5
-"""Wait before memory is read, so that what is under way has ended."""
+SETTLED_S = 2.5
+"""Wait before memory is read, so that what is under way has ended, and free memory has been given back."""
 
 
 def main() -> None:

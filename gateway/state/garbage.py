@@ -60,7 +60,9 @@ class Sweeper:
         self._last_whole = 0.0
         self._busy = 0.0
         self._jobs = 0
-        """The pool's jobs whose memory has been given back."""
+        """The pool's jobs at the last look."""
+        self._given = 0
+        """Those whose memory has been given back."""
 
     def start(self) -> None:
         """Set all present objects aside, since they stay for good, and begin."""
@@ -72,9 +74,10 @@ class Sweeper:
         self._later()
 
     def look(self, now: float) -> bool:
-        """Give memory back after work, and search if that is due; return whether it was."""
-        if self._jobs != self._pool.jobs and not self._pool.waiting:
-            self._jobs = self._pool.jobs
+        """Give memory back once no work came since the last look, and search if that is due; return whether it was."""
+        quiet, self._jobs = self._jobs == self._pool.jobs and not self._pool.waiting, self._pool.jobs
+        if quiet and self._given != self._jobs:
+            self._given = self._jobs
             self._give_back()
         if self._under_way() > QUIET:
             self._busy = now

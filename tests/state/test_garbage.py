@@ -111,6 +111,9 @@ async def test_free_memory_is_given_back_once_after_work_in_threads(pool: Pool) 
     assert len(given) == 1, "work is under way"
     gate.set()
     await busy
+    await pool.run(lambda: None, size_bytes=INLINE)
+    sweeper.look(now)
+    assert len(given) == 1, "there was work since the last look"
     sweeper.look(now)
     sweeper.look(now)
     assert len(given) == 2

@@ -103,9 +103,11 @@ _CHANGES: Final = (
 _REVOKES: Final = re.compile(rf"\b(?:{'|'.join(_CHANGES)})\b|现在|以后|改成|还是|不用再|やっぱり|もう", re.I)
 _PLAIN: Final = re.compile(r"(?:\w(?![?*])| (?![?*]))+")
 _OPENINGS: Final = tuple(
-    dict.fromkeys([found[0] for change in _CHANGES if (found := _PLAIN.match(change)) and found[0].isascii()])
+    (found[0], re.compile(rf"\b{change}\b"))
+    for change in _CHANGES
+    if (found := _PLAIN.match(change)) and change.isascii()
 )
-"""The letters with which these patterns begin: an ASCII text without any of them needs no search (a fifth of its cost)."""
+"""Each of these patterns with the letters that it begins with: to look for these in an ASCII text costs a tenth of a search for all."""
 
 
 _CLASSES_OF: Final = {
@@ -220,8 +222,17 @@ def revoking(sentence: Heard) -> float:
 
 def may_revoke(sentence: str) -> bool:
     """Return whether a sentence speaks of a change: it may revoke a wish with which it shares a telling word."""
-    if sentence.isascii():
-        low = sentence.lower()
-        if not any([opening in low for opening in _OPENINGS]):
-            return False
-    return _REVOKES.search(sentence) is not None
+    if not sentence.isascii():
+        return _REVOKES.search(sentence) is not None
+    low = sentence.lower()
+    return any([_stands(change, opening, low) for opening, change in _OPENINGS if opening in low])
+
+
+def _stands(pattern: re.Pattern[str], opening: str, text: str) -> bool:
+    """Return whether a text has a pattern that begins with these letters."""
+    at = text.find(opening)
+    while at >= 0:
+        if pattern.match(text, at):
+            return True
+        at = text.find(opening, at + 1)
+    return False

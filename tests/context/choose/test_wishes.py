@@ -256,3 +256,23 @@ def test_a_sentence_in_words_of_the_tools_is_an_errand() -> None:
 
     assert texts(LinePool(with_call))[0].startswith("Never ring")
     assert LinePool(with_call[::2]).wishes.ranked != LinePool(with_call).wishes.ranked
+
+
+@pytest.mark.parametrize(
+    ("sentence", "changes"),
+    [
+        ("Use long words again.", True),
+        ("Nowadays I do.", True),
+        ("The snow is known.", False),
+        ("I do not need the list any more.", True),
+        ("Anymore of this and I leave.", True),
+        ("Many are from here.", False),
+        ("Many are from here, but from now on none.", True),
+        ("Ne le fais plus.", True),
+        ("Ne.", False),
+        ("Finalement, je préfère le thé.", True),
+        ("现在不用了", True),
+    ],
+)
+def test_a_sentence_of_change_is_told_by_its_words(sentence: str, changes: bool) -> None:
+    assert may_revoke(sentence) is changes
