@@ -60,7 +60,7 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Described(msgspec.Struct, frozen=True):
-    """A state in the words of headers and records. A named tuple, because every request makes one."""
+    """A state in the words of headers and records."""
 
     state: State
     visit: Visit | None
