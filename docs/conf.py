@@ -63,7 +63,7 @@ def _reference(app: Sphinx) -> None:
         *(f"| `{name}` | {', '.join(labels) or 'none'} | {text} |" for name, text, labels in families),
         "\n## Fields of a record\n",
         "What the fields mean: [records.md](records.md).\n",
-        ", ".join(f"`{name}`" for name in Exchange._fields) + "\n",
+        ", ".join(f"`{name}`" for name in Exchange.__struct_fields__) + "\n",
     ]
     (Path(app.srcdir) / "reference.md").write_text("\n".join(page), "utf-8")
 

@@ -87,7 +87,7 @@ OVERWRITE: Final = 2
 SERVING: Final = 1
 """`HealthCheckResponse.ServingStatus`: requests are welcome."""
 NOT_SERVING: Final = 2
-"""`HealthCheckResponse.ServingStatus`: the server is draining, or still loading."""
+"""`HealthCheckResponse.ServingStatus`: the server is draining."""
 
 _SCALARS: Final = {
     "bool": FieldDescriptorProto.TYPE_BOOL,

@@ -93,7 +93,8 @@ def _server(gateway: Gateway, settings: Settings) -> Any:
             passage.close()
 
     async def check(_: bytes, __: Any) -> bytes:
-        status = protocol.SERVING if gateway.readiness == "ready" else protocol.NOT_SERVING
+        # While it loads, a processor serves: of one that was found wanting before any traffic, Envoy asks again after a minute.
+        status = protocol.NOT_SERVING if gateway.draining else protocol.SERVING
         return protocol.encode(protocol.message("HealthCheckResponse", status=status))
 
     handlers = ((protocol.PROCESS, grpc.stream_stream_rpc_method_handler(process)),

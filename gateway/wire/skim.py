@@ -5,6 +5,7 @@ its last message; comparing shows that at a hundredth of the cost of reading.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import repeat
 from operator import attrgetter, is_not, itemgetter
 from types import MappingProxyType
@@ -12,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from gateway.wire.memory import LONGEST_SHARE, Memory
+from gateway.wire.memory import LONGEST_SHARE, Memory, Recent
 from gateway.wire.message import Message
 
 OUTPUT_FIELDS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
@@ -32,6 +33,8 @@ HEAD: Final = ("model", "stream", *OUTPUT_FIELDS, "tools", "prompt_cache_key", "
 """The members that are read besides the messages."""
 BEGINNING: Final = 2**14
 """Bytes by which the body before is found. Chosen: shorter bodies are parsed."""
+BODIES_SHARE: Final = 1 / 2
+"""Share of the memory's budget for whole bodies: the rest is left for what folds need."""
 _NAME: Final = b'"messages"'
 _OPENED: Final = b'{"messages":['
 """What is put in front of messages that are read without those before."""
@@ -76,8 +79,8 @@ class Seen(NamedTuple):
 
 def skimmed(raw: bytes, memory: Memory) -> Skimmed | None:
     """Return what a skim reads of a body; None when it cannot be decided about."""
-    key = (Seen, raw[:BEGINNING])
-    last: Seen | None = memory.recall(key)
+    bodies = memory.part(skimmed, partial(_bodies, memory))
+    last = bodies.recall(raw[:BEGINNING])
     if last is not None and last.raw == raw:
         return last.found
     seen = _grown(raw, last) if last is not None else None
@@ -87,8 +90,12 @@ def skimmed(raw: bytes, memory: Memory) -> Skimmed | None:
             return None
         seen = Seen(raw, found)
     if len(raw) <= memory.budget * LONGEST_SHARE:
-        memory.keep(key, seen, len(raw))
+        bodies.keep(raw[:BEGINNING], seen)
     return seen.found
+
+
+def _bodies(memory: Memory) -> Recent[bytes, Seen]:
+    return Recent(memory, lambda beginning, seen: len(beginning) + len(seen.raw), BODIES_SHARE)
 
 
 _content: Final = attrgetter("content")

@@ -198,3 +198,15 @@ def test_a_body_larger_than_a_share_of_the_memory_is_not_kept():
     skimmed(orjson.dumps({"messages": [LONG]}), memory)
 
     assert memory.size == 0
+
+
+def test_bodies_however_many_leave_room_for_messages():
+    memory = Memory(budget=2**20)
+    message = orjson.dumps({"role": "user", "content": "kept"})
+    kept = memory.message(message)
+    for number in range(60):
+        first = {"role": "user", "content": f"{number} {LONG['content']}"}
+        skimmed(orjson.dumps({"messages": [first, LONG]}), memory)
+
+    assert memory.size < memory.budget * 3 / 4
+    assert memory.message(message) is kept
