@@ -196,7 +196,7 @@ def main() -> int:
         )
         try:
             command = [sys.executable, "-m", "benchmarks.load.gateway", str(config), str(report)]
-            gateway = start("gateway", command, ports[1], folder, "/healthz")
+            gateway = start("gateway", command, ports[1], folder, "/readyz")
             try:
                 before = resident(gateway)
                 seen = asyncio.run(load(gateway, arguments))

@@ -65,6 +65,14 @@ def _waited_s() -> float:
     return sum(int((task / "schedstat").read_text().split()[1]) for task in tasks) / 1e9
 
 
+def measure_once_ready(running: app.Running, report: Path) -> None:
+    """Start the meter when `/readyz` says ready: before that a vocabulary may load, which holds the loop."""
+    if running.gateway.readiness == "ready":
+        Meter(report)
+    else:
+        asyncio.get_running_loop().call_later(0.05, measure_once_ready, running, report)
+
+
 def main() -> None:
     """Serve by the file given; write the meter's readings to the other."""
     config, report = map(Path, sys.argv[1:3])
@@ -72,7 +80,7 @@ def main() -> None:
 
     async def metered(*arguments: object, **options: object) -> app.Running:
         running = await start(*arguments, **options)  # type: ignore[arg-type]
-        Meter(report)
+        asyncio.get_running_loop().call_soon(measure_once_ready, running, report)
         return running
 
     app.start = metered

@@ -149,7 +149,7 @@ def main() -> int:
         upstream = start_upstream()
         stack.callback(upstream.stop)  # also where the gateway does not start
         command = [sys.executable, "-m", "benchmarks.load.gateway", str(config), str(gaps)]
-        gateway = start("gateway", command, ports[1], folder, "/healthz")
+        gateway = start("gateway", command, ports[1], folder, "/readyz")
         stack.callback(gateway.stop)
         samples = Samples(gateway, ports[0])
         samples.take()

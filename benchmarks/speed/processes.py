@@ -55,7 +55,7 @@ def _cpu_s(pid: int) -> float:
 
 
 def start(name: str, command: Sequence[str], port: int, folder: Path, path: str = "/v1/models") -> Running:
-    """Start a server and wait for its first answer, whatever its status. Python code is compiled once, as if installed."""
+    """Start a server and wait for its first answer, whatever its status but 503: not ready. Python code is compiled once, as if installed."""
     log = folder / f"{name}.log"
     environ = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     environ["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
@@ -80,12 +80,13 @@ def _answers(port: int, path: str) -> bool:
     connection = HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", path)
-        connection.getresponse().read()
+        answer = connection.getresponse()
+        answer.read()
     except OSError:
         return False
     finally:
         connection.close()
-    return True
+    return answer.status != 503
 
 
 def free_port() -> int:

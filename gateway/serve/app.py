@@ -57,11 +57,13 @@ async def start(
     admin_offset: int = 0,
     peers: Peers | None = None,
     client_port: bool = True,
+    loading: bool = False,
 ) -> Running:
     """Open the store, bind both ports and serve. Raises OSError when a port is taken. With ``client_port`` False,
-    `Running.connection` serves connections that another server brings."""
+    `Running.connection` serves connections that another server brings. With ``loading`` True, it is not ready until `begin` has loaded the rest."""
     own = certificate(settings.server)
     gateway = gateway_for(settings)
+    gateway.loading = loading
     gateway.peers = peers
     client, operators, among = client_runner(gateway, settings), port.runner(gateway), workers.runner(gateway)
     running = Running(gateway, settings.server.host, 0, 0, (client, operators, among), own)
@@ -95,7 +97,7 @@ async def _listen(
 async def serve(settings: Settings, ready: Callable[[Running], Awaitable[None]] | None = None, **how: Any) -> None:
     """Serve until SIGTERM or SIGINT."""
     stop = end_of_process()
-    running = await start(settings, **how)
+    running = await start(settings, loading=True, **how)
     log.info("serving", url=running.url, admin=f"http://{settings.admin.host}:{running.admin_port}",
              upstreams=sorted(settings.upstreams), mode=settings.fold.mode)  # fmt: skip
     begin(running.gateway)
