@@ -307,7 +307,7 @@ async def test_bytes_behind_an_answer_reach_no_other_request(surplus):
     ],
 )
 async def test_after_an_answer_to_head_the_connection_is_used_again_only_where_it_stays(head, connections):
-    """The upstream here never closes: what it says is what counts, not the end that may come a moment later."""
+    """The upstream says `close` and does not close: the answer's head decides, not an end that may come a moment later."""
     async with asking(head) as (upstream, ask):
         for _ in range(2):
             assert (await ask("HEAD", {}, None)).status == 200

@@ -31,7 +31,7 @@ from gateway.wire.views import event_type
 FAILURES: Final = frozenset({"error", "response.failed", ""})
 """Types of events that may refuse a message; some relays send an error without a type."""
 REFUSED: Final = 400
-"""The status of a refusal over HTTP. That of an event on a socket is 101, whatever it says."""
+"""The status of a refusal over HTTP. An event on a socket has no status of its own."""
 
 
 @dataclass(slots=True)
