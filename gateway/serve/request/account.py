@@ -161,7 +161,7 @@ def exchange(told: Described, origin: Origin, times: Times, ending: Ending) -> E
 
 def _counted(found: Exchange, task: Task, shown: Attempt | None, known: Portrait | None) -> Exchange:
     """Add to a record what is known of a request that was counted."""
-    seen = _portrait(task, shown, known)
+    seen = portrait(task, shown, known) if shown else None
     return replace(
         found,
         tokens_before=task.prompt,
@@ -174,12 +174,6 @@ def _counted(found: Exchange, task: Task, shown: Attempt | None, known: Portrait
         lost=seen.lost if seen else NOTHING_LOST,
         parts=seen.parts if seen else None,
     )
-
-
-def _portrait(task: Task, shown: Attempt | None, known: Portrait | None) -> Portrait | None:
-    if known is not None and known.attempt is shown:
-        return known
-    return portrait(task, shown) if shown else None
 
 
 _NO_ANSWER: Final = frozenset({TooLarge, Unreachable})

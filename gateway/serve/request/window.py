@@ -21,8 +21,10 @@ class Portrait(NamedTuple):
     parts: Parts
 
 
-def portrait(task: Task, attempt: Attempt) -> Portrait:
-    """Describe an attempt for its record."""
+def portrait(task: Task, attempt: Attempt, known: Portrait | None = None) -> Portrait:
+    """Describe an attempt for its record; the ``known`` portrait is used if it is of this attempt."""
+    if known is not None and known.attempt is attempt:
+        return known
     return Portrait(attempt, lost_by(task, attempt), parts_of(task, attempt))
 
 

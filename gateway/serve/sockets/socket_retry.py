@@ -138,6 +138,5 @@ def _facts(asking: Asking, ready: Ready) -> dict[str, object]:
     """Return the fields of the record that describe the smaller message."""
     task, attempt = ready.visit.task, ready.attempt
     assert task is not None
-    seen = asking.portrait if asking.portrait is not None and asking.portrait.attempt is attempt else None
-    planned = Planned(task, attempt, seen or portrait(task, attempt))
+    planned = Planned(task, attempt, portrait(task, attempt, asking.portrait))
     return {**facts_of(planned), "action": "retry", "refusals": ready.life.refusals}
