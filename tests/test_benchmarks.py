@@ -2,6 +2,8 @@
 
 import asyncio
 import importlib
+import itertools
+import re
 from typing import Any
 
 import orjson
@@ -9,9 +11,12 @@ import pytest
 
 from benchmarks.cache import server
 from benchmarks.cache.causes import causes_of
+from benchmarks.linear import __main__ as linear
+from benchmarks.linear import chart
 from benchmarks.recall import timing
 from benchmarks.soak.clients import judged
 from benchmarks.soak.formats import FORMATS, Format
+from benchmarks.speed.servers import ROOT
 from gateway.context import marks
 from gateway.standin import StandIn
 from gateway.standin.answers import Raw
@@ -29,6 +34,7 @@ TALKS = [
         "counting.__main__",
         "envoy",
         "instructions.__main__",
+        "linear.__main__",
         "load.__main__",
         "load.gateway",
         "recall.__main__",
@@ -37,6 +43,7 @@ TALKS = [
         "soak.upstream",
         "speed.__main__",
         "store",
+        "workers.__main__",
     ],
 )
 def test_each_can_be_loaded(name: str) -> None:
@@ -110,3 +117,35 @@ async def test_a_server_is_measured_by_its_own_counters(standin: StandIn) -> Non
     assert first["cache_prompt"] is True
     assert "tools" not in first
     assert second["tools"] == [{"type": "function"}]
+
+
+def test_the_page_shows_the_committed_costs_and_their_chart() -> None:
+    found = orjson.loads(linear.TABLE.read_bytes())
+    page = (ROOT / "docs" / "speed.md").read_text("utf-8")
+    assert linear.table(found["sizes"], found["milliseconds"]) in page
+    assert linear.CHART.read_text("utf-8") == chart.drawn(linear.TITLE, found["sizes"], found["milliseconds"])
+    assert f"]({linear.CHART.name})" in page
+
+
+def test_a_cost_that_is_linear_is_parallel_to_the_diagonal() -> None:
+    sizes = [2**10, 2**12, 2**14, 2**16]
+    lines = {
+        "linear": [1.0, 4.0, 16.0, 64.0],
+        "same": [2.0, 2.0, 2.0, 2.0],
+        "late": [None, None, 1.0, 4.0],
+        "more": [1.0] * 4,
+    }
+    drawing = chart.drawn("Cost", sizes, lines)
+    points = [
+        [tuple(map(float, point.split(","))) for point in found.split()]
+        for found in re.findall(r'points="([^"]+)"', drawing)
+    ]
+    linear_, same, late, _ = points
+    steps = {(round(x2 - x1), round(y2 - y1)) for (x1, y1), (x2, y2) in itertools.pairwise(linear_)}
+    across, down = next(iter(steps))
+    assert len(steps) == 1 and down < 0, "a straight line that rises"
+    assert {y for _, y in same} == {same[0][1]}
+    assert [x for x, _ in late] == [x for x, _ in linear_[2:]]
+    start, end = re.search(r'class="even" d="M([\d.,]+)L([\d.,]+)"', drawing).groups()  # type: ignore[union-attr]
+    (x1, y1), (x2, y2) = (tuple(map(float, place.split(","))) for place in (start, end))
+    assert (x2 - x1) / (y2 - y1) == pytest.approx(across / down, rel=0.02)

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -33,7 +34,7 @@ class Running:
 
     def cpu_s(self) -> float:
         """User and system time so far, of all threads."""
-        return sum(_cpu_s(pid) for pid in self.pids())
+        return sum(cpu_s(pid) for pid in self.pids())
 
     def resident(self) -> int:
         """Resident memory in bytes."""
@@ -49,7 +50,8 @@ class Running:
             self.process.wait()
 
 
-def _cpu_s(pid: int) -> float:
+def cpu_s(pid: int) -> float:
+    """User and system time of one process so far, of all threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
@@ -89,8 +91,20 @@ def _answers(port: int, path: str) -> bool:
     return answer.status != 503
 
 
-def free_port() -> int:
-    """Find a port nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_port(in_a_row: int = 1) -> int:
+    """Find a port nobody listens on, with the ports behind it if several in a row are needed."""
+    while True:
+        with ExitStack() as stack:
+            first = _bound(stack, 0)
+            try:
+                for further in range(1, in_a_row):
+                    _bound(stack, first + further)
+            except (OSError, OverflowError):
+                continue
+            return first
+
+
+def _bound(stack: ExitStack, port: int) -> int:
+    probe = stack.enter_context(socket.socket())
+    probe.bind(("127.0.0.1", port))
+    return int(probe.getsockname()[1])

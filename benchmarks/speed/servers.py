@@ -126,11 +126,13 @@ class Place:
         command = [sys.executable, "-m", "benchmarks.speed.bare", f"http://127.0.0.1:{upstream.port}", str(port)]
         return start("bare", command, port, self.folder)
 
-    def turnfold(self, upstream: Running, *, preload: bool = True) -> Running:
+    def turnfold(self, upstream: Running, *, preload: bool = True, workers: int = 1) -> Running:
         """Start Turnfold as its users do; without ``preload`` vocabularies are loaded when they are needed."""
         port = free_port()
-        config = self.folder / f"turnfold-{upstream.name}.yaml"
-        text = TURNFOLD.format(port=port, admin=free_port(), upstream=upstream.port, fold_window=FOLD_WINDOW)
-        config.write_text(text if preload else text.replace("server: {", "server: {preload: false, "))
+        config = self.folder / f"turnfold-{upstream.name}-{workers}.yaml"
+        admin = free_port(in_a_row=workers)
+        text = TURNFOLD.format(port=port, admin=admin, upstream=upstream.port, fold_window=FOLD_WINDOW)
+        server = f"server: {{workers: {workers}, preload: {str(preload).lower()}, "
+        config.write_text(text.replace("server: {", server))
         command = [sys.executable, "-m", "gateway", "serve", "--config", str(config)]
         return start("turnfold", command, port, self.folder)

@@ -13,6 +13,7 @@ import structlog
 import uvloop
 
 from gateway.command import preflight, workers
+from gateway.command.dealing import listeners
 from gateway.command.process import fail, prepare, watch
 from gateway.config import Settings, SettingsError, Wrong, checked_url, dangers, load
 from gateway.observe.log import configure
@@ -46,12 +47,22 @@ def run(config: Path | None, given: Mapping[str, Any]) -> int:
     if settings.server.workers > 1 and not workers.is_worker():
         if busy := tuple(preflight.busy_ports(settings)):
             return fail(busy)
-        return workers.run(settings.server.workers, grace_s=settings.server.shutdown_grace_s + 5)
+        return _supervise(settings)
     try:
         uvloop.run(_serve(settings, file, given))
     except OSError as error:
         return fail(tuple(preflight.busy_ports(settings)) or (error.strerror or str(error),))
     return 0
+
+
+def _supervise(settings: Settings) -> int:
+    """Run several workers; return the exit status."""
+    try:
+        listening = listeners(settings.server)
+    except OSError as error:
+        return fail((error.strerror or str(error),))
+    grace_s = settings.server.shutdown_grace_s + 5
+    return workers.run(settings.server.workers, listeners=listening, grace_s=grace_s)
 
 
 def file_of(config: Path | None, given: Mapping[str, Any]) -> Path | None:
@@ -126,7 +137,7 @@ async def _serve(settings: Settings, file: Path | None, given: Mapping[str, Any]
 
         watch(file, running.gateway, adopt)
 
-    await app.serve(settings, ready, reuse_port=workers.is_worker(), admin_offset=workers.number(), peers=_peers())
+    await app.serve(settings, ready, dealt=workers.channel(), admin_offset=workers.number(), peers=_peers())
 
 
 def _peers() -> Peers | None:

@@ -1,12 +1,13 @@
 """Several serving processes on one port: a supervisor starts them, restarts crashed ones, and stops them together.
 
-Each worker binds the client port with SO_REUSEPORT, and the kernel distributes new connections. A worker that dies
+The supervisor listens on the client port and deals the connections (`gateway.command.dealing`). A worker that dies
 takes only its own streams with it. Shared knowledge goes through the store. Worker ``n`` has the admin port
 ``admin.port + n``; whichever is asked tells of all of them, for the workers ask each other over Unix sockets.
 """
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,12 +19,16 @@ from typing import Final
 
 import structlog
 
+from gateway.command.dealing import Dealer
+
 log = structlog.get_logger(__name__)
 
 FOLDER: Final = "TURNFOLD_WORKERS_FOLDER"
 """Environment variable of a worker: the folder of the sockets over which workers ask each other."""
 NUMBER: Final = "TURNFOLD_WORKER"
 """Environment variable of a worker: its number, counted from 0."""
+CHANNEL: Final = "TURNFOLD_WORKER_CHANNEL"
+"""Environment variable of a worker: the file descriptor over which it gets its connections."""
 
 FIRST_PAUSE_S: Final = 0.5
 """Pause before the first restart; doubled with each further crash."""
@@ -36,7 +41,7 @@ STILLBORN_S: Final = 5.0
 STILLBORN_CRASHES: Final = 3
 """Early crashes in a row, with no other worker running, after which restarts are given up."""
 POLL_S: Final = 0.1
-"""Interval at which the parent checks its workers. Chosen: not noticed by a person who waits."""
+"""Interval at which the supervisor checks its workers. Chosen: not noticed by a person who waits."""
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -50,8 +55,17 @@ def folder() -> Path | None:
     return Path(os.environ[FOLDER]) if FOLDER in os.environ else None
 
 
+def channel() -> socket.socket | None:
+    """Return the socket over which this worker gets its connections; None when there is only one process. Called once."""
+    if CHANNEL not in os.environ:
+        return None
+    found = socket.socket(fileno=int(os.environ[CHANNEL]))
+    found.set_inheritable(False)
+    return found
+
+
 def is_worker() -> bool:
-    """Return whether a supervisor started this process, so that it shares its port."""
+    """Return whether a supervisor started this process."""
     return NUMBER in os.environ
 
 
@@ -74,10 +88,11 @@ def run(
     count: int,
     argv: Sequence[str] | None = None,
     *,
+    listeners: Sequence[socket.socket] = (),
     grace_s: float = 35.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> int:
-    """Keep ``count`` workers running until stopped; return the exit status for all.
+    """Keep ``count`` workers running until stopped, and deal them the connections of ``listeners``; return the exit status for all.
 
     ``argv`` is the command of a worker, by default this very command line. SIGTERM and SIGINT are passed on as SIGTERM;
     workers still running after ``grace_s`` are killed. SIGHUP is passed on. Call it in the main thread.
@@ -85,6 +100,7 @@ def run(
     command = list(argv) if argv is not None else [sys.executable, "-m", "gateway", *sys.argv[1:]]
     meeting = tempfile.TemporaryDirectory(prefix="turnfold-")  # only this user may enter it
     workers = [Worker(number, meeting.name) for number in range(count)]
+    dealer = Dealer(listeners)
     told: set[int] = set()  # handlers only set a flag: a lock in one could wait for the code it interrupted
     before = {each: signal.signal(each, lambda number, _: told.add(number)) for each in (*STOP_SIGNALS, signal.SIGHUP)}
     try:
@@ -92,25 +108,27 @@ def run(
             if signal.SIGHUP in told:
                 told.discard(signal.SIGHUP)
                 _signal(workers, signal.SIGHUP)
-            if _tend(workers, command, clock()):
+            if _tend(workers, command, dealer, clock()):
                 return 1
-            time.sleep(POLL_S)
+            dealer.serve(POLL_S)
         return 0
     finally:
+        dealer.close()
         _end(workers, grace_s)
         meeting.cleanup()
         for each, handler in before.items():
             signal.signal(each, handler)
 
 
-def _tend(workers: Sequence[Worker], command: Sequence[str], now: float) -> bool:
+def _tend(workers: Sequence[Worker], command: Sequence[str], dealer: Dealer, now: float) -> bool:
     """Start workers that are due, and note workers that died; return whether continuing is pointless."""
     for worker in workers:
         status = _running_status(worker)
         if status is None and worker.process is None and now >= worker.due:
-            status = _start(worker, command, now)
+            status = _start(worker, command, dealer, now)
         if status is None:
             continue
+        dealer.end(worker.number)
         _note_death(worker, status, now)
         stillborn = worker.crashes >= STILLBORN_CRASHES and now - worker.started < STILLBORN_S
         if stillborn and all(other.process is None for other in workers):
@@ -123,19 +141,20 @@ def _running_status(worker: Worker) -> int | None:
     return None if worker.process is None else worker.process.poll()
 
 
-def _start(worker: Worker, command: Sequence[str], now: float) -> int | None:
+def _start(worker: Worker, command: Sequence[str], dealer: Dealer, now: float) -> int | None:
     """Start a worker; return the error number when the machine cannot: the next round may find memory again."""
     worker.started = now
     heard = signal.signal(
         signal.SIGHUP, signal.SIG_IGN
     )  # inherited: a worker that is still loading its code must not die of it
+    theirs = dealer.begin(worker.number)
+    given = {NUMBER: str(worker.number), FOLDER: worker.folder, CHANNEL: str(theirs.fileno())}
     try:
-        worker.process = subprocess.Popen(
-            command, env={**os.environ, NUMBER: str(worker.number), FOLDER: worker.folder}
-        )
+        worker.process = subprocess.Popen(command, env={**os.environ, **given}, pass_fds=(theirs.fileno(),))
     except OSError as error:
         return error.errno or -1
     finally:
+        theirs.close()
         signal.signal(signal.SIGHUP, heard)
     log.info("worker_started", worker=worker.number, pid=worker.process.pid)
     return None

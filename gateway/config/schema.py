@@ -100,7 +100,7 @@ TOKENIZER: Final = choice("auto", *families.names())
 SETTINGS: Final = (
     Setting("server.host", NAME, "where clients connect; their base URL is http://HOST:PORT/v1"),
     Setting("server.port", PORT, "0 takes a free one"),
-    Setting("server.socket", NAME, "path of a Unix socket for clients, beside the port; the first worker serves it"),
+    Setting("server.socket", NAME, "path of a Unix socket for clients, beside the port"),
     Setting("server.workers", whole("a number of processes, 1 to 256", 1, 256), "processes that share the port"),
     Setting(
         "server.open", BOOLEAN, "true: serve off loopback although an upstream's key is configured; anybody may then use it",

@@ -5,23 +5,13 @@ the label ``worker``: when one of them restarts, only its own counters begin ane
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from gateway import __version__
-from gateway.observe.metrics import Labels, Metrics
-
-
-class Gauge(NamedTuple):
-    """One number that goes up and down, by label values."""
-
-    name: str
-    text: str
-    labels: Labels
-    numbers: Sequence[tuple[Labels, float]]
-
+from gateway.observe.metrics import Gauge, Metrics
 
 Family = tuple[str, str, str, list[tuple[str, dict[str, str], float]]]
 """Name, description, type, and samples as (name, labels, value)."""

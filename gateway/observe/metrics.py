@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from gateway.observe.exchange import Exchange
 
@@ -33,6 +33,15 @@ _TIMES: Final = (
     ("first_byte_seconds", attrgetter("first_byte_s")),
     ("request_seconds", attrgetter("total_s")),
 )
+
+
+class Gauge(NamedTuple):
+    """One number that goes up and down, by label values."""
+
+    name: str
+    text: str
+    labels: Labels
+    numbers: Sequence[tuple[Labels, float]]
 
 
 class Histogram:

@@ -1,6 +1,7 @@
 """The composition root: builds and connects everything once, serves it and closes it."""
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from aiohttp import web
 
 from gateway.config import Server, Settings
 from gateway.serve.admin import port, workers
+from gateway.serve.dealt import DealtSite
 from gateway.serve.incoming.peers import Peers
 from gateway.serve.incoming.tls import Certificate, certificate
 from gateway.serve.listening import BACKLOG, bind, client_runner
@@ -53,13 +55,13 @@ class Running:
 async def start(
     settings: Settings,
     *,
-    reuse_port: bool = False,
+    dealt: socket.socket | None = None,
     admin_offset: int = 0,
     peers: Peers | None = None,
     client_port: bool = True,
     loading: bool = False,
 ) -> Running:
-    """Open the store, bind both ports and serve. Raises OSError when a port is taken. With ``client_port`` False,
+    """Open the store, bind both ports and serve. Raises OSError when a port is taken. A worker's connections come over ``dealt``. With ``client_port`` False,
     `Running.connection` serves connections that another server brings. With ``loading`` True, it is not ready until `begin` has loaded the rest."""
     own = certificate(settings.server)
     gateway = gateway_for(settings)
@@ -70,7 +72,7 @@ async def start(
     try:
         await client.setup()
         if client_port:
-            running.port = await _listen(client, settings.server, own, reuse_port=reuse_port, first=not admin_offset)
+            running.port = await _listen(client, settings.server, own, dealt)
         if peers is not None:
             await among.setup()
             await web.UnixSite(among, str(peers.own())).start()
@@ -83,13 +85,14 @@ async def start(
     return running
 
 
-async def _listen(
-    client: web.BaseRunner, server: Server, own: Certificate | None, *, reuse_port: bool, first: bool
-) -> int:
-    """Listen for clients at the configured port and socket; return the port. Only the ``first`` process has the socket: two
-    cannot share one path."""
-    bound = await bind(client, server.host, server.port, reuse_port=reuse_port, tls=own.context if own else None)
-    if server.socket and first:
+async def _listen(client: web.BaseRunner, server: Server, own: Certificate | None, dealt: socket.socket | None) -> int:
+    """Listen for clients at the configured port and socket; return the port. A worker listens at neither: its supervisor does."""
+    context = own.context if own else None
+    if dealt is not None:
+        await DealtSite(client, dealt, ssl_context=context).start()
+        return server.port
+    bound = await bind(client, server.host, server.port, tls=context)
+    if server.socket:
         await web.UnixSite(client, server.socket, backlog=BACKLOG).start()
     return bound
 

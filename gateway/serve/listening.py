@@ -80,10 +80,8 @@ def _connections(gateway: Gateway, handler: Handler, patience_s: float, server_s
     )
 
 
-async def bind(
-    runner: web.BaseRunner, host: str, port: int, *, reuse_port: bool = False, tls: ssl.SSLContext | None = None
-) -> int:
+async def bind(runner: web.BaseRunner, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
     """Listen at an address; return the port, which the system chooses for 0. Raises OSError when it is taken."""
-    site = web.TCPSite(runner, host, port, reuse_port=reuse_port or None, backlog=BACKLOG, ssl_context=tls)
+    site = web.TCPSite(runner, host, port, backlog=BACKLOG, ssl_context=tls)
     await site.start()
     return int(runner.addresses[0][1])

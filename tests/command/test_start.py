@@ -16,6 +16,7 @@ def test_a_start_does_not_wait_for_what_only_a_fold_needs() -> None:
 
     assert "gateway.context.life.ladder" in loaded
     assert loaded.isdisjoint({"gateway.context.write.fold", "gateway.context.choose.lines", "statistics"})
+    assert loaded.isdisjoint({"prometheus_client", "http.server"}), "for the first scrape alone"
 
 
 def test_what_a_start_puts_off_is_there_before_it_is_needed() -> None:

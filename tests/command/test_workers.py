@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ SERVER = """
 import asyncio, os, signal, sys
 from aiohttp import web
 from gateway.command import workers
+from gateway.serve.dealt import DealtSite
 
 async def main():
     stop = asyncio.Event()
@@ -37,7 +39,7 @@ async def main():
     app.add_routes([web.get("/who", who), web.get("/stream", stream)])
     runner = web.AppRunner(app)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", int(sys.argv[1]), reuse_port=workers.is_worker()).start()
+    await DealtSite(runner, workers.channel()).start()
     os.write(1, b"\\nready %d %d\\n" % (workers.number(), os.getpid()))  # in one piece, whoever else writes
     await stop.wait()
     await runner.cleanup()
@@ -45,16 +47,23 @@ async def main():
 asyncio.run(main())
 """
 
-SUPERVISOR = "import sys; from gateway.command import workers; sys.exit(workers.run(int(sys.argv[1]), sys.argv[2:]))"
+SUPERVISOR = """
+import sys
+from gateway.command import dealing, workers
+from gateway.config import Server
+
+listening = dealing.listeners(Server(port=int(sys.argv[2])))
+sys.exit(workers.run(int(sys.argv[1]), sys.argv[3:], listeners=listening))
+"""
 
 
 class Supervised:
     """A supervisor in a process of its own, and the workers that said they are ready."""
 
-    def __init__(self, count: int, command: list[str]) -> None:
+    def __init__(self, count: int, port: int, command: list[str]) -> None:
         environment = {name: value for name, value in os.environ.items() if name != workers.NUMBER}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SUPERVISOR, str(count), *command],
+            [sys.executable, "-c", SUPERVISOR, str(count), str(port), *command],
             stdout=subprocess.PIPE, text=True, env=environment, cwd=Path(__file__).parents[2],
         )  # fmt: skip
 
@@ -83,7 +92,7 @@ def port() -> int:
 
 @pytest.fixture
 def three(port: int) -> Iterator[Supervised]:
-    supervised = Supervised(3, [sys.executable, "-c", SERVER, str(port)])
+    supervised = Supervised(3, port, [sys.executable, "-c", SERVER])
     yield supervised
     if supervised.process.poll() is None:
         supervised.stop()
@@ -94,16 +103,15 @@ async def ask(session: aiohttp.ClientSession, port: int, path: str) -> str:
         return await response.text()
 
 
-async def test_all_workers_serve_the_same_port(three: Supervised, port: int) -> None:
+async def test_the_workers_of_a_port_have_as_many_connections_each(three: Supervised, port: int) -> None:
     ready = dict(three.next_ready() for _ in range(3))
     assert sorted(ready) == [0, 1, 2]
-    seen: set[str] = set()
     async with aiohttp.ClientSession() as session:
-        for _ in range(500):
-            seen.add(await ask(session, port, "/who"))
-            if len(seen) == 3:
-                break
-    assert seen == {str(pid) for pid in ready.values()}
+        streams = [await session.get(f"http://127.0.0.1:{port}/stream") for _ in range(30)]
+        served_by = Counter([int(await stream.content.readline()) for stream in streams])
+        for stream in streams:
+            stream.close()
+    assert served_by == dict.fromkeys(ready.values(), 10)
 
 
 async def test_a_killed_worker_is_replaced_and_the_others_keep_their_streams(three: Supervised, port: int) -> None:
@@ -136,9 +144,16 @@ def test_told_to_stop_it_ends_all_workers_and_itself(three: Supervised, sign: si
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
-def test_workers_that_cannot_start_end_the_supervisor() -> None:
-    assert Supervised(2, [sys.executable, "-c", "raise SystemExit(2)"]).wait() == 1
-    assert Supervised(1, ["/nonexistent/turnfold"]).wait() == 1
+def test_workers_that_cannot_start_end_the_supervisor(port: int) -> None:
+    assert Supervised(2, port, [sys.executable, "-c", "raise SystemExit(2)"]).wait() == 1
+    assert Supervised(1, port, ["/nonexistent/turnfold"]).wait() == 1
+
+
+def test_workers_end_when_their_supervisor_is_killed(three: Supervised) -> None:
+    for _ in range(3):
+        three.next_ready()
+    three.process.kill()
+    three.wait()  # the workers hold the other end of its output until they have ended
 
 
 def test_outside_a_supervisor_there_is_no_number() -> None:

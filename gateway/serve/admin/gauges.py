@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from gateway.observe.exposition import Gauge
+from gateway.observe.metrics import Gauge
 from gateway.serve.shared import Gateway
 
 

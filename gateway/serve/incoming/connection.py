@@ -89,7 +89,7 @@ class Heads:
 class Connection(web.RequestHandler):
     """One connection. Its timer runs while a request head is awaited: the first one, or one that has begun."""
 
-    __slots__ = ("_answer", "_failed", "_head_bytes", "_head_timer", "_heads", "_patience_s", "body")
+    __slots__ = ("_answer", "_ended", "_failed", "_head_bytes", "_head_timer", "_heads", "_patience_s", "body")
 
     body: StreamReader | None
     """The body of the current request."""
@@ -102,9 +102,11 @@ class Connection(web.RequestHandler):
         answer: AnswerMalformed,
         failed: Failed,
         heads: Heads,
+        ended: Callable[[], None],
         **settings: Any,
     ) -> None:
         super().__init__(manager, **settings)
+        self._ended = ended
         self._heads = heads
         self._answer = answer
         self._failed = failed
@@ -120,6 +122,7 @@ class Connection(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         self._head_arrived()
         super().connection_lost(exc)
+        self._ended()
 
     def data_received(self, data: bytes) -> None:
         arrived = self._request_count
@@ -218,7 +221,15 @@ class Connections(web.Server):
         self, handler: Any, *, patience_s: float, answer: AnswerMalformed, failed: Failed, **settings: Any
     ) -> None:
         super().__init__(handler, **settings)
-        self._ours: dict[str, Any] = {"patience_s": patience_s, "answer": answer, "failed": failed, "heads": Heads()}
+        self.on_end: Callable[[], None] | None = None
+        """Called when a connection has ended."""
+        self._ours: dict[str, Any] = {
+            "patience_s": patience_s, "answer": answer, "failed": failed, "heads": Heads(), "ended": self._one_ended,
+        }  # fmt: skip
 
     def __call__(self) -> web.RequestHandler:
         return Connection(self, loop=self._loop, **self._ours, **self._kwargs)
+
+    def _one_ended(self) -> None:
+        if self.on_end is not None:
+            self.on_end()

@@ -1,0 +1,169 @@
+"""Deal the connections of clients to workers: the next one goes to the worker that has the fewest.
+
+The supervisor alone listens. If every worker listened (SO_REUSEPORT), the kernel would choose by a hash of the addresses: of two clients
+with one connection each, both would have the same worker half of the time, and what waits to be accepted by a worker that dies would be lost.
+"""
+
+import os
+import selectors
+import socket
+import stat
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from typing import Final
+
+from gateway.config import Server
+from gateway.serve.dealt import AT_ONCE, ENDED, READY
+from gateway.serve.listening import BACKLOG
+
+HEARD_AT_ONCE: Final = 4096
+"""Bytes read from a worker: one for each connection that has ended."""
+
+
+def listeners(server: Server) -> list[socket.socket]:
+    """Listen at the configured port, and at the Unix socket if there is one. Raises OSError when one is taken."""
+    found: list[socket.socket] = []
+    try:
+        for family, _, _, _, address in socket.getaddrinfo(
+            server.host or None, server.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        ):
+            found.append(socket.create_server(address[:2], family=family, backlog=BACKLOG))
+        if server.socket:
+            found.append(_unix_listener(server.socket))
+    except OSError:
+        for each in found:
+            each.close()
+        raise
+    return found
+
+
+def _unix_listener(path: str) -> socket.socket:
+    with suppress(FileNotFoundError):
+        if stat.S_ISSOCK(os.stat(path).st_mode):
+            os.remove(path)  # of a process that has ended
+    found = socket.socket(socket.AF_UNIX)
+    try:
+        found.bind(path)
+        found.listen(BACKLOG)
+    except OSError:
+        found.close()
+        raise
+    return found
+
+
+@dataclass(slots=True)
+class Channel:
+    """The supervisor's end of the socket pair to one worker."""
+
+    socket: socket.socket
+    ready: bool = False
+    """Whether the worker takes connections."""
+    connections: int = 0
+    """Those that it has."""
+    latest: int = 0
+    """The number of the last one that it got: of workers with as many connections, the one that waits longest gets the next."""
+
+
+class Dealer:
+    """The listening sockets, and the channels to the workers by their numbers."""
+
+    def __init__(self, listeners: Sequence[socket.socket] = ()) -> None:
+        self._listeners = listeners
+        self._listening = False
+        self._channels: dict[int, Channel] = {}
+        self._numbers = count(1)
+        self._waiting: deque[socket.socket] = deque()
+        """Accepted connections that no worker could take yet."""
+        self._selector = selectors.DefaultSelector()
+        for each in listeners:
+            each.setblocking(False)
+
+    def begin(self, number: int) -> socket.socket:
+        """Return a worker's end of a new channel."""
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        channel = self._channels[number] = Channel(ours)
+        self._selector.register(ours, selectors.EVENT_READ, channel)
+        return theirs
+
+    def end(self, number: int) -> None:
+        """Forget a worker that has ended."""
+        channel = self._channels.pop(number, None)
+        if channel is not None:
+            self._selector.unregister(channel.socket)
+            channel.socket.close()
+
+    def serve(self, longest_s: float) -> None:
+        """Wait for connections and for what workers tell, so long at most, and deal what has come."""
+        self._deal_waiting()
+        self._listen(wanted=not self._waiting and any(each.ready for each in self._channels.values()))
+        for key, _ in self._selector.select(longest_s):
+            if isinstance(key.data, Channel):
+                _hear(key.data)
+            elif self._listening:
+                self._accept(key.data)
+
+    def close(self) -> None:
+        """Listen no more. The channels stay: workers take what was dealt to them, and end their connections."""
+        self._listen(wanted=False)
+        for each in (*self._listeners, *self._waiting):
+            each.close()
+
+    def _listen(self, *, wanted: bool) -> None:
+        """Accept connections from now on, or let them wait in the kernel's queue: while no worker can take one."""
+        if wanted == self._listening:
+            return
+        self._listening = wanted
+        for each in self._listeners:
+            if wanted:
+                self._selector.register(each, selectors.EVENT_READ, each)
+            else:
+                self._selector.unregister(each)
+
+    def _accept(self, listener: socket.socket) -> None:
+        for _ in range(AT_ONCE):
+            try:
+                connection, _ = listener.accept()
+            except BlockingIOError:
+                return
+            except OSError:  # no file descriptors are left, or the client has gone
+                self._listen(wanted=False)
+                return
+            self._waiting.append(connection)
+            self._deal_waiting()
+            if self._waiting:
+                self._listen(wanted=False)
+                return
+
+    def _deal_waiting(self) -> None:
+        while self._waiting and self._dealt(self._waiting[0]):
+            self._waiting.popleft().close()  # the worker has its own descriptor
+
+    def _dealt(self, connection: socket.socket) -> bool:
+        """Give a connection to the worker with the fewest; return whether one took it."""
+        for channel in sorted(self._channels.values(), key=lambda each: (each.connections, each.latest)):
+            if not channel.ready:
+                continue
+            try:
+                socket.send_fds(channel.socket, [READY], [connection.fileno()])
+            except BlockingIOError:
+                continue  # it has not taken hundreds yet
+            except OSError:
+                channel.ready = False
+                continue
+            channel.connections += 1
+            channel.latest = next(self._numbers)
+            return True
+        return False
+
+
+def _hear(channel: Channel) -> None:
+    try:
+        said = channel.socket.recv(HEARD_AT_ONCE)
+    except OSError:
+        said = b""
+    channel.ready = bool(said) and (channel.ready or READY in said)
+    channel.connections -= said.count(ENDED)

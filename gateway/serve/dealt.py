@@ -1,0 +1,107 @@
+"""The connections that a supervisor deals to this worker, over a socket pair of which the worker inherited one end.
+
+Each comes as a file descriptor. In return the worker sends a byte when it takes connections, and one for each connection that has
+ended, so that the supervisor knows how many every worker has. When the supervisor is gone, no more would come: the worker ends.
+"""
+
+import asyncio
+import signal
+import socket
+import ssl
+from typing import Final
+
+from aiohttp import web
+
+from gateway.serve.incoming.connection import Connections
+from gateway.state.tasks import Tasks
+
+READY: Final = b"r"
+ENDED: Final = b"e"
+AT_ONCE: Final = 64
+"""Connections taken or dealt before anything else gets its turn."""
+MOST_OPENING: Final = 10_000
+"""Connections whose TLS handshake is under way."""
+
+
+class DealtSite(web.BaseSite):
+    """Serves the connections that come over ``channel``."""
+
+    __slots__ = ("_channel", "_opening", "_untold")
+
+    def __init__(
+        self, runner: web.BaseRunner, channel: socket.socket, *, ssl_context: ssl.SSLContext | None = None
+    ) -> None:
+        super().__init__(runner, ssl_context=ssl_context)
+        self._channel = channel
+        self._opening = Tasks(MOST_OPENING)
+        self._untold = 0
+        """Ended connections that the supervisor does not know of yet."""
+
+    @property
+    def name(self) -> str:
+        return f"dealt://{self._channel.fileno()}"
+
+    async def start(self) -> None:
+        """Tell the supervisor that this worker takes connections."""
+        await super().start()
+        if isinstance(
+            self._runner.server, Connections
+        ):  # of aiohttp's own server it learns no ends, and deals by turns
+            self._runner.server.on_end = self._ended
+        self._channel.setblocking(False)
+        asyncio.get_running_loop().add_reader(self._channel, self._readable)
+        self._channel.send(READY)
+
+    async def stop(self) -> None:
+        """Take what was dealt already, and no more."""
+        asyncio.get_running_loop().remove_reader(self._channel)
+        self._take()
+        self._channel.close()
+        await self._opening.settled()
+        await super().stop()
+
+    def _readable(self) -> None:
+        if not self._take():
+            asyncio.get_running_loop().remove_reader(self._channel)
+            signal.raise_signal(signal.SIGTERM)
+
+    def _take(self) -> bool:
+        """Take the connections that have come; return whether the supervisor is still there."""
+        for _ in range(AT_ONCE):
+            try:
+                said, descriptors, *_ = socket.recv_fds(self._channel, 1, 1)
+            except BlockingIOError:
+                return True
+            except OSError:
+                return False
+            if not said:
+                return False
+            if descriptors:
+                self._begin(socket.socket(fileno=descriptors[0]))
+            else:  # this process has no file descriptors left
+                self._ended()
+        return True
+
+    def _begin(self, connection: socket.socket) -> None:
+        if self._opening.start(self._open(connection), "connection") is None:
+            connection.close()
+            self._ended()
+
+    async def _open(self, connection: socket.socket) -> None:
+        server = self._runner.server
+        assert server is not None, "the gateway was closed"
+        if connection.family != socket.AF_UNIX:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(server, connection, ssl=self._ssl_context)
+        except OSError:  # its TLS handshake failed, or it is gone
+            connection.close()
+            self._ended()
+
+    def _ended(self) -> None:
+        """Tell the supervisor that a connection has ended."""
+        self._untold += 1
+        try:
+            self._untold -= self._channel.send(ENDED * self._untold)
+        except OSError:
+            return  # told with the next one, or the supervisor is gone
