@@ -6,7 +6,8 @@ neighbouring messages, because an answer seldom repeats its question. Rare words
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from math import log, sqrt
+from itertools import accumulate
+from math import inf, log, sqrt
 from typing import Final, NamedTuple
 
 from gateway.context import marks
@@ -17,6 +18,7 @@ from gateway.context.choose.weights import (
     ADJACENT,
     ALIKE,
     LEAST_OF_BEST,
+    LEAST_OF_BEST_AMONG_MANY,
     NEXT_BUT_ONE,
     OWN_WORDS,
     PINNED_WORD,
@@ -57,22 +59,32 @@ def excerpts(  # noqa: PLR0917  # a search has that many sides
     count: CountText,
     skip: Collection[int],
     known: Collection[str] = (),
+    *,
+    many: float = inf,
 ) -> list[int]:
     """Choose the passages that bear on a question, as positions of their lines; none when none does.
 
     ``skip`` has the positions of lines that the model sees anyway or must not see, ``known`` the words of pinned
-    messages.
+    messages. Beyond ``many`` tokens a passage must bear more on the question.
     """
     room = tokens - count(marks.QUOTES) - count(marks.END) - 3
     if room <= 0:
         return []
     scores = relevance(pool, query, known)
+    hidden = frozenset(skip)
+    return _fitting(pool, _ranked(pool, scores, hidden, many), room, count, hidden)
+
+
+def _ranked(pool: LinePool, scores: Mapping[Passage, float], skip: frozenset[int], many: float) -> list[Passage]:
+    """Return the passages that bear enough on a question, the best first; beyond so many tokens each must bear more on it."""
     best = max(scores.values(), default=0.0)
     ranked = sorted(
         (passage for passage, score in scores.items() if score >= LEAST_OF_BEST * best),
         key=lambda passage: (-scores[passage], -passage.start),
     )
-    return _fitting(pool, ranked, room, count, frozenset(skip))
+    totals = accumulate(sum([pool.lines[place].size + 1 for place in each if place not in skip]) for each in ranked)
+    few = LEAST_OF_BEST_AMONG_MANY * best
+    return [each for each, total in zip(ranked, totals, strict=True) if total <= many or scores[each] >= few]
 
 
 def _fitting(pool: LinePool, ranked: Sequence[Passage], room: int, count: CountText, skip: frozenset[int]) -> list[int]:

@@ -29,6 +29,10 @@ STAYS_WITH_CALLS: Final = 1.0
 few of them."""
 LEAST_OF_BEST: Final = 0.25
 """Of the best passage's score, another must have so much to be quoted."""
+MANY: Final = 1500
+"""Tokens of quotes for the newest question, beyond which a passage must have more of the best score, unless the folded part is many times the room."""
+LEAST_OF_BEST_AMONG_MANY: Final = 0.5
+"""That share. Of what 258 questions about chats need, passages with less find one more there, at half of the history."""
 STATEMENT_SHARE: Final = 0.5
 """Of all that a message is about, a passage must have so much to be quoted where the message asks nothing. Quotes cost part of a
 cached prefix at the next turn."""

@@ -24,8 +24,9 @@ SHARE_OF_QUOTES: Final = 0.6
 """Share of the free room that they may take in a small window."""
 SHARE_OF_FOLDED: Final = 1 / 3
 """Share of the folded part that they may take: quotes that give back more of it cost more than they find."""
-READ_ANEW: Final = 2.0
-"""Tokens that are read anew, because those before them give way, for each token that quotes gain; beyond that nothing does."""
+READ_ANEW: Final = 1.0
+"""Tokens that are read anew, because those before them give way, for each token that quotes gain; beyond that nothing does. A cache that holds
+one prompt reads them anew in the next request, too."""
 QUERY: Final = 4000
 """Characters at the end of a question that are used for the search."""
 

@@ -70,16 +70,16 @@ def _earlier(search: Search, standing: Mapping[int, Message]) -> dict[int, Quote
 def _current(search: Search, standing: Mapping[int, Message], spent: int, left: int, told: frozenset[Told]) -> Quote:
     """Return the quotes of the current question.
 
-    As the newest message it gets all free room where that costs only itself: where no tools are called, or where the request
-    begins unlike the one before it in any case. Quotes behind a question with calls stay for many requests, and have to be few,
-    unless the folded part is so long that its digest tells little of it.
+    If it is the newest message, and chiefly a question, it gets all free room where that costs only itself: where no tools are
+    called, or where the request begins unlike the one before it in any case. Quotes behind a question with calls stay for many
+    requests, and have to be few, unless the folded part is so long that its digest tells little of it.
     """
     layout = search.layout
     query = question_text(search.source, layout.current)
     most = _share(query, layout, spent)
     free = left - AROUND
     asks_far = is_question(query) and is_far(layout)
-    if layout.asked_last and (layout.breaks or asks_far or (is_question(query) and not _calls(layout))):
+    if layout.asked_last and is_question(query) and (layout.breaks or asks_far or not _calls(layout)):
         return search.filled(query, free, told, standing) if free >= SMALLEST_NOTE else NO_QUOTE
     if asks_far:
         most = max(most, min(layout.room.recall - spent, free))

@@ -3,14 +3,16 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Final, NamedTuple
 
 from gateway.context.choose import lines, lookup, recall
 from gateway.context.choose.line import MessageLines
-from gateway.context.choose.weights import WISHES_IN_QUOTES
+from gateway.context.choose.weights import MANY, WISHES_IN_QUOTES
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.write import fill
+from gateway.context.write.aside import is_far
 from gateway.context.write.pools import pool_of
 from gateway.context.write.readings import READ, earlier_of, first_read, reading_of
 from gateway.wire.message import RESULT_ROLES, Message, text_of
@@ -61,8 +63,19 @@ class Search:
         what they hold has not been read yet.
         """
         pool, shown = self._with_cut(standing)
-        key = ("filled", query, most, self.source.counter.text, self.layout.quoted.first, self.taken, told, hash(shown))
-        return pool.once(key, partial(self._fill, pool, query, most, told, shown))
+        many = inf if is_far(self.layout) else MANY
+        key = (
+            "filled",
+            query,
+            most,
+            many,
+            self.source.counter.text,
+            self.layout.quoted.first,
+            self.taken,
+            told,
+            hash(shown),
+        )
+        return pool.once(key, partial(self._fill, pool, query, most, many, told, shown))
 
     def _find(self, query: str, most: int, told: frozenset[Told]) -> Quote:
         searched = _searched(self.source, self.layout, self.pool, query, self.known)
@@ -75,13 +88,16 @@ class Search:
         found = recall.excerpts(searched, query, most, self.source.counter.text, hidden, self.known)
         return self._quote(searched, found)
 
-    def _fill(self, pool: LinePool, query: str, most: int, told: frozenset[Told], shown: frozenset[Told]) -> Quote:
+    def _fill(  # noqa: PLR0917  # a search has that many sides
+        self, pool: LinePool, query: str, most: int, many: float, told: frozenset[Told], shown: frozenset[Told]
+    ) -> Quote:
         count = self.source.counter.text
         searched = _searched(self.source, self.layout, pool, query, self.known) if self.layout.gone else pool
         noted = places_of(searched, self._noted())
         cut = frozenset(index for index in searched.places if index not in self.pool.places)
         hidden = _hidden(self.layout, searched, noted, cut) | places_of(searched, told | shown)
-        found = recall.excerpts(searched, query, most - int(WISHES_IN_QUOTES * most), count, hidden, self.known)
+        room = most - int(WISHES_IN_QUOTES * most)
+        found = recall.excerpts(searched, query, room, count, hidden, self.known, many=many)
         found = fill.with_wishes(searched, found, most, count, hidden, noted)
         known = self.known.union(word.key for place in {*found, *noted} for word in searched.lines[place].words)
         found = fill.with_facts(searched, found, most, count, hidden, known)

@@ -1,6 +1,7 @@
 """Which folded lines a question calls for."""
 
 from itertools import cycle
+from math import inf
 
 from gateway.context import marks
 from gateway.context.choose import lines
@@ -47,3 +48,20 @@ def test_nothing_is_quoted_where_nothing_bears_on_it() -> None:
 
 def test_what_the_model_sees_anyway_is_not_quoted() -> None:
     assert "Bergen" not in quoted("Where is my sister moving?", skip=frozenset({2}))
+
+
+def test_beyond_many_tokens_a_passage_must_bear_more_on_the_question() -> None:
+    """Where much is quoted already, what bears little on the question costs more than it finds."""
+    best = [f"The ferry to Bergen leaves from pier {n} of the harbour on Fridays." for n in range(8)]
+    weak = [f"In week {n} the ferry will leave late, said the man with the plums." for n in range(40)]
+    apart = [text for each in [*best, *weak] for text in (each, *["So it went on."] * 4)]
+    pool = LinePool(
+        MessageLines(index, "user", lines.read({"role": "user", "content": text})) for index, text in enumerate(apart)
+    )
+
+    def quoted_of(many: float) -> str:
+        return render(pool, excerpts(pool, "Where does the Bergen ferry leave?", 8000, COUNT, (), many=many))
+
+    assert quoted_of(inf).count("In week") == 40
+    assert quoted_of(100).count("In week") == 0
+    assert quoted_of(100).count("The ferry to Bergen") == 8
