@@ -4,8 +4,9 @@ Only sentences are compared: two statements from different times that share thei
 the same shape. Of such a pair only the newer is worth quoting, because the older contradicts it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from math import fsum
 from typing import Final, NamedTuple
 
@@ -42,11 +43,11 @@ def _parts(found: tuple[Word, ...]) -> _Parts:
             beside.update([other.key for other in found[max(place - BESIDE, 0) : place + BESIDE]])
         elif kind is NAME and place:
             names.append(word.key)
-    frame = frozenset(_frame(found))
-    return _Parts(values, frozenset(values.values()), frozenset(names), frame, frame & beside)
+    plain = frozenset(frame(found))
+    return _Parts(values, frozenset(values.values()), frozenset(names), plain, plain & beside)
 
 
-def _frame(found: tuple[Word, ...]) -> list[str]:
+def frame(found: tuple[Word, ...]) -> list[str]:
     """Return the words that are not values; a name at the beginning may be any word."""
     plain, name = PLAIN, NAME
     return [word.key for place, word in enumerate(found) if word.kind is plain or (word.kind is name and place > 0)]
@@ -61,11 +62,6 @@ class _Statement:
         self.words = found
 
     @cached_property
-    def frame(self) -> list[str]:
-        """The words that are not values."""
-        return _frame(self.words)
-
-    @cached_property
     def parts(self) -> _Parts:
         """Computed at the first comparison: most statements never need it."""
         return _parts(self.words)
@@ -76,46 +72,55 @@ def superseded(
     places: Mapping[int, range],
     rarity: Mapping[str, float],
     spellings: Mapping[str, Sequence[Word]],
+    stated: Mapping[str, int],
 ) -> set[int]:
     """Return the positions of the user's statements that a newer one replaces, and of answers that only repeat them.
 
-    ``readings`` and ``places`` are by message, ``rarity`` and ``spellings`` by the key of a word.
+    ``readings`` and ``places`` are by message; ``rarity``, ``spellings``, and the number of statements that have it in their
+    `frame`, are by the key of a word.
     """
-    told = [
+    few = frozenset([key for key, number in stated.items() if 1 < number <= MOST_ALIKE])
+    told = _statements(readings, places, frozenset([word for key in few for word in spellings[key]])) if few else []
+    gone: set[int] = set()
+    lost: dict[str, list[_Statement]] = {}
+    for newer, older in _alike(told, few):
+        if older.position not in gone and _replaces(newer.parts, older.parts, rarity):
+            gone.add(older.position)
+            for key in older.parts.values.keys() - newer.parts.values.keys():
+                lost.setdefault(key, []).append(newer)
+    if not lost:
+        return gone
+    spelled = frozenset([word for key in lost for word in spellings[key]])
+    return gone | _echoes(readings, places, rarity, lost, spelled)
+
+
+def _statements(
+    readings: Mapping[int, MessageLines], places: Mapping[int, range], having: frozenset[Word]
+) -> list[_Statement]:
+    """Return the user's statements that have one of these words."""
+    return [
         _Statement(position, reading.message, line.words)
         for reading in readings.values()
         if reading.role == "user"
         for position, line in zip(places[reading.message], reading.lines, strict=True)
-        if _states(line)
+        if not having.isdisjoint(line.words) and states(line)
     ]
-    where: dict[str, list[_Statement]] = {}
-    for statement in told:
-        for key in statement.frame:
-            where.setdefault(key, []).append(statement)
-    gone: set[int] = set()
-    lost: dict[str, list[_Statement]] = {}
+
+
+def _alike(told: Iterable[_Statement], few: frozenset[str]) -> Iterator[tuple[_Statement, _Statement]]:
+    """Yield each statement with each of an older message with which it shares one of these words, in their order."""
+    having: dict[str, list[_Statement]] = {}
     for newer in told:
-        met: set[_Statement] = set()
-        for key in newer.frame:
-            alike = where[key]
-            if 1 < len(alike) <= MOST_ALIKE:
-                met.update(alike)
-        for older in met:
-            if (
-                older.message < newer.message
-                and older.position not in gone
-                and _replaces(newer.parts, older.parts, rarity)
-            ):
-                gone.add(older.position)
-                for key in older.parts.values.keys() - newer.parts.values.keys():
-                    lost.setdefault(key, []).append(newer)
-    if not lost:
-        return gone
-    spelled = frozenset(word for key in lost for word in spellings[key])
-    return gone | _echoes(readings, places, rarity, lost, spelled)
+        shared = [key for key in frame(newer.words) if key in few]
+        for older in dict.fromkeys(chain.from_iterable([having.get(key, ()) for key in shared])):
+            if older.message < newer.message:
+                yield newer, older
+        for key in shared:
+            having.setdefault(key, []).append(newer)
 
 
-def _states(line: Line) -> bool:
+def states(line: Line) -> bool:
+    """Return whether a line, of a user, may state something that a later one replaces."""
     plain = PLAIN
     return line.sort is SAID and line.size < _LONG and any([word.kind is not plain for word in line.words])
 
@@ -133,7 +138,7 @@ def _echoes(
         if reading.role == "user":
             continue
         for position, line in zip(places[reading.message], reading.lines, strict=True):
-            if spelled.isdisjoint(line.words) or not _states(line):
+            if spelled.isdisjoint(line.words) or not states(line):
                 continue
             answer = _parts(line.words)
             changes = [newer for key in answer.values for newer in lost.get(key, ()) if newer.message > reading.message]

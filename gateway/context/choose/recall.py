@@ -169,7 +169,7 @@ def _sought(pool: LinePool, asked: Iterable[Word], known: Collection[str]) -> di
         sought = dict(sorted(sought.items(), key=lambda item: -item[1])[:MOST_WORDS])
     for word in asked:
         if len(word.key) >= FAMILY and len(sought) <= 2 * MOST_WORDS:
-            for other in pool.families.get(word.key[:FAMILY], ())[:MOST_ALIKE]:
+            for other in pool.family(word.key[:FAMILY], MOST_ALIKE):
                 worth = ALIKE * _rarity(pool.count(other), total)
                 if worth > sought.get(other, 0.0):
                     sought[other] = worth

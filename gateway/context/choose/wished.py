@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, Protocol
 
 from gateway.context.choose import weights, wishes
 from gateway.context.choose.line import CALL, SAID, Line, MessageLines
+from gateway.context.choose.tally import Tally
 from gateway.context.choose.words import NAME, Word, Words, lexicon_of, stem
 
 OPENED: Final = 12
@@ -29,6 +30,7 @@ class FoldedLines(Protocol):
     lines: tuple[Line, ...]
     message_of: list[int]
     places: dict[int, range]
+    tally: Tally
 
     @property
     def order(self) -> Sequence[int]: ...
@@ -38,8 +40,6 @@ class FoldedLines(Protocol):
     def called(self) -> bool: ...
     @property
     def rarity(self) -> Mapping[str, float]: ...
-    @property
-    def rare(self) -> Mapping[Word, float]: ...
     @property
     def gone(self) -> frozenset[int]: ...
 
@@ -88,25 +88,36 @@ class _Finder:
         scored: list[tuple[float, int]] = []
         for position, line, reply, agreed in said:
             heard = line.heard
-            score = wishes.weighed(heard, rarity) + weights.LEARNED * heard.told.wish + self._apart(line) + agreed
+            score = wishes.weighed(heard, rarity) + weights.LEARNED * heard.told.wish + agreed
+            score += weights.REVOKING * wishes.revoking(heard) + self._stands_out(line)
             if len(self._pool.places[self._pool.message_of[position]]) == 1:
                 score += weights.ALL_OF_MESSAGE
-            if reply.addresses(line):
-                score += weights.ADDRESSED
-            elif reply.takes_up(line):
-                score += weights.TAKEN_UP
-            score += weights.REVOKING * wishes.revoking(heard)
+            # The cheap terms first: most sentences are no wish, whatever the others say.
+            if score + _MOST_OF_REPLY < weights.LEAST_WISH:
+                continue
+            score += reply.bearing(line)
+            if score >= weights.LEAST_WISH:
+                score += weights.OF_TASK * self._of_task(line)
             if score >= weights.LEAST_WISH:
                 scored.append((-score / (line.size + OPENED) ** weights.WISH_SIZE, position))
         return [position for _, position in sorted(scored)]
 
-    def _apart(self, line: Line) -> float:
-        """Return how far a line stands apart from what the conversation does: by unusual words, not those of its tools."""
-        rare, of_tools = self._pool.rare, self._telling
-        unusual = fsum(map(rare.__getitem__, line.words)) / (len(line.words) + FEW_WORDS)
+    def _stands_out(self, line: Line) -> float:
+        """Return the points of a line for how binding it sounds, and for unusual words."""
+        unusual = fsum(map(self._rare.__getitem__, line.words)) / (len(line.words) + FEW_WORDS)
+        return weights.BINDING_WORD * line.binding + weights.UNUSUAL * unusual
+
+    @cached_property
+    def _rare(self) -> dict[Word, float]:
+        """Return the rarity of the user's words; 1 for one that is not ordinary."""
+        rarity = self._pool.rarity
+        return {word: rarity.get(word.key, 1.0) for word in self._pool.tally.counts.asked}
+
+    def _of_task(self, line: Line) -> float:
+        """Return which share of a line's telling words are those of tools: what the conversation does is no wish."""
+        of_tools = self._telling
         telling = [of_tools[word] for word in line.words if word in of_tools]
-        of_task = sum(telling) / (len(telling) + 1)
-        return weights.BINDING_WORD * line.binding + weights.UNUSUAL * unusual + weights.OF_TASK * of_task
+        return sum(telling) / (len(telling) + 1)
 
     @cached_property
     def _telling(self) -> dict[Word, bool]:
@@ -171,6 +182,12 @@ class _Reply:
         self.text = text
         self._words = words
 
+    def bearing(self, line: Line) -> float:
+        """Return the points of a line to which it replies by a name, or by its words."""
+        if self.addresses(line):
+            return weights.ADDRESSED
+        return weights.TAKEN_UP if self.takes_up(line) else 0.0
+
     def takes_up(self, line: Line) -> bool:
         """Return whether it begins with a short sentence that has a telling word of a line: "Ninety-five it is."."""
         taken = self._taken
@@ -192,6 +209,8 @@ class _Reply:
         return frozenset([name for found in _VOCATIVE.findall(self.text[:80]) if len(name := stem(found)) > 1])
 
 
+_MOST_OF_REPLY: Final = max(weights.ADDRESSED, weights.TAKEN_UP)
+"""Points that `_Reply.bearing` returns at most."""
 _FIRST: Final = re.compile(r"[^.!?:。！？：\n]{1,40}(?:[.:。：]|$)")
 _VOCATIVE: Final = re.compile(
     r"(?:^|[,!] |\b(?:Hello|Hi|Thanks|Hallo|Danke|Gern|Bonjour|Merci|Hola|Gracias|Ciao|Grazie) )([^\W\d_]+)(?=[,.!:])"

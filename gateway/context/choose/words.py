@@ -149,7 +149,8 @@ def _unspaced(run: str) -> Iterator[Word]:
 def _kind(bare: str) -> Shape:
     if bare.isalpha():
         return _kind_of_letters(bare)
-    if _DIGIT.search(bare):
+    # Most that have a digit end with one.
+    if bare[-1].isdecimal() or _DIGIT.search(bare):
         if not bare[0].isdecimal():
             return IDENT
         if _DATE.fullmatch(bare):
@@ -174,7 +175,7 @@ def stem(word: str) -> str:
     """Return a rough stem, so that ``adopted`` and ``adopting`` match; used for searching, never shown."""
     low = word.lower().removesuffix("'s").removesuffix("’s")
     if low.isascii():
-        for ending in _ENDINGS:
+        for ending in _ENDINGS if low.endswith(_ENDINGS) else ():
             if low.endswith(ending) and len(low) - len(ending) >= 3:
                 low = low[: -len(ending)]
                 break

@@ -4,7 +4,6 @@ The numbers are rough odds, measured on recorded agents of several kinds: a valu
 as likely to be used again as one that was only in a result; one that the user named, four times.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import chain
@@ -15,8 +14,9 @@ from typing import Any, Final, TypeVar
 from gateway.context.choose import weights
 from gateway.context.choose.changes import superseded
 from gateway.context.choose.line import CALL, RECORD, SAID, MessageLines
+from gateway.context.choose.tally import Tally, tally
 from gateway.context.choose.wished import StandingWishes, standing_wishes
-from gateway.context.choose.words import CODE, IDENT, SYMBOL, Word
+from gateway.context.choose.words import Word
 
 BRIEF: Final = 60
 """Tokens up to which a message is short."""
@@ -50,7 +50,7 @@ class LinePool:
     """The lines of a folded part, oldest first, and facts derived from them. A line's position is its index in
     ``lines``."""
 
-    def __init__(self, readings: Iterable[MessageLines], first: int = -1) -> None:
+    def __init__(self, readings: Iterable[MessageLines], first: int = -1, earlier: Tally | None = None) -> None:
         self.readings = {reading.message: reading for reading in readings if reading.lines}
         """By message, in order."""
         self.first = first
@@ -64,6 +64,8 @@ class LinePool:
             start = len(self.message_of)
             self.message_of += [index] * len(reading.lines)
             self.places[index] = range(start, len(self.message_of))
+        self.tally = tally(self.readings, earlier)
+        """The counts of an earlier folded part of the conversation are continued."""
         self.grown: Callable[[int], None] = _uncounted
         """Told how many bytes are taken by what is chosen from these lines."""
         self._chosen: dict[object, Any] = {}
@@ -87,15 +89,15 @@ class LinePool:
     @cached_property
     def values(self) -> tuple[dict[Word, float], dict[Word, float]]:
         """Return by word how likely its fact is to be needed: in speech or calls, and in data."""
-        used, rarity, several = self._used(), self.rarity, self._several
+        use_of, rarity_of, several = self._used().get, self.rarity.get, self._several
         said: dict[Word, float] = {}
         data: dict[Word, float] = {}
-        for word in self._counted:
+        for word in self.tally.lines:
             key = word.key
             # Most words are in no call and in no speech.
-            use = used.get(key, 1.0)
-            spoken = use / weights.ANSWERED
-            said[word] = word.in_speech * ((spoken if spoken > 1.0 else 1.0) * rarity.get(key, 1.0))
+            use = use_of(key, 1.0)
+            fact = rarity_of(key, 1.0)
+            said[word] = word.in_speech * (use / weights.ANSWERED * fact if use > weights.ANSWERED else fact)
             if use < weights.SEVERAL and key in several:
                 use = weights.SEVERAL
             data[word] = word.in_data * use
@@ -103,20 +105,8 @@ class LinePool:
 
     @cached_property
     def _several(self) -> frozenset[str]:
-        """Return the identifiers that several records have, of different results: what refers to a thing elsewhere."""
-        seen: set[str] = set()
-        again: set[str] = set()
-        for reading in self.readings.values():
-            found = {
-                word.key
-                for line in (reading.lines if reading.tool else ())
-                if line.sort is RECORD
-                for word in line.words
-                if word.kind in _REFERS
-            }
-            again |= found & seen
-            seen |= found
-        return frozenset(again)
+        """Return the identifiers that records of several results have: what refers to a thing elsewhere."""
+        return frozenset([key for key, number in self.tally.counts.listed.items() if number > 1])
 
     @cached_property
     def _spoken(self) -> list[bool]:
@@ -148,9 +138,13 @@ class LinePool:
     @cached_property
     def most(self) -> list[float]:
         """Return for each line its highest possible worth per token: alone, and with its message already begun."""
-        said, data = self.values
-        worth = self.worth
-        return [worth(position, said, data) / line.size for position, line in enumerate(self.lines)]
+        said, data = [values.__getitem__ for values in self.values]
+        known = zip(self.lines, self._spoken, self._own, self._age, strict=True)
+        # As `worth` says; a call for each line would cost a quarter of it.
+        return [
+            (sum(map(said if spoken else data, line.words)) * line.share + own) * age / line.size
+            for line, spoken, own, age in known
+        ]
 
     def worth(self, position: int, said: Mapping[Word, float], data: Mapping[Word, float]) -> float:
         """Return the worth of a line with the given worths of words, as in `values`."""
@@ -160,17 +154,14 @@ class LinePool:
         facts = worths[found[0]] if len(found) == 1 else sum(map(worths.__getitem__, found))
         return (facts * share + self._own[position]) * self._age[position]
 
-    @cached_property
-    def spellings(self) -> dict[str, tuple[Word, ...]]:
-        """Return by fact the words that spell it: mostly one, so that tuples take half the memory of lists."""
-        spelled: dict[str, tuple[Word, ...]] = {}
-        for word in self._counted:
-            spelled[word.key] = (*spelled[word.key], word) if word.key in spelled else (word,)
-        return spelled
+    @property
+    def spellings(self) -> Mapping[str, tuple[Word, ...]]:
+        """Return by fact the words that spell it."""
+        return self.tally.spellings
 
     def count(self, key: str) -> int:
         """Return the number of lines with a fact."""
-        return sum([self._counted[word] for word in self.spellings.get(key, ())])
+        return sum([self.tally.lines[word] for word in self.spellings.get(key, ())])
 
     @cached_property
     def facts(self) -> dict[int, frozenset[Word]]:
@@ -207,18 +198,22 @@ class LinePool:
         """Return the approximate tokens of a passage."""
         return sum([self.lines[place].size for place in passage])
 
+    def family(self, beginning: str, most: int) -> list[str]:
+        """Return the words that begin with these letters; of more than ``most`` those that appear first."""
+        found = self._families.get(beginning, [])
+        if len(found) <= most:
+            return sorted(found)  # counts that are continued have another order than new ones
+        keys = [word.key for line in self.lines for word in line.words if word.key.startswith(beginning)]
+        return list(dict.fromkeys(keys))[:most]
+
     @cached_property
-    def families(self) -> dict[str, list[str]]:
+    def _families(self) -> dict[str, list[str]]:
         """Return by the first letters of a word all words that begin so."""
         found: dict[str, list[str]] = {}
         for key in self.spellings:
             if len(key) >= FAMILY:
                 found.setdefault(key[:FAMILY], []).append(key)
         return found
-
-    @cached_property
-    def _counted(self) -> Counter[Word]:
-        return Counter(chain.from_iterable([line.words for line in self.lines]))
 
     @cached_property
     def order(self) -> list[int]:
@@ -265,37 +260,26 @@ class LinePool:
 
     def _used(self) -> dict[str, float]:
         """Return by fact its worth from earlier use."""
-        answered: list[tuple[Word, ...]] = []
-        asked: list[tuple[Word, ...]] = []
-        called: list[tuple[Word, ...]] = []
-        for reading in self.readings.values():
-            said = asked if reading.role == "user" else answered
-            for line in reading.lines:
-                if line.sort is SAID:
-                    said.append(line.words)
-                elif line.sort is CALL:
-                    called.append(line.words)
+        counts = self.tally.counts
         used: dict[str, float] = {}
-        for value, found in ((weights.ANSWERED, answered), (weights.ASKED, asked), (weights.USED, called)):
-            used.update(dict.fromkeys([word.key for word in set(chain.from_iterable(found))], value))
+        for value, found in (
+            (weights.ANSWERED, counts.answered),
+            (weights.ASKED, counts.asked),
+            (weights.USED, counts.called),
+        ):
+            used.update(dict.fromkeys([word.key for word in found], value))
         return used
 
     @cached_property
     def rarity(self) -> dict[str, float]:
         """Return by ordinary word or name: 1 if one line has it, towards 0 if many have."""
         counts: dict[str, int] = {}
-        for word, count in self._counted.items():
+        for word, count in self.tally.lines.items():
             if word.ordinary:
                 counts[word.key] = counts.get(word.key, 0) + count
         scale = log(len(self.lines) + 2)
         by_count = {count: max(1.0 - log(count) / scale, 0.0) ** 2 for count in set(counts.values())}
         return {key: by_count[count] for key, count in counts.items()}
-
-    @cached_property
-    def rare(self) -> dict[Word, float]:
-        """Return by word its rarity; 1 for one that is not ordinary."""
-        rarity = self.rarity
-        return {word: rarity.get(word.key, 1.0) for word in self._counted}
 
     @cached_property
     def gone(self) -> frozenset[int]:
@@ -321,8 +305,6 @@ class LinePool:
                 if slot in seen:
                     old.add(position)
                 seen.add(slot)
-        return frozenset(old | superseded(self.readings, self.places, self.rarity, self.spellings))
-
-
-_REFERS: Final = frozenset({IDENT, CODE, SYMBOL})
-"""Shapes of words that name one thing. Dates and numbers are equal by chance."""
+        return frozenset(
+            old | superseded(self.readings, self.places, self.rarity, self.spellings, self.tally.counts.stated)
+        )

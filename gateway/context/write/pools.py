@@ -1,12 +1,14 @@
 """The lines of a folded part, put together from the readings of its messages."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 from gateway.context.choose import lines
+from gateway.context.choose.tally import Tally
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Source
 from gateway.context.write.readings import READ, SPOKEN_READ, earlier_of, first_read, reading_of
+from gateway.wire.facts import Interned
 
 
 def pool_of(source: Source, folded: Sequence[int], whole: frozenset[int] = frozenset()) -> LinePool:
@@ -26,10 +28,30 @@ def pool_of(source: Source, folded: Sequence[int], whole: frozenset[int] = froze
     for number, index in enumerate(folded):
         least = lines.skim if number >= spoken else lines.glance
         readings.append(reading_of(source, index, lines.read if number >= newer or index in whole else least))
-    pool = LinePool(readings, first)
+    pool = LinePool(readings, first, _earlier(source))
     _, entry = source.memory.keep(key, ((told, asked), pool), bytes_of(pool))
     pool.grown = entry.grow
+    if (name := _newest(source)) is not None:
+        source.memory.keep(name, key, NEWEST_BYTES)
     return pool
+
+
+def _earlier(source: Source) -> Tally | None:
+    """Return what was counted for the pool that was made last of this conversation, while that is remembered."""
+    name = _newest(source)
+    key = source.memory.recall(name) if name is not None else None
+    found: tuple[object, LinePool] | None = source.memory.recall(key) if key is not None else None
+    return found[1].tally if found is not None else None
+
+
+def _newest(source: Source) -> Hashable | None:
+    """Return where the key of a conversation's newest pool is remembered; None for one whose messages are not."""
+    opening = next((message for message in source.messages if message.get("role") == "user"), None)
+    return ("newest pool", opening.number) if type(opening) is Interned and opening.number else None
+
+
+NEWEST_BYTES: Final = 200
+"""Bytes of the name of a pool's key; the key itself is the pool's."""
 
 
 POOL_LINE_BYTES: Final = 150

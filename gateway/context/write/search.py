@@ -177,4 +177,4 @@ def _searched(source: Source, layout: Layout, pool: LinePool, query: str, known:
     skimmed = set(folded[:newer])
     newest = [reading for index, reading in pool.readings.items() if index >= 0 and index not in skimmed]
     readings = sorted([*old.values(), *newest], key=lambda reading: reading.message)
-    return LinePool([*earlier_of(source.earlier, source.memory), *readings], pool.first)
+    return LinePool([*earlier_of(source.earlier, source.memory), *readings], pool.first, pool.tally)
