@@ -20,7 +20,7 @@ from benchmarks.recall.agents import as_tool_calls
 from benchmarks.recall.baselines import BASELINES
 from benchmarks.recall.needed import Point, found, points, probes, stands, whole
 from benchmarks.recall.ours import COUNTER, turnfold, without_recall
-from benchmarks.recall.planted import with_change, with_instruction
+from benchmarks.recall.planted import FRESH, INSTRUCTIONS, UNSEEN, with_change, with_instruction
 
 DATA = Path(os.environ.get("TURNFOLD_DATA", Path(__file__).resolve().parents[2].parent / "shared")) / "conversations"
 BUDGETS = (0.10, 0.25, 0.50)
@@ -146,23 +146,26 @@ def at_budget(request: list[dict[str, Any]], budget: float) -> list[dict[str, An
 
 
 def standing(conversations: Sequence[Mapping[str, Any]]) -> None:
-    """What a user says once and expects to hold, and what he corrects, at a quarter of the history."""
-    print("\nstanding instructions and corrections planted in tau_airline, at 25 %")
+    """What a user says once and expects to hold, and what he corrects, in a tenth and a quarter of the history."""
+    print("\nstanding instructions, three sets of sentences, and corrections planted in tau_airline")
     for half in (0, 1):
-        kept = [
-            sentence in text_at(request, 0.25) for request, sentence in with_instruction(conversations, 1, half=half)
-        ]
+        for budget in BUDGETS[:2]:
+            kept = [
+                [stands(sentence, at_budget(request, budget)) for request, sentence in planted]
+                for among in (INSTRUCTIONS, UNSEEN, FRESH)
+                for planted in [list(with_instruction(conversations, 1, half=half, among=among))]
+            ]
+            shares = ", ".join(f"{statistics.mean(each):.1%}" for each in kept if each)
+            print(f"  half {half} at {budget:.0%}: kept {shares}")
         both = [
             (old in text, new in text)
             for request, old, new in with_change(conversations, 1, half=half)
             for text in [text_at(request, 0.25)]
         ]
-        if kept and both:
+        if both:
             alone = statistics.mean(old and not new for old, new in both)
             beside = statistics.mean(old and new for old, new in both)
-            print(
-                f"  half {half}: instruction kept word for word {statistics.mean(kept):.1%}; old value without the new {alone:.1%}, beside it {beside:.1%}"
-            )
+            print(f"  half {half} at 25%: old value without the new {alone:.1%}, beside it {beside:.1%}")
 
 
 def text_at(request: list[dict[str, Any]], budget: float) -> str:

@@ -19,6 +19,7 @@ from benchmarks.recall.__main__ import load
 from gateway.context.choose import learned, lines, wishes
 from gateway.context.choose.cues import binding
 from gateway.context.choose.learned import EDGE, Feature
+from gateway.context.choose.line import SAID
 
 SENTENCES = Path(__file__).with_name("sentences")
 WEIGHTS = Path(str(learned.__file__)).with_name("learned.txt")
@@ -61,7 +62,7 @@ def customers() -> list[str]:
     """Return sentences of recorded customers, who ask for one thing after the other."""
     talks = [*load("tau_airline.jsonl")[60:], *load("bfcl_long.jsonl")[:60]]
     asked = [message for talk in talks for message in talk["messages"] if message["role"] == "user"]
-    said = sorted({line.text for message in asked for line in lines.read(message) if line.sort is lines.Sort.SAID})
+    said = sorted({line.text for message in asked for line in lines.read(message) if line.sort is SAID})
     return random.Random(3).sample(said, min(CUSTOMERS, len(said)))
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from gateway.context.choose.greedy import Greedy
 from gateway.context.choose.rows import render
-from gateway.context.choose.weights import WISHES_OF_AGENT, WISHES_OF_CHAT
+from gateway.context.choose.weights import UNSURE_WISHES_OF_AGENT, WISHES_OF_AGENT, WISHES_OF_CHAT
 from gateway.context.choose.worth import LinePool
 from gateway.context.count.counter import CountText
 
@@ -28,7 +28,9 @@ def choose(
     """
     greedy = Greedy(pool, known, relevance)
     if relevance is None:
-        greedy.take(pool.wishes.ranked, tokens * (WISHES_OF_AGENT if pool.called else WISHES_OF_CHAT))
+        if pool.called:
+            greedy.take(pool.wishes.sure, tokens * WISHES_OF_AGENT)
+        greedy.take(pool.wishes.ranked, tokens * (UNSURE_WISHES_OF_AGENT if pool.called else WISHES_OF_CHAT))
     fill = float(tokens)
     chosen: list[int] = []
     spent = 0

@@ -49,6 +49,8 @@ class StandingWishes(NamedTuple):
 
     ranked: list[int]
     """The surest first; a revoked wish comes behind its revocation."""
+    sure: list[int]
+    """Those of them that are hardly anything else, in the same order."""
     revocations: dict[int, int]
     """By wish the sentence that may have taken it back: one without the other would mislead."""
 
@@ -57,9 +59,39 @@ def standing_wishes(pool: FoldedLines) -> StandingWishes:
     """Find the standing wishes of a folded part."""
     finder = _Finder(pool)
     found = finder.wished()
-    revocations = {place: later for place in found if (later := finder.revoked_by(place))}
-    pairs = [(revocations[place], place) if place in revocations else (place,) for place in found]
-    return StandingWishes(list(dict.fromkeys(chain.from_iterable(pairs))), revocations)
+    revocations = {place: later for _, place in found if (later := finder.revoked_by(place))}
+
+    def ranked(least: float) -> list[int]:
+        places = [place for points, place in found if points >= least]
+        pairs = [(revocations[place], place) if place in revocations else (place,) for place in places]
+        return list(dict.fromkeys(chain.from_iterable(pairs)))
+
+    return StandingWishes(ranked(finder.kind.least), ranked(finder.kind.sure), revocations)
+
+
+class _Kind(NamedTuple):
+    """How wishes are told in one kind of conversation."""
+
+    cues: float
+    """Factor for what closed classes of words tell."""
+    learned: float
+    """Points for each that its words tell."""
+    least: float
+    """Points of a wish, at least."""
+    sure: float
+    """Points of one that is hardly anything else."""
+
+
+def _kind_of(pool: FoldedLines) -> _Kind:
+    """Errands have the form of wishes: where tools are called, words tell more than form does."""
+    if pool.called:
+        return _Kind(
+            weights.CUES_WITH_CALLS,
+            weights.LEARNED_WITH_CALLS,
+            weights.LEAST_WISH_WITH_CALLS,
+            weights.SURE_WISH_WITH_CALLS,
+        )
+    return _Kind(1.0, weights.LEARNED, weights.LEAST_WISH, weights.LEAST_WISH)
 
 
 class _Finder:
@@ -67,11 +99,12 @@ class _Finder:
 
     def __init__(self, pool: FoldedLines) -> None:
         self._pool = pool
+        self.kind = _kind_of(pool)
         self._asked = [reading for reading in pool.readings.values() if reading.role == "user"]
         self._words = lexicon_of(None)
 
-    def wished(self) -> list[int]:
-        """Return the user's standing wishes by position, the surest first."""
+    def wished(self) -> list[tuple[float, int]]:
+        """Return the points and the positions of the user's standing wishes, the surest first."""
         replies = [self._reply(reading.message) for reading in self._asked]
         assents = [wishes.assents(reply.text) for reply in replies]
         # If the assistant agrees to everything, its assent says nothing.
@@ -85,22 +118,28 @@ class _Finder:
         ]
         # Errands have their form in common; in a chat hardly any class of words is so common, and those that are tell most.
         rarity = wishes.rarities([line.heard.signs for _, line, _, _ in said] if self._pool.called else [])
-        scored: list[tuple[float, int]] = []
+        scored: list[tuple[float, int, float]] = []
         for position, line, reply, agreed in said:
-            heard = line.heard
-            score = wishes.weighed(heard, rarity) + weights.LEARNED * heard.told.wish + agreed
-            score += weights.REVOKING * wishes.revoking(heard) + self._stands_out(line)
-            if len(self._pool.places[self._pool.message_of[position]]) == 1:
-                score += weights.ALL_OF_MESSAGE
+            points = agreed + self._points(position, line, rarity)
             # The cheap terms first: most sentences are no wish, whatever the others say.
-            if score + _MOST_OF_REPLY < weights.LEAST_WISH:
+            if points + _MOST_OF_REPLY < self.kind.least:
                 continue
-            score += reply.bearing(line)
-            if score >= weights.LEAST_WISH:
-                score += weights.OF_TASK * self._of_task(line)
-            if score >= weights.LEAST_WISH:
-                scored.append((-score / (line.size + OPENED) ** weights.WISH_SIZE, position))
-        return [position for _, position in sorted(scored)]
+            points += reply.bearing(line)
+            if points >= self.kind.least:
+                points += weights.OF_TASK * self._of_task(line)
+            if points >= self.kind.least:
+                # The least wish of any kind of conversation counts the same.
+                above = points - self.kind.least + weights.LEAST_WISH
+                scored.append((-above / (line.size + OPENED) ** weights.WISH_SIZE, position, points))
+        return [(points, position) for _, position, points in sorted(scored)]
+
+    def _points(self, position: int, line: Line, rarity: Sequence[float]) -> float:
+        """Return how much a line is a wish, whatever its reply says, and without the words of tools."""
+        heard = line.heard
+        points = self.kind.cues * wishes.weighed(heard, rarity) + self.kind.learned * heard.told.wish
+        points += weights.REVOKING * wishes.revoking(heard) + self._stands_out(line)
+        alone = len(self._pool.places[self._pool.message_of[position]]) == 1
+        return points + weights.ALL_OF_MESSAGE if alone else points
 
     def _stands_out(self, line: Line) -> float:
         """Return the points of a line for how binding it sounds, and for unusual words."""

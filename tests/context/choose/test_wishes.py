@@ -124,14 +124,13 @@ def texts(found: LinePool) -> list[str]:
 
 
 def test_assent_makes_a_wish_of_an_odd_wording() -> None:
-    first = ("user", "Tables on a phone turn to soup. The cat caught a mouse.")
-    taken = pool(
-        first, ("assistant", "Understood, plain lines."), ("user", "The bus was late."), ("assistant", "It often is.")
-    )
-    ignored = pool(first, ("assistant", "A mouse!"), ("user", "The bus was late."), ("assistant", "It often is."))
+    odd = ("user", "Tables on a phone turn to soup. The cat caught a mouse.")
+    later = (("user", "I never have wine."), ("assistant", "It often is so."))
+    taken = pool(odd, ("assistant", "Understood, plain lines."), *later)
+    ignored = pool(odd, ("assistant", "A mouse!"), *later)
 
-    assert any("soup" in text for text in texts(taken))
-    assert not any("soup" in text for text in texts(ignored))
+    assert "soup" in texts(taken)[0]
+    assert "soup" not in texts(ignored)[0]
 
 
 def test_the_name_by_which_the_assistant_addresses_the_user_is_a_wish() -> None:
@@ -241,6 +240,29 @@ def test_what_a_customer_asks_each_time_is_no_wish_beside_what_is_said_once(wish
     with_call = LinePool([*talk.readings.values(), MessageLines(len(talk.readings), "tool", done, "cancel")])
 
     assert texts(with_call)[0] == wish
+
+
+ERRANDS = (
+    "I don't have the reservation number with me right now, but I can look for it.",
+    "Before that, could you let me know whether all three vouchers can be used?",
+    "I'd like to use the vouchers first and put the rest on my card.",
+    "Can you also tell me what happens if I change the dates?",
+)
+"""Sentences of a customer that have the form of wishes."""
+
+
+@pytest.mark.parametrize(
+    "wish",
+    ["A taxi is fine, a bus never is.", "Mon mari dort le jour, pas de sonnette.", "发票都开公司的名字。"],
+)
+def test_a_wish_is_surer_than_errands_of_the_same_form(wish: str) -> None:
+    said = [(role, text) for text in ERRANDS for role, text in (("user", text), ("assistant", "One moment."))]
+    talk = pool(*said, ("user", f"{ERRANDS[0]} {wish}"), ("assistant", "One moment."))
+    done = lines.read({"role": "tool", "tool_call_id": "1", "content": "cancelled"})
+    with_call = LinePool([*talk.readings.values(), MessageLines(len(talk.readings), "tool", done, "cancel")])
+
+    assert texts(with_call)[0] == wish
+    assert with_call.wishes.sure == with_call.wishes.ranked[:1]
 
 
 def test_a_sentence_in_words_of_the_tools_is_an_errand() -> None:
