@@ -1,11 +1,11 @@
 """Forward an upstream's answer byte for byte as it arrives, and keep its last bytes to read the usage."""
 
-from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 from aiohttp import web
+from multidict import CIMultiDict
 
 from gateway.serve import record
 from gateway.serve.answers.answer import Answer, Failed, readable
@@ -29,7 +29,7 @@ class Tail:
 
     def __init__(self, keep: int) -> None:
         self._keep = keep
-        self._pieces: deque[bytes] = deque()
+        self._pieces: list[bytes] = []  # a deque takes 600 bytes more, for each stream
         self._size = 0
 
     def add(self, piece: bytes) -> None:
@@ -37,7 +37,7 @@ class Tail:
         self._pieces.append(piece)
         self._size += len(piece)
         while self._pieces and self._size - len(self._pieces[0]) >= self._keep:
-            self._size -= len(self._pieces.popleft())
+            self._size -= len(self._pieces.pop(0))
 
     def text(self) -> bytes:
         return b"".join(self._pieces)[-self._keep :] if self._keep else b""
@@ -59,20 +59,31 @@ async def relay(request: web.BaseRequest, answer: Answer, extra: Mapping[str, st
     CancelledError or ConnectionResetError and the upstream's connection is closed. The last ``keep`` bytes are kept.
     """
     with answer:
-        headers = http.returned(answer.response.headers)
-        mine = record.of(request)
-        mine.share(headers)
-        headers.update(
-            {name: value for name, value in extra.items() if name not in mine.shared} if mine.shared else extra
-        )
-        status, reason = answer.response.status, http.clean(answer.response.reason or "")
         if answer.complete and request.method != "HEAD":
-            mine.answer_bytes = len(answer.held)
-            return Relayed(whole(request, status, reason, headers, answer.held), answer.held)
-        response = web.StreamResponse(status=status, reason=reason, headers=headers)
-        await response.prepare(request)
+            record.of(request).answer_bytes = len(answer.held)
+            headers, reason = _headers(request, answer, extra), http.clean(answer.response.reason or "")
+            return Relayed(whole(request, answer.status, reason, headers, answer.held), answer.held)
+        response = await _begun(request, answer, extra)
         with streaming(request):
             return await _pump(request, answer, response, Tail(keep))
+
+
+def _headers(request: web.BaseRequest, answer: Answer, extra: Mapping[str, str]) -> CIMultiDict[str]:
+    """Return the headers of the answer to the client."""
+    headers = http.returned(answer.response.headers)
+    mine = record.of(request)
+    mine.share(headers)
+    headers.update({name: value for name, value in extra.items() if name not in mine.shared} if mine.shared else extra)
+    return headers
+
+
+async def _begun(request: web.BaseRequest, answer: Answer, extra: Mapping[str, str]) -> web.StreamResponse:
+    """Send the head of a stream. Nothing of it is kept meanwhile: a stream may take hours, and its headers take 3 KB."""
+    headers, reason = _headers(request, answer, extra), http.clean(answer.response.reason or "")
+    response = web.StreamResponse(status=answer.status, reason=reason, headers=headers)
+    await response.prepare(request)
+    response.headers.clear()
+    return response
 
 
 async def _pump(request: web.BaseRequest, answer: Answer, response: web.StreamResponse, tail: Tail) -> Relayed:
