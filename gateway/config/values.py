@@ -309,6 +309,8 @@ class Settings:
 
     def larger(self, route: Route) -> tuple[Route, ...]:
         """Return the routes of `on_overflow`, in order."""
+        if not route.on_overflow:
+            return ()
         return tuple(self.route(name) for name in route.on_overflow if name != route.model)
 
     def fallbacks(self, route: Route) -> tuple[Route, ...]:

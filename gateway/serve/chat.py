@@ -67,7 +67,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     try:
         while (work_of := WORK.get(type(state))) is not None:
             state = work.follow(caller, state, await work_of(caller, state))
-            if not times.decided and isinstance(state, Ready):
+            if not times.decided and type(state) is Ready:
                 times.decided = time.perf_counter()
         ended = cast("Ended", state)
         times.first_byte, ending = time.perf_counter(), Ending(finish.status_of(ended))
@@ -83,7 +83,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
         raise
     finally:
         work.let_go(caller, None)
-        if not isinstance(state, PassedOn):  # passed through: the record stays open, as for any other path
+        if type(state) is not PassedOn:  # passed through: the record stays open, as for any other path
             record.done = True
             finish.observe(caller, state, times, ending)
             texts.keep(caller, state)

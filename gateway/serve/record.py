@@ -129,10 +129,12 @@ class Record(msgspec.Struct, eq=False):
         self.calls = (*self.calls, Call(self.upstream, self.model_used[:LONGEST_NAME], status, seconds=seconds))
 
     def left(self, response: web.StreamResponse) -> None:
-        """Note the answer of a handler that makes no record itself."""
-        if not response.prepared:
+        """Add the headers of every answer, and note the answer of a handler that makes no record itself."""
+        if self.shared and not response.prepared:
             for name, value in self.shared.items():
                 response.headers.setdefault(name, value)
+        if self.done:
+            return
         if self.status == CLIENT_GONE:
             self.request_id = response.headers.get("x-turnfold-request-id", self.request_id)
             self.answered(response.status)

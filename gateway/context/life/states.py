@@ -236,6 +236,7 @@ def fault_of(attempt: Attempt) -> str:
 def replies_in(state: State) -> list[Reply]:
     """Return the upstream answers that may still be forwarded."""
     found = [state.reply] if isinstance(state, (Answered, Uncounted, Refused)) else []
-    if isinstance(state.life.best, Answered):
-        found.append(state.life.best.reply)
+    best = state.life.best
+    if best is not None and isinstance(best, Answered):
+        found.append(best.reply)
     return found

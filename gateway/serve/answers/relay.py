@@ -60,18 +60,18 @@ async def relay(request: web.BaseRequest, answer: Answer, extra: Mapping[str, st
     """
     with answer:
         if answer.complete and request.method != "HEAD":
-            record.of(request).answer_bytes = len(answer.held)
-            headers, reason = _headers(request, answer, extra), http.clean(answer.response.reason or "")
+            mine = record.of(request)
+            mine.answer_bytes = len(answer.held)
+            headers, reason = _headers(mine, answer, extra), http.clean(answer.response.reason or "")
             return Relayed(whole(request, answer.status, reason, headers, answer.held), answer.held)
         response = await _begun(request, answer, extra)
         with streaming(request):
             return await _pump(request, answer, response, Tail(keep))
 
 
-def _headers(request: web.BaseRequest, answer: Answer, extra: Mapping[str, str]) -> CIMultiDict[str]:
+def _headers(mine: record.Record, answer: Answer, extra: Mapping[str, str]) -> CIMultiDict[str]:
     """Return the headers of the answer to the client."""
     headers = http.returned(answer.response.headers)
-    mine = record.of(request)
     mine.share(headers)
     headers.update({name: value for name, value in extra.items() if name not in mine.shared} if mine.shared else extra)
     return headers
@@ -79,7 +79,7 @@ def _headers(request: web.BaseRequest, answer: Answer, extra: Mapping[str, str])
 
 async def _begun(request: web.BaseRequest, answer: Answer, extra: Mapping[str, str]) -> web.StreamResponse:
     """Send the head of a stream. Nothing of it is kept meanwhile: a stream may take hours, and its headers take 3 KB."""
-    headers, reason = _headers(request, answer, extra), http.clean(answer.response.reason or "")
+    headers, reason = _headers(record.of(request), answer, extra), http.clean(answer.response.reason or "")
     response = web.StreamResponse(status=answer.status, reason=reason, headers=headers)
     await response.prepare(request)
     response.headers.clear()

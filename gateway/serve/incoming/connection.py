@@ -138,6 +138,11 @@ class Connection(web.RequestHandler):
             if self._head_bytes > HEADS * self.max_field_size:
                 self._end(431, f"The head of the request is longer than {HEADS} times server.max_header.")
 
+    def resume_reading(self, resume_parser: bool = True) -> None:  # aiohttp's signature
+        """Read on, if reading was paused. aiohttp asks for it after each piece of a body, and would parse nothing again."""
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
+
     def handle_error(
         self,
         request: web.BaseRequest,

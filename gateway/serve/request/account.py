@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gateway.context.count.proof import self_contained
 from gateway.context.life.ladder import Attempt, Task
-from gateway.context.life.states import Answered, PassedOn, State, TooLarge, Unreachable, Visit
+from gateway.context.life.states import Answered, State, TooLarge, Unreachable, Visit
 from gateway.observe.exchange import NOTHING_LOST, Action, Call, Exchange, Why
 from gateway.serve.incoming.errors import OUR_FAULT
 from gateway.serve.record import LONGEST_NAME, name_of
@@ -194,9 +194,9 @@ def _action(state: State, attempt: Attempt | None, too_long: bool) -> Action:
 
 def _why(state: State, visit: Visit | None, attempt: Attempt | None, too_long: bool) -> Why:
     """Return the reason for the action, in one word."""
-    if isinstance(state, PassedOn) or visit is None or visit.failed:
+    if visit is None or visit.failed:  # none of a request that was passed on
         return "failed"
-    if too_long or isinstance(state, TooLarge):
+    if too_long or type(state) is TooLarge:
         return "too_large"
     if state.life.mode != "enforce":
         return state.life.mode

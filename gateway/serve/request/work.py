@@ -177,7 +177,7 @@ def _call(state: Ready, place: Place, status: int, refusal: Refusal | None, bega
 
 async def _called(caller: Caller, place: Place, attempt: Attempt, life: Life) -> Answer:
     headers = CIMultiDict(caller.headers)
-    if all(place.target.name != name for name, _ in caller.route.choices):
+    if place.target.name not in dict(caller.route.choices):
         # The client gave its key to the model it named, not to a model that replaces it.
         for name in CREDENTIALS:
             headers.popall(name, None)
