@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from gateway.wire.facts import held_bytes
 from gateway.wire.memory import LONGEST_SHARE, Memory, Recent
 from gateway.wire.message import Message
 
@@ -35,7 +36,8 @@ BEGINNING: Final = 2**14
 """Bytes by which the body before is found. Chosen: shorter bodies are parsed."""
 BODIES_SHARE: Final = 1 / 2
 """Share of the memory's budget for whole bodies: the rest is left for what folds need."""
-_NAME: Final = b'"messages"'
+_NAME: Final = (b'"messages"', rb"\u006", rb"\u007")
+"""What stands in a body that names its messages: the name, or an escape of one of its letters, which no library writes."""
 _OPENED: Final = b'{"messages":['
 """What is put in front of messages that are read without those before."""
 _ONE_MORE: Final = b',{"role":""}]}'
@@ -75,6 +77,10 @@ class Seen(NamedTuple):
     """Messages up to there."""
     front: Mapping[str, Any] = MappingProxyType({})
     """What was read in front of the messages; known where a message is."""
+    outline_bytes: int = 0
+    """Bytes that the outline takes."""
+    size: int = 0
+    """Bytes that the body takes with what was read of it: many small values take thirty times their text."""
 
 
 def skimmed(raw: bytes, memory: Memory) -> Skimmed | None:
@@ -90,12 +96,22 @@ def skimmed(raw: bytes, memory: Memory) -> Skimmed | None:
             return None
         seen = Seen(raw, found)
     if len(raw) <= memory.budget * LONGEST_SHARE:
-        bodies.keep(raw[:BEGINNING], seen)
+        seen = _weighed(seen, last if seen.checked else None)
+        if seen.size <= memory.budget * LONGEST_SHARE:
+            bodies.keep(raw[:BEGINNING], seen)
     return seen.found
 
 
+def _weighed(seen: Seen, last: Seen | None) -> Seen:
+    """Return what was seen with its size. ``last`` is what it was read on from."""
+    known, before = (last.outline_bytes, len(last.found.outline)) if last is not None else (0, 0)
+    outline_bytes = known + held_bytes(seen.found.outline[before:])
+    size = len(seen.raw) + outline_bytes + held_bytes(seen.found.head.values())
+    return seen._replace(outline_bytes=outline_bytes, size=size)
+
+
 def _bodies(memory: Memory) -> Recent[bytes, Seen]:
-    return Recent(memory, lambda beginning, seen: len(beginning) + len(seen.raw), BODIES_SHARE)
+    return Recent(memory, lambda beginning, seen: len(beginning) + seen.size, BODIES_SHARE)
 
 
 _content: Final = attrgetter("content")
@@ -136,7 +152,9 @@ def _grown(raw: bytes, last: Seen) -> Seen | None:
     Both have the same bytes up to the end of a message. There the last closes the list, and this one goes on with a comma.
     """
     end = _common(raw, last.raw)
-    if raw[end : end + 1] != b"," or last.raw[end : end + 1] != b"]" or _NAME in raw[end:]:
+    if raw[end : end + 1] != b"," or last.raw[end : end + 1] != b"]":
+        return None
+    if any(name in tail for tail in (raw[end:], last.raw[end:]) for name in _NAME):  # of two lists the last one counts
         return None
     front = _front(last, end)
     new = _read(_OPENED + raw[end + 1 :])
