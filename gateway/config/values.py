@@ -25,6 +25,8 @@ class Server:
     preload: bool = True
     """Load the vocabularies of the configured models before the first request."""
     max_body: int = 64 * 2**20
+    max_folded: int = 32 * 2**20
+    """Bytes of a body, without its content encoding, that is read and folded; a longer one is sent on as it came."""
     max_header: int = 16 * 2**10
     """The longest request line or header field, in bytes."""
     header_timeout_s: float = 20.0

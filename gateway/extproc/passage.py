@@ -149,7 +149,7 @@ class Passage:
     async def _understood(self, body: bytes) -> Conversation | None:
         """Parse a body; None when nothing is to be decided about it."""
         format, limits = self._format, self.gateway.settings.server
-        if format is None or "content-encoding" in self.headers or len(body) > limits.max_body:
+        if format is None or "content-encoding" in self.headers or len(body) > min(limits.max_body, limits.max_folded):
             return None
         gateway = self.gateway
 

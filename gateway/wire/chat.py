@@ -16,9 +16,9 @@ from gateway.wire import interned, raw_json, surrogates
 from gateway.wire.facts import Interned
 from gateway.wire.format import Edits, Format
 from gateway.wire.memory import Memory
-from gateway.wire.message import Message, dumps, opening_of, text_of
+from gateway.wire.message import Message, dumps, opening_of
 from gateway.wire.openai_error import error
-from gateway.wire.skim import ELSEWHERE, OUTPUT_FIELDS, skimmed, value_of
+from gateway.wire.skim import ELSEWHERE, OUTPUT_FIELDS, skimmed
 from gateway.wire.splice import splice
 from gateway.wire.views import event_type
 
@@ -34,7 +34,7 @@ class ChatRequest:
     """
 
     __slots__ = (
-        "_first", "_skimmed", "_whole", "head", "may_call_tools", "memory", "message_count", "model", "outline", "raw",
+        "_opening", "_skimmed", "_whole", "head", "may_call_tools", "memory", "message_count", "model", "outline", "raw",
     )  # fmt: skip
 
     def __init__(
@@ -47,7 +47,7 @@ class ChatRequest:
         memory: Memory,
         skimmed: bool = False,
         message_count: int | None = None,
-        first: msgspec.Raw | None = None,
+        opening: str | None = None,
         may_call_tools: bool = True,
     ) -> None:
         self.raw = raw
@@ -57,7 +57,7 @@ class ChatRequest:
         self.model = model
         self.outline = messages
         self._skimmed = skimmed
-        self._first = first
+        self._opening = opening
         self.may_call_tools = may_call_tools
         self._whole: ChatRequest | None = None
 
@@ -79,10 +79,7 @@ class ChatRequest:
             return opening_of(self.outline)
         if self._whole is not None:
             return opening_of(self._whole.outline)
-        try:
-            return text_of({"content": value_of(self._first)}) if self._first is not None else ""
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            return opening_of(self.messages)
+        return self._opening or ""
 
     @property
     def rewritten(self) -> bool:
@@ -150,7 +147,7 @@ def skim(raw: bytes, memory: Memory | None = None) -> ChatRequest | None:
     name = model if isinstance(model, str) else ""
     return ChatRequest(
         raw, found.head, name, found.outline, memory=memory, skimmed=True, message_count=found.message_count,
-        first=found.first, may_call_tools=found.may_call_tools,
+        opening=found.opening, may_call_tools=found.may_call_tools,
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from gateway.wire import surrogates
+from gateway.wire.raw_json import all_members, occurs
 
 NO_MODEL: Final = ""
 """The body was parsed and names no model."""
@@ -47,24 +48,12 @@ class _Body(msgspec.Struct):
 _read: Final = msgspec.json.Decoder(_Body).decode
 
 
-class _Key:
-    """The name of a member. No two are equal, so that a dict keeps members of the same name."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
-_members: Final = msgspec.json.Decoder(dict[_Key, msgspec.Raw], dec_hook=lambda _, name: _Key(name)).decode
-
-
 def is_ambiguous(body: bytes, names: Sequence[str] = ("model",)) -> bool:
     """Return whether a JSON object has a member twice, with different values: some parsers take the first, others the last."""
-    if _ESCAPED not in body and all(body.count(b'"%b"' % name.encode()) < 2 for name in names):
+    if not occurs(_ESCAPED, body) and not any(occurs(b'"%b"' % name.encode(), body, 2) for name in names):
         return False
     try:
-        found = [(key.name, bytes(value)) for key, value in _members(body).items() if key.name in names]
+        found = [(name, bytes(value)) for name, value in all_members(body) if name in names]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         whole = surrogates.mended(body)
         return whole is not body and is_ambiguous(whole, names)

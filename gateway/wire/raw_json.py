@@ -6,10 +6,41 @@ from typing import Final
 import msgspec
 import orjson
 
-from gateway.wire.surrogates import mended
+from gateway.wire.surrogates import PIECE, mended
 
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _rows: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+class _Key:
+    """The name of a member. No two are equal, so that a dict keeps members of the same name."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+_all_members: Final = msgspec.json.Decoder(dict[_Key, msgspec.Raw], dec_hook=lambda _, name: _Key(name)).decode
+
+
+def all_members(raw: bytes) -> list[tuple[str, msgspec.Raw]]:
+    """Return the members of a JSON object in order, also several of one name. Raises MsgspecError, UnicodeDecodeError or RecursionError."""
+    return [(key.name, value) for key, value in _all_members(raw).items()]
+
+
+def occurs(text: bytes, raw: bytes, times: int = 1) -> bool:
+    """Return whether a short text stands in bytes so many times."""
+    start = 0
+    while times and start < len(raw):
+        found = raw.find(text, start, start + PIECE + len(text) - 1)
+        start, times = (found + 1, times - 1) if found >= 0 else (start + PIECE, times)
+    return not times
+
+
+def copies(raw: bytes, start: int, end: int) -> list[bytes]:
+    """Return the bytes between two places in pieces: joining them lets other threads run (`Objects/stringlib/join.h`), copying does not."""
+    return [raw[at : min(at + PIECE, end)] for at in range(start, end, PIECE)]
 
 
 def members(raw: bytes) -> dict[str, bytes] | None:
@@ -53,7 +84,7 @@ def emptied(raw: bytes, name: str, known: Sequence[bytes]) -> bytes:
         if not raw.startswith(value, end):
             return raw
         end = _behind(raw, end + len(value))
-    short = raw[:start] + raw[end:]
+    short = b"".join([*copies(raw, 0, start), *copies(raw, end, len(raw))])
     # Of two members with one name the last one counts, and a member of an inner object may have the name, too.
     return short if (members(short) or {}).get(name) == b"[]" else raw
 

@@ -5,6 +5,7 @@ its last message; comparing shows that at a hundredth of the cost of reading.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from itertools import repeat
 from operator import attrgetter, is_not, itemgetter
@@ -12,10 +13,13 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
+import orjson
 
+from gateway.wire import piecewise, surrogates
 from gateway.wire.facts import held_bytes
 from gateway.wire.memory import LONGEST_SHARE, Memory, Recent
-from gateway.wire.message import Message
+from gateway.wire.message import OPENING, Message, opening_in
+from gateway.wire.piecewise import LONGEST_ESCAPE
 
 OUTPUT_FIELDS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
@@ -61,8 +65,8 @@ class Skimmed(msgspec.Struct, frozen=True):
     outline: tuple[Message, ...]
     """The messages whose content is more than one text, without their texts."""
     message_count: int
-    first: msgspec.Raw | None
-    """The content of the first user message."""
+    opening: str | None
+    """How the first user message begins; None without one, or where it cannot be read."""
     may_call_tools: bool
 
 
@@ -136,14 +140,28 @@ def _read(raw: bytes) -> Skimmed | None:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     messages: list[_Message] = body.messages
-    first = next((message.content.copy() for message in messages if message.role == "user"), None)
+    first = next((message.content for message in messages if message.role == "user"), None)
     return Skimmed(
         {name: value for name in HEAD if (value := getattr(body, name)) is not msgspec.UNSET},
         outline,
         len(messages),
-        first,  # a copy, which does not keep the whole body
+        _opening(first) if first is not None else None,
         _any_has(_tool_calls, messages),
     )
+
+
+def _opening(content: msgspec.Raw) -> str | None:
+    """Return how a text begins. A client may have cut it in the middle of an emoji."""
+    view = memoryview(content)
+    try:
+        if view[0] != _QUOTE:
+            return opening_in(surrogates.loads(bytes(view)))
+        short = bytes(view[: LONGEST_ESCAPE * OPENING + 1])
+        with suppress(orjson.JSONDecodeError):
+            return piecewise.beginning(short, OPENING, whole=len(short) == len(view))
+        return piecewise.beginning(surrogates.mended(short), OPENING, whole=len(short) == len(view))
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _grown(raw: bytes, last: Seen) -> Seen | None:
@@ -165,7 +183,7 @@ def _grown(raw: bytes, last: Seen) -> Seen | None:
         {**front, **new.head},
         known.outline + new.outline,
         known.message_count + new.message_count,
-        known.first if known.first is not None else new.first,
+        known.opening if known.opening is not None else new.opening,
         known.may_call_tools or new.may_call_tools,
     )
     return Seen(raw, found, end, known.message_count, front)

@@ -1,10 +1,15 @@
 """Edit a JSON body by splicing: unchanged parts keep their bytes, down to ``1.50`` and duplicate spaces."""
 
 import json  # noqa: TID251  # its scanner reports where a value ends, which orjson does not
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
 import orjson
+
+from gateway.wire.raw_json import all_members, copies, occurs
+from gateway.wire.surrogates import PIECE, levelled
 
 
 def splice(raw: bytes, changes: Mapping[str, Any]) -> bytes:
@@ -16,27 +21,26 @@ def splice(raw: bytes, changes: Mapping[str, Any]) -> bytes:
     quick = _splice_first(raw, changes)
     if quick is not None:
         return quick
-    text = raw.decode()
-    spans = _member_spans(text)
+    spans = _spans(raw)
     missing = [key for key in changes if key not in spans]
-    pieces: list[str] = []
+    pieces: list[bytes] = []
     position = 0
     for key, (start, end) in sorted(spans.items(), key=lambda item: item[1]):
         if key in changes:
-            pieces += [text[position:start], orjson.dumps(changes[key]).decode()]
+            pieces += [*copies(raw, position, start), orjson.dumps(changes[key])]
             position = end
-    closing = text.rindex("}")
-    pieces.append(text[position:closing])
+    closing = raw.rindex(b"}")
+    pieces += copies(raw, position, closing)
     for number, key in enumerate(missing):
-        comma = "," if spans or number else ""
-        pieces.append(f"{comma}{orjson.dumps(key).decode()}:{orjson.dumps(changes[key]).decode()}")
-    pieces.append(text[closing:])
-    return "".join(pieces).encode()
+        comma = b"," if spans or number else b""
+        pieces += [comma, orjson.dumps(key), b":", orjson.dumps(changes[key])]
+    pieces += copies(raw, closing, len(raw))
+    return b"".join(pieces)
 
 
 def _splice_first(raw: bytes, changes: Mapping[str, Any]) -> bytes | None:
     """Handle the common alias: ``{"model":"x",...`` with that key once in the body needs no scan."""
-    if len(changes) != 1 or "model" not in changes or raw.count(b'"model"') != 1 or b"\\u00" in raw:
+    if len(changes) != 1 or "model" not in changes or occurs(b'"model"', raw, 2) or occurs(b"\\u00", raw):
         return None
     head = raw[:256]
     opening = head.find(b"{")
@@ -48,11 +52,51 @@ def _splice_first(raw: bytes, changes: Mapping[str, Any]) -> bytes | None:
     end = head.find(b'"', value + 1)
     if value < 0 or end < 0 or head[colon:value].strip() != b":" or b"\\" in head[value:end]:
         return None
-    return raw[:value] + orjson.dumps(changes["model"]) + raw[end + 1 :]
+    return b"".join([raw[:value], orjson.dumps(changes["model"]), *copies(raw, end + 1, len(raw))])
+
+
+_NAME: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.S)
+_SPACE: Final = re.compile(rb"[ \t\r\n]*+")
+LONGEST_NAME: Final = 2**16
+"""Bytes of a member's name, so that finding its end takes no time. Chosen: far more than any has."""
+
+
+def _spans(raw: bytes) -> dict[str, tuple[int, int]]:
+    """Return where each top-level member's value begins and ends; of several with one name the last. Raises ValueError."""
+    try:
+        found = all_members(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        try:
+            found = all_members(levelled(raw))
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return _lenient_spans(raw)
+    spans: dict[str, tuple[int, int]] = {}
+    position = _past(raw, 0)
+    for name, value in found:
+        written = _NAME.match(raw, _past(raw, position + 1), position + LONGEST_NAME)  # behind the brace, or a comma
+        if written is None:
+            raise ValueError("a member's name is too long")
+        start = _past(raw, _past(raw, written.end()) + 1)
+        end = start + memoryview(value).nbytes
+        spans[name] = (start, end)
+        position = _past(raw, end)
+    return spans
+
+
+def _past(raw: bytes, position: int) -> int:
+    found = _SPACE.match(raw, position, position + PIECE)
+    assert found is not None
+    return found.end() if found.end() < position + PIECE else _past(raw, found.end())
 
 
 _SCAN: Final = json.JSONDecoder(strict=False)
-_SPACE: Final = " \t\r\n"
+
+
+def _lenient_spans(raw: bytes) -> dict[str, tuple[int, int]]:
+    """Do the same for what strict parsers refuse."""
+    text = raw.decode()
+    spans = _member_spans(text)
+    return {name: (len(text[:start].encode()), len(text[:end].encode())) for name, (start, end) in spans.items()}
 
 
 def _member_spans(text: str) -> dict[str, tuple[int, int]]:
@@ -78,6 +122,6 @@ def _member_spans(text: str) -> dict[str, tuple[int, int]]:
 
 
 def _skip_space(text: str, position: int) -> int:
-    while text[position : position + 1] and text[position] in _SPACE:
+    while text[position : position + 1] and text[position] in " \t\r\n":
         position += 1
     return position

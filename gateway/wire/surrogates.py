@@ -6,6 +6,7 @@ write, are read as null.
 """
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 import orjson
@@ -17,8 +18,12 @@ _ESCAPE: Final = re.compile(
 )
 _HALF: Final = len(rb"\ud83d")
 _REPLACED: Final = rb"\ufffd"
-_NO_NUMBER: Final = re.compile(rb'"(?:[^"\\]+|\\.)*"?|-?\b(?:NaN|Infinity)\b', re.S)
-"""A text, which stays, or a number that is none."""
+_NO_NUMBER: Final = re.compile(rb"-?\b(?:NaN|Infinity)\b")
+_TEXT: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.S)
+_LETTERS: Final = re.compile(rb"[-A-Za-z]*+")
+_QUOTE: Final = b'"'
+PIECE: Final = 2**20
+"""Bytes that are searched at once, so that other threads run in between."""
 
 
 def loads(raw: bytes) -> Any:
@@ -36,8 +41,38 @@ def mended(raw: bytes) -> bytes:
     """Return the JSON as strict parsers read it; the very same bytes when there is nothing to mend."""
     whole = _ESCAPE.sub(_whole, raw) if b"\\u" in raw else raw
     if b"NaN" in raw or b"Infinity" in raw:
-        whole = _NO_NUMBER.sub(lambda found: found[0] if found[0].startswith(b'"') else b"null", whole)
+        whole = _outside_texts(whole, lambda found: b"null")
     return raw if whole == raw else whole
+
+
+def levelled(raw: bytes) -> bytes:
+    """Return JSON that strict parsers read, with every member where it was: numbers that are none become numbers of their length."""
+    return _outside_texts(_ESCAPE.sub(_whole, raw), lambda found: b"1" * len(found[0]))
+
+
+def _outside_texts(raw: bytes, replace: Callable[[re.Match[bytes]], bytes]) -> bytes:
+    """Replace numbers that are none outside of texts, piece by piece."""
+    pieces: list[bytes] = []
+    position, inside = 0, False
+    while position < len(raw):
+        if inside:
+            end = _end_of(_TEXT, raw, position)
+            following = raw[end : end + 1]
+            end += 2 if following == b"\\" else 1 if following == _QUOTE else 0  # the piece may end before an escape
+            inside = following != _QUOTE
+            pieces.append(raw[position:end])
+        else:
+            end = raw.find(_QUOTE, position, position + PIECE)
+            inside = end >= 0
+            end = end + 1 if inside else _end_of(_LETTERS, raw, min(position + PIECE, len(raw)))
+            pieces.append(_NO_NUMBER.sub(replace, raw[position:end]))
+        position = end
+    return b"".join(pieces)
+
+
+def _end_of(pattern: re.Pattern[bytes], raw: bytes, position: int) -> int:
+    found = pattern.match(raw, position, position + PIECE)
+    return found.end() if found is not None else position
 
 
 def _whole(escape: re.Match[bytes]) -> bytes:

@@ -1,5 +1,6 @@
 """Bodies that are made to be expensive: the work grows as the body does, off the event loop, and none of it becomes an error of ours."""
 
+import gzip
 from typing import Any
 
 import orjson
@@ -7,9 +8,11 @@ import pytest
 
 from gateway.context.life.evidence import echoed
 from gateway.standin import StandIn
+from gateway.wire import piecewise
 from gateway.wire.chat import CHAT
 from gateway.wire.format import Edits, Format
 from gateway.wire.formats import FORMATS
+from gateway.wire.message import OPENING
 from tests.hostile.test_fair import calls
 from tests.hostile.test_long_text import steps
 
@@ -90,3 +93,49 @@ async def test_a_body_nested_too_deep_for_its_alias_to_be_written_is_no_fault_of
         assert answer.status != 500
         assert first.requests == []
         assert [seen.body for seen in second.requests] == [body]
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+@pytest.mark.parametrize("path", ["/chat/completions", "/messages", "/responses"])
+async def test_a_body_longer_than_is_folded_travels_on_as_it_came(gateway, path: str, packed: bool) -> None:
+    async with StandIn(apis=("chat", "messages", "responses"), rules=()) as upstream:
+        models = {"m": {"context_window": 2000}}
+        proxy = await gateway(upstream, {"server": {"max_folded": "64KiB"}, "models": models})
+        for size, folded in ((60_000, True), (80_000, False)):
+            rows = [{"role": ("user", "assistant")[n % 2], "content": "word " * (size // 55)} for n in range(11)]
+            member = "input" if path == "/responses" else "messages"
+            body = orjson.dumps(
+                {"model": "m", "max_tokens": 50, member: [*rows[:-1], {"role": "user", "content": "Hi"}]}
+            )
+            sent = gzip.compress(body) if packed else body
+            headers = {"content-type": "application/json", **({"content-encoding": "gzip"} if packed else {})}
+            answer = await proxy.ask("POST", path, sent, headers)
+            assert answer.action == ("fold" if folded else "none")
+            assert (upstream.requests[-1].body == sent) is not folded
+
+
+@pytest.mark.parametrize("more", [b"", b"\\ud83d"], ids=["whole", "cut in an emoji"])
+def test_a_conversation_is_named_by_the_beginning_of_a_giant_text_alone(monkeypatch, more: bytes) -> None:
+    """The name is made on the event loop: of a body that fits, the whole first message was parsed there."""
+    said = "é😀\n" * 500_000
+    longest = 0
+    loads = orjson.loads
+
+    def watched(raw: bytes) -> Any:
+        nonlocal longest
+        longest = max(longest, len(raw))
+        return loads(raw)
+
+    for content in (b'"%b%b"', b'[{"type":"text","text":"%b%b"},{"type":"text","text":"b"}]'):
+        text = orjson.dumps(said)[1:-1]
+        raw = b'{"model":"m","messages":[{"role":"user","content":%b}]}' % (content % (text, more))
+        asked = CHAT.skim(raw, None)
+        if asked is None:  # parts with half an emoji are parsed
+            asked = CHAT.parse(raw, None)
+        assert asked is not None
+        monkeypatch.setattr(piecewise.orjson, "loads", watched)
+        opening = asked.opening
+        monkeypatch.undo()
+        assert opening == said[: len(opening)]
+        assert len(opening) == OPENING
+        assert longest <= piecewise.LONGEST

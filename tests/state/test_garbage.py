@@ -130,3 +130,25 @@ async def test_python_searches_by_itself_should_the_timer_be_late(pool: Pool) ->
     circles(AUTOMATIC + WORTH)
     assert alive() <= AUTOMATIC
     sweeper.close()
+
+
+async def test_python_searches_by_itself_among_the_newest_objects_alone(pool: Pool) -> None:
+    """Objects of a large body under way are millions, and are in no circle."""
+    found: list[tuple[str, int]] = []
+
+    def note(phase: str, facts: dict[str, int]) -> None:
+        found.append((phase, facts["generation"]))
+
+    sweeper = Sweeper(pool)
+    sweeper.start()
+    gc.callbacks.append(note)
+    try:
+        held = [[Node()] for _ in range(13 * AUTOMATIC // 2)]
+    finally:
+        gc.callbacks.remove(note)
+    assert {generation for _, generation in found} == {0}
+    assert len(held) > 12 * AUTOMATIC // 2
+    del held
+    circles(10)
+    assert sweeper.look(asyncio.get_running_loop().time()), "what Python's own searches left is due"
+    sweeper.close()

@@ -134,8 +134,8 @@ def read_after(raw: bytes, *earlier: bytes) -> Skimmed | None:
 def same(left: Skimmed | None, right: Skimmed | None) -> bool:
     if left is None or right is None:
         return left is right
-    firsts = [one.first and bytes(one.first) for one in (left, right)]
-    return replace(left, first=None) == replace(right, first=None) and firsts[0] == firsts[1]
+    firsts = [one.opening for one in (left, right)]
+    return replace(left, opening=None) == replace(right, opening=None) and firsts[0] == firsts[1]
 
 
 @given(BODIES, st.lists(MESSAGES, max_size=3), BODIES, st.booleans())

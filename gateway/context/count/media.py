@@ -245,13 +245,12 @@ def _file(part: Part, images: str) -> int:
     data = _file_data(part)
     if not data:
         return _UNSEEN_PAGES * (page + _TEXT_OF_PAGE)
-    head, comma, encoded = data.partition(",")
-    if not comma:
-        head, encoded = "", data
-    size = len(encoded) * 3 // 4
+    comma = data.find(",")
+    head, start = data[: max(comma, 0)], comma + 1
+    size = (len(data) - start) * 3 // 4
     if head.startswith("data:text") or _plain(head):
         return size // 3
-    contents = documents.read(_lenient(encoded[: documents.LARGEST_DOCUMENT * 4 // 3]))
+    contents = documents.read(_lenient(data[start : start + documents.LARGEST_DOCUMENT * 4 // 3]))
     beyond = max(0, size - documents.LARGEST_DOCUMENT) // 50_000
     if not contents.pages:
         return max(1, size // 50_000) * (page + _TEXT_OF_PAGE)

@@ -6,19 +6,17 @@ edit, a branch or a client's own compaction changes every later hash, so stale f
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any
 
-from gateway.wire.facts import facts_of
-from gateway.wire.message import Message, canonical
+from gateway.wire.facts import Interned, facts_of
+from gateway.wire.message import OPENING, Message, canonical, canonical_pieces
+from gateway.wire.piecewise import LONGEST
 
 DIGEST_BYTES = 16
 """128 bits: accidental collisions are practically impossible, and a caller can only collide within its own scope."""
 
 NAME_BYTES = 8
 """64 bits: readable, and among a billion conversations two share a name by accident with a chance of one in forty."""
-
-NAMED: Final = 10_000
-"""Characters of the opening that name a conversation: it may be a pasted book, and the name is made on the event loop."""
 
 
 def chain(messages: Sequence[Message], scope: bytes) -> list[str]:
@@ -50,7 +48,7 @@ def name_of(caller: str, opening: str) -> str:
 
     ``caller`` is a key hash. Two conversations of one caller that begin with the same message share a name.
     """
-    text = f"{caller}\n{opening[:NAMED]}".encode("utf-8", "surrogatepass")
+    text = f"{caller}\n{opening[:OPENING]}".encode("utf-8", "surrogatepass")
     return blake2b(text, digest_size=NAME_BYTES, person=b"turnfold-opens").hexdigest()
 
 
@@ -102,15 +100,33 @@ def _bare(credential: str) -> str:
 
 
 def _digest(message: Message) -> bytes:
-    return blake2b(_bytes_of(message), digest_size=DIGEST_BYTES, person=b"turnfold-message").digest()
+    found = blake2b(digest_size=DIGEST_BYTES, person=b"turnfold-message")
+    for piece in _bytes_of(message):
+        found.update(piece)
+    return found.digest()
 
 
-def _bytes_of(message: Message) -> bytes:
+def _bytes_of(message: Message) -> Iterable[bytes]:
     try:
-        return canonical(message)
+        return (canonical(message),) if _is_short(message) else tuple(canonical_pieces(message))
     except TypeError:
         # orjson reads JSON four times deeper than it writes it. Such deep messages still need an identity.
-        return b"{" + b"".join(_flat(message)) + b"}"
+        return (b"{", *_flat(message), b"}")
+
+
+def _is_short(message: Message) -> bool:
+    """Return whether a message is written at once without delaying other threads."""
+    if type(message) is Interned and message.raw:
+        return len(message.raw) <= LONGEST
+    left, waiting = LONGEST, [*message.values()]
+    while waiting and left > 0:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+        left -= len(value) if isinstance(value, str) else 1
+    return left > 0
 
 
 def _flat(value: Any) -> Iterator[bytes]:

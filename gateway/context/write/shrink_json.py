@@ -8,6 +8,7 @@ import orjson
 
 from gateway.context.count.counter import CountText
 from gateway.context.write.gaps import FILLED, FILLED_GOAL, gap_size, marker, whole_before
+from gateway.wire import piecewise
 
 MEMBER_CHARACTERS: Final = 50
 """Characters of each string that stand for one kept member of each list, as both are cut together. Chosen: lists of 40
@@ -28,7 +29,7 @@ def shrink_json(text: str, tokens: int, whole: int, count: CountText) -> str | N
     if text[:1] not in "{[" or len(text) > _LARGEST_JSON:
         return None
     try:
-        value = orjson.loads(text)
+        value = piecewise.loads_text(text)
     except orjson.JSONDecodeError:
         return None
     limit = len(text) * tokens / whole
@@ -53,7 +54,7 @@ def shrink_json(text: str, tokens: int, whole: int, count: CountText) -> str | N
 
 def shrink_json_hard(text: str) -> str:
     try:
-        value = orjson.loads(text)
+        value = piecewise.loads_text(text)
     except orjson.JSONDecodeError:
         return text
     return orjson.dumps(_pruned(value, 1, LEAST_CHARACTERS)).decode()

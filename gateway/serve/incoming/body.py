@@ -84,7 +84,7 @@ async def understood(
     memory: Memory,
     decides: bool = False,
 ) -> Conversation | None:
-    """Parse a body in a format; None when it is not valid there: then the upstream judges it.
+    """Parse a body in a format; None when it is not valid there, or longer than ``server.max_folded``: then the upstream judges it.
 
     ``decides``: something depends on the model that it names. Raises ClientError for a body that is too large when decompressed, or too
     complex to inspect, or that names two models where that decides.
@@ -94,6 +94,8 @@ async def understood(
         text = await pool.run(lambda: plain(request, raw, limits.max_body), size_bytes=len(raw))
         if text is not raw:
             hold(request, len(text))
+    if len(text) > limits.max_folded:
+        return None
     size_bytes = len(text) // READS_FASTER
     if size_bytes < INLINE:
         return _parsed(text, format, limits, memory, decides=decides)

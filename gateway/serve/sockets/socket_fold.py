@@ -141,8 +141,10 @@ async def _check_upstream(gateway: Gateway, target: Target, raw: bytes) -> None:
 
 
 def _read(gateway: Gateway, raw: bytes) -> Conversation | None:
-    """Parse a message; None for one that is no conversation, or too complex to inspect: the upstream judges it."""
+    """Parse a message; None for one that is no conversation, too long, or too complex to inspect: the upstream judges it."""
     limits = gateway.settings.server
+    if len(raw) > limits.max_folded:
+        return None
     try:
         check_text(raw, limits)
         asked = RESPONSES.parse(raw, gateway.memory)
