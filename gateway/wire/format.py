@@ -147,7 +147,10 @@ class Format:
     """Whether a stream states the prompt's usage in its first events and the output's in its last."""
     skim_from_bytes: int = 2**14
     """Bytes from which a body is skimmed; a shorter body is parsed as quickly as it is skimmed."""
+    skim_to_bytes: int = 2**23
+    """Bytes up to which it is: the size of a longer body proves nothing, as no window has so many tokens."""
 
     def read(self, raw: bytes, memory: Memory | None = None) -> Conversation | None:
         """Read a body in the cheaper way: skim a long one, parse any other."""
-        return (self.skim(raw, memory) if len(raw) > self.skim_from_bytes else None) or self.parse(raw, memory)
+        skims = self.skim_from_bytes < len(raw) <= self.skim_to_bytes
+        return (self.skim(raw, memory) if skims else None) or self.parse(raw, memory)

@@ -48,7 +48,8 @@ def loads(raw: bytes, levels: int = DEEPEST) -> Any:
 
 def _text(raw: bytes) -> Any:
     """Return the text of a JSON string. A piece that ends inside an escape or a character is not valid, and made longer."""
-    parts, start, end = [], 1, len(raw) - 1
+    parts, start, end = list[str](), 1, len(raw) - 1
+    letters, width = 0, 1
     while start < end:
         for stop in range(min(start + LONGEST, end), min(start + LONGEST + LONGEST_ESCAPE, end) + 1):
             try:
@@ -58,10 +59,13 @@ def _text(raw: bytes) -> Any:
             break
         else:
             return orjson.loads(raw)
-        start = stop
-    letters = sum(map(len, parts))
-    if letters * 4 > LARGEST_TEXT and letters * max(map(_width, parts)) > LARGEST_TEXT:
-        raise TooLarge("a text is too long", "", 0)
+        start, letters = stop, letters + len(parts[-1])
+        if len(raw) * 4 > LARGEST_TEXT:
+            width = max(width, _width(parts[-1]))
+            if letters * width > LARGEST_TEXT:
+                while parts:
+                    parts.pop()  # freed one by one: all at once took 65 ms
+                raise TooLarge("a text is too long", "", 0)
     return "".join(parts) if raw[end:] == _QUOTE else orjson.loads(raw)
 
 

@@ -139,3 +139,17 @@ def test_a_conversation_is_named_by_the_beginning_of_a_giant_text_alone(monkeypa
         assert opening == said[: len(opening)]
         assert len(opening) == OPENING
         assert longest <= piecewise.LONGEST
+
+
+async def test_a_body_with_a_text_that_is_too_large_to_read_travels_on_as_it_came(gateway) -> None:
+    """A single emoji makes each of eleven million letters take four bytes. Nothing is counted, so that nothing is learned from its bill."""
+    async with StandIn(rules=()) as upstream:
+        proxy = await gateway(upstream, {"models": {"m": {"context_window": 2000}}})
+        said = "a" * (11 * 2**20) + "😀"
+        body = orjson.dumps(
+            {"model": "m", "messages": [{"role": "user", "content": said}, {"role": "user", "content": "Hi"}]}
+        )
+        answer = await proxy.chat(body)
+        assert answer.action == "none"
+        assert "x-turnfold-tokens-before" not in answer.headers
+        assert upstream.requests[-1].body == body

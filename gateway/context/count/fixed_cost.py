@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from itertools import chain
 from math import ceil
 from typing import Any, Final
 
@@ -79,7 +80,10 @@ def _definitions(memory: Memory) -> Recent[tuple[int, str, str], int]:
 
 def _definitions_cost(given: Mapping[str, Any], form: Tools, family: str, row: Family, memory: Memory) -> int:
     known = memory.part(_definitions, partial(_definitions, memory))
-    key = hash(_written(given)), form, family
+    written = _written(given)
+    if len(written) > tools.VAST:
+        return tools.Vast(len(written)).tokens
+    key = hash(written), form, family
     cost = known.recall(key)
     if cost is None:
         found = tools.definitions(given)
@@ -92,11 +96,16 @@ def _definitions_cost(given: Mapping[str, Any], form: Tools, family: str, row: F
 
 def _written(given: Mapping[str, Any]) -> bytes | str:
     try:
-        return dumps(given)
+        # One by one: a list of megabytes would be written at once.
+        rows = [(dumps(name), *map(dumps, part if isinstance(part, list) else [part])) for name, part in given.items()]
+        return b",".join(chain.from_iterable(rows))
     except TypeError:  # nested deeper than orjson writes
         return tools.flat(given)
 
 
 def _schema_cost(body: Mapping[str, Any], row: Family, memory: Memory) -> int:
-    schema = tools.response_schema(body) if row.schema_once is not None else ""
+    try:
+        schema = tools.response_schema(body) if row.schema_once is not None else ""
+    except tools.Vast as vast:
+        return vast.tokens
     return ceil(counting(row.vocabulary, memory)(schema) * row.ratio) + (row.schema_once or 0) if schema else 0

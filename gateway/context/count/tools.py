@@ -52,13 +52,32 @@ def write(tools: Sequence[Definition], form: Tools) -> str:
     return _FORMS[form](tools)
 
 
+VAST: Final = 2**23
+"""Letters, or bytes, of definitions or of a schema from which they are no longer written and counted: no window holds two million tokens of
+them, and joining 31 MB with emoji took a second."""
+LETTERS_PER_TOKEN: Final = 4
+"""Of JSON in English; an estimate that only has to be far beyond every window."""
+
+
+class Vast(ValueError):
+    """Definitions are too long to be written. ``tokens`` is an estimate."""
+
+    def __init__(self, letters: int) -> None:
+        super().__init__()
+        self.tokens = letters // LETTERS_PER_TOKEN
+
+
 def _json(value: Any, *, separators: tuple[str, str] = (", ", ": "), indent: int | None = None) -> str:
     try:
         if indent is not None:
             return json.dumps(value, ensure_ascii=False, indent=indent)
         parts: list[str] = []
         _append(parts, value, _ENCODERS[separators], *separators)
+        if (letters := sum(map(len, parts))) > VAST:
+            raise Vast(letters)
         return "".join(parts)
+    except Vast:
+        raise
     except (RecursionError, ValueError):
         return flat(value)
 

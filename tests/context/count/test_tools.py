@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.context.count import tools
+from gateway.context.count import fixed_cost, tools
 from gateway.context.count.tools import _FORMS, definitions, response_schema, typescript, write
+from gateway.wire.memory import Memory
 
 WEATHER = {
     "name": "get_weather",
@@ -137,3 +138,17 @@ def test_a_schema_of_megabytes_is_written_in_small_pieces(depth: int, monkeypatc
     )
     assert sum(sizes) > 1_000_000
     assert max(sizes) < 150_000
+
+
+@pytest.mark.parametrize("member", ["tools", "response_format"])
+def test_definitions_that_no_window_holds_are_not_written_but_estimated(
+    member: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Joining 31 MB of them with emoji stopped the event loop for a second."""
+    monkeypatch.setattr(fixed_cost, "count", None)
+    schema = {"type": "object", "properties": {"a": {"type": "string", "description": "word 😀 " * 1_500_000}}}
+    body: dict[str, Any] = {
+        "tools": {"tools": [{"type": "function", "function": {"name": "f", "parameters": schema}}]},
+        "response_format": {"response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": schema}}},
+    }[member]
+    assert fixed_cost.fixed_cost({"messages": [], **body}, "gpt-4o", Memory()) > 2_000_000
