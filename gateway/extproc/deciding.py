@@ -5,6 +5,7 @@ one place here, and the states before a retry are gone through again: the next a
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 from msgspec.structs import replace
 from multidict import CIMultiDict
@@ -20,6 +21,7 @@ from gateway.serve.request import decisions
 from gateway.serve.request.places import place_of
 from gateway.serve.request.window import Portrait
 from gateway.serve.shared import Gateway, Setup
+from gateway.state.pool import LARGE
 from gateway.wire.format import Conversation
 
 
@@ -79,7 +81,11 @@ async def _placed(asked: Asked) -> State:
 async def _settled(asked: Asked, state: State, *, again: bool = False) -> State:
     """Go from state to state until something can be sent or has to be answered. ``again``: an earlier attempt learned from it."""
     while not isinstance(state, Ready | Ended):
-        state = advance(state, await _event(asked, state, again=again))
+        event = await _event(asked, state, again=again)
+        size_bytes = len(asked.request.raw)  # writing another model's name into a large body would delay the event loop
+        state = await asked.gateway.pool.run(
+            partial(advance, state, event), size_bytes=size_bytes if size_bytes >= LARGE else 0
+        )
     return state
 
 

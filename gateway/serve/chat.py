@@ -34,6 +34,7 @@ from gateway.serve.request.decisions import decide
 from gateway.serve.request.mode import mode_of
 from gateway.serve.request.work import Caller
 from gateway.serve.shared import Gateway
+from gateway.state.pool import LARGE
 from gateway.wire.format import Conversation, Format
 
 WORK: Final[Mapping[type[Any], Callable[[Caller, Any], Awaitable[Event]]]] = MappingProxyType(
@@ -66,7 +67,11 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     ending = Ending(499)
     try:
         while (work_of := WORK.get(type(state))) is not None:
-            state = work.follow(caller, state, await work_of(caller, state))
+            event = await work_of(caller, state)
+            if len(asked.raw) < LARGE:
+                state = work.follow(caller, state, event)
+            else:
+                state = await work.follow_large(caller, state, event)
             if not times.decided and type(state) is Ready:
                 times.decided = time.perf_counter()
         ended = cast("Ended", state)

@@ -1,6 +1,7 @@
 """Bodies that are made to be expensive: the work grows as the body does, off the event loop, and none of it becomes an error of ours."""
 
 import gzip
+import threading
 from typing import Any
 
 import orjson
@@ -8,11 +9,12 @@ import pytest
 
 from gateway.context.life.evidence import echoed
 from gateway.standin import StandIn
-from gateway.wire import piecewise
+from gateway.wire import chat, messages_edits, piecewise, responses_edits
 from gateway.wire.chat import CHAT
 from gateway.wire.format import Edits, Format
 from gateway.wire.formats import FORMATS
 from gateway.wire.message import OPENING
+from gateway.wire.splice import splice
 from tests.hostile.test_fair import calls
 from tests.hostile.test_long_text import steps
 
@@ -153,3 +155,29 @@ async def test_a_body_with_a_text_that_is_too_large_to_read_travels_on_as_it_cam
         assert answer.action == "none"
         assert "x-turnfold-tokens-before" not in answer.headers
         assert upstream.requests[-1].body == body
+
+
+@pytest.mark.parametrize(
+    ("path", "member"), [("/chat/completions", "messages"), ("/messages", "messages"), ("/responses", "input")]
+)
+async def test_the_name_of_a_model_is_written_into_a_large_body_beside_the_event_loop(
+    gateway, monkeypatch: pytest.MonkeyPatch, path: str, member: str
+) -> None:
+    """Of a body that fits, this was done on the event loop: five passes over 30 MB."""
+    threads = []
+
+    def watched(raw: bytes, changes: Any) -> bytes:
+        threads.append(threading.current_thread().name)
+        return splice(raw, changes)
+
+    for module in (chat, messages_edits, responses_edits):
+        monkeypatch.setattr(module, "splice", watched)
+    async with StandIn(apis=("chat", "messages", "responses"), rules=()) as upstream:
+        models = {"alias": {"upstream": "standin", "name": "real", "context_window": 10_000_000}}
+        proxy = await gateway(upstream, {"models": models})
+        body = orjson.dumps(
+            {"model": "alias", "max_tokens": 50, member: [{"role": "user", "content": "word " * 120_000}]}
+        )
+        await proxy.ask("POST", path, body, {"content-type": "application/json"})
+        assert upstream.requests[-1].body == body.replace(b"alias", b"real")
+    assert threads and all(name.startswith("pool-") for name in threads)

@@ -4,6 +4,7 @@ A fault of our own is counted and logged, and becomes an event like any other: t
 """
 
 import time
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -197,13 +198,25 @@ async def _called(caller: Caller, place: Place, attempt: Attempt, life: Life) ->
 
 def follow(caller: Caller, state: State, event: Event) -> State:
     """Go to the next state, and close the connections of answers that will not be forwarded."""
-    try:
-        following = advance(state, event)
-    except Exception as error:  # noqa: BLE001  # promise 6: a bug in the table never costs the client its answer
-        caller.gateway.failed("life", error)
-        following = astray(state, event)
+    following = _following(caller, state, event)
     let_go(caller, following)
     return following
+
+
+async def follow_large(caller: Caller, state: State, event: Event) -> State:
+    """Do the same for a large body, of which writing another model's name into it would delay the event loop."""
+    work = partial(_following, caller, state, event)
+    following = await caller.gateway.pool.run(work, size_bytes=len(caller.raw))
+    let_go(caller, following)
+    return following
+
+
+def _following(caller: Caller, state: State, event: Event) -> State:
+    try:
+        return advance(state, event)
+    except Exception as error:  # noqa: BLE001  # promise 6: a bug in the table never costs the client its answer
+        caller.gateway.failed("life", error)
+        return astray(state, event)
 
 
 def let_go(caller: Caller, state: State | None) -> None:
