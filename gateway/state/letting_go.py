@@ -69,6 +69,7 @@ class LettingGo:
         self._values: deque[tuple[float, list[Any]]] = deque()
         self._changed = threading.Event()
         self._closed = False
+        self._taking = False
         self._thread = threading.Thread(target=self._serve, name="letting-go", daemon=True)
         self._thread.start()
 
@@ -76,6 +77,11 @@ class LettingGo:
         """Free values once their other users have left. The list is emptied."""
         self._values.append((time.monotonic() + PATIENCE_S, values))
         self._changed.set()
+
+    @property
+    def busy(self) -> bool:
+        """Return whether values wait, or are being taken apart."""
+        return self._taking or bool(self._values)
 
     def close(self) -> None:
         """End the thread soon; what waits is freed as any other value."""
@@ -85,9 +91,11 @@ class LettingGo:
     def _serve(self) -> None:
         while not self._closed:
             if not self._values:
+                self._taking = False
                 self._changed.wait()
                 self._changed.clear()
                 continue
+            self._taking = True  # before they are taken out: never busy with none of both
             until, values = self._values.popleft()
             if _most_references(values) > LISTED and time.monotonic() < until:
                 self._values.append((until, values))

@@ -161,6 +161,11 @@ class Pool:
             raise PoolFull
         return await self._queued(work, size_bytes, self._large, BACKGROUND_WAIT_S)
 
+    @property
+    def lets_go(self) -> bool:
+        """Return whether large values wait to be freed, or are being freed."""
+        return self._letting_go.busy
+
     def let_go(self, *values: Any) -> None:
         """Free large values in a thread, once their last user has left."""
         self._letting_go.add(list(values))

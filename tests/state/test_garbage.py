@@ -9,6 +9,7 @@ import pytest
 
 from gateway.state.garbage import AUTOMATIC, LATEST_S, NEW, QUIET, WHOLE_LATEST_S, WHOLE_S, WORTH, Sweeper, trimmer
 from gateway.state.pool import INLINE, Pool
+from tests.hostile.wire import until
 
 
 @pytest.fixture(autouse=True)
@@ -151,4 +152,19 @@ async def test_python_searches_by_itself_among_the_newest_objects_alone(pool: Po
     del held
     circles(10)
     assert sweeper.look(asyncio.get_running_loop().time()), "what Python's own searches left is due"
+    sweeper.close()
+
+
+async def test_a_search_waits_until_large_values_are_freed(pool: Pool) -> None:
+    """It visited the objects of a body that were being freed: 0.24 s, on the event loop."""
+    sweeper = Sweeper(pool)
+    sweeper.start()
+    now = asyncio.get_running_loop().time()
+    held = [[Node()]]
+    pool.let_go(held)
+    circles(WORTH)
+    assert not sweeper.look(now)
+    del held
+    await until(lambda: not pool.lets_go)
+    assert sweeper.look(now)
     sweeper.close()
