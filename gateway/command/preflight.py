@@ -13,6 +13,7 @@ from pathlib import Path
 from gateway.config import Server, Settings, SettingsError, Upstream, load
 from gateway.config.exposure import has_key
 from gateway.config.report import counted, report
+from gateway.context.choose import embedding
 from gateway.serve.incoming.tls import certificate
 from gateway.state.store import open_store
 from gateway.upstream.client import context_for
@@ -26,7 +27,9 @@ def check(file: Path, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]
     if found:
         return text, found
     settings = load(file, environ)
-    found = tuple(f"{file}: {problem}" for problem in (*problems(settings), *warnings(settings)))
+    found = tuple(
+        f"{file}: {problem}" for problem in (*problems(settings), *warnings(settings), *_unreadable(settings))
+    )
     if found:
         return "\n".join((*found, counted(file, found))), found
     # A gateway that runs with this file has its ports: this is not a mistake.
@@ -38,6 +41,7 @@ def problems(settings: Settings) -> tuple[str, ...]:
     found = [
         _store_problem(settings),
         _traces_problem(settings),
+        semantic_problem(settings),
         _tls_problem(settings.server),
         *map(_certificate_problem, settings.upstreams.values()),
         *map(_client_certificate_problem, settings.upstreams.values()),
@@ -87,6 +91,18 @@ def _traces_problem(settings: Settings) -> str:
     if not settings.observe.traces or find_spec("opentelemetry") is not None:
         return ""
     return "observe.traces: traces need OpenTelemetry: pip install 'turnfold[otel]'"
+
+
+def semantic_problem(settings: Settings) -> str:
+    """Return why questions cannot be searched by meaning where the settings want it; empty when they can or need not."""
+    lacking = embedding.missing() if settings.by_meaning else ""
+    return f"{settings.by_meaning}.recall.semantic: {lacking}" if lacking else ""
+
+
+def _unreadable(settings: Settings) -> Iterator[str]:
+    """Load the vectors of meaning, which a gateway does beside serving: it would then go on with words alone."""
+    if settings.by_meaning and not embedding.missing() and embedding.load() is None:
+        yield f"{settings.by_meaning}.recall.semantic: the vectors of the installed {embedding.PACKAGE} cannot be read: {embedding.REMEDY}"
 
 
 def _certificate_problem(upstream: Upstream) -> str:

@@ -131,6 +131,8 @@ async def _serve(settings: Settings, file: Path | None, given: Mapping[str, Any]
 
         def adopt(changed: Settings) -> None:
             safe = _safe(_overridden(changed, given))
+            if lacking := preflight.semantic_problem(safe):
+                raise SettingsError((f"{file}: {lacking}",))
             if running.certificate is not None:
                 running.certificate.renew()
             running.gateway.adopt(safe)

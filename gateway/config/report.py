@@ -64,8 +64,9 @@ def _asked(settings: Settings) -> str:
 def _fold_line(settings: Settings) -> str:
     fold = settings.fold
     summaries = f"summaries by {fold.summary.model}" if fold.summary.model else "no summaries"
+    meaning = " by words and meaning" if fold.policy.semantic else ""
     return (
-        f"{fold.mode}, down to {fold.policy.low_water:g} of the room, recall {fold.policy.recall_share:g}, "
+        f"{fold.mode}, down to {fold.policy.low_water:g} of the room, recall {fold.policy.recall_share:g}{meaning}, "
         f"at most {fold.max_retries} retries, {summaries}"
     )
 

@@ -305,6 +305,10 @@ SETTINGS: Final = (
         "fold.recall.share", SHARE, "share of the room for excerpts that bear on the question; 0: none", attribute="recall_share"
     ),
     Setting(
+        "fold.recall.semantic", BOOLEAN, "find excerpts by meaning too, not by words alone; needs the extra `semantic`",
+        "See [questions in other words](howto.md#questions-in-other-words). All replicas need the same setting and the same extra.",
+    ),
+    Setting(
         "fold.cache.marks", choice("auto", "off", "always"), "cache marks in folded requests for vendors that take them; always: in all requests",
         "Only where the client sets none itself, and vendor and model are known to take them. See [prompt caches](caching.md).",
         attribute="cache_marks",

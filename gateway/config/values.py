@@ -296,6 +296,13 @@ class Settings:
         return bool(self.keys or self.server.keys_file)
 
     @property
+    def by_meaning(self) -> str:
+        """Return the first setting that has questions searched by meaning, ``fold`` or ``models.NAME``; empty when none does."""
+        if self.fold.policy.semantic:
+            return "fold"
+        return next((f"models.{name}" for name in self.models if self.route(name).policy.semantic), "")
+
+    @property
     def default_window(self) -> int:
         """Return the window for models without a known one."""
         return self.defaults.context_window or 4 * self.defaults.max_tokens

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from gateway.command.cli import main
 from gateway.config import SettingsError, parse
+from gateway.context.choose import embedding
 from gateway.standin import StandIn
 from tests import fakes
 
@@ -114,3 +115,40 @@ def test_explain_takes_an_upstream_and_a_window(tmp_path):
     wrong = CliRunner().invoke(main, ["explain", str(request), "--upstream", "h/v1"])
     assert wrong.exit_code == 2
     assert "--upstream: the value is not a URL" in wrong.output
+
+
+SEMANTIC = [
+    ("fold: {recall: {semantic: true}}", "fold"),
+    ("models: {a: {recall: {semantic: true}}, b: {}}", "models.a"),
+]
+
+
+@pytest.mark.parametrize(("text", "place"), SEMANTIC)
+def test_questions_by_meaning_without_the_extra_are_a_mistake_that_names_it(tmp_path, monkeypatch, text, place):
+    real = embedding.find_spec
+    monkeypatch.setattr(embedding, "find_spec", lambda name: None if name == "wordllama" else real(name))
+
+    done = checked(tmp_path, HEAD + text)
+
+    assert done.exit_code == 1
+    assert f"t.yaml: {place}.recall.semantic: needs wordllama: pip install 'turnfold[semantic]'" in done.output.replace(
+        "\n", ""
+    )
+    assert checked(tmp_path, HEAD).exit_code == 0
+
+
+def test_vectors_that_cannot_be_read_are_a_mistake(tmp_path, monkeypatch):
+    monkeypatch.setattr(embedding, "load", lambda: None)
+
+    done = checked(tmp_path, HEAD + SEMANTIC[0][0])
+
+    assert done.exit_code == 1
+    assert "the vectors of the installed wordllama cannot be read" in done.output.replace("\n", "")
+
+
+@pytest.mark.parametrize(("text", "place"), SEMANTIC)
+def test_with_the_extra_questions_by_meaning_are_all_right(tmp_path, text, place):
+    done = checked(tmp_path, HEAD + text)
+
+    assert done.exit_code == 0, done.output
+    assert ("by words and meaning" in done.output) is (place == "fold")

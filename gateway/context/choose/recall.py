@@ -2,11 +2,12 @@
 
 A passage is a short message, a part of a longer one, or a record. It is found by its own words and by those of
 neighbouring messages, because an answer seldom repeats its question. Rare words count by the square of their rarity.
+Where vectors of meaning are at hand (`embedding`), a passage near the question counts without any word of it.
 """
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import accumulate, chain
 from math import inf, log, sqrt
 from typing import Final, NamedTuple
 
@@ -19,6 +20,7 @@ from gateway.context.choose.weights import (
     ALIKE,
     LEAST_OF_BEST,
     LEAST_OF_BEST_AMONG_MANY,
+    MEANT,
     NEXT_BUT_ONE,
     OWN_WORDS,
     PINNED_WORD,
@@ -36,7 +38,11 @@ MOST_ALIKE: Final = 12
 """Words of one family that are searched."""
 MOST_WORDS: Final = 200
 """Different words of one question that are searched, the rarest first: a pasted file is not a question."""
+MOST_MEANT: Final = 4_000
+"""Passages, the newest, whose meaning is compared: those of 120,000 characters of ordinary messages are a third of them."""
 
+Nearness = Callable[[str, Sequence[str]], Sequence[float]]
+"""Returns how near each of the texts is to a question in meaning: standard deviations above their mean, never negative."""
 
 Meaning = str | int
 """What a word stands for: its own stem, or the number of a field."""
@@ -61,16 +67,17 @@ def excerpts(  # noqa: PLR0917  # a search has that many sides
     known: Collection[str] = (),
     *,
     many: float = inf,
+    nearness: Nearness | None = None,
 ) -> list[int]:
     """Choose the passages that bear on a question, as positions of their lines; none when none does.
 
     ``skip`` has the positions of lines that the model sees anyway or must not see, ``known`` the words of pinned
-    messages. Beyond ``many`` tokens a passage must bear more on the question.
+    messages. Beyond ``many`` tokens a passage must bear more on the question. With ``nearness``, meaning counts beside words.
     """
     room = tokens - count(marks.QUOTES) - count(marks.END) - 3
     if room <= 0:
         return []
-    scores = relevance(pool, query, known)
+    scores = relevance(pool, query, known, nearness)
     hidden = frozenset(skip)
     return _fitting(pool, _ranked(pool, scores, hidden, many), room, count, hidden)
 
@@ -128,15 +135,35 @@ def _fitting(pool: LinePool, ranked: Sequence[Passage], room: int, count: CountT
     return positions(len(chosen))
 
 
-def relevance(pool: LinePool, query: str, known: Collection[str] = ()) -> dict[Passage, float]:
-    """Return how much passages bear on a question: by their own words, and by those of neighbouring messages."""
+def relevance(
+    pool: LinePool, query: str, known: Collection[str] = (), nearness: Nearness | None = None
+) -> dict[Passage, float]:
+    """Return how much passages bear on a question: by their own words, and by those of neighbouring messages.
+
+    With ``nearness`` a question also finds passages of like meaning. A message that asks nothing does not: its quotes would cost
+    part of a cached prefix for a guess.
+    """
     asked = words(query)
     sought = _sought(pool, asked, known)
     subjects = _subjects(pool, asked, known)
     least = 0.0 if asks(query) else STATEMENT_SHARE * (sum(sought.values()) + sum([each.worth for each in subjects]))
-    bearing = _bearing(pool, sought, subjects)
-    own: dict[Passage, float] = {}
+    own = _by_words(pool, _bearing(pool, sought, subjects))
+    if nearness is not None and asks(query):
+        weight = MEANT * _weight_of(pool, asked, known)
+        for passage, near in _by_meaning(pool, query, nearness).items():
+            own[passage] = own.get(passage, 0.0) + weight * near
     best: dict[int, float] = {}
+    for passage, score in own.items():
+        index = pool.message_of[passage.start]
+        best[index] = max(best.get(index, 0.0), score)
+    if max(best.values(), default=0.0) <= least:
+        return {}
+    return _spread(pool, own, best, speakers(query))
+
+
+def _by_words(pool: LinePool, bearing: Mapping[Word, Sequence[tuple[Meaning, float]]]) -> dict[Passage, float]:
+    """Return by passage the worth of the words in it that bear on a question, where it has any."""
+    own: dict[Passage, float] = {}
     elsewhere = frozenset(bearing).isdisjoint
     for index, facts in pool.facts.items():
         if elsewhere(facts):
@@ -151,10 +178,26 @@ def relevance(pool: LinePool, query: str, known: Collection[str] = ()) -> dict[P
             }
             if found:
                 own[passage] = sum(found.values())
-        best[index] = max([own.get(passage, 0.0) for passage in pool.passages(index)])
-    if max(best.values(), default=0.0) <= least:
-        return {}
-    return _spread(pool, own, best, speakers(query))
+    return own
+
+
+def _by_meaning(pool: LinePool, query: str, nearness: Nearness) -> dict[Passage, float]:
+    """Return by passage how near it is to a question, where it is nearer than most."""
+    passages = pool.once("passages", lambda: tuple(chain.from_iterable(map(pool.passages, pool.order))))[-MOST_MEANT:]
+    texts = [" ".join([pool.lines[place].text for place in passage]) for passage in passages]
+    found = nearness(query, texts) if texts else ()
+    return {passage: near for passage, near in zip(passages, found, strict=True) if near > 0.0}
+
+
+def _weight_of(pool: LinePool, asked: Iterable[Word], known: Collection[str]) -> float:
+    """Return the worth of a passage that would have all words of a question, those included that the folded part lacks."""
+    total = len(pool.lines)
+    counts = {word.key: pool.count(word.key) for word in asked}
+    return sum(
+        _rarity(max(number, 1), total) * (PINNED_WORD if key in known else 1.0)
+        for key, number in counts.items()
+        if distinguishes(number, total)
+    )
 
 
 def _sought(pool: LinePool, asked: Iterable[Word], known: Collection[str]) -> dict[str, float]:

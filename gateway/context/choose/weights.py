@@ -14,6 +14,8 @@ ALIKE: Final = 0.3
 """What a word of the same family counts, beside the word that was asked for."""
 RELATED: Final = 0.3
 """What a word of the same field counts (see `fields`): once for each field that the question names. Chosen as `ALIKE`, which it generalises."""
+MEANT: Final = 0.075
+"""What a standard deviation of likeness in meaning counts, of the worth of all words of the question (see `embedding`)."""
 PINNED_WORD: Final = 0.3
 """What a word counts that the system prompt has too: it names the subject of the whole conversation."""
 OWN_WORDS: Final = 2.2

@@ -23,6 +23,8 @@ class Policy:
     """Whether a current question that cannot fit is cut, or the refusal is passed on."""
     recall_share: float = 0.15
     """Share of the room for excerpts of folded content; 0 switches recall off."""
+    semantic: bool = False
+    """Whether excerpts are also found by meaning, with the vectors of the extra ``semantic``."""
     cache_marks: Literal["auto", "off", "always"] = "auto"
     """Whether requests get cache marks where the client sets none: folded ones, none, or all."""
     cache_key: Literal["auto", "off"] = "auto"

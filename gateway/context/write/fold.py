@@ -14,6 +14,7 @@ from gateway.context.write.aside import gives_way_for_nothing, with_room_for_quo
 from gateway.context.write.draft import Draft, Kept, Sketch, Step
 from gateway.context.write.gaps import kept_characters
 from gateway.context.write.quotes import write
+from gateway.context.write.search import by_meaning
 from gateway.context.write.standing import standing_of, words_asked_for
 from gateway.wire.message import RESULT_ROLES, Message, media_parts, text_of
 
@@ -61,7 +62,8 @@ def _begin(source: Source, layout: Layout) -> Sketch:
     steps.append(Step(written.stage, -spent, f"{chosen} of {given} lines", chosen, given))
     if written.quotes:
         spent = sum(map(source.counter.text, written.quotes.values()))
-        steps.append(Step("recall", -spent, f"{written.quoted_lines} lines", written.quoted_lines))
+        detail = f"{written.quoted_lines} lines{', by words and meaning' if by_meaning(source) else ''}"
+        steps.append(Step("recall", -spent, detail, written.quoted_lines))
     return _filled(Sketch(layout, standing, written.note, written.quotes, tuple(steps)), source)
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from math import inf
 from typing import Final, NamedTuple
 
-from gateway.context.choose import lines, lookup, recall
+from gateway.context.choose import embedding, lines, lookup, recall
 from gateway.context.choose.line import MessageLines
 from gateway.context.choose.weights import MANY, WISHES_IN_QUOTES
 from gateway.context.choose.worth import LinePool
@@ -53,7 +53,15 @@ class Search:
 
     def find(self, query: str, most: int, told: frozenset[Told]) -> Quote:
         """Find the lines that bear on a question, in at most so many tokens, beyond the note and those ``told`` before."""
-        key = (query, most, self.source.counter.text, self.layout.quoted.first, self.taken, told)
+        key = (
+            query,
+            most,
+            self.source.counter.text,
+            self.layout.quoted.first,
+            self.taken,
+            told,
+            by_meaning(self.source),
+        )
         return self.pool.once(key, partial(self._find, query, most, told))
 
     def filled(self, query: str, most: int, told: frozenset[Told], standing: Mapping[int, Message]) -> Quote:
@@ -64,17 +72,8 @@ class Search:
         """
         pool, shown = self._with_cut(standing)
         many = inf if is_far(self.layout) else MANY
-        key = (
-            "filled",
-            query,
-            most,
-            many,
-            self.source.counter.text,
-            self.layout.quoted.first,
-            self.taken,
-            told,
-            hash(shown),
-        )
+        count, first = self.source.counter.text, self.layout.quoted.first
+        key = ("filled", query, most, many, count, first, self.taken, told, hash(shown), by_meaning(self.source))
         return pool.once(key, partial(self._fill, pool, query, most, many, told, shown))
 
     def _find(self, query: str, most: int, told: frozenset[Told]) -> Quote:
@@ -85,7 +84,9 @@ class Search:
         else:
             hidden = _hidden(self.layout, searched, places_of(searched, self._noted()))
         hidden |= places_of(searched, told)
-        found = recall.excerpts(searched, query, most, self.source.counter.text, hidden, self.known)
+        count = self.source.counter.text
+        near = nearness_of(self.source)
+        found = recall.excerpts(searched, query, most, count, hidden, self.known, nearness=near)
         return self._quote(searched, found)
 
     def _fill(  # noqa: PLR0917  # a search has that many sides
@@ -97,7 +98,8 @@ class Search:
         cut = frozenset(index for index in searched.places if index not in self.pool.places)
         hidden = _hidden(self.layout, searched, noted, cut) | places_of(searched, told | shown)
         room = most - int(WISHES_IN_QUOTES * most)
-        found = recall.excerpts(searched, query, room, count, hidden, self.known, many=many)
+        near = nearness_of(self.source)
+        found = recall.excerpts(searched, query, room, count, hidden, self.known, many=many, nearness=near)
         found = fill.with_wishes(searched, found, most, count, hidden, noted)
         known = self.known.union(word.key for place in {*found, *noted} for word in searched.lines[place].words)
         found = fill.with_facts(searched, found, most, count, hidden, known)
@@ -127,6 +129,17 @@ class Search:
         text = recall.render(pool, sorted(found))
         quoted = frozenset((pool.message_of[place], pool.lines[place].text) for place in found)
         return Quote(text, self.source.counter.text(text) + AROUND, quoted)
+
+
+def by_meaning(source: Source) -> bool:
+    """Return whether passages are also searched by meaning: the operator wants it, and the vectors are there."""
+    return source.policy.semantic and embedding.load() is not None
+
+
+def nearness_of(source: Source) -> recall.Nearness | None:
+    """Return how near texts are to a question in meaning, as a function; None where that is not to count."""
+    vectors = embedding.load() if source.policy.semantic else None
+    return partial(vectors.nearness, memory=source.memory) if vectors is not None else None
 
 
 def told_in(pool: LinePool, places: Iterable[int]) -> frozenset[Told]:

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Final
 
 from gateway.config import Settings, is_pattern
+from gateway.context.choose import embedding
 from gateway.context.count import delay, fixed_cost, proof, tokens
 from gateway.context.count.calibration import Calibration
 from gateway.context.count.tokens import TokenCount
@@ -25,9 +26,12 @@ DENSE: Final = 2.0
 
 
 def preload(gateway: Gateway, settings: Settings) -> None:
-    """Load the vocabularies of all models that are configured by name; 0.2 s and 40 MB each."""
+    """Load the vocabularies of all models that are configured by name, 0.2 s and 40 MB each, and the vectors if a model's questions
+    are searched by meaning."""
     routes = [settings.route(name) for name in settings.models if not is_pattern(name)]
     delay.preload({family_of(route, gateway.catalogue.find(route.name)) for route in routes})
+    if settings.by_meaning:
+        embedding.load()
 
 
 def _believed(count: TokenCount, place: Place, calibration: Calibration) -> TokenCount:

@@ -1,5 +1,6 @@
 """Which folded lines a question calls for."""
 
+from collections.abc import Sequence
 from itertools import cycle
 from math import inf
 
@@ -65,3 +66,19 @@ def test_beyond_many_tokens_a_passage_must_bear_more_on_the_question() -> None:
     assert quoted_of(inf).count("In week") == 40
     assert quoted_of(100).count("In week") == 0
     assert quoted_of(100).count("The ferry to Bergen") == 8
+
+
+def test_a_passage_that_is_near_in_meaning_is_quoted_without_a_word_of_the_question() -> None:
+    def near(question: str, texts: Sequence[str]) -> list[float]:
+        return [3.0 if "sage" in text else 0.0 for text in texts]
+
+    question = "How fast can swallows fly?"
+    assert quoted(question, tokens=40) == ""
+    assert "sage" in render(POOL, excerpts(POOL, question, 40, COUNT, frozenset(), (), nearness=near))
+
+
+def test_a_message_that_asks_nothing_is_not_searched_by_meaning() -> None:
+    def near(question: str, texts: Sequence[str]) -> list[float]:
+        raise AssertionError(question)
+
+    assert excerpts(POOL, "Let us talk about walls.", 60, COUNT, frozenset(), (), nearness=near) == []

@@ -1,0 +1,221 @@
+"""Embedding: how alike texts are in meaning, by vectors of the parts of their words.
+
+The vectors are those of the package wordllama, an extra: 256 numbers for each of 32,000 parts of words, learned by its
+authors from pairs of questions and answers, mostly English. Only its two data files are read; its code is never imported.
+
+All sums are sums of whole numbers, and every other step is one that IEEE 754 rounds alike everywhere: no platform and no
+replica finds other values.
+"""
+
+import importlib
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib.util import find_spec
+from itertools import accumulate, chain, pairwise
+from math import sqrt
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from gateway.wire.memory import Memory, Recent
+
+if TYPE_CHECKING:
+    from numpy import int8
+    from numpy.typing import NDArray
+
+PACKAGE: Final = "wordllama"
+_WEIGHTS: Final = "weights/l2_supercat_256.safetensors"
+_TOKENIZER: Final = "tokenizers/l2_supercat_tokenizer_config.json"
+REMEDY: Final = "pip install 'turnfold[semantic]'"
+
+STEPS: Final = 16
+"""Whole numbers for one unit of the package's weights, which lie between -8.1 and 8.1: with these, a part of a word is one
+row of bytes."""
+LENGTH: Final = 400
+"""Length of a stored vector: its 256 numbers are bytes. The largest of a passage is seldom beyond 0.3 of its length."""
+LONGEST: Final = 1_000
+"""Characters of a text that are looked at: the first of a passage, the last of a question, which ends with what it asks."""
+LONGEST_WORD: Final = 24
+"""Characters of a word that are cut into parts together: the work grows with their square."""
+
+VECTOR_BYTES: Final = 256 + 33 + 32 + 110
+"""Bytes of a remembered vector: its numbers, the object, its key, its place in a table. The text is not kept."""
+VECTORS_SHARE: Final = 1 / 8
+"""Share of the memory's budget for vectors: those of 100,000 tokens in 10 MiB."""
+PARTS_BYTES: Final = 260
+"""Bytes of a remembered word: its text, the numbers of its parts, its place in a table."""
+PARTS_SHARE: Final = 1 / 16
+"""Share of the memory's budget for words."""
+
+
+class RememberedVectors:
+    """Vectors by the hash of their text, and words by their text, as far as the memory's budget allows.
+
+    64 bits under a key that is secret to the process: of ten thousand texts two share a hash less than once in 10^11.
+    """
+
+    __slots__ = ("vectors", "words")
+
+    def __init__(self, memory: Memory) -> None:
+        self.vectors: Recent[int, bytes] = Recent(memory, lambda key, vector: VECTOR_BYTES, VECTORS_SHARE)
+        self.words: Recent[str, tuple[int, ...]] = Recent(
+            memory, lambda word, parts: PARTS_BYTES + 8 * len(parts), PARTS_SHARE
+        )
+
+
+class Embedding:
+    """The vectors of parts of words. One object serves all threads: it is never changed."""
+
+    __slots__ = ("_np", "_numbers", "_rows")
+
+    def __init__(self, numbers: dict[str, int], rows: "NDArray[int8]") -> None:
+        self._np: Any = importlib.import_module("numpy")
+        self._numbers = numbers
+        """By part of a word: its row."""
+        self._rows = rows
+
+    def nearness(self, question: str, passages: Sequence[str], memory: Memory) -> list[float]:
+        """Return how near each passage is to a question, in standard deviations above the mean of all; never negative."""
+        if not passages:
+            return []
+        np = self._np
+        known = memory.part(RememberedVectors, lambda: RememberedVectors(memory))
+        rows = np.frombuffer(b"".join(self._vectors(passages, known)), np.int8).reshape(len(passages), -1)
+        (asked,) = self._made([question[-LONGEST:]], known)
+        products: list[int] = np.dot(rows.astype(np.int32), np.frombuffer(asked, np.int8).astype(np.int32)).tolist()
+        return above_mean(products)
+
+    def _vectors(self, texts: Sequence[str], known: RememberedVectors) -> list[bytes]:
+        keys = list(map(hash, texts))
+        found = {key: vector for key in keys if (vector := known.vectors.recall(key)) is not None}
+        missing = {key: text[:LONGEST] for key, text in zip(keys, texts, strict=True) if key not in found}
+        for key, vector in zip(missing, self._made(list(missing.values()), known), strict=True):
+            found[key] = known.vectors.keep(key, vector)
+        return [found[key] for key in keys]
+
+    def _made(self, texts: Sequence[str], known: RememberedVectors) -> list[bytes]:
+        """Return the sum of the parts' vectors of each text, brought to one length, as bytes."""
+        if not texts:
+            return []
+        np = self._np
+        parts = [self._parts(text, known) for text in texts]
+        sums = np.zeros((len(texts), self._rows.shape[1]), np.int64)
+        for at, (start, end) in enumerate(pairwise(accumulate(map(len, parts), initial=0))):
+            if start < end:
+                sums[at] = self._rows[parts[at]].sum(axis=0, dtype=np.int64)
+        lengths = np.sqrt(np.maximum((sums * sums).sum(axis=1), 1).astype(np.float64))
+        vectors = np.clip(np.rint(sums * LENGTH / lengths[:, None]), -127, 127).astype(np.int8)
+        return [vector.tobytes() for vector in vectors]
+
+    def _parts(self, text: str, known: RememberedVectors) -> list[int]:
+        young = known.words.young.get
+        return list(chain.from_iterable([young(word) or self._cut(word, known) for word in text.split()]))
+
+    def _cut(self, word: str, known: RememberedVectors) -> tuple[int, ...]:
+        found = known.words.recall(word)
+        if found is None:
+            pieces = (word[at : at + LONGEST_WORD] for at in range(0, len(word), LONGEST_WORD))
+            found = known.words.keep(
+                word, tuple(chain.from_iterable(parts_of(piece, self._numbers) for piece in pieces))
+            )
+        return found
+
+
+def above_mean(values: Sequence[int]) -> list[float]:
+    """Return by how many standard deviations each value is above the mean of all; 0 for those below it."""
+    number = len(values)
+    total = sum(values)
+    spread = sqrt(max(number * sum([value * value for value in values]) - total * total, 0))
+    if not spread:
+        return [0.0] * number
+    return [max((number * value - total) / spread, 0.0) for value in values]
+
+
+_BYTES: Final = 3
+"""The row of the byte 0: the rows of all bytes follow each other, for characters that have no row of their own."""
+
+
+def parts_of(word: str, numbers: dict[str, int]) -> tuple[int, ...]:
+    """Return the numbers of the parts of a word: of two neighbours that make a part, the most frequent part is made first.
+
+    Frequent parts have low numbers. The mark before a word stands for the blank.
+    """
+    parts = list(f"▁{word}")
+    while True:
+        best, at = min(
+            ((numbers.get(one + other, len(numbers)), at) for at, (one, other) in enumerate(pairwise(parts))),
+            default=(len(numbers), 0),
+        )
+        if best == len(numbers):
+            return tuple(chain.from_iterable(_rows_of(part, numbers) for part in parts))
+        parts[at : at + 2] = [parts[at] + parts[at + 1]]
+
+
+def _rows_of(part: str, numbers: dict[str, int]) -> Iterable[int]:
+    number = numbers.get(part)
+    return (number,) if number is not None else [_BYTES + byte for byte in part.encode("utf-8", "surrogatepass")]
+
+
+def missing() -> str:
+    """Return what this installation lacks for vectors, and what helps; empty when nothing is. Nothing is loaded."""
+    absent = [name for name in ("numpy", PACKAGE) if find_spec(name) is None]
+    if absent:
+        return f"needs {' and '.join(absent)}: {REMEDY}"
+    return "" if all(map(_place, (_WEIGHTS, _TOKENIZER))) else f"finds no vectors in the installed {PACKAGE}: {REMEDY}"
+
+
+_LOADING: Final = Lock()
+"""A thread that needs the vectors while another loads them waits, and does not load them again."""
+
+
+def load() -> Embedding | None:
+    """Return the vectors, loaded at first use: 0.3 s and 25 MB, numpy included; None where the packages are missing or broken."""
+    with _LOADING:
+        return _loaded()
+
+
+@cache
+def _loaded() -> Embedding | None:
+    try:
+        with open(_place(_WEIGHTS), "rb") as weights, open(_place(_TOKENIZER), "rb") as tokenizer:
+            return read(weights.read(), tokenizer.read())
+    except Exception:  # noqa: BLE001  # a broken package: questions find words alone
+        return None
+
+
+class _Model(msgspec.Struct):
+    vocab: dict[str, int]
+
+
+class _Tokenizer(msgspec.Struct):
+    model: _Model
+
+
+def read(weights: bytes, tokenizer: bytes) -> Embedding:
+    """Read the package's files: a table of 16-bit floats behind a header of JSON, whose size its first 8 bytes say, and a
+    vocabulary as JSON."""
+    np = importlib.import_module("numpy")
+    header = int.from_bytes(weights[:8], "little")
+    (table,) = [entry for name, entry in msgspec.json.decode(weights[8 : 8 + header]).items() if name != "__metadata__"]
+    if table["dtype"] != "F16":
+        raise ValueError(f"weights of type {table['dtype']}")
+    start, end = table["data_offsets"]
+    given = np.frombuffer(weights, "<f2", (end - start) // 2, 8 + header + start).reshape(table["shape"])
+    rows = np.empty(given.shape, np.int8)
+    for at in range(0, len(rows), 1000):  # so that no second table of larger numbers is made
+        rows[at : at + 1000] = np.clip(np.rint(given[at : at + 1000].astype(np.float32) * STEPS), -127, 127)
+    numbers = msgspec.json.decode(tokenizer, type=_Tokenizer).model.vocab
+    if max(numbers.values()) >= len(rows):
+        raise ValueError("a part of a word without a vector")
+    return Embedding(numbers, rows)
+
+
+def _place(path: str) -> str:
+    """Return where a file of the package is; empty without it. The package is found and not imported."""
+    package = find_spec(PACKAGE)
+    for folder in package.submodule_search_locations or () if package is not None else ():
+        with suppress(OSError), open(f"{folder}/{path}", "rb"):
+            return f"{folder}/{path}"
+    return ""
