@@ -8,11 +8,11 @@ replica finds other values.
 """
 
 import importlib
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
-from itertools import accumulate, chain, pairwise
 from math import sqrt
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
@@ -37,32 +37,30 @@ LENGTH: Final = 400
 """Length of a stored vector: its 256 numbers are bytes. The largest of a passage is seldom beyond 0.3 of its length."""
 LONGEST: Final = 1_000
 """Characters of a text that are looked at: the first of a passage, the last of a question, which ends with what it asks."""
-LONGEST_WORD: Final = 24
-"""Characters of a word that are cut into parts together: the work grows with their square."""
+LONGEST_PART: Final = 16
+"""Characters of the longest part of a word, its blank included: the package has no longer one of letters."""
 
 VECTOR_BYTES: Final = 256 + 33 + 32 + 110
 """Bytes of a remembered vector: its numbers, the object, its key, its place in a table. The text is not kept."""
 VECTORS_SHARE: Final = 1 / 8
 """Share of the memory's budget for vectors: those of 100,000 tokens in 10 MiB."""
-PARTS_BYTES: Final = 260
-"""Bytes of a remembered word: its text, the numbers of its parts, its place in a table."""
-PARTS_SHARE: Final = 1 / 16
-"""Share of the memory's budget for words."""
+_WORD: Final = re.compile(r"[^\W_]+")
+_BLANK: Final = "▁"
+"""The mark of the blank before a word, which is part of its first part."""
+_BYTES: Final = 3
+"""The row of the byte 0: those of all bytes follow each other, for characters that have no row of their own."""
 
 
-class RememberedVectors:
-    """Vectors by the hash of their text, and words by their text, as far as the memory's budget allows.
+class Vectors:
+    """Vectors of passages by the hash of their text, as far as the memory's budget allows.
 
     64 bits under a key that is secret to the process: of ten thousand texts two share a hash less than once in 10^11.
     """
 
-    __slots__ = ("vectors", "words")
+    __slots__ = ("known",)
 
     def __init__(self, memory: Memory) -> None:
-        self.vectors: Recent[int, bytes] = Recent(memory, lambda key, vector: VECTOR_BYTES, VECTORS_SHARE)
-        self.words: Recent[str, tuple[int, ...]] = Recent(
-            memory, lambda word, parts: PARTS_BYTES + 8 * len(parts), PARTS_SHARE
-        )
+        self.known: Recent[int, bytes] = Recent(memory, lambda key, vector: VECTOR_BYTES, VECTORS_SHARE)
 
 
 class Embedding:
@@ -70,7 +68,7 @@ class Embedding:
 
     __slots__ = ("_np", "_numbers", "_rows")
 
-    def __init__(self, numbers: dict[str, int], rows: "NDArray[int8]") -> None:
+    def __init__(self, numbers: Mapping[str, int], rows: "NDArray[int8]") -> None:
         self._np: Any = importlib.import_module("numpy")
         self._numbers = numbers
         """By part of a word: its row."""
@@ -81,46 +79,40 @@ class Embedding:
         if not passages:
             return []
         np = self._np
-        known = memory.part(RememberedVectors, lambda: RememberedVectors(memory))
-        rows = np.frombuffer(b"".join(self._vectors(passages, known)), np.int8).reshape(len(passages), -1)
-        (asked,) = self._made([question[-LONGEST:]], known)
-        products: list[int] = np.dot(rows.astype(np.int32), np.frombuffer(asked, np.int8).astype(np.int32)).tolist()
+        known = memory.part(Vectors, lambda: Vectors(memory)).known
+        rows = np.frombuffer(b"".join(self._remembered(passages, known)), np.int8).reshape(len(passages), -1)
+        asked = np.frombuffer(self.vectors([question[-LONGEST:]])[0], np.int8)
+        products: list[int] = np.dot(rows.astype(np.int32), asked.astype(np.int32)).tolist()
         return above_mean(products)
 
-    def _vectors(self, texts: Sequence[str], known: RememberedVectors) -> list[bytes]:
+    def _remembered(self, texts: Sequence[str], known: Recent[int, bytes]) -> list[bytes]:
         keys = list(map(hash, texts))
-        found = {key: vector for key in keys if (vector := known.vectors.recall(key)) is not None}
+        found = {key: vector for key in keys if (vector := known.recall(key)) is not None}
         missing = {key: text[:LONGEST] for key, text in zip(keys, texts, strict=True) if key not in found}
-        for key, vector in zip(missing, self._made(list(missing.values()), known), strict=True):
-            found[key] = known.vectors.keep(key, vector)
+        for key, vector in zip(missing, self.vectors(list(missing.values())), strict=True):
+            found[key] = known.keep(key, vector)
         return [found[key] for key in keys]
 
-    def _made(self, texts: Sequence[str], known: RememberedVectors) -> list[bytes]:
-        """Return the sum of the parts' vectors of each text, brought to one length, as bytes."""
-        if not texts:
-            return []
+    def vectors(self, texts: Sequence[str]) -> list[bytes]:
+        """Return for each text the sum of the vectors of its parts, brought to one length, as bytes."""
         np = self._np
-        parts = [self._parts(text, known) for text in texts]
         sums = np.zeros((len(texts), self._rows.shape[1]), np.int64)
-        for at, (start, end) in enumerate(pairwise(accumulate(map(len, parts), initial=0))):
-            if start < end:
-                sums[at] = self._rows[parts[at]].sum(axis=0, dtype=np.int64)
+        for at, parts in enumerate(self._parts(texts)):
+            if parts:
+                self._rows.take(parts, axis=0).sum(axis=0, dtype=np.int32, out=sums[at])
         lengths = np.sqrt(np.maximum((sums * sums).sum(axis=1), 1).astype(np.float64))
-        vectors = np.clip(np.rint(sums * LENGTH / lengths[:, None]), -127, 127).astype(np.int8)
-        return [vector.tobytes() for vector in vectors]
+        rounded = np.rint(sums * LENGTH / lengths[:, None])
+        return [vector.tobytes() for vector in np.clip(rounded, -127, 127).astype(np.int8)]
 
-    def _parts(self, text: str, known: RememberedVectors) -> list[int]:
-        young = known.words.young.get
-        return list(chain.from_iterable([young(word) or self._cut(word, known) for word in text.split()]))
-
-    def _cut(self, word: str, known: RememberedVectors) -> tuple[int, ...]:
-        found = known.words.recall(word)
-        if found is None:
-            pieces = (word[at : at + LONGEST_WORD] for at in range(0, len(word), LONGEST_WORD))
-            found = known.words.keep(
-                word, tuple(chain.from_iterable(parts_of(piece, self._numbers) for piece in pieces))
-            )
-        return found
+    def _parts(self, texts: Iterable[str]) -> Iterator[list[int]]:
+        known: dict[str, tuple[int, ...]] = {}
+        for text in texts:
+            parts: list[int] = []
+            for word in _WORD.findall(text.lower()):
+                if word not in known:
+                    known[word] = parts_of(word, self._numbers)
+                parts += known[word]
+            yield parts
 
 
 def above_mean(values: Sequence[int]) -> list[float]:
@@ -133,29 +125,27 @@ def above_mean(values: Sequence[int]) -> list[float]:
     return [max((number * value - total) / spread, 0.0) for value in values]
 
 
-_BYTES: Final = 3
-"""The row of the byte 0: the rows of all bytes follow each other, for characters that have no row of their own."""
+def parts_of(word: str, numbers: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the numbers of the parts of a word: from its beginning on, the longest part that fits.
 
-
-def parts_of(word: str, numbers: dict[str, int]) -> tuple[int, ...]:
-    """Return the numbers of the parts of a word: of two neighbours that make a part, the most frequent part is made first.
-
-    Frequent parts have low numbers. The mark before a word stands for the blank.
+    The package makes frequent parts first, which takes the square of a word's length and finds no more in questions about chats.
     """
-    parts = list(f"▁{word}")
-    while True:
-        best, at = min(
-            ((numbers.get(one + other, len(numbers)), at) for at, (one, other) in enumerate(pairwise(parts))),
-            default=(len(numbers), 0),
-        )
-        if best == len(numbers):
-            return tuple(chain.from_iterable(_rows_of(part, numbers) for part in parts))
-        parts[at : at + 2] = [parts[at] + parts[at + 1]]
-
-
-def _rows_of(part: str, numbers: dict[str, int]) -> Iterable[int]:
-    number = numbers.get(part)
-    return (number,) if number is not None else [_BYTES + byte for byte in part.encode("utf-8", "surrogatepass")]
+    text = f"{_BLANK}{word}"
+    whole = numbers.get(text)
+    if whole is not None:
+        return (whole,)
+    found: list[int] = []
+    at = 0
+    while at < len(text):
+        for end in range(min(len(text), at + LONGEST_PART), at, -1):
+            if (number := numbers.get(text[at:end])) is not None:
+                found.append(number)
+                at = end
+                break
+        else:
+            found += [_BYTES + byte for byte in text[at].encode("utf-8", "surrogatepass")]
+            at += 1
+    return tuple(found)
 
 
 def missing() -> str:

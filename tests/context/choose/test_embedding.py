@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
 
 from gateway.context.choose import embedding
 from gateway.context.choose.embedding import LONGEST, Embedding, above_mean, load, missing, parts_of
@@ -32,32 +31,46 @@ def vectors() -> Embedding:
     return found
 
 
-@pytest.fixture(scope="module")
-def reference() -> Tokenizer:
-    """The package's own tokenizer, as the library it was made for reads it."""
-    return Tokenizer.from_file(embedding._place(embedding._TOKENIZER))
-
-
 def test_a_question_is_nearest_to_the_remark_that_answers_it_in_other_words(vectors: Embedding) -> None:
     near = vectors.nearness("Which friend lost his job?", SAID, Memory())
 
     assert max(near) == near[0] > 1.0
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.text(st.characters(exclude_categories=("Z", "C")), min_size=1, max_size=embedding.LONGEST_WORD))
-def test_words_are_cut_as_the_package_cuts_them(vectors: Embedding, reference: Tokenizer, word: str) -> None:
-    expected = reference.encode(word, add_special_tokens=False).ids
+PARTS = [
+    ("rain", ["▁rain"]),
+    ("bicycle", ["▁bi", "cycle"]),
+    ("straßenbahn", ["▁stra", "ßen", "bahn"]),
+    ("花敏", ["▁", "花", "<0xE6>", "<0x95>", "<0x8F>"]),
+]
 
-    assert list(parts_of(word, vectors._numbers)) == expected
+
+@pytest.mark.parametrize(("word", "parts"), PARTS)
+def test_a_word_is_cut_into_the_longest_parts_that_the_package_knows(vectors: Embedding, word, parts) -> None:
+    assert parts_of(word, vectors._numbers) == tuple(vectors._numbers[part] for part in parts)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(min_size=1, max_size=40))
+def test_the_parts_of_a_word_are_the_word(vectors: Embedding, word: str) -> None:
+    spelled = {number: part for part, number in vectors._numbers.items()}
+    found = b"".join(
+        bytes([number - 3]) if 3 <= number < 259 else spelled[number].encode()
+        for number in parts_of(word, vectors._numbers)
+    )
+
+    assert found == f"▁{word}".encode("utf-8", "surrogatepass")
+
+
+def test_no_part_of_letters_is_longer_than_what_is_looked_up(vectors: Embedding) -> None:
+    assert max(len(part) for part in vectors._numbers if part.strip("▁").isalnum()) <= embedding.LONGEST_PART
 
 
 def test_the_numbers_are_the_same_on_every_platform(vectors: Embedding) -> None:
     """Vectors computed once, on another day: any other rounding or order of sums would show here."""
-    known = embedding.RememberedVectors(Memory())
-    made = hashlib.sha256(b"".join(vectors._vectors(SAID, known))).hexdigest()
+    made = hashlib.sha256(b"".join(vectors.vectors(SAID))).hexdigest()
 
-    assert made[:16] == "ff874eac041ef685"
+    assert made[:16] == "428655d25e888fe5"
 
 
 FOLD = """
@@ -113,7 +126,7 @@ def test_what_is_remembered_is_counted_and_bounded(vectors: Embedding) -> None:
     for start in range(0, 4000, 100):
         vectors.nearness("Where?", [f"passage {number} qz{number}x" for number in range(start, start + 100)], memory)
 
-    share = embedding.VECTORS_SHARE + embedding.PARTS_SHARE
+    share = embedding.VECTORS_SHARE
     assert 0.3 * share * memory.budget < memory.size <= share * memory.budget
 
 
@@ -121,10 +134,8 @@ def test_a_passage_that_is_remembered_is_not_computed_again(vectors: Embedding, 
     memory = Memory()
     first = vectors.nearness("Why?", SAID, memory)
     computed: list[str] = []
-    made = Embedding._made
-    monkeypatch.setattr(
-        Embedding, "_made", lambda self, texts, known: computed.extend(texts) or made(self, texts, known)
-    )
+    made = Embedding.vectors
+    monkeypatch.setattr(Embedding, "vectors", lambda self, texts: computed.extend(texts) or made(self, texts))
 
     assert vectors.nearness("Why?", SAID, memory) == first
     assert computed == ["Why?"]
