@@ -1,7 +1,7 @@
 """Print what survives a fold: ``python -m benchmarks.recall [--quick]``, and what it costs: ``--time`` for that alone.
 
 At a budget of 25 % a request may take what its system prompt and its newest messages take, and a quarter of the rest. Other
-conversations than the recorded ones can be given with ``TURNFOLD_DATA``.
+conversations than the recorded ones can be given with ``TURNFOLD_DATA``. ``TURNFOLD_SEMANTIC=1`` has questions searched by meaning.
 """
 
 import os
@@ -60,6 +60,7 @@ def main() -> None:
     for label, found_points in sets.items():
         table(label, sample(found_points, most))
     kinds([point for talk in talks for point in probes(talk)])
+    each(talks)
     wished(talks)
     standing(recorded["tau_airline"][:most])
     growing(recorded["tau_airline"][: most // 3])
@@ -117,6 +118,17 @@ def kinds(found_points: Sequence[Point]) -> None:
             statistics.mean(found(point, at_budget(point.request, budget)) for point in asked) for budget in BUDGETS
         ]
         print(f"  {kind:16}{len(asked):4}" + "".join(f"{cell:8.1%}" for cell in cells))
+
+
+def each(talks: Sequence[Mapping[str, Any]]) -> None:
+    """Recall of each chat, for some are in other languages."""
+    print("\nnatural chats, each")
+    for talk in talks:
+        asked = list(probes(talk))
+        cells = [
+            statistics.mean(found(point, at_budget(point.request, budget)) for point in asked) for budget in BUDGETS
+        ]
+        print(f"  {talk['id']:12}{talk['lang']:4}{len(asked):4}" + "".join(f"{cell:8.1%}" for cell in cells))
 
 
 def wished(talks: Sequence[Mapping[str, Any]]) -> None:

@@ -1,5 +1,6 @@
 """Turnfold's fold as a function of (messages, budget in tokens, count), for benchmarks of the same shape."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from gateway.context.write.compress import compress
 from gateway.wire.memory import Memory
 
 COUNTER = counter("o200k")
+POLICY = Policy(semantic=bool(os.environ.get("TURNFOLD_SEMANTIC")))
+"""``TURNFOLD_SEMANTIC=1`` has questions searched by meaning, which needs the extra ``semantic``."""
 RESERVE = 16
 TOOLS = 3
 MARGIN = 0.02
@@ -22,7 +25,7 @@ MEMORY = Memory(256 * 2**20)
 def turnfold(messages, window, count):
     """Fold as the gateway does for a request with ``max_tokens: 16`` and no tools."""
     budget = Budget(window, RESERVE, TOOLS, int(window * MARGIN))
-    return list(compress(messages, budget, COUNTER, Policy(), memory=MEMORY).messages)
+    return list(compress(messages, budget, COUNTER, POLICY, memory=MEMORY).messages)
 
 
 def without_recall(messages, window, count):

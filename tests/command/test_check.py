@@ -12,6 +12,7 @@ from gateway.config import SettingsError, parse
 from gateway.context.choose import embedding
 from gateway.standin import StandIn
 from tests import fakes
+from tests.context.choose.paraphrase import WITH_EXTRA
 
 UPSTREAM = "upstreams: {u: {provider: openai, base_url: 'http://127.0.0.1:9/v1'}, v: {provider: vllm, base_url: 'http://127.0.0.1:9/v1'}}\n"
 HEAD = UPSTREAM + "default_upstream: u\nstore: {url: 'memory://'}\nserver: {port: 0}\nadmin: {port: 0}\n"
@@ -125,8 +126,7 @@ SEMANTIC = [
 
 @pytest.mark.parametrize(("text", "place"), SEMANTIC)
 def test_questions_by_meaning_without_the_extra_are_a_mistake_that_names_it(tmp_path, monkeypatch, text, place):
-    real = embedding.find_spec
-    monkeypatch.setattr(embedding, "find_spec", lambda name: None if name == "wordllama" else real(name))
+    monkeypatch.setattr(embedding, "find_spec", lambda name: None if name == "wordllama" else "found")
 
     done = checked(tmp_path, HEAD + text)
 
@@ -137,6 +137,7 @@ def test_questions_by_meaning_without_the_extra_are_a_mistake_that_names_it(tmp_
     assert checked(tmp_path, HEAD).exit_code == 0
 
 
+@WITH_EXTRA
 def test_vectors_that_cannot_be_read_are_a_mistake(tmp_path, monkeypatch):
     monkeypatch.setattr(embedding, "load", lambda: None)
 
@@ -146,6 +147,7 @@ def test_vectors_that_cannot_be_read_are_a_mistake(tmp_path, monkeypatch):
     assert "the vectors of the installed wordllama cannot be read" in done.output.replace("\n", "")
 
 
+@WITH_EXTRA
 @pytest.mark.parametrize(("text", "place"), SEMANTIC)
 def test_with_the_extra_questions_by_meaning_are_all_right(tmp_path, text, place):
     done = checked(tmp_path, HEAD + text)

@@ -52,6 +52,9 @@ LACKING = {
         UPSTREAMS % "" + f"store: {{encryption_key: {'A' * 43}=}}", "cryptography",
         ["store.encryption_key", "pip install cryptography"],
     ),
+    "semantic": (
+        UPSTREAMS % "" + "fold: {recall: {semantic: true}}", "wordllama", ["fold.recall.semantic", "pip install 'turnfold[semantic]'"],
+    ),
     "key": (UPSTREAMS % "" + "store: {encryption_key: hunter2}", "", ["store.encryption_key", "32 bytes in base64"]),
     "ca": (UPSTREAMS % ", ca_file: /no/such.pem", "", ["upstreams.local.ca_file: /no/such.pem", "No such file or directory"]),
     "pem": (UPSTREAMS % ", ca_file: not.pem", "", ["upstreams.local.ca_file: not.pem", "PEM"]),
@@ -174,6 +177,19 @@ async def test_a_changed_file_is_taken_up_however_it_was_found(tmp_path, standin
             process.send_signal(signal.SIGHUP)
         await line_with(process, "configuration_reloaded")
         assert await served_model(port, "m") == "observe"
+
+
+async def test_a_changed_file_that_needs_a_missing_extra_is_refused(tmp_path, standin):
+    port, admin = free_ports(2)
+    file = tmp_path / "turnfold.yaml"
+    text = configured(standin, {"server": {"port": port}, "admin": {"port": admin}, "log": {"format": "json"}})
+    file.write_text(text)
+    async with started(tmp_path, "serve", blocked="wordllama") as process:
+        await line_with(process, '"serving"')
+        semantic = {"mode": "observe", "recall": {"semantic": True}}
+        file.write_text(yaml.safe_dump({**yaml.safe_load(text), "fold": semantic}))
+        await line_with(process, "configuration_refused")
+        assert await served_model(port, "m") == "none"
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -7,7 +7,9 @@ import pytest
 
 from gateway.context.choose import embedding
 from gateway.serve.process import begin
-from tests.context.choose.paraphrase import QUESTION, REMARK, TALK
+from tests.context.choose.paraphrase import QUESTION, REMARK, TALK, WITH_EXTRA
+
+pytestmark = WITH_EXTRA
 
 BODY = {"model": "mine", "max_tokens": 16, "messages": [*TALK, {"role": "user", "content": QUESTION}]}
 

@@ -37,9 +37,6 @@ LENGTH: Final = 400
 """Length of a stored vector: its 256 numbers are bytes. The largest of a passage is seldom beyond 0.3 of its length."""
 LONGEST: Final = 1_000
 """Characters of a text that are looked at: the first of a passage, the last of a question, which ends with what it asks."""
-LONGEST_PART: Final = 16
-"""Characters of the longest part of a word, its blank included: the package has no longer one of letters."""
-
 VECTOR_BYTES: Final = 256 + 33 + 32 + 110
 """Bytes of a remembered vector: its numbers, the object, its key, its place in a table. The text is not kept."""
 VECTORS_SHARE: Final = 1 / 8
@@ -66,12 +63,11 @@ class Vectors:
 class Embedding:
     """The vectors of parts of words. One object serves all threads: it is never changed."""
 
-    __slots__ = ("_np", "_numbers", "_rows")
+    __slots__ = ("_np", "_rows", "parts")
 
-    def __init__(self, numbers: Mapping[str, int], rows: "NDArray[int8]") -> None:
+    def __init__(self, parts: "Parts", rows: "NDArray[int8]") -> None:
         self._np: Any = importlib.import_module("numpy")
-        self._numbers = numbers
-        """By part of a word: its row."""
+        self.parts = parts
         self._rows = rows
 
     def nearness(self, question: str, passages: Sequence[str], memory: Memory) -> list[float]:
@@ -97,20 +93,20 @@ class Embedding:
         """Return for each text the sum of the vectors of its parts, brought to one length, as bytes."""
         np = self._np
         sums = np.zeros((len(texts), self._rows.shape[1]), np.int64)
-        for at, parts in enumerate(self._parts(texts)):
-            if parts:
-                self._rows.take(parts, axis=0).sum(axis=0, dtype=np.int32, out=sums[at])
+        for at, rows in enumerate(self._cut(texts)):
+            if rows:
+                self._rows.take(rows, axis=0).sum(axis=0, dtype=np.int32, out=sums[at])
         lengths = np.sqrt(np.maximum((sums * sums).sum(axis=1), 1).astype(np.float64))
         rounded = np.rint(sums * LENGTH / lengths[:, None])
         return [vector.tobytes() for vector in np.clip(rounded, -127, 127).astype(np.int8)]
 
-    def _parts(self, texts: Iterable[str]) -> Iterator[list[int]]:
+    def _cut(self, texts: Iterable[str]) -> Iterator[list[int]]:
         known: dict[str, tuple[int, ...]] = {}
         for text in texts:
             parts: list[int] = []
             for word in _WORD.findall(text.lower()):
                 if word not in known:
-                    known[word] = parts_of(word, self._numbers)
+                    known[word] = self.parts.of(word)
                 parts += known[word]
             yield parts
 
@@ -125,27 +121,41 @@ def above_mean(values: Sequence[int]) -> list[float]:
     return [max((number * value - total) / spread, 0.0) for value in values]
 
 
-def parts_of(word: str, numbers: Mapping[str, int]) -> tuple[int, ...]:
-    """Return the numbers of the parts of a word: from its beginning on, the longest part that fits.
+class Parts:
+    """The parts of words, by which these are cut: from a word's beginning on, the longest part that fits.
 
     The package makes frequent parts first, which takes the square of a word's length and finds no more in questions about chats.
     """
-    text = f"{_BLANK}{word}"
-    whole = numbers.get(text)
-    if whole is not None:
-        return (whole,)
-    found: list[int] = []
-    at = 0
-    while at < len(text):
-        for end in range(min(len(text), at + LONGEST_PART), at, -1):
-            if (number := numbers.get(text[at:end])) is not None:
-                found.append(number)
-                at = end
-                break
-        else:
-            found += [_BYTES + byte for byte in text[at].encode("utf-8", "surrogatepass")]
-            at += 1
-    return tuple(found)
+
+    __slots__ = ("_longest", "numbers")
+
+    def __init__(self, numbers: Mapping[str, int]) -> None:
+        self.numbers = numbers
+        """By part: its row."""
+        self._longest: dict[str, int] = {}
+        """By the first character: how long its parts are at most. Rare signs have no others, and need one look-up each."""
+        for part in numbers:
+            if part.strip(_BLANK).isalnum() and len(part) > self._longest.get(part[0], 0):
+                self._longest[part[0]] = len(part)
+
+    def of(self, word: str) -> tuple[int, ...]:
+        """Return the rows of a word's parts."""
+        text = f"{_BLANK}{word}"
+        whole = self.numbers.get(text)
+        if whole is not None:
+            return (whole,)
+        found: list[int] = []
+        at = 0
+        while at < len(text):
+            for end in range(min(at + self._longest.get(text[at], 1), len(text)), at, -1):
+                if (number := self.numbers.get(text[at:end])) is not None:
+                    found.append(number)
+                    at = end
+                    break
+            else:
+                found += [_BYTES + byte for byte in text[at].encode("utf-8", "surrogatepass")]
+                at += 1
+        return tuple(found)
 
 
 def missing() -> str:
@@ -199,7 +209,7 @@ def read(weights: bytes, tokenizer: bytes) -> Embedding:
     numbers = msgspec.json.decode(tokenizer, type=_Tokenizer).model.vocab
     if max(numbers.values()) >= len(rows):
         raise ValueError("a part of a word without a vector")
-    return Embedding(numbers, rows)
+    return Embedding(Parts(numbers), rows)
 
 
 def _place(path: str) -> str:

@@ -2,6 +2,12 @@
 
 from typing import Final
 
+import pytest
+
+from gateway.context.choose import embedding
+
+WITH_EXTRA: Final = pytest.mark.skipif(bool(embedding.missing()), reason=f"the extra semantic {embedding.missing()}")
+
 REMARK: Final = "They sacked Paul because he fell asleep in the guard hut."
 QUESTION: Final = "Which friend lost his job?"
 _SAID: Final = (

@@ -11,8 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.context.choose import embedding
-from gateway.context.choose.embedding import LONGEST, Embedding, above_mean, load, missing, parts_of
+from gateway.context.choose.embedding import LONGEST, Embedding, above_mean, load, missing
 from gateway.wire.memory import Memory
+from tests.context.choose.paraphrase import WITH_EXTRA
+
+pytestmark = WITH_EXTRA
 
 SAID = (
     "They sacked Paul because he fell asleep in the guard hut.",
@@ -47,23 +50,18 @@ PARTS = [
 
 @pytest.mark.parametrize(("word", "parts"), PARTS)
 def test_a_word_is_cut_into_the_longest_parts_that_the_package_knows(vectors: Embedding, word, parts) -> None:
-    assert parts_of(word, vectors._numbers) == tuple(vectors._numbers[part] for part in parts)
+    assert vectors.parts.of(word) == tuple(vectors.parts.numbers[part] for part in parts)
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(min_size=1, max_size=40))
 def test_the_parts_of_a_word_are_the_word(vectors: Embedding, word: str) -> None:
-    spelled = {number: part for part, number in vectors._numbers.items()}
+    spelled = {number: part for part, number in vectors.parts.numbers.items()}
     found = b"".join(
-        bytes([number - 3]) if 3 <= number < 259 else spelled[number].encode()
-        for number in parts_of(word, vectors._numbers)
+        bytes([number - 3]) if 3 <= number < 259 else spelled[number].encode() for number in vectors.parts.of(word)
     )
 
     assert found == f"▁{word}".encode("utf-8", "surrogatepass")
-
-
-def test_no_part_of_letters_is_longer_than_what_is_looked_up(vectors: Embedding) -> None:
-    assert max(len(part) for part in vectors._numbers if part.strip("▁").isalnum()) <= embedding.LONGEST_PART
 
 
 def test_the_numbers_are_the_same_on_every_platform(vectors: Embedding) -> None:
