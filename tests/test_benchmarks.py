@@ -13,13 +13,17 @@ from benchmarks.cache import server
 from benchmarks.cache.causes import causes_of
 from benchmarks.linear import __main__ as linear
 from benchmarks.linear import chart
+from benchmarks.reading.__main__ import interval
+from benchmarks.reading.answers import WAYS, asked, scored
+from benchmarks.reading.model import Model
+from benchmarks.reading.obedience import PLACES, WISHES, Wish, folded, parts, wished
 from benchmarks.recall import timing
 from benchmarks.soak.clients import judged
 from benchmarks.soak.formats import FORMATS, Format
 from benchmarks.speed.servers import ROOT
 from gateway.context import marks
 from gateway.standin import StandIn
-from gateway.standin.answers import Raw
+from gateway.standin.answers import Completion, Raw
 from tests.fakes import assistant, system, user, words
 
 TALKS = [
@@ -37,6 +41,7 @@ TALKS = [
         "linear.__main__",
         "load.__main__",
         "load.gateway",
+        "reading.__main__",
         "recall.__main__",
         "replay",
         "soak.__main__",
@@ -149,3 +154,70 @@ def test_a_cost_that_is_linear_is_parallel_to_the_diagonal() -> None:
     start, end = re.search(r'class="even" d="M([\d.,]+)L([\d.,]+)"', drawing).groups()  # type: ignore[union-attr]
     (x1, y1), (x2, y2) = (tuple(map(float, place.split(","))) for place in (start, end))
     assert (x2 - x1) / (y2 - y1) == pytest.approx(across / down, rel=0.02)
+
+
+CHAT = {
+    "messages": [
+        system("Be kind."),
+        *(
+            turn
+            for n in range(60)
+            for turn in (
+                user(f"On day {n} we painted fence {n * 3} green."),
+                assistant("It will last for years, if the weather holds. " * 3),
+            )
+        ),
+    ],
+    "probes": [
+        {
+            "q": "Which fence did we paint on day 4?",
+            "answer": "Fence 12, in green",
+            "evidence": [{"text": "On day 4 we painted fence 12 green."}],
+        }
+    ],
+}
+
+
+async def test_what_a_model_answers_is_compared_with_the_right_answer(standin: StandIn) -> None:
+    standin.script += [Completion("It was number 12.") for _ in range(4)]
+    model = Model(standin.base_url.removesuffix("/v1"))
+    questions = asked([CHAT], 1)
+
+    for way, evidence in (("turnfold", 1.0), ("drop oldest half", 0.0), ("evidence alone", 1.0), ("none", 0.0)):
+        (score,) = await asyncio.to_thread(scored, model, questions, WAYS[way], 600)
+        assert score.words == 0.5
+        assert score.evidence == evidence
+
+
+OBEDIENT = (
+    "Done. Over.",
+    "La casa es de mi madre y la veo en el mar.",
+    "Sleep early.",
+    "Walk, or read.",
+    "GO OUT.",
+    "Ahoy, go out.",
+)
+NOT = ("It is over now.", "The sea is blue.", "word " * 40, "1. Walk\n2. Read", "Go out.", "Go, ahoy.")
+
+
+@pytest.mark.parametrize(("wish", "obeys", "does_not"), list(zip(WISHES, OBEDIENT, NOT, strict=True)))
+def test_obedience_is_told_by_the_answer_alone(wish: Wish, obeys: str, does_not: str) -> None:
+    assert wish.obeys(obeys)
+    assert not wish.obeys(does_not)
+
+
+def test_a_wish_stands_in_the_digest_wherever_that_is_placed() -> None:
+    case = wished([CHAT], 1)[0]
+    _, digest, rest = parts(case)
+
+    assert case.wish.text in digest
+    assert case.wish.text not in str(rest)
+    assert case.wish.text in str(PLACES["in the system message"](case)[0])
+    assert case.wish.text not in str(PLACES["without the wish"](case))
+    assert folded(case)[0]["role"] == "system"
+
+
+def test_an_interval_holds_the_mean() -> None:
+    low, high = interval([0.0, 1.0] * 20)
+
+    assert 0.3 < low < 0.5 < high < 0.7

@@ -16,8 +16,8 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-TIMEOUT_S = 120.0
-"""Seconds for one request: a server on a busy machine processes some thousand tokens."""
+TIMEOUT_S = 600.0
+"""Seconds for one request: a busy machine takes minutes for some thousand tokens."""
 
 
 class Talk(Protocol):

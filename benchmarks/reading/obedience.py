@@ -11,9 +11,9 @@ from gateway.context import marks
 
 Messages = list[dict[str, Any]]
 
-WINDOW: Final = 900
+WINDOW: Final = 500
 """Tokens of a request: so small that the first messages are in the digest alone."""
-HISTORY: Final = 40
+HISTORY: Final = 24
 """Messages of a chat that the wish stands before."""
 ANSWER: Final = 60
 """Tokens of an answer."""
@@ -139,8 +139,8 @@ PLACES: Final[dict[str, Callable[[Case], Messages]]] = {
     "before the first message": folded,
     "in the system message": _in_system,
     "before the question": _before_question,
-    "framed: earlier, still holds": _framed_as("[Earlier in this conversation. What the user asked for still holds:]"),
+    "framed as still holding": _framed_as("[Earlier in this conversation. What the user asked for still holds:]"),
     "without the wish": _without,
-    "with the question, no fold": _at_the_end,
+    "with the question alone": _at_the_end,
 }
 """Where the digest stands."""

@@ -37,6 +37,9 @@ QUOTES_WITH_CALLS: Final = 0.33
 """Part of the quotes' share that is kept free where tools are called: what a tool returned is needed unasked, and is in the digest."""
 QUOTES_OF_CHAT: Final = 0.5
 """The same without tool calls: a message that asks nothing needs few, and a question gets what is free, or history gives way."""
+MOST_QUOTES_OF_CHAT: Final = 400
+"""Tokens of them. Of the words that replies to messages which are not chiefly questions take from the folded part alone, so many hold what 1,100
+hold (chats joined in 16,384 tokens)."""
 QUOTES_IN_SMALL: Final = 0.1
 """The same in a room for few requests: there the digest says more for the same tokens."""
 QUOTES_IN_SMALL_OF_CHAT: Final = 0.33
@@ -374,9 +377,8 @@ def _share_out(growth: _Growth, cut: Cut, newest: int, limit: int, quotes: int |
     typical = growth.full[newest + 1] / max(growth.units[newest].turn + 1, growth.asks[newest] / STEPS_A_TURN)
     usual = calls or not LEAST_FREE <= room.free < LONG_CHAT * growth.each(newest)
     if usual and left - wanted >= GROWTH_TURNS * typical:
-        return replace(
-            cut, digest=min(wanted, left), quotes=int(room.recall * (QUOTES_WITH_CALLS if calls else QUOTES_OF_CHAT))
-        )
+        of_chat = min(room.recall * QUOTES_OF_CHAT, MOST_QUOTES_OF_CHAT)
+        return replace(cut, digest=min(wanted, left), quotes=int(room.recall * QUOTES_WITH_CALLS if calls else of_chat))
     to_come = 0 if quotes is not None else room.recall
     fewer = int(room.recall * (QUOTES_IN_SMALL if calls else QUOTES_IN_SMALL_OF_CHAT))
     small = _small_digest(growth, newest, left + max(to_come - fewer, 0), calls=calls)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.context.cut.replay import Room, Unit, replay
+from gateway.context.cut.replay import MOST_QUOTES_OF_CHAT, Room, Unit, replay
 
 REQUEST = 100
 """Tokens by which each request grows."""
@@ -62,3 +62,11 @@ def test_the_more_requests_a_room_holds_the_smaller_is_the_digests_share() -> No
     shares = [replay(agent(200), room)[-1].digest / room.free for room in (room_for(4.5), room_for(7), room_for(30))]
 
     assert shares[0] > shares[1] > shares[2]
+
+
+def test_the_room_kept_for_quotes_of_a_chat_does_not_grow_with_the_window() -> None:
+    """A message that asks nothing, or little, needs no more of them in a large window; a question gets what is free."""
+    quotes = [replay(chat(4000), room_for(room, recall=int(room * 15)))[-1].quotes for room in (20, 100, 1000)]
+
+    assert quotes[0] == 150
+    assert quotes[1] == quotes[2] == MOST_QUOTES_OF_CHAT
