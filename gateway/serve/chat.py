@@ -68,7 +68,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     try:
         while (work_of := WORK.get(type(state))) is not None:
             event = await work_of(caller, state)
-            if len(asked.raw) < LARGE:
+            if len(asked.raw) < LARGE or caller.route.name == asked.model:
                 state = work.follow(caller, state, event)
             else:
                 state = await work.follow_large(caller, state, event)
