@@ -6,15 +6,15 @@ that begin with a colon are comments; ``data`` lines are joined by LF; one space
 counts as an event (`close`), and a line ``error: {...}``, which older llama-servers send, becomes an event named error.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 MAX_EVENT: Final = 8 * 1024 * 1024
 """Bytes. A longer event is dropped, to bound memory. Chosen: real events stay far below."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """One event: its name (``""`` when it has none) and its data."""
 
     event: str

@@ -11,9 +11,10 @@ import stat
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import count
 from typing import Final
+
+import msgspec
 
 from gateway.config import Server
 from gateway.serve.dealt import AT_ONCE, ENDED, READY
@@ -54,8 +55,7 @@ def _unix_listener(path: str) -> socket.socket:
     return found
 
 
-@dataclass(slots=True)
-class Channel:
+class Channel(msgspec.Struct):
     """The supervisor's end of the socket pair to one worker."""
 
     socket: socket.socket

@@ -13,10 +13,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import structlog
 
 from gateway.command.dealing import Dealer
@@ -69,8 +69,7 @@ def is_worker() -> bool:
     return NUMBER in os.environ
 
 
-@dataclass(slots=True)
-class Worker:
+class Worker(msgspec.Struct):
     """One worker's process and its restarts."""
 
     number: int

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
+
+import msgspec
 
 from gateway.config import readers as read
 from gateway.config.readers import Reader
@@ -18,8 +19,7 @@ PLAIN: Final = re.compile(r"[A-Za-z/][A-Za-z0-9_./:+-]*\Z|[0-9]+(?:\.[0-9]+){3}\
 YAML_WORDS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "null"})
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """The kind of a setting's values."""
 
     read: Reader

@@ -3,9 +3,9 @@
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import structlog
 from aiohttp import web
 
@@ -21,8 +21,7 @@ from gateway.serve.shared import Gateway
 log = structlog.get_logger(__name__)
 
 
-@dataclass(slots=True)
-class Running:
+class Running(msgspec.Struct):
     """A running gateway. ``port`` and ``admin_port`` are the bound ones."""
 
     gateway: Gateway

@@ -1,10 +1,10 @@
 """The way of a request into the gateway: who may send it, where it goes, and what becomes of a failure."""
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 import aiohttp
+import msgspec
 from aiohttp import http_exceptions, web
 
 from gateway.config import Server
@@ -43,8 +43,7 @@ BESIDE: Final = MappingProxyType({**dict.fromkeys(counting.PATHS, counting.count
 """Endpoints beside a conversation that we answer where the upstream does not have them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entrance:
+class Entrance(msgspec.Struct, frozen=True):
     """How clients reach the gateway."""
 
     guard: Guard

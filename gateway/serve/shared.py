@@ -5,9 +5,9 @@ import itertools
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
 import structlog
 
 from gateway.config import Settings, catalogue
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Reloaded:
+class Reloaded(msgspec.Struct, frozen=True):
     """How the configuration was read last."""
 
     good: bool
@@ -49,8 +48,7 @@ class Reloaded:
     """When the configuration in use was loaded, in seconds since 1970."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(msgspec.Struct, frozen=True):
     """One configuration, ready for use. A request keeps the one it started with."""
 
     settings: Settings

@@ -7,8 +7,10 @@ most. Sums that took long stand longer, so that a page that is left open costs a
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from gateway.observe.shape import Shown
 from gateway.observe.sums import Sums
@@ -29,8 +31,7 @@ Find = Callable[[Query], Awaitable[list[Shown]]]
 """Returns records, newest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Summed:
+class Summed(msgspec.Struct, frozen=True):
     """Sums as JSON, and how long they stand."""
 
     shown: dict[str, Any]

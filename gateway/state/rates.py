@@ -9,9 +9,11 @@ together. When it has ended, the bill takes the place of the reservation.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from gateway.observe.exchange import Exchange
 from gateway.state.store.base import Store
@@ -35,8 +37,7 @@ SHARE_FOR_ANSWER: Final = 10
 What = Literal["requests", "tokens"]
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
+class Used(msgspec.Struct, frozen=True):
     """A key's use of one of its limits in the current minute."""
 
     what: What
@@ -51,8 +52,7 @@ class Used:
         return max(self.limit - self.count, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Reserved:
+class Reserved(msgspec.Struct, frozen=True):
     """Tokens of a running request, counted in the minute in which it began."""
 
     key: str

@@ -9,9 +9,9 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+import msgspec
 import structlog
 
 from gateway.context.choose import transcript
@@ -81,8 +81,7 @@ class Spending(NamedTuple):
     caller: str
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryJob:
+class SummaryJob(msgspec.Struct, frozen=True):
     """A conversation that may need a summary, and the model that would write it."""
 
     scope: str
@@ -286,8 +285,7 @@ class Summarizer:
                 self._known.popitem(last=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """The calls that make a summary: one per piece, each continuing the one before."""
 
     wish: Wish

@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
 
+import msgspec
 import structlog
+from msgspec.structs import replace
 
 from gateway.state.facts import Fact
 from providers.windows import ANY_MODEL
@@ -22,12 +23,11 @@ REFUSED_KEYS: Final = 1024
 """Refused keys kept per upstream."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelList:
+class ModelList(msgspec.Struct, frozen=True):
     """The contents of one upstream's list. Times are seconds since 1970."""
 
-    windows: Mapping[str, int] = field(default_factory=dict)
-    running: Mapping[str, int] = field(default_factory=dict)
+    windows: Mapping[str, int] = msgspec.field(default_factory=dict)
+    running: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Models whose stated window is the one they are running with, not a possible maximum."""
     since: float = 0.0
     next: float = 0.0

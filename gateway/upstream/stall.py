@@ -5,8 +5,9 @@ A timer for each piece of a stream would cost a quarter of forwarding it.
 
 import asyncio
 from collections.abc import Set
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from gateway.upstream.http1 import UpstreamConnection
 
@@ -16,8 +17,7 @@ SHORTEST_LOOK_S: Final = 0.01
 """Shortest interval between two checks. Chosen to bound their cost."""
 
 
-@dataclass(slots=True)
-class Silence:
+class Silence(msgspec.Struct):
     """How long a connection has sent nothing."""
 
     seen: int

@@ -6,8 +6,9 @@ Statements that name the context window are trusted next. General words like "ex
 images, tools and time are excluded. Numbers are read by `sizes`.
 """
 
-from dataclasses import dataclass
 from typing import Final, Literal
+
+import msgspec
 
 from providers.overflow.phrases import Phrase
 from providers.overflow.sizes import ROLES, proves, sizes
@@ -32,8 +33,7 @@ ERROR_MARKS: Final = (b"rror", b"err", b'ode"', b"ail", b'sg"', b"essage", b"tat
 Meaning = Literal["overflow", "output", "pass"]
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
+class Sign(msgspec.Struct, frozen=True):
     """One way to say something about size, or about a subject that could be mistaken for it."""
 
     name: str

@@ -7,9 +7,9 @@ which repeat the user's or the model's words; the latter are never read. It does
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 LARGEST_BODY: Final = 64 * 1024
@@ -43,13 +43,12 @@ NAMES: Final = re.compile(r"(?:\w*_)?(?:code|type|status|reason|kind|key|name|tp
 """Fields whose value names the error: ``context_length_exceeded``, ``invalid_request_error``, 1261."""
 
 
-@dataclass(slots=True)
-class Complaint:
+class Complaint(msgspec.Struct):
     """The content of an error body: its statements, the error's names, and numbers that have their own fields."""
 
-    statements: list[str] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    counts: dict[str, int] = field(default_factory=dict)
+    statements: list[str] = msgspec.field(default_factory=list)
+    names: list[str] = msgspec.field(default_factory=list)
+    counts: dict[str, int] = msgspec.field(default_factory=dict)
     layers: int = 0
 
 

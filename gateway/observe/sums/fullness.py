@@ -1,8 +1,9 @@
 """How full the models' windows are."""
 
 from array import array
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from gateway.observe.shape import Shown
 from gateway.observe.sums import bounds
@@ -12,8 +13,7 @@ SHARES: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5, 2.
 """Upper ends of the classes of fullness, prompt over window; one more class is above them."""
 
 
-@dataclass(slots=True)
-class Fullness:
+class Fullness(msgspec.Struct):
     """How full a model's window was; the window is the newest request's."""
 
     window: int
@@ -21,7 +21,7 @@ class Fullness:
     smallest: int
     largest: int
     folded: int = 0
-    shares: "array[float]" = field(default_factory=lambda: array("f"))
+    shares: "array[float]" = msgspec.field(default_factory=lambda: array("f"))
 
     def add(self, one: Shown, tokens: int) -> None:
         """Add one record whose prompt is known."""

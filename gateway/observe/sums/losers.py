@@ -1,14 +1,14 @@
 """The conversations of which something did not reach the model."""
 
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from gateway.observe.shape import Shown
 from gateway.observe.sums import bounds
 
 
-@dataclass(slots=True)
-class Loser:
+class Loser(msgspec.Struct):
     """A conversation of which something did not reach the model: the most that one of its requests lost."""
 
     model: str
@@ -18,7 +18,7 @@ class Loser:
     requests: int = 0
     observed: bool = True
     """Whether all of these requests were in mode observe, so that nothing was lost in truth."""
-    lost: dict[str, int] = field(default_factory=dict)
+    lost: dict[str, int] = msgspec.field(default_factory=dict)
 
     @property
     def weight(self) -> tuple[int, int, int]:

@@ -1,13 +1,12 @@
 """The sums of each mode: what folding saves, and what was refused."""
 
-from dataclasses import dataclass
+import msgspec
 
 from gateway.observe.shape import Shown
 from gateway.observe.sums.shown import refused
 
 
-@dataclass(slots=True)
-class OfMode:
+class OfMode(msgspec.Struct):
     """The sums of all requests of one mode. Tokens, where nothing else is said."""
 
     requests: int = 0

@@ -2,8 +2,9 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from gateway.observe.shape import Shown
 from gateway.observe.sums import bounds
@@ -28,8 +29,7 @@ class FoldedRequest(NamedTuple):
     cached: int
 
 
-@dataclass(slots=True)
-class Saved:
+class Saved(msgspec.Struct):
     """What folding one model's requests saved. Tokens, where nothing else is said."""
 
     price: Price | None

@@ -3,12 +3,12 @@
 Nothing is read before the page is opened.
 """
 
-from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from aiohttp import web
 
 from gateway.serve.incoming.errors import ClientError
@@ -37,8 +37,7 @@ HEADERS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(msgspec.Struct, frozen=True):
     """One file as it is sent."""
 
     body: bytes

@@ -8,10 +8,10 @@ is no trusted proxy is the client's. What stands left of it is the client's own 
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+import msgspec
 from aiohttp import web
 from multidict import CIMultiDict, CIMultiDictProxy
 
@@ -29,8 +29,7 @@ ELEMENTS: Final = re.compile(r"""(?:[^,"]|"[^"]*")+""")
 """The elements of `forwarded`, between commas that are not quoted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proxies:
+class Proxies(msgspec.Struct, frozen=True):
     """The proxies whose word about a client's address is taken."""
 
     networks: tuple[Network, ...] = ()

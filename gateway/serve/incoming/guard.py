@@ -7,11 +7,11 @@ gateway under a known name, or is configured. Requests of programs have neither 
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+import msgspec
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from gateway.config.exposure import is_loopback
@@ -44,8 +44,7 @@ EXPOSED: Final = (
 """Headers that pages may read, by name: older browsers take ``*`` for a name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(msgspec.Struct, frozen=True):
     """The checks of one port."""
 
     own: str

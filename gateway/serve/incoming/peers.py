@@ -5,19 +5,18 @@ sees all of them. A worker that does not answer in time is left out of the answe
 """
 
 import asyncio
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
+import msgspec
 import orjson
 
 PATIENCE_S: Final = 2.0
 """How long a worker may take to answer. A worker that folds is blocked for less than 0.1 s."""
 
 
-@dataclass(frozen=True, slots=True)
-class Peers:
+class Peers(msgspec.Struct, frozen=True):
     """All workers of one supervisor."""
 
     folder: Path

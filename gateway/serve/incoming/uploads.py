@@ -6,9 +6,9 @@ Only the client's slowness counts: while the gateway has bytes that the upstream
 import asyncio
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from aiohttp import StreamReader, web
 
 from gateway.serve.incoming.errors import ClientError
@@ -37,8 +37,7 @@ class SlowUpload(Exception):
         return ClientError(408, message, code="request_timeout")
 
 
-@dataclass(slots=True)
-class Upload:
+class Upload(msgspec.Struct):
     """One arriving body: since when we wait for the client, and how much had arrived by then."""
 
     rate: int

@@ -5,9 +5,10 @@ Only if the operator configured a summariser. No request waits for a summary to 
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+import msgspec
 from multidict import CIMultiDict
 
 from gateway.config import SummarySettings
@@ -63,8 +64,7 @@ def consider(gateway: Gateway, setup: Setup, state: Answered, headers: CIMultiDi
         gateway.tasks.start(_consider(gateway, _Wanted(setup, place, task, used, headers)), "summary")
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Wanted(msgspec.Struct, frozen=True):
     """A conversation that may want a summary."""
 
     setup: Setup

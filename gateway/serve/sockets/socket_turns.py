@@ -7,7 +7,6 @@ with the upstream's ``response.created``, because the upstream also answers spee
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -37,14 +36,13 @@ class _Refusal(msgspec.Struct):
 _refusal: Final = msgspec.json.Decoder(_Refusal).decode
 
 
-@dataclass(slots=True)
-class PendingResponse:
+class PendingResponse(msgspec.Struct):
     """One response that was asked for and has not ended."""
 
     body_bytes: int
     facts: Mapping[str, Any]
     """Fields of its record that were decided when it was sent."""
-    started: float = field(default_factory=time.perf_counter)
+    started: float = msgspec.field(default_factory=time.perf_counter)
     first_byte: float = 0.0
     answer_bytes: int = 0
     refused: tuple[Call, ...] = ()

@@ -1,8 +1,9 @@
 """A log of records: rows in time, some fields to find them by, and the record itself as JSON."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
+
+import msgspec
 
 from gateway.observe.shape import Shown
 
@@ -24,8 +25,7 @@ class StoredRecord(NamedTuple):
     """The JSON form, sealed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(msgspec.Struct, frozen=True):
     """Which records are asked for; empty fields ask for all. ``until`` leaves out the moment itself."""
 
     key: str = ""
@@ -52,8 +52,7 @@ class Query:
         return sorted(found.values(), key=lambda record: -record["at"])[: self.limit]
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True):
     """How much is kept."""
 
     keep_s: float = 7 * 86400.0

@@ -3,9 +3,10 @@
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
+
+import msgspec
 
 DEFAULT_MAX_BYTES: Final = 64 * 1024 * 1024
 """Bytes. Chosen for a small container."""
@@ -13,8 +14,7 @@ ENTRY_OVERHEAD: Final = 300
 """Bytes of an entry besides its value: key, scope, record and table slots, measured on CPython 3.11."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredValue:
+class StoredValue(msgspec.Struct, frozen=True):
     value: bytes
     expires: float
     scope: str

@@ -1,9 +1,10 @@
 """Wrap stored values with a version and a check that they are our own and undamaged."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
+
+import msgspec
 
 PLAIN: Final = b"TF1p"
 """Product, version and method of the wrapping; `gateway.state.store.encryption` has another. Values with another start
@@ -13,8 +14,7 @@ CHECK_BYTES: Final = 8
 """Bytes of the check: by chance, one damaged value in 2^64 is accepted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sealing:
+class Sealing(msgspec.Struct, frozen=True):
     """``seal(place, value)`` wraps; ``unseal(place, sealed)`` returns the value, or None for a foreign or damaged one.
 
     ``place`` is bound to the value: a value moved to another key is foreign there.
