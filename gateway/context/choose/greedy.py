@@ -47,31 +47,18 @@ class Greedy:
         self.taken: set[int] = set()
         self.owners: dict[tuple[int, int], tuple[int, ...]] = {}
         self.used = 0.0
-        # The worth of a line alone is an upper bound: it is computed again when its turn comes.
-        bound = pool.most
-        if relevance is None:
-            gone = pool.gone
-            able = {
-                message: [place for place in places if place not in gone] for message, places in pool.places.items()
-            }
-        else:
-            able = {
-                message: [place for place in places if place in relevance and place not in pool.replaced]
-                for message, places in pool.places.items()
-            }
-            bound = [
-                (most + SOME / line.size) * relevance.get(place, 0.0)
-                for place, (most, line) in enumerate(zip(bound, self.lines, strict=True))
-            ]
-        self.able, self.bound = able, bound
+        self.able = _able(pool, relevance)
+        """By message, the lines that may be taken."""
+        self.bound = pool.most if relevance is None else _most_relevant(pool, relevance)
+        """By position. The worth of a line alone is an upper bound: it is computed again when its turn comes."""
         self.strong: dict[int, list[int]] = {}
         """By message, its lines that may be taken together."""
         self.found: dict[int, tuple[int, _Together]] = {}
         """By message, the lines worth most together, and how many lines were chosen when they were found."""
         self.heap = [
-            (-max(self._bound_of_call(message), *[bound[place] for place in able[message]]), ~rank)
-            for rank, message in enumerate(pool.order)
-            if able[message]
+            (-max(self._bound_of_call(message), *map(self.bound.__getitem__, places)), ~rank)
+            for rank, (message, places) in enumerate(self.able.items())
+            if places
         ]
         """Lines of open messages by position, and all lines of another by the inverted rank of their message."""
         heapq.heapify(self.heap)
@@ -281,3 +268,22 @@ class Greedy:
             if keyed and key.endswith("name"):
                 names.append(place)
         return tuple(names[:MOST_NAMES])
+
+
+def _able(pool: LinePool, relevance: Mapping[int, float] | None) -> dict[int, list[int]]:
+    """Return by message the lines that may be taken: with relevance only those that have some, else those that still hold."""
+    if relevance is None:
+        gone = pool.gone
+        return {message: [place for place in places if place not in gone] for message, places in pool.places.items()}
+    replaced = pool.replaced
+    return {
+        message: [place for place in places if place in relevance and place not in replaced]
+        for message, places in pool.places.items()
+    }
+
+
+def _most_relevant(pool: LinePool, relevance: Mapping[int, float]) -> list[float]:
+    return [
+        (most + SOME / line.size) * relevance.get(place, 0.0)
+        for place, (most, line) in enumerate(zip(pool.most, pool.lines, strict=True))
+    ]

@@ -42,9 +42,10 @@ def bearing(
         worth = log((len(lowered) + 1) / (len(found) + 0.5)) ** 2 * (PINNED_WORD if key in known else 1.0)
         for position in found:
             own[position] = own.get(position, 0.0) + worth
+    around = beside(own, len(lowered))
     scores: dict[int, float] = {}
-    for place, score in _spread(own, len(lowered)).items():
-        position = place + skipped
+    for place in own.keys() | around.keys():
+        position, score = place + skipped, own.get(place, 0.0) + around.get(place, 0.0)
         scores[position] = score * speakers.get(roles[position], 1.0) / sqrt(len(texts[position]) + OPENING)
     return sorted(scores, key=lambda position: (-scores[position], -position))
 
@@ -54,18 +55,18 @@ def distinguishes(having: int, total: int) -> bool:
     return having <= max(total * COMMON_SHARE, FEW)
 
 
-def _spread(own: Mapping[int, float], number: int) -> dict[int, float]:
-    """Give messages a share in the scores of those beside them; the better one of each distance counts."""
-    scores = dict(own)
+def beside(own: Mapping[int, float], number: int) -> dict[int, float]:
+    """Return the shares that messages, by rank, get in the scores of those beside them; the better one of each distance counts."""
+    shares: dict[int, float] = {}
     for away, share in ((1, ADJACENT), (2, NEXT_BUT_ONE)):
-        beside: dict[int, float] = {}
+        best: dict[int, float] = {}
         for place, score in own.items():
             for near in (place - away, place + away):
                 if 0 <= near < number:
-                    beside[near] = max(beside.get(near, 0.0), share * score)
-        for near, score in beside.items():
-            scores[near] = scores.get(near, 0.0) + score
-    return scores
+                    best[near] = max(best.get(near, 0.0), share * score)
+        for near, score in best.items():
+            shares[near] = shares.get(near, 0.0) + score
+    return shares
 
 
 def _beyond(texts: Sequence[str]) -> int:

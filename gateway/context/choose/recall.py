@@ -14,14 +14,12 @@ from typing import Final, NamedTuple
 from gateway.context import marks
 from gateway.context.choose import fields, rows
 from gateway.context.choose.cues import asks, speaks_of_self, speaks_to_other
-from gateway.context.choose.lookup import distinguishes
+from gateway.context.choose.lookup import beside, distinguishes
 from gateway.context.choose.weights import (
-    ADJACENT,
     ALIKE,
     LEAST_OF_BEST,
     LEAST_OF_BEST_AMONG_MANY,
     MEANT,
-    NEXT_BUT_ONE,
     OWN_WORDS,
     PINNED_WORD,
     RELATED,
@@ -270,23 +268,14 @@ def _spread(
 ) -> dict[Passage, float]:
     """Give passages a share in the score of neighbouring messages, and weigh them by size and speaker."""
     order, rank = pool.order, pool.rank
-    beside: dict[int, float] = {}
-    for index, score in best.items():
-        place = rank[index]
-        for away, share in ((1, ADJACENT), (2, NEXT_BUT_ONE)):
-            for other in (place - away, place + away):
-                if 0 <= other < len(order):
-                    near = order[other]
-                    # The better one of each distance counts.
-                    key = near * 4 + away
-                    beside[key] = max(beside.get(key, 0.0), share * score)
-    reached = {key >> 2 for key in beside} | best.keys()
+    ranked = {rank[index]: score for index, score in best.items()}
+    around = beside(ranked, len(order))
     scores: dict[Passage, float] = {}
-    for index in reached:
-        around = beside.get(index * 4 + 1, 0.0) + beside.get(index * 4 + 2, 0.0)
+    for place in ranked.keys() | around.keys():
+        index, share = order[place], around.get(place, 0.0)
         speaker = likely.get(pool.readings[index].role, 1.0)
         for passage in pool.passages(index):
-            score = (own.get(passage, 0.0) + around) * speaker
+            score = (own.get(passage, 0.0) + share) * speaker
             if score > 0.0:
                 scores[passage] = score / sqrt(pool.size(passage) + OPENING)
     return scores

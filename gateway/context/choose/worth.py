@@ -88,17 +88,17 @@ class LinePool:
 
     @cached_property
     def values(self) -> tuple[dict[Word, float], dict[Word, float]]:
-        """Return by word how likely its fact is to be needed: in speech or calls, and in data."""
+        """Return by word how likely its fact is to be needed: of what was said or called, and of data."""
+        counts = self.tally.counts
         use_of, rarity_of, several = self._used().get, self.rarity.get, self._several
         said: dict[Word, float] = {}
-        data: dict[Word, float] = {}
-        for word in self.tally.lines:
-            key = word.key
-            # Most words are in no call and in no speech.
-            use = use_of(key, 1.0)
-            fact = rarity_of(key, 1.0)
+        for word in chain(counts.asked, counts.answered, counts.called):
+            use, fact = use_of(word.key, 1.0), rarity_of(word.key, 1.0)
             said[word] = word.in_speech * (use / weights.ANSWERED * fact if use > weights.ANSWERED else fact)
-            if use < weights.SEVERAL and key in several:
+        data: dict[Word, float] = {}
+        for word in counts.told:
+            use = use_of(word.key, 1.0)
+            if use < weights.SEVERAL and word.key in several:
                 use = weights.SEVERAL
             data[word] = word.in_data * use
         return said, data

@@ -13,7 +13,7 @@ from gateway.context.write import shrink
 from gateway.context.write.aside import gives_way_for_nothing, with_room_for_quotes
 from gateway.context.write.draft import Draft, Kept, Sketch, Step
 from gateway.context.write.gaps import kept_characters
-from gateway.context.write.quotes import write
+from gateway.context.write.quotes import Written, write
 from gateway.context.write.search import by_meaning
 from gateway.context.write.standing import standing_of, words_asked_for
 from gateway.wire.message import RESULT_ROLES, Message, media_parts, text_of
@@ -43,28 +43,33 @@ def begin(source: Source, layout: Layout) -> Sketch:
 
     Turns give way to quotes only where more is found than has room beside them.
     """
-    sketch = _begin(source, with_room_for_quotes(source, layout))
-    quoted = sum(map(source.counter.text, sketch.quotes.values()))
-    return _begin(source, layout) if gives_way_for_nothing(sketch.layout, quoted) else sketch
-
-
-def _begin(source: Source, layout: Layout) -> Sketch:
+    whole, layout = layout, with_room_for_quotes(source, layout)
     standing = standing_of(source, layout)
+    written = _written(source, layout, standing)
+    if layout.aside and (written is None or gives_way_for_nothing(layout, _tokens(source, written))):
+        layout, standing = whole, standing_of(source, whole)
+        written = _written(source, layout, standing)
     steps = list(_yields(source, standing, layout))
-    changed = (
-        layout.folded or source.earlier or any(standing[index] is not source.messages[index] for index in standing)
-    )
-    if not changed:
+    if written is None:
         return Sketch(layout, standing, steps=tuple(steps))
-    written = write(source, layout, standing)
     chosen, given = len(written.taken), len(written.pool.lines)
-    spent = source.counter.text(written.note)
-    steps.append(Step(written.stage, -spent, f"{chosen} of {given} lines", chosen, given))
+    steps.append(Step(written.stage, -source.counter.text(written.note), f"{chosen} of {given} lines", chosen, given))
     if written.quotes:
-        spent = sum(map(source.counter.text, written.quotes.values()))
         detail = f"{written.quoted_lines} lines{', by words and meaning' if by_meaning(source) else ''}"
-        steps.append(Step("recall", -spent, detail, written.quoted_lines))
+        steps.append(Step("recall", -_tokens(source, written), detail, written.quoted_lines))
     return _filled(Sketch(layout, standing, written.note, written.quotes, tuple(steps)), source)
+
+
+def _written(source: Source, layout: Layout, standing: Mapping[int, Message]) -> Written | None:
+    """Return the note and the quotes of a layout; None where every message stands as it came."""
+    if layout.folded or source.earlier or any(standing[index] is not source.messages[index] for index in standing):
+        return write(source, layout, standing)
+    return None
+
+
+def _tokens(source: Source, written: Written) -> int:
+    """Return the tokens of the quotes."""
+    return sum(map(source.counter.text, written.quotes.values()))
 
 
 def _filled(sketch: Sketch, source: Source) -> Sketch:
