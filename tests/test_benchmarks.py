@@ -4,6 +4,7 @@ import asyncio
 import importlib
 import itertools
 import re
+import statistics
 from typing import Any
 
 import orjson
@@ -17,7 +18,8 @@ from benchmarks.reading.__main__ import interval
 from benchmarks.reading.answers import WAYS, asked, scored
 from benchmarks.reading.model import Model
 from benchmarks.reading.obedience import PLACES, WISHES, Wish, folded, parts, wished
-from benchmarks.recall import timing
+from benchmarks.recall import __main__ as recall
+from benchmarks.recall import learn, needed, timing
 from benchmarks.soak.clients import judged
 from benchmarks.soak.formats import FORMATS, Format
 from benchmarks.speed.servers import ROOT
@@ -43,6 +45,8 @@ TALKS = [
         "load.gateway",
         "reading.__main__",
         "recall.__main__",
+        "recall.fit",
+        "recall.learn",
         "replay",
         "soak.__main__",
         "soak.upstream",
@@ -73,6 +77,30 @@ def test_a_soak_tells_a_wrong_stream_from_one_that_broke_off(format: Format) -> 
     assert judged(format, "seed", whole[:500]) == "broken"
     assert judged(format, "seed", whole[:500] + whole[501:]) == "wrong"
     assert judged(format, "other", whole) == "wrong"
+
+
+@pytest.mark.parametrize(("budget", "least"), [(0.25, 0.78), (0.10, 0.62)])
+def test_questions_about_held_out_chats_find_what_they_need(budget: float, least: float) -> None:
+    asked = [point for talk in recall.rows_of(recall.HELD_OUT) for point in needed.probes(talk)]
+
+    assert statistics.mean(needed.found(point, recall.at_budget(point.request, budget)) for point in asked) >= least
+
+
+def test_what_is_held_out_stands_where_it_is_said_to_stand() -> None:
+    for talk in recall.rows_of(recall.HELD_OUT):
+        told = [each for probe in talk["probes"] for each in probe["evidence"]]
+        told += [each for wish in talk["rules"].values() for each in wish.values()]
+        assert [each["text"] for each in told if each["text"] not in talk["messages"][each["msg"]]["content"]] == []
+
+
+def test_a_revocation_that_was_not_learned_from_is_told() -> None:
+    given = [one for one in learn.sentences() if one.language == "en"]
+    models = learn.learn(given, [one for one in learn.sentences(learn.CHANGES) if one.language == "en"], [])
+
+    def score(text: str) -> float:
+        return learn.points(models[1], learn.of_revocation, text)
+
+    assert score("you needn't avoid long answers any more") > score("he paid for the tickets with a voucher")
 
 
 SAID = [

@@ -23,6 +23,9 @@ from benchmarks.recall.ours import COUNTER, turnfold, without_recall
 from benchmarks.recall.planted import FRESH, INSTRUCTIONS, UNSEEN, with_change, with_instruction
 
 DATA = Path(os.environ.get("TURNFOLD_DATA", Path(__file__).resolve().parents[2].parent / "shared")) / "conversations"
+HELD_OUT = Path(__file__).with_name("held_out.jsonl")
+"""Four chats with questions and standing wishes, two English, one Spanish, one Japanese. Their author knew neither the code nor the other
+chats, and nothing is chosen on them."""
 BUDGETS = (0.10, 0.25, 0.50)
 HISTORY = 600
 """Tokens of history below which a request is left out."""
@@ -33,8 +36,13 @@ def count(messages: Iterable[Mapping[str, Any]]) -> int:
 
 
 def load(name: str) -> list[dict[str, Any]]:
+    """Return the conversations of a recorded set; none where it is not at hand."""
     path = DATA / name
-    return [orjson.loads(row) for row in path.read_bytes().splitlines()] if path.exists() else []
+    return rows_of(path) if path.exists() else []
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    return [orjson.loads(row) for row in path.read_bytes().splitlines()]
 
 
 def main() -> None:
@@ -56,12 +64,18 @@ def main() -> None:
         point for talk in recorded["swe_agent"] for point in points(as_tool_calls(talk), inside_turns=True)
     ]
     talks = load("chats.jsonl")
-    sets["natural chats, questions at the end"] = [point for talk in talks for point in probes(talk)]
-    for label, found_points in sets.items():
+    held_out = rows_of(HELD_OUT)
+    asked = {
+        "natural chats": [point for talk in talks for point in probes(talk)],
+        "held-out chats": [point for talk in held_out for point in probes(talk)],
+    }
+    for label, found_points in {**sets, **asked}.items():
         table(label, sample(found_points, most))
-    kinds([point for talk in talks for point in probes(talk)])
-    each(talks)
-    wished(talks)
+    for label, found_points in asked.items():
+        kinds(label, found_points)
+    each([*talks, *held_out])
+    wished("natural chats", talks)
+    wished("held-out chats", held_out)
     standing(recorded["tau_airline"][:most])
     growing(recorded["tau_airline"][: most // 3])
     timing.table(recorded)
@@ -109,9 +123,9 @@ def table(label: str, found_points: Sequence[Point]) -> None:
         print(f"  {name:24}" + "".join(cells) + f"{each:8.1f}  {over}")
 
 
-def kinds(found_points: Sequence[Point]) -> None:
+def kinds(label: str, found_points: Sequence[Point]) -> None:
     """Recall of chats by the kind of question."""
-    print("\nnatural chats, by kind of question")
+    print(f"\n{label}, by kind of question")
     for kind in sorted({point.kind for point in found_points}):
         asked = [point for point in found_points if point.kind == kind]
         cells = [
@@ -122,7 +136,7 @@ def kinds(found_points: Sequence[Point]) -> None:
 
 def each(talks: Sequence[Mapping[str, Any]]) -> None:
     """Recall of each chat, for some are in other languages."""
-    print("\nnatural chats, each")
+    print("\nquestions at the end, each chat")
     for talk in talks:
         asked = list(probes(talk))
         cells = [
@@ -131,9 +145,9 @@ def each(talks: Sequence[Mapping[str, Any]]) -> None:
         print(f"  {talk['id']:12}{talk['lang']:4}{len(asked):4}" + "".join(f"{cell:8.1%}" for cell in cells))
 
 
-def wished(talks: Sequence[Mapping[str, Any]]) -> None:
+def wished(label: str, talks: Sequence[Mapping[str, Any]]) -> None:
     """Standing wishes that are kept, and wishes that were taken back and are shown without what took them back."""
-    print("\nstanding wishes in natural chats")
+    print(f"\nstanding wishes in {label}")
     for budget in BUDGETS:
         kept: list[bool] = []
         stale: list[bool] = []
