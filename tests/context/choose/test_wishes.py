@@ -101,7 +101,7 @@ def test_scripts_of_all_kinds_and_numbers_have_features() -> None:
 
 
 def test_the_learned_weights_are_whole_and_bounded() -> None:
-    assert 5_000 < len(learned.WEIGHTS) < 10_000
+    assert 5_000 < len(learned.WEIGHTS) < 20_000  # 100 bytes of memory each
     assert learned.EDGE in learned.WEIGHTS
     assert all(abs(wish) < 100 and abs(revokes) < 100 for wish, revokes in learned.WEIGHTS.values())
 
