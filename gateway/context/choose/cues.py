@@ -110,6 +110,24 @@ def asks(text: str) -> bool:
     return _ASKS.search(text) is not None
 
 
+_TO_TELL: Final = (
+    r"(?:tell|remind) me\b|(?:list|recap|summari[sz]e) |(?:everything|all) (?:that|i|we|you|about|the)\b",
+    r"(?:what|who|when|where|why|how|which)(?:'?s\b| (?:is|was|are|were|did|do|does|had|has|have|much|many|long|often|old|far|time|day)\b)",
+    r"(?:which|whose|whom|who) (?!knows|cares)\w|(?:from|with|to|for|on|in|at|by|about) (?:whom|which|what) ",
+    r"(?:did|do|does|have|has) (?:i|we|you|he|she|they|my|our)\b",
+    r"(?:sag|erinnere?) mi[rc]h?\b|(?:nenn|liste|zähl)e? |alles,? was\b",
+    r"(?:was|wo|wie|wer) (?:ist|sind|war|waren|hat|hatten?|haben?|hab|heißt|hieß|viele?|lange|oft|kam|kommt|gibt|macht|darf|soll|muss|kann|wollte)\b",
+    r"(?:(?:ab|an|für|mit|von|zu|seit|bis|in|bei|auf|über) )?(?:wen|wem|wann|wohin|woher|womit|worauf|wofür|wovon|warum|wieso|weshalb|welche[rsnm]?) \w",
+    r"(?:dis|rappelle)-moi\b|tout ce qu|qu'est-ce|(?:qui|que|quand|où|pourquoi|comment|combien|quelle?s?) (?:est|était|sont|étaient|ai?|avait|as)\b",
+    r"(?:dime|recuérdame|todo lo que)\b|(?:quién|qué|cuándo|dónde|cuántos?|cuál|por qué|cómo) ",
+    r"(?:dimmi|ricordami|tutto quello)\b|(?:chi|cosa|quando|dove|perché|quanto|quale) (?:è|era|ha|ho|sono|aveva)\b",
+    r"(?:me diga|tudo o que)\b|(?:quem|quando|onde|quanto|qual) (?:é|era|foi|são)\b",
+    r"(?:напомни|скажи|перечисли|назови|всё,? что)\b|(?:кто|когда|где|почему|зачем|сколько|какая|какие|какой|куда) ",
+    "告诉我|提醒我|列出|总结|(?=[^。！!…]{1,40}[。~～ ]*$)[^。！!]*(?:为啥|(?:什么|哪|谁|多少|怎么)(?![都也怕])|几[号点]|几个月|[吗呢][。…~～ ]*$)|[^。！!]*(?:教えて|まとめて|[すた]か|っけ)[。… ]*$",
+)
+"""How a question begins, or a request to tell something, that has no question mark: closed classes, a question word with its verb."""
+_OPENING: Final = r"\W*(?:(?:ok|okay|so|and|now|also|oh|hey|hi|wait|sorry|please|und|ach|bitte|et|alors|y|bueno|e|allora|а|и|ну)\b\W*){0,2}"
+_WANTS: Final = re.compile(f"{_OPENING}(?:{'|'.join(_TO_TELL)})", re.I)
 _SENTENCE: Final = re.compile(r"[^.!?…。！？؟\n]*[.!?…。！？؟\n]*")
 MOSTLY: Final = 0.4
 """Share of a message's characters that its questions need to make it a question, and not a story with a question in it.
@@ -118,11 +136,21 @@ SHORT_QUESTION: Final = 160
 """Characters of a message that is a question when its last sentence asks. Chosen: two sentences, what it is about and what is asked."""
 
 
+UNMARKED_QUESTION: Final = 100
+"""Characters of a message that can be a question without its mark. Chosen: one sentence."""
+
+
+def wants_to_know(text: str) -> bool:
+    """Return whether a message asks something: with a question mark, or as a short one that begins like a question or a request
+    to tell something. Many people type no question mark."""
+    return asks(text) or (len(text) <= UNMARKED_QUESTION and _WANTS.match(text) is not None)
+
+
 def is_question(text: str) -> bool:
     """Return whether a message is mainly a question, or a short one that ends with one: the answer may be anywhere in the
     conversation."""
     if not asks(text):
-        return False
+        return wants_to_know(text)
     sentences = [found[0] for found in _SENTENCE.finditer(text) if found[0].strip()]
     if len(text) <= SHORT_QUESTION and asks(sentences[-1]):
         return True

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from gateway.context import marks
 from gateway.context.choose import fields, rows
-from gateway.context.choose.cues import asks, speaks_of_self, speaks_to_other
+from gateway.context.choose.cues import speaks_of_self, speaks_to_other, wants_to_know
 from gateway.context.choose.lookup import beside, distinguishes
 from gateway.context.choose.weights import (
     ALIKE,
@@ -144,9 +144,10 @@ def relevance(
     asked = words(query)
     sought = _sought(pool, asked, known)
     subjects = _subjects(pool, asked, known)
-    least = 0.0 if asks(query) else STATEMENT_SHARE * (sum(sought.values()) + sum([each.worth for each in subjects]))
+    wants = wants_to_know(query)
+    least = 0.0 if wants else STATEMENT_SHARE * (sum(sought.values()) + sum([each.worth for each in subjects]))
     own = _by_words(pool, _bearing(pool, sought, subjects))
-    if nearness is not None and asks(query):
+    if nearness is not None and wants:
         weight = MEANT * _weight_of(pool, asked, known)
         for passage, near in _by_meaning(pool, query, nearness).items():
             own[passage] = own.get(passage, 0.0) + weight * near

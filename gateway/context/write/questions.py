@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from gateway.context.choose import lines
-from gateway.context.choose.cues import asks, is_question
+from gateway.context.choose.cues import is_question, wants_to_know
 from gateway.context.choose.weights import QUOTED_UNASKED, STAYS, STAYS_WITH_CALLS
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
@@ -91,8 +91,8 @@ def _share(query: str, layout: Layout, spent: int) -> int:
     and none where tools are called; there a question leaves half to those that follow."""
     tokens = layout.quoted.quotes
     if _calls(layout):
-        return (tokens - spent) // 2 if asks(query) else 0
-    return min(tokens if asks(query) else int(tokens * QUOTED_UNASKED), tokens - spent)
+        return (tokens - spent) // 2 if wants_to_know(query) else 0
+    return min(tokens if wants_to_know(query) else int(tokens * QUOTED_UNASKED), tokens - spent)
 
 
 def _calls(layout: Layout) -> bool:

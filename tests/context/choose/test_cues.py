@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.context.choose.cues import asks, binding, reports_error
+from gateway.context.choose.cues import asks, binding, is_question, reports_error, wants_to_know
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,54 @@ def test_questions_are_told_by_their_mark(text: str) -> None:
 )
 def test_errors_are_told_from_other_rows(line: str, error: bool) -> None:
     assert reports_error(line) is error
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Remind me what the vet said about the paw.",
+        "ok so what was the name of that hotel again",
+        "Everything that went wrong with the boiler, please.",
+        "how many days do I work now",
+        "did I ever tell you my shoe size",
+        "Sag mir nochmal die Adresse.",
+        "wann war der Termin beim Zahnarzt",
+        "Alles, was ich über die Wohnung gesagt habe.",
+        "Rappelle-moi l'adresse du garage.",
+        "où est le double des clés",
+        "Dime otra vez el precio.",
+        "cuándo sale el tren",
+        "Ricordami il nome del medico.",
+        "quando foi a consulta",
+        "напомни адрес",
+        "сколько стоил билет",
+        "我妹妹的生日是哪天",
+        "那家店叫什么",
+        "ホテルの名前は何でしたっけ",
+    ],
+)
+def test_a_question_is_told_without_its_mark(text: str) -> None:
+    assert wants_to_know(text)
+    assert is_question(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What a day!",
+        "when I was nineteen we had no car",
+        "How lovely.",
+        "Thanks, that helps a lot.",
+        "all good here",
+        "Please book the second one.",
+        "wie schön",
+        "Wo gehobelt wird, fallen Späne.",
+        "quel beau temps",
+        "что-то я устал",
+        "我什么都吃。",
+        "明日は雨です。",
+        f"What was the name again {'and so on ' * 20}",
+    ],
+)
+def test_remarks_that_begin_like_questions_are_none(text: str) -> None:
+    assert not wants_to_know(text)
