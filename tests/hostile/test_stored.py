@@ -100,6 +100,9 @@ async def test_an_order_to_forget_what_lies_ahead_is_not_believed(gateway, tmp_p
         await replica.settled()
         assert (await replica.chat(HONEST, HONEST_KEY)).headers["x-turnfold-window"] == "8192"
         assert await learned(replica)
+        # What is learned in one process stands in its memory; another one must believe the store, and needs no refusal.
+        second = await gateway(standin, config(store={"url": url}))
+        assert (await second.chat(HONEST, HONEST_KEY)).headers["x-turnfold-attempts"] == "1"
 
 
 async def test_what_one_replica_forgets_all_forget(gateway, store_url: str) -> None:
