@@ -116,8 +116,7 @@ async def test_a_body_longer_than_is_folded_travels_on_as_it_came(gateway, path:
             assert (upstream.requests[-1].body == sent) is not folded
 
 
-@pytest.mark.parametrize("more", [b"", b"\\ud83d"], ids=["whole", "cut in an emoji"])
-def test_a_conversation_is_named_by_the_beginning_of_a_giant_text_alone(monkeypatch, more: bytes) -> None:
+def test_a_conversation_is_named_by_the_beginning_of_a_giant_text_alone(monkeypatch) -> None:
     """The name is made on the event loop: of a body that fits, the whole first message was parsed there."""
     said = "é😀\n" * 500_000
     longest = 0
@@ -128,13 +127,11 @@ def test_a_conversation_is_named_by_the_beginning_of_a_giant_text_alone(monkeypa
         longest = max(longest, len(raw))
         return loads(raw)
 
-    for content in (b'"%b%b"', b'[{"type":"text","text":"%b%b"},{"type":"text","text":"b"}]'):
+    for content in (b'"%b"', b'[{"type":"text","text":"%b"},{"type":"text","text":"b"}]'):
         text = orjson.dumps(said)[1:-1]
-        raw = b'{"model":"m","messages":[{"role":"user","content":%b}]}' % (content % (text, more))
+        raw = b'{"model":"m","messages":[{"role":"user","content":%b}]}' % (content % text)
         monkeypatch.setattr(piecewise.orjson, "loads", watched)
         asked = CHAT.skim(raw, None)
-        if asked is None:  # parts with half an emoji are parsed
-            asked = CHAT.parse(raw, None)
         assert asked is not None
         opening = asked.opening
         monkeypatch.undo()
