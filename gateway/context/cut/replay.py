@@ -20,7 +20,7 @@ TURN_STANDS: Final = 0.5
 """Share up to which the current turn is not cut into."""
 DIGEST: Final = 0.27
 """Share of a digest, if the conversation can grow for several turns besides it."""
-DIGEST_OF_CHAT: Final = 0.24
+DIGEST_OF_CHAT: Final = 0.22
 """The same without tool calls: a question finds what people said, while tool results are needed without a question."""
 OLD_UNIT: Final = 0.5
 """Share of one old unit; a larger one is shrunk to this."""
