@@ -8,8 +8,9 @@ import os
 import selectors
 import socket
 import stat
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Final
@@ -20,6 +21,8 @@ from gateway.config import Server
 from gateway.serve.dealt import AT_ONCE, ENDED, READY
 from gateway.serve.listening import BACKLOG
 
+PAUSE_S: Final = 0.1
+"""Pause after a connection that could not be accepted: without file descriptors the next try fails too, and would keep a processor busy."""
 HEARD_AT_ONCE: Final = 4096
 """Bytes read from a worker: one for each connection that has ended."""
 
@@ -70,8 +73,9 @@ class Channel(msgspec.Struct):
 class Dealer:
     """The listening sockets, and the channels to the workers by their numbers."""
 
-    def __init__(self, listeners: Sequence[socket.socket] = ()) -> None:
+    def __init__(self, listeners: Sequence[socket.socket] = (), pause: Callable[[float], object] = time.sleep) -> None:
         self._listeners = listeners
+        self._pause = pause
         self._listening = False
         self._channels: dict[int, Channel] = {}
         self._numbers = count(1)
@@ -130,7 +134,7 @@ class Dealer:
             except BlockingIOError:
                 return
             except OSError:  # no file descriptors are left, or the client has gone
-                self._listen(wanted=False)
+                self._pause(PAUSE_S)
                 return
             self._waiting.append(connection)
             self._deal_waiting()

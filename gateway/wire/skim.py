@@ -133,14 +133,15 @@ value_of: Final = msgspec.json.Decoder().decode
 """Return the value of some JSON. Raises MsgspecError, or UnicodeDecodeError for bytes that are no text."""
 
 
-def _read(raw: bytes) -> Skimmed | None:
+def _read(raw: bytes, *, opening: bool = True) -> Skimmed | None:
+    """Read a body, without its ``opening`` where that is known already or not wanted."""
     try:
         body: Any = _body(raw)
         outline = tuple(map(_outline, _rich(body.messages)))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     messages: list[_Message] = body.messages
-    first = next((message.content for message in messages if message.role == "user"), None)
+    first = next((message.content for message in messages if message.role == "user"), None) if opening else None
     return Skimmed(
         {name: value for name in HEAD if (value := getattr(body, name)) is not msgspec.UNSET},
         outline,
@@ -175,10 +176,10 @@ def _grown(raw: bytes, last: Seen) -> Seen | None:
     if any(name in tail for tail in (raw[end:], last.raw[end:]) for name in _NAME):  # of two lists the last one counts
         return None
     front = _front(last, end)
-    new = _read(_OPENED + raw[end + 1 :])
+    known = last.found
+    new = _read(_OPENED + raw[end + 1 :], opening=known.opening is None)
     if front is None or new is None or not new.message_count:
         return None
-    known = last.found
     found = Skimmed(
         {**front, **new.head},
         known.outline + new.outline,
@@ -197,7 +198,7 @@ def _front(last: Seen, end: int) -> Mapping[str, Any] | None:
     if end <= last.checked:
         return None
     unchecked = _OPENED + last.raw[last.checked + 1 : end] if last.checked else last.raw[:end]
-    probed = _read(unchecked + _ONE_MORE)
+    probed = _read(unchecked + _ONE_MORE, opening=False)
     if probed is None or probed.message_count != last.found.message_count - last.before + 1:
         return None
     return last.front if last.checked else probed.head

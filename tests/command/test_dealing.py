@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import socket
 import ssl
 import stat
@@ -13,9 +14,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gateway.command.dealing import Dealer, listeners
+from gateway.command.dealing import PAUSE_S, Dealer, listeners
 from gateway.config import Server
-from gateway.serve.dealt import DealtSite
+from gateway.serve.dealt import READY, DealtSite
 from gateway.serve.incoming.connection import Connections
 from tests.redis_server import free_port
 from tests.running import PATIENCE_S
@@ -136,3 +137,27 @@ async def test_connections_of_the_unix_socket_are_dealt_too(tmp_path: Path) -> N
 def test_a_taken_port_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="in use"):
         listeners(Server(port=taken.getsockname()[1]))
+
+
+def test_without_file_descriptors_the_supervisor_pauses_between_tries() -> None:
+    listening = listeners(Server(host="127.0.0.1", port=free_port()))
+    pauses: list[float] = []
+    dealer = Dealer(listening, pauses.append)
+    worker = dealer.begin(0)
+    worker.send(READY)
+    client = socket.create_connection(listening[0].getsockname())
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        dealer.serve(PATIENCE_S)  # the worker says that it is ready
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+        dealer.serve(PATIENCE_S)
+        assert pauses == [PAUSE_S]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        dealer.serve(PATIENCE_S)
+        assert len(socket.recv_fds(worker, 1, 1)[1]) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for each in (client, worker):
+            each.close()
+        dealer.close()
+        dealer.end(0)
