@@ -193,4 +193,4 @@ def test_a_question_about_a_folded_part_many_times_a_large_room_is_answered_from
     quoted = sum(-step.saved for step in folded(messages, room).steps if step.stage == "recall")
 
     assert cost(messages) > 6 * room
-    assert quoted > 0.6 * room
+    assert quoted > 0.5 * room  # 4,000 tokens would be a third
