@@ -80,7 +80,10 @@ async def test_the_largest_body_is_folded_within_the_smallest_limit(standin, tmp
     assert most == 64 * MIB, "the figure that was measured is of this size"
     body = costliest(most)
     assert most * 0.98 < len(body) <= most
-    config = running.configured(standin, {"models": models, "log": {"level": "error"}})
+    server = {
+        "max_folded": f"{most // MIB}MiB"
+    }  # by default a body beyond 32 MiB is sent on as it came, which takes less
+    config = running.configured(standin, {"models": models, "server": server, "log": {"level": "error"}})
     patience = aiohttp.ClientTimeout(total=PATIENCE_S)
     async with (
         running.as_command(config, tmp_path) as (gateway, process),

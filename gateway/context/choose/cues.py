@@ -126,7 +126,7 @@ _TO_TELL: Final = (
     "告诉我|提醒我|列出|总结|(?=[^。！!…]{1,40}[。~～ ]*$)[^。！!]*(?:为啥|(?:什么|哪|谁|多少|怎么)(?![都也怕])|几[号点]|几个月|[吗呢][。…~～ ]*$)|[^。！!]*(?:教えて|まとめて|[すた]か|っけ)[。… ]*$",
 )
 """How a question begins, or a request to tell something, that has no question mark: closed classes, a question word with its verb."""
-_OPENING: Final = r"\W*(?:(?:ok|okay|so|and|now|also|oh|hey|hi|wait|sorry|please|und|ach|bitte|et|alors|y|bueno|e|allora|а|и|ну)\b\W*){0,2}"
+_OPENING: Final = r"\W*+(?:(?:ok|okay|so|and|now|also|oh|hey|hi|wait|sorry|please|und|ach|bitte|et|alors|y|bueno|e|allora|а|и|ну)\b\W*+){0,2}"
 _WANTS: Final = re.compile(f"{_OPENING}(?:{'|'.join(_TO_TELL)})", re.I)
 _SENTENCE: Final = re.compile(r"[^.!?…。！？؟\n]*[.!?…。！？؟\n]*")
 MOSTLY: Final = 0.4
