@@ -3,11 +3,12 @@
 import asyncio
 import io
 import os
+import random
 import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -174,10 +175,13 @@ async def answering(port: int, process: asyncio.subprocess.Process) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Find ports nobody listens on."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    """Find ports in a row that nobody listens on. They lie below those that systems give to whoever asks for any: a test beside this one
+    would else get one of them before it is used."""
+    draw = random.SystemRandom()  # not seeded: processes run tests side by side
+    while True:
+        first = draw.randrange(10_000, 30_000)
+        ports = list(range(first, first + count))
+        with ExitStack() as sockets, suppress(OSError):
+            for port in ports:
+                sockets.enter_context(socket.create_server(("127.0.0.1", port)))
+            return ports

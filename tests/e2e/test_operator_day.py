@@ -117,7 +117,7 @@ async def test_the_first_day_from_an_empty_folder_to_a_gateway_that_loses_no_req
         await turnfold(tmp_path, "init", "--upstream", standin.base_url)
         file = tmp_path / "turnfold.yaml"
         cert, key = made(tmp_path, "first")
-        port, admin_port = running.free_ports(2)
+        port, admin_port, _ = running.free_ports(3)  # the second worker's admin port follows the first one's
         settings = yaml.safe_load(file.read_text("utf-8"))
         settings["server"] |= {"port": port, "workers": 2, "keys_file": "keys.yaml", "tls": {"cert": cert, "key": key}}
         settings["admin"]["port"] = admin_port
