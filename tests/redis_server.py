@@ -1,22 +1,18 @@
 """A real Redis (or Valkey) server on loopback, in a directory of its own, for as long as a test needs it."""
 
-import secrets
 import shutil
-import socket
 import subprocess
 from pathlib import Path
+
+from tests.running import free_ports
 
 BINARY = shutil.which("redis-server") or shutil.which("valkey-server")
 REASON = "no redis-server or valkey-server is installed"
 
 
 def free_port() -> int:
-    """Find a port nobody listens on, below those that outgoing connections get: it stays free while a server restarts."""
-    while True:
-        port = secrets.choice(range(20_000, 30_000))
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) != 0:
-                return port
+    """Find a port that nobody listens on; it stays free while a server restarts."""
+    return free_ports(1)[0]
 
 
 class RedisServer:

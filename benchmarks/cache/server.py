@@ -7,7 +7,7 @@ Tools are sent with each request, so a server for conversations that call some i
 The first request of a conversation is sent and not counted, for it is the same in all ways.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http.client import HTTPConnection
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -54,16 +54,27 @@ def show(title: str, talks: Sequence[Talk], ways: Sequence[str], address: str) -
 def ask(address: str, messages: Sequence[dict[str, Any]], tools: str = "") -> tuple[int, int] | None:
     """Send one request with these tool definitions and return the prompt tokens that were processed and those from the cache; None where
     the server refuses."""
-    place = urlsplit(address)
-    connection = HTTPConnection(place.hostname or "127.0.0.1", place.port or 80, timeout=TIMEOUT_S)
-    body = {"messages": list(messages), "max_tokens": 1, "temperature": 0, "cache_prompt": True, "id_slot": 0}
+    body: dict[str, Any] = {
+        "messages": list(messages),
+        "max_tokens": 1,
+        "temperature": 0,
+        "cache_prompt": True,
+        "id_slot": 0,
+    }
     if tools:
         body["tools"] = orjson.loads(tools)
+    status, told = posted(address, body)
+    timings = told.get("timings") if status == 200 else None
+    return (int(timings["prompt_n"]), int(timings["cache_n"])) if timings else None
+
+
+def posted(address: str, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    """Ask a server for a chat completion; return the status and the body of its answer."""
+    place = urlsplit(address)
+    connection = HTTPConnection(place.hostname or "127.0.0.1", place.port or 80, timeout=TIMEOUT_S)
     try:
         connection.request("POST", "/v1/chat/completions", orjson.dumps(body), {"content-type": "application/json"})
         answer = connection.getresponse()
-        told = orjson.loads(answer.read())
+        return answer.status, orjson.loads(answer.read())
     finally:
         connection.close()
-    timings = told.get("timings") if answer.status == 200 else None
-    return (int(timings["prompt_n"]), int(timings["cache_n"])) if timings else None

@@ -2,14 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from http.client import HTTPConnection
 from typing import Any
-from urllib.parse import urlsplit
 
-import orjson
-
-TIMEOUT_S = 600.0
-"""Seconds for one answer: a busy machine reads some hundred tokens a second."""
+from benchmarks.cache.server import posted
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +15,6 @@ class Model:
 
     def answer(self, messages: Sequence[Mapping[str, Any]], most: int) -> str:
         """Return what it answers in at most so many tokens, always choosing the likeliest; empty where the server refuses."""
-        place = urlsplit(self.address)
-        connection = HTTPConnection(place.hostname or "127.0.0.1", place.port or 80, timeout=TIMEOUT_S)
         body = {"model": "any", "messages": list(messages), "max_tokens": most, "temperature": 0, "cache_prompt": True}
-        try:
-            connection.request("POST", "/v1/chat/completions", orjson.dumps(body), {"content-type": "application/json"})
-            told = connection.getresponse()
-            read = orjson.loads(told.read())
-        finally:
-            connection.close()
-        return str(read["choices"][0]["message"].get("content") or "") if told.status == 200 else ""
+        status, told = posted(self.address, body)
+        return str(told["choices"][0]["message"].get("content") or "") if status == 200 else ""
