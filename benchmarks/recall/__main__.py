@@ -18,7 +18,7 @@ import orjson
 from benchmarks.recall import timing
 from benchmarks.recall.agents import as_tool_calls
 from benchmarks.recall.baselines import BASELINES
-from benchmarks.recall.needed import Point, found, points, probes, stands, whole
+from benchmarks.recall.needed import Point, found, going_on, points, probes, stands, whole
 from benchmarks.recall.ours import COUNTER, turnfold, without_recall
 from benchmarks.recall.planted import FRESH, INSTRUCTIONS, UNSEEN, with_change, with_instruction
 
@@ -149,20 +149,22 @@ def wished(label: str, talks: Sequence[Mapping[str, Any]]) -> None:
     """Standing wishes that are kept, and wishes that were taken back and are shown without what took them back."""
     print(f"\nstanding wishes in {label}")
     for budget in BUDGETS:
-        kept: list[bool] = []
-        stale: list[bool] = []
-        for talk in talks:
-            out = at_budget([*talk["messages"], {"role": "user", "content": "Thanks. What should we do next?"}], budget)
-            for wish in talk["rules"].values():
-                there = stands(wish["rule"]["text"], out)
-                if "revoked" in wish:
-                    stale.append(there and not stands(wish["revoked"]["text"], out))
-                else:
-                    kept.append(there)
-        if kept:
-            print(
-                f"  at {budget:.0%}: kept {statistics.mean(kept):.1%} of {len(kept)}, shown as valid {statistics.mean(stale):.1%} of {len(stale)}"
-            )
+        for asks in (True, False):
+            kept: list[bool] = []
+            stale: list[bool] = []
+            for talk in talks:
+                out = at_budget(going_on(talk, asks=asks), budget)
+                for wish in talk["rules"].values():
+                    there = stands(wish["rule"]["text"], out)
+                    if "revoked" in wish:
+                        stale.append(there and not stands(wish["revoked"]["text"], out))
+                    else:
+                        kept.append(there)
+            if kept:
+                print(
+                    f"  at {budget:.0%}, {'a question' if asks else 'nothing asked'}: kept {statistics.mean(kept):.1%} of {len(kept)},"
+                    f" shown as valid {statistics.mean(stale):.1%} of {len(stale)}"
+                )
 
 
 def at_budget(request: list[dict[str, Any]], budget: float) -> list[dict[str, Any]]:

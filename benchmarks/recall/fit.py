@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from benchmarks.recall.__main__ import at_budget, load
-from benchmarks.recall.needed import found, probes, stands, whole
+from benchmarks.recall.needed import found, going_on, probes, stands, whole
 from benchmarks.recall.ours import MEMORY
 from benchmarks.recall.planted import TO_FIT_ON, with_instruction
 from gateway.context.choose import digest, recall, weights, wishes
@@ -48,7 +48,7 @@ def kept(talks: Sequence[Mapping[str, Any]]) -> float:
     scores: list[float] = []
     for talk in talks:
         for budget in BUDGETS:
-            out = at_budget([*talk["messages"], {"role": "user", "content": "Thanks. What should we do next?"}], budget)
+            out = at_budget(going_on(talk), budget)
             for wish in talk["rules"].values():
                 there = stands(wish["rule"]["text"], out)
                 gone = "revoked" in wish

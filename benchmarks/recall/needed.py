@@ -60,6 +60,24 @@ def probes(conversation: Mapping[str, Any]) -> Iterator[Point]:
         )
 
 
+NEXT = {
+    "en": "Thanks. What should we do next?",
+    "de": "Danke. Was machen wir als Nächstes?",
+    "es": "Gracias. ¿Qué hacemos ahora?",
+    "fr": "Merci. On fait quoi maintenant ?",
+    "ja": "ありがとう。次は何をしましょうか？",
+    "zh": "谢谢。接下来我们做什么？",
+}
+"""A question about nothing that was said, by language. In a language that the chat does not speak hardly anything is quoted for it, which
+leaves more room for wishes."""
+
+
+def going_on(conversation: Mapping[str, Any], *, asks: bool = True) -> list[dict[str, Any]]:
+    """A chat that goes on with a message about nothing in particular, in its own language: what stands then always stands."""
+    text = NEXT[conversation["lang"]] if asks else "OK."
+    return [*conversation["messages"], {"role": "user", "content": text}]
+
+
 def found(point: Point, out: Sequence[Mapping[str, Any]]) -> float:
     """The share of what is needed that a folded request still has."""
     text = "\n".join(whole(message) for message in out)

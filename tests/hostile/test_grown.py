@@ -20,7 +20,7 @@ FIRST = message("x" * BEGINNING)
 IMAGE = message([{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}])
 NEXT, OTHER = message("Next.", "assistant"), message("Another opening.")
 
-TWICE = {
+GROWN = {
     "the list twice before": (f'{{"messages":[{FIRST},{IMAGE}],"messages":[{OTHER},{NEXT}]}}', f'{{"messages":[{FIRST},{IMAGE},{NEXT}]}}'),
     "the list twice before, once escaped": (
         f'{{"messages":[{FIRST}],"mess\\u0061ges":[{OTHER}]}}', f'{{"messages":[{FIRST},{NEXT}]}}',
@@ -28,6 +28,11 @@ TWICE = {
     "the list twice now, once escaped": (f'{{"messages":[{FIRST}]}}', f'{{"messages":[{FIRST},{NEXT}],"\\u006Dessages":[{OTHER}]}}'),
     "another list grows, and the list came twice": (
         f'{{"messages":[{FIRST},{OTHER}],"x":[1],"messages":[{OTHER}]}}', f'{{"messages":[{FIRST},{OTHER}],"x":[1,{NEXT}]}}',
+    ),
+    "a member behind": (f'{{"messages":[{FIRST}],"model":"a"}}', f'{{"messages":[{FIRST},{NEXT}],"mod\\u0065l":"b"}}'),
+    "a member gone": (f'{{"model":"a","messages":[{FIRST}],"model":"b"}}', f'{{"model":"a","messages":[{FIRST},{NEXT}]}}'),
+    "an inner list of that name": (
+        f'{{"a":{{"messages":[{FIRST}]}},"messages":[{OTHER}]}}', f'{{"a":{{"messages":[{FIRST},{NEXT}]}},"messages":[{OTHER}]}}',
     ),
 }  # fmt: skip
 
@@ -37,27 +42,10 @@ def shown(found: Skimmed | None) -> tuple[object, ...]:
     return dict(found.head), found.outline, found.message_count, found.opening, found.may_call_tools
 
 
-@pytest.mark.parametrize("case", TWICE)
-def test_a_list_of_messages_that_stands_twice_is_never_read_from_where_it_has_grown(case: str) -> None:
-    """An image went uncounted, and a conversation got another's name."""
-    before, now = (text.encode() for text in TWICE[case])
-    memory = Memory()
-    skimmed(before, memory)
-    assert shown(skimmed(now, memory)) == shown(skimmed(now, Memory()))
-
-
-PLAIN = {
-    "a member behind": (f'{{"messages":[{FIRST}],"model":"a"}}', f'{{"messages":[{FIRST},{NEXT}],"mod\\u0065l":"b"}}'),
-    "a member gone": (f'{{"model":"a","messages":[{FIRST}],"model":"b"}}', f'{{"model":"a","messages":[{FIRST},{NEXT}]}}'),
-    "an inner list of that name": (
-        f'{{"a":{{"messages":[{FIRST}]}},"messages":[{OTHER}]}}', f'{{"a":{{"messages":[{FIRST},{NEXT}]}},"messages":[{OTHER}]}}',
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", PLAIN)
-def test_other_members_twice_are_read_alike(case: str) -> None:
-    before, now = (text.encode() for text in PLAIN[case])
+@pytest.mark.parametrize("case", GROWN)
+def test_a_body_that_has_grown_is_read_as_one_never_seen(case: str) -> None:
+    """Where the list of messages stood twice, an image went uncounted, and a conversation got another's name."""
+    before, now = (text.encode() for text in GROWN[case])
     memory = Memory()
     skimmed(before, memory)
     assert shown(skimmed(now, memory)) == shown(skimmed(now, Memory()))
