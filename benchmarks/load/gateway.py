@@ -25,19 +25,20 @@ class Meter:
         self._ticks: Counter[int] = Counter()
         self._worst = self._worst_net = 0.0
         self._over_net = 0
-        self._waited_s = _waited_s()
+        self._waited = _waited_s()
         self._loop.call_at(self._due, self._tick)
         self._loop.call_later(1.0, self._write)
 
     def _tick(self) -> None:
         now = self._loop.time()
-        waited_s = _waited_s()
+        waited = _waited_s()
         gap = now - self._due
-        net = max(gap - (waited_s - self._waited_s), 0.0)
+        # A thread that has ended takes its own sum with it.
+        net = max(gap - sum(seconds - self._waited.get(task, 0.0) for task, seconds in waited.items()), 0.0)
         self._ticks[int(gap * 1000)] += 1
         self._worst, self._worst_net = max(self._worst, gap), max(self._worst_net, net)
         self._over_net += net > LONG_S
-        self._waited_s = waited_s
+        self._waited = waited
         self._due = now + TICK_S
         self._loop.call_at(self._due, self._tick)
 
@@ -59,10 +60,10 @@ class Meter:
         self._loop.call_later(1.0, self._write)
 
 
-def _waited_s() -> float:
-    """How long the threads of this process were ready to run while the machine ran others instead."""
+def _waited_s() -> dict[str, float]:
+    """How long each thread of this process was ready to run while the machine ran others instead."""
     tasks = Path("/proc/self/task").iterdir()
-    return sum(int((task / "schedstat").read_text().split()[1]) for task in tasks) / 1e9
+    return {task.name: int((task / "schedstat").read_text().split()[1]) / 1e9 for task in tasks}
 
 
 def measure_once_ready(running: app.Running, report: Path) -> None:

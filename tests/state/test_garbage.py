@@ -7,7 +7,18 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from gateway.state.garbage import AUTOMATIC, LATEST_S, NEW, QUIET, WHOLE_LATEST_S, WHOLE_S, WORTH, Sweeper, trimmer
+from gateway.state.garbage import (
+    AUTOMATIC,
+    LATEST_S,
+    NEW,
+    QUIET,
+    SOON_S,
+    WHOLE_LATEST_S,
+    WHOLE_S,
+    WORTH,
+    Sweeper,
+    trimmer,
+)
 from gateway.state.pool import INLINE, Pool
 from tests.hostile.wire import until
 
@@ -56,16 +67,19 @@ async def test_circles_are_found_once_there_are_enough_of_them(pool: Pool) -> No
     sweeper.close()
 
 
-async def test_while_a_large_body_is_at_work_a_search_waits_for_a_minute_at_most(pool: Pool) -> None:
+@pytest.mark.parametrize(("new", "due_s"), [(WORTH, SOON_S), (AUTOMATIC + WORTH, LATEST_S)], ids=["small", "large"])
+async def test_while_work_is_under_way_a_search_waits_longer_for_a_large_body(
+    pool: Pool, new: int, due_s: float
+) -> None:
     sweeper = Sweeper(pool)
     sweeper.start()
     gate = threading.Event()
     busy = asyncio.create_task(pool.run(gate.wait, size_bytes=INLINE))  # noqa: TID251  # awaited below
     await asyncio.sleep(0)
     now = asyncio.get_running_loop().time()
-    circles(WORTH)
-    assert not sweeper.look(now + 1)
-    assert sweeper.look(now + LATEST_S + 1)
+    circles(new)
+    assert not sweeper.look(now + due_s - 1)
+    assert sweeper.look(now + due_s + 1)
     assert alive() == 0
     gate.set()
     await busy
