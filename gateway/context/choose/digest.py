@@ -1,6 +1,7 @@
 """The digest: choose the lines of the folded part with the most new facts per token."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from gateway.context.choose.greedy import Greedy
@@ -11,6 +12,9 @@ from gateway.context.count.counter import CountText
 
 FULL_SHARE: Final = 0.97
 """Share of the room at which the choice ends. Chosen: sizes are estimates, and the rest seldom holds a line."""
+
+TRIED: Final = 5000
+"""Tokens that are counted, at most, to find out which shorter lines fit where a longer one does not. Chosen: twelve lines of a digest of 400."""
 
 
 def choose(
@@ -32,19 +36,46 @@ def choose(
             greedy.take(pool.wishes.sure, tokens * WISHES_OF_AGENT)
         greedy.take(pool.wishes.ranked, tokens * (UNSURE_WISHES_OF_AGENT if pool.called else WISHES_OF_CHAT))
     fill = float(tokens)
-    chosen: list[int] = []
-    spent = 0
+    spent = before = 0
     for _ in range(4):
-        before = len(chosen)
         greedy.grow(fill)
-        chosen = list(greedy.chosen)
-        if len(chosen) == before:
+        if len(greedy.chosen) == before:
             break
-        spent = count(render(pool, sorted(chosen)))
+        before = len(greedy.chosen)
+        spent = count(render(pool, sorted(greedy.chosen)))
         if spent > tokens * FULL_SHARE:
             break
         fill = greedy.used + (tokens - spent) * max(greedy.used / max(spent, 1), 0.5)
-    while chosen and spent > tokens:
-        del chosen[min(int(len(chosen) * tokens / spent), len(chosen) - 1) :]
-        spent = count(render(pool, sorted(chosen)))
+    chosen = greedy.chosen if spent <= tokens else _fitting(pool, greedy.together, tokens, spent, count)
     return sorted(chosen)
+
+
+def _fitting(
+    pool: LinePool, together: Sequence[tuple[int, ...]], tokens: int, spent: int, count: CountText
+) -> list[int]:
+    """Return as many of the lines as fit, in the order of their choice; ``spent`` tokens are those of all of them.
+
+    A line for which there is no room gives way to shorter ones behind it, except where these are of its record or of a wish that it
+    takes back.
+    """
+    kept, chosen = len(together), list(chain.from_iterable(together))
+    while kept and spent > tokens:
+        kept = min(int(kept * tokens / spent), kept - 1)
+        chosen = list(chain.from_iterable(together[:kept]))
+        spent = count(render(pool, sorted(chosen)))
+    if not pool.called:
+        return chosen  # the quotes of a chat take what its digest leaves
+    left_out: set[tuple[int, int]] = set()
+    for lines in together[kept : kept + TRIED // max(tokens, 1)]:
+        last = lines[-1]
+        record = pool.message_of[last], pool.lines[last].group
+        revocation = pool.wishes.revocations.get(last, last)
+        if (
+            record not in left_out
+            and (revocation == last or revocation in chosen)
+            and count(render(pool, sorted([*chosen, *lines]))) <= tokens
+        ):
+            chosen += lines
+        else:
+            left_out.add(record)
+    return chosen

@@ -44,6 +44,8 @@ class Greedy:
         self.open: set[tuple[int, int]] = set()
         self.messages: set[int] = set()
         self.chosen: list[int] = []
+        self.together: list[tuple[int, ...]] = []
+        """The chosen lines in this order, each behind those that name its record."""
         self.taken: set[int] = set()
         self.owners: dict[tuple[int, int], tuple[int, ...]] = {}
         self.used = 0.0
@@ -165,6 +167,7 @@ class Greedy:
             cost = self._cost(position)
             if self.used + cost <= tokens and position not in self.taken and not self._misleads(position):
                 self._take(position, cost)
+                self.together.append((position,))
 
     def _misleads(self, position: int) -> bool:
         """Return whether a line is a wish that has been taken back by a sentence that is not chosen."""
@@ -175,9 +178,11 @@ class Greedy:
 
     def _take_named(self, position: int, cost: float) -> None:
         """Take a line with the lines that name its record; ``cost`` covers both."""
-        for owner in self._owners(position):
+        owners = self._owners(position)
+        for owner in owners:
             self._take(owner, 0.0)
         self._take(position, cost)
+        self.together.append((*owners, position))
 
     def _take(self, position: int, cost: float) -> None:
         line, message = self.lines[position], self.pool.message_of[position]

@@ -15,8 +15,8 @@ from gateway.context.choose import wishes
 from gateway.context.choose.cues import binding, errors_in, reports_error
 from gateway.context.choose.learned import NO_POINTS
 from gateway.context.choose.line import CALL, MOST_LINES, OUTPUT, SAID, Line, few_of_many, make, pieces
-from gateway.context.choose.records import records
-from gateway.context.choose.words import Words, lexicon_of
+from gateway.context.choose.records import explains_itself, records
+from gateway.context.choose.words import IDENT, Shape, Words, lexicon_of
 from gateway.wire.facts import Interned, MessageFacts, facts_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, call_arguments, call_name, canonical, text_of, tool_calls
@@ -149,15 +149,28 @@ def _block(part: str, words: Words, *, user: bool, group: int) -> Iterator[Line]
 def _call(name: str, arguments: str, group: int, words: Words) -> Line:
     """Return a call as one line: its name and its arguments, without the JSON around them."""
     value = _json(arguments)
-    written = _flat_arguments(value) if isinstance(value, dict) else arguments
+    written = _flat_arguments(value, words) if isinstance(value, dict) else arguments
     found = words(" ".join(_values(value)) if isinstance(value, dict) else arguments[:2000])
     if len(written) > LONGEST_LINE:
         written = f"{written[: LONGEST_LINE * 2 // 3]} … {written[-LONGEST_LINE // 3 :]}"
     return make(f"{name}({written})", CALL, found, group)
 
 
-def _flat_arguments(value: dict[str, object]) -> str:
-    return ", ".join(f"{key}={_flat(item)}" for key, item in value.items())
+def _flat_arguments(value: dict[str, object], words: Words) -> str:
+    """Return arguments as text. A key is left out where the shape of its value says as much, as in a record."""
+    texts = {key: _flat(item) for key, item in value.items()}
+    kinds = [_kind(text, words) for text in texts.values()]
+    alone = kinds.count(IDENT) == 1
+    return ", ".join(
+        text if explains_itself(key, kind, alone=alone) else f"{key}={text}"
+        for (key, text), kind in zip(texts.items(), kinds, strict=True)
+    )
+
+
+def _kind(text: str, words: Words) -> Shape | None:
+    """Return the shape of a value that is one word and no plain number; None for any other."""
+    found = words(text) if len(text) <= LONGEST_LINE and not text.isdigit() else ()
+    return found[0].kind if len(found) == 1 else None
 
 
 def _flat(value: object) -> str:

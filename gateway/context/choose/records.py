@@ -127,8 +127,8 @@ def _lines(
     for (key, _), text, some, kind in zip(scalars, texts, found, kinds, strict=True):
         if not text:
             continue
-        # A value whose shape explains it needs no key: the only identifier or date of a record.
-        bare = not key or (kind is IDENT and kinds.count(kind) == 1 and not text.isdigit())
+        alone = kinds.count(IDENT) == 1 and not text.isdigit()
+        bare = not key or explains_itself(key, kind, alone=alone)
         written = text if bare else f"{key}={text}"
         if kind in _STRONG or len(text) > 4:
             slot = f"{label}\0{identity}\0{key}" if key and identity and text != identity else ""
@@ -149,6 +149,11 @@ def _lines(
             rest, rest_words, length = [], [], 0
     if rest:
         yield make(" ".join(rest), RECORD, tuple(rest_words), group, share, label)
+
+
+def explains_itself(key: str, kind: Shape | None, *, alone: bool) -> bool:
+    """Return whether a value needs no key: the only identifier of a record or a call, or a date that is just called so."""
+    return (kind is IDENT and alone) or (kind is DATE and key == "date")
 
 
 def _factor(kind: Shape | None, text: str) -> float:

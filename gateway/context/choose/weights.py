@@ -42,7 +42,7 @@ cached prefix at the next turn."""
 # Facts: how likely one is to be needed by a later call, as rough odds counted on recorded agents of three kinds (service, long results, coding).
 IN_SPEECH: Final = (0.05, 0.2, 0.15, 0.7, 0.7, 0.8, 1.2)
 """Of a word that was said or called with, by its shape, in the order of `words.Kind`."""
-IN_DATA: Final = (0.02, 0.05, 0.1, 0.3, 0.25, 0.35, 0.5)
+IN_DATA: Final = (0.02, 0.05, 0.1, 0.3, 0.25, 0.7, 0.5)
 """Of a word that only stood in a result."""
 IDENTIFIER: Final = 3.0
 """Factor for an identifier that is a value of a record of its own: a fifth of these are needed, of dates a twentieth, of numbers one in 200

@@ -45,7 +45,25 @@ def test_a_call_is_one_line() -> None:
     arguments = '{"id":"A1","legs":[{"no":"H1"},{"no":"H2"}],"vip":true}'
     call = {"id": "c", "type": "function", "function": {"name": "book", "arguments": arguments}}
 
-    assert texts({"role": "assistant", "content": None, "tool_calls": [call]}) == ["book(id=A1, legs=H1; H2, vip=true)"]
+    assert texts({"role": "assistant", "content": None, "tool_calls": [call]}) == ["book(A1, legs=H1; H2, vip=true)"]
+
+
+def test_an_argument_keeps_its_key_where_its_shape_does_not_say_as_much() -> None:
+    """Two identifiers could be mistaken for each other, and so could a day of birth for a day of travel."""
+    arguments = '{"date":"2024-05-21","born":"1990-04-05","from":"HAT01X","to":"HAT02X","number":"100200"}'
+    call = {"id": "c", "type": "function", "function": {"name": "move", "arguments": arguments}}
+
+    assert texts({"role": "assistant", "content": None, "tool_calls": [call]}) == [
+        "move(2024-05-21, born=1990-04-05, from=HAT01X, to=HAT02X, number=100200)"
+    ]
+
+
+def test_a_date_of_a_record_that_is_just_called_so_needs_no_key() -> None:
+    assert texts(result({"flight": "HAT01X", "date": "2024-05-21", "booked": "2024-05-02"})) == [
+        "HAT01X",
+        "2024-05-21",
+        "booked=2024-05-02",
+    ]
 
 
 def test_a_record_gives_up_its_json() -> None:
