@@ -19,6 +19,7 @@ from gateway.context.choose.weights import (
     ALIKE,
     LEAST_OF_BEST,
     LEAST_OF_BEST_AMONG_MANY,
+    LEAST_TOLD,
     MEANT,
     OWN_WORDS,
     PINNED_WORD,
@@ -138,13 +139,15 @@ def relevance(
 ) -> dict[Passage, float]:
     """Return how much passages bear on a question: by their own words, and by those of neighbouring messages.
 
-    With ``nearness`` a question also finds passages of like meaning. A message that asks nothing does not: its quotes would cost
-    part of a cached prefix for a guess.
+    With ``nearness`` a question also finds passages of like meaning. A message that asks nothing does not, and finds nothing unless it
+    says enough: its quotes would cost part of a cached prefix for a guess.
     """
     asked = words(query)
     sought = _sought(pool, asked, known)
     subjects = _subjects(pool, asked, known)
     wants = wants_to_know(query)
+    if not wants and len(sought.keys() & {word.key for word in asked}) < LEAST_TOLD:
+        return {}
     least = 0.0 if wants else STATEMENT_SHARE * (sum(sought.values()) + sum([each.worth for each in subjects]))
     own = _by_words(pool, _bearing(pool, sought, subjects))
     if nearness is not None and wants:

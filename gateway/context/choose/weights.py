@@ -38,6 +38,8 @@ LEAST_OF_BEST_AMONG_MANY: Final = 0.5
 STATEMENT_SHARE: Final = 0.5
 """Of all that a message is about, a passage must have so much to be quoted where the message asks nothing. Quotes cost part of a
 cached prefix at the next turn."""
+LEAST_TOLD: Final = 4
+"""Words of such a message that tell passages apart, at least. Quotes for *you had me at fennel* held nothing of what 1,450 replies took from the folded part."""
 
 # Facts: how likely one is to be needed by a later call, as rough odds counted on recorded agents of three kinds (service, long results, coding).
 IN_SPEECH: Final = (0.05, 0.2, 0.15, 0.7, 0.7, 0.8, 1.2)

@@ -37,9 +37,9 @@ QUOTES_WITH_CALLS: Final = 0.33
 """Part of the quotes' share that is kept free where tools are called: what a tool returned is needed unasked, and is in the digest."""
 QUOTES_OF_CHAT: Final = 0.5
 """The same without tool calls: a message that asks nothing needs few, and a question gets what is free, or history gives way."""
-MOST_QUOTES_OF_CHAT: Final = 400
-"""Tokens of them. Of the words that replies to messages which are not chiefly questions take from the folded part alone, so many hold what 1,100
-hold (chats joined in 16,384 tokens)."""
+MOST_QUOTES_OF_CHAT: Final = 200
+"""Tokens of them. Of the words that replies to messages which are not chiefly questions take from the folded part alone, 400 tokens hold 5 %,
+200 hold 4 % (docs/decisions.md)."""
 QUOTES_IN_SMALL: Final = 0.1
 """The same in a room for few requests: there the digest says more for the same tokens."""
 QUOTES_IN_SMALL_OF_CHAT: Final = 0.33

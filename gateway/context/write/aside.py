@@ -15,7 +15,7 @@ from gateway.context.cut.replay import Cut, Unit
 from gateway.wire.message import media_parts, text_of
 
 QUOTES_OF_QUESTION: Final = 4000
-"""Tokens of quotes that a question gets where history can give way. Chosen: of the remarks that questions about natural
+"""Tokens of quotes that a question of a chat gets, whether history gives way or room is free. Chosen: of the remarks that questions about natural
 chats need, the best 2,600 tokens of quotes hold four in five."""
 QUOTES_FAR: Final = 10_000
 """The same where the folded part is many times the room (`FAR`): of what is asked of 135,000 tokens in a room of 13,500 a digest and what

@@ -8,7 +8,7 @@ from gateway.context.choose.cues import is_question, wants_to_know
 from gateway.context.choose.weights import QUOTED_UNASKED, STAYS, STAYS_WITH_CALLS
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
-from gateway.context.write.aside import is_far, question_text
+from gateway.context.write.aside import QUOTES_OF_QUESTION, is_far, question_text
 from gateway.context.write.search import AROUND, NO_QUOTE, Quote, Search, Told
 from gateway.wire.message import Message
 
@@ -70,16 +70,19 @@ def _earlier(search: Search, standing: Mapping[int, Message]) -> dict[int, Quote
 def _current(search: Search, standing: Mapping[int, Message], spent: int, left: int, told: frozenset[Told]) -> Quote:
     """Return the quotes of the current question.
 
-    If it is the newest message, and chiefly a question, it gets all free room where that costs only itself: where no tools are
-    called, or where the request begins unlike the one before it in any case. Quotes behind a question with calls stay for many
-    requests, and have to be few, unless the folded part is so long that its digest tells little of it.
+    If it is the newest message, and chiefly a question, it gets free room where that costs only itself: where no tools are
+    called, as much as history would give way for, and all where the request begins unlike the one before it in any case. Quotes
+    behind a question with calls stay for many requests, and have to be few, unless the folded part is so long that its digest
+    tells little of it.
     """
     layout = search.layout
     query = question_text(search.source, layout.current)
     most = _share(query, layout, spent)
-    free = left - AROUND
+    free, calls = left - AROUND, _calls(layout)
     asks_far = is_question(query) and is_far(layout)
-    if layout.asked_last and is_question(query) and (layout.breaks or asks_far or not _calls(layout)):
+    if layout.asked_last and is_question(query) and (layout.breaks or asks_far or not calls):
+        if not calls and not asks_far:
+            free = min(free, QUOTES_OF_QUESTION)
         return search.filled(query, free, told, standing) if free >= SMALLEST_NOTE else NO_QUOTE
     if asks_far:
         most = max(most, min(layout.room.recall - spent, free))

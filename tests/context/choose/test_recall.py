@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from itertools import cycle
 from math import inf
 
+import pytest
+
 from gateway.context import marks
 from gateway.context.choose import lines
 from gateway.context.choose.line import MessageLines
@@ -75,6 +77,18 @@ def test_a_passage_that_is_near_in_meaning_is_quoted_without_a_word_of_the_quest
     question = "How fast can swallows fly?"
     assert quoted(question, tokens=40) == ""
     assert "sage" in render(POOL, excerpts(POOL, question, 40, COUNT, frozenset(), (), nearness=near))
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("My sister again.", False),
+        ("My sister Elena moves.", False),
+        ("So my sister Elena moves to Bergen after all.", True),
+    ],
+)
+def test_a_message_that_asks_nothing_finds_something_only_if_it_says_enough(said: str, found: bool) -> None:
+    assert ("October" in quoted(said)) is found
 
 
 def test_a_message_that_asks_nothing_is_not_searched_by_meaning() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.context.choose.cues import is_question
+from gateway.context.write.aside import QUOTES_OF_QUESTION
 from gateway.wire.message import text_of
 from tests.context.write.test_compress import called, chatter, cost, folded, result, said, user
 
@@ -41,6 +42,16 @@ def test_a_question_has_room_for_quotes_wherever_the_cut_stands(turns: int) -> N
     assert "behind the oil lamp" in "".join(map(text_of, draft.messages))
     assert draft.turns_folded == sum(message["role"] == "assistant" for message in messages) - standing(messages, draft)
     assert draft.cost <= 1500
+
+
+def test_a_question_of_a_chat_fills_no_more_of_a_large_room_than_history_gives_way_for() -> None:
+    """Quotes are processed anew at once: what is free costs as much as what gives way."""
+    draft = folded([*talk(350), user(QUESTION)], 12_000)
+
+    quotes = sum(-step.saved for step in draft.steps if step.stage == "recall")
+    assert "behind the oil lamp" in "".join(map(text_of, draft.messages))
+    assert QUOTES_OF_QUESTION / 2 < quotes <= QUOTES_OF_QUESTION
+    assert draft.cost < 12_000 - QUOTES_OF_QUESTION / 2
 
 
 def test_the_turn_before_a_question_stands() -> None:
