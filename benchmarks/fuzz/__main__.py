@@ -8,8 +8,13 @@ import argparse
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 
+import orjson
+
+from benchmarks.fuzz.mutation import changed
 from benchmarks.fuzz.targets import TARGETS, seeds
 
 LONGEST = 4096
@@ -29,7 +34,15 @@ def fuzz(name: str, arguments: list[str]) -> None:
         for value in list(vars(module).values()):
             if getattr(value, "__module__", None) == module.__name__ and hasattr(value, "__code__"):
                 value.__code__ = atheris.instrument_func(value).__code__
-    atheris.Setup([sys.argv[0], *arguments], target)
+
+    def mutated(data: bytes, most: int, seed: int) -> bytes:
+        """Change JSON value by value half of the time, and anything else byte by byte."""
+        if seed % 2:
+            with suppress(orjson.JSONDecodeError):
+                return changed(data, Random(seed))[:most]
+        return bytes(atheris.Mutate(data, most))
+
+    atheris.Setup([sys.argv[0], *arguments], target, custom_mutator=mutated)
     atheris.Fuzz()
 
 

@@ -14,6 +14,7 @@ from gateway.config import SettingsError
 from gateway.config import parse as parse_settings
 from gateway.config.values import Server
 from gateway.context import marks
+from gateway.context.choose import transcript
 from gateway.context.count.counter import Counter
 from gateway.context.cut.policy import Policy
 from gateway.context.life import evidence, ladder
@@ -25,7 +26,7 @@ from gateway.state import facts, forgetting
 from gateway.state.store.sealing import CHECKED
 from gateway.wire import message as wire_message
 from gateway.wire.format import Conversation, Edits, Format
-from gateway.wire.formats import FORMATS
+from gateway.wire.formats import FORMATS, recognise
 from gateway.wire.model_name import model_in
 from providers.registry import PROVIDERS
 from providers.sse import Event, Events
@@ -45,12 +46,14 @@ def body(format: Format, raw: bytes) -> None:
     """Read a request's body, write it again, and fold it."""
     with suppress(ClientError):
         check_text(raw, LIMITS)
+        recognise(raw)
         asked = format.read(raw)
         model_in(raw, "application/json")
         if asked is None:
             return
         check_request(asked, LIMITS)
         assert format.encode(asked, Edits()) == asked.raw
+        transcript.write(asked.messages, 0, len(asked.messages), 1000)
         if not asked.rewritten:
             assert asked.raw == raw or format.name != "chat"
         _same_in_full(format, raw, asked)
@@ -190,6 +193,15 @@ _TURNS: Final = [
     {"role": ("user", "assistant")[n % 2], "content": f"Turn {n}: the port is 80{n}, never touch prod."}
     for n in range(9)
 ]
+_RECORDS: Final = orjson.dumps(
+    [{"order_id": f"A-{n}", "price": n, "tags": ["x", {"y": n}]} for n in range(30)]
+).decode()
+_SOURCE: Final = {"type": "base64", "media_type": "image/png", "data": "QUJD"}
+_IMAGE: Final = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}
+_TOOL: Final = {
+    "type": "function",
+    "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}},
+}
 _RATIO: Final = {
     "v": facts.VERSION,
     "ratio": 1.5,
@@ -206,18 +218,36 @@ SEEDS: Final[Mapping[str, list[Any]]] = {
         {"model": "m", "messages": [{"role": "system", "content": "Be kind."}, *_TURNS, {"role": "assistant", "content": None, "tool_calls": [
             {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{\"a\": 1}"}}]},
             {"role": "tool", "tool_call_id": "c", "content": "line\n" * 80}, {"role": "user", "content": [{"type": "text", "text": "And?"}]}]},
+        {"model": "m", "tools": [_TOOL], "messages": [*_TURNS[:4], {"role": "user", "content": [_IMAGE, {"type": "file", "file": {"file_data": "QUJD"}}]},
+            {"role": "assistant", "content": "", "reasoning_content": "hm", "tool_calls": [
+                {"id": f"c{n}", "type": "function", "function": {"name": "f", "arguments": "{\"a\": 1}"}} for n in range(2)]},
+            *[{"role": "tool", "tool_call_id": f"c{n}", "content": _RECORDS} for n in range(2)], *_TURNS,
+            {"role": "assistant", "content": None, "function_call": {"name": "g", "arguments": "{}"}},
+            {"role": "function", "name": "g", "content": _RECORDS}, {"role": "user", "content": "And order A-7?"}]},
     ],
     "messages": [
         {"model": "m", "max_tokens": 5, "system": "Be kind.", "messages": _TURNS},
         {"model": "m", "max_tokens": 5, "messages": [*_TURNS, {"role": "assistant", "content": [
             {"type": "thinking", "thinking": "hm", "signature": "c"}, {"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}}]},
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "line\n" * 80}, {"type": "text", "text": "And?"}]}]},
+        {"model": "m", "max_tokens": 5, "system": [{"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}], "messages": [*_TURNS[:4],
+            {"role": "user", "content": [{"type": "image", "source": _SOURCE}, {"type": "document", "source": _SOURCE}]},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": f"t{n}", "name": "f", "input": {"a": [1, {"b": 2}]}} for n in range(2)]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"t{n}", "content": [{"type": "text", "text": _RECORDS},
+                {"type": "image", "source": _SOURCE}]} for n in range(2)]}, *_TURNS[1:], {"role": "user", "content": "And order A-7?"}]},
     ],
     "responses": [
         {"model": "m", "instructions": "Be kind.", "input": _TURNS},
         {"model": "m", "input": [*_TURNS, {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "QUJD"},
             {"type": "function_call", "id": "f", "call_id": "c", "name": "f", "arguments": "{\"a\": 1}"},
             {"type": "function_call_output", "call_id": "c", "output": "line\n" * 80}, {"role": "user", "content": "And?"}]},
+        {"model": "m", "tools": [_TOOL], "input": [*_TURNS[:4], {"type": "message", "role": "user", "content": [{"type": "input_image", "image_url": "data:,"}]},
+            {"type": "mcp_call", "id": "x", "name": "f", "arguments": "{}", "output": _RECORDS},
+            {"type": "computer_call", "call_id": "k", "action": {"type": "click"}},
+            {"type": "computer_call_output", "call_id": "k", "output": {"type": "computer_screenshot", "image_url": "data:,"}},
+            {"type": "custom_tool_call", "call_id": "u", "name": "g", "input": "text"}, {"type": "custom_tool_call_output", "call_id": "u", "output": _RECORDS},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done.", "annotations": []}]},
+            {"type": "item_reference", "id": "r"}, {"type": "compaction", "encrypted_content": "QUJD"}, *_TURNS, {"role": "user", "content": "And A-7?"}]},
         {"model": "m", "input": "Just a text " * 200},
     ],
     "events": [

@@ -45,4 +45,6 @@ def recognise(raw: bytes, memory: Memory | None = None) -> Conversation | None:
 
 def _has_blocks(message: Message) -> bool:
     content = message.get("content")
-    return isinstance(content, list) and any(isinstance(part, dict) and part.get("type") in BLOCKS for part in content)
+    return isinstance(content, list) and any(
+        isinstance(part, dict) and str(part.get("type")) in BLOCKS for part in content
+    )

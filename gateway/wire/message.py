@@ -80,13 +80,17 @@ def texts(content: Any) -> Iterator[str]:
                     yield from texts(part["content"])
 
 
+def media_kind(part: Any) -> str:
+    """Return what a content part holds besides text: ``image``, ``audio``, ``video`` or ``file``; empty for any other, and for what is no part."""
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    return MEDIA_TYPES.get(kind, "") if isinstance(kind, str) else ""
+
+
 def media_parts(message: Message) -> Iterator[Mapping[str, Any]]:
     """Return the content parts of a message with images, audio, video or files."""
     content = message.get("content")
     if isinstance(content, list):
-        for part in content:
-            if isinstance(part, dict) and isinstance(kind := part.get("type"), str) and kind in MEDIA_TYPES:
-                yield part
+        yield from filter(media_kind, content)
 
 
 def tool_calls(message: Message) -> list[Mapping[str, Any]]:
@@ -198,4 +202,4 @@ def _canonical_call(call: Any) -> Any:
 
 def media_kinds(messages: Iterable[Message]) -> list[str]:
     """Return the kinds of media in the messages, in order: ``["image", "image", "audio"]``."""
-    return [MEDIA_TYPES[part["type"]] for message in messages for part in media_parts(message)]
+    return [media_kind(part) for message in messages for part in media_parts(message)]

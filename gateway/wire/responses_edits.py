@@ -80,14 +80,22 @@ def _content(message: Message, kind: str) -> Any:
     content = message.get("content")
     if not isinstance(content, list):
         return content
-    own = [part for part in content if type(part) is not Opaque and part.get("type") not in TEXT_OF]
+    own = [
+        part
+        for part in content
+        if type(part) is not Opaque and isinstance(part, dict) and str(part.get("type")) not in TEXT_OF
+    ]
     return texts_in(own, kind)
 
 
 def _with_result(item: Piece, kind: str, message: Message) -> bytes:
     content = message.get("content")
     parts = content if isinstance(content, list) else []
-    mine = [part for part in parts if part.get("type") == kind and part.get("id") == item.value.get("id")]
+    mine = [
+        part
+        for part in parts
+        if isinstance(part, dict) and part.get("type") == kind and part.get("id") == item.value.get("id")
+    ]
     text = mine[0].get("text") if mine else None
     if isinstance(text, str) and text != item.value[TEXT_OF[kind]]:
         return splice(item.raw, {TEXT_OF[kind]: text})

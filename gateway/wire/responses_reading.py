@@ -179,10 +179,12 @@ def _grouped(items: Sequence[Piece], group: Sequence[int]) -> Found:
             content = item.get("content")
             if isinstance(content, str) and len(group) == 1:
                 return {"role": "assistant", "content": content}, ItemOrigin(tuple(group))
-            parts += texts_in(content, "text") if isinstance(content, str) else content or []
+            parts += (
+                texts_in(content, "text") if isinstance(content, str) else content if isinstance(content, list) else []
+            )
         elif call := _call(kind, item):
             calls.append(call)
-        elif isinstance(item.get(TEXT_OF.get(kind, "")), str):
+        elif kind in TEXT_OF and isinstance(item.get(TEXT_OF[kind]), str):
             parts += [opaque({k: v for k, v in item.items() if k != TEXT_OF[kind]}), _text_part(kind, item)]
         else:
             parts.append(opaque(item, stands_here=kind not in UNSEEN))

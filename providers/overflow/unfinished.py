@@ -41,7 +41,7 @@ def read_unfinished(body: bytes) -> Overflow | None:
 def _says(output: Any) -> bool:
     """Return whether an output contains anything that a client can use."""
     items = output if isinstance(output, list) else []
-    return any(isinstance(item, dict) and item.get("type") not in _EMPTY for item in items)
+    return any(isinstance(item, dict) and str(item.get("type")) not in _EMPTY for item in items)
 
 
 def _count(usage: Any, name: str) -> int | None:

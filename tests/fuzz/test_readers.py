@@ -4,11 +4,13 @@
 """
 
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.fuzz.mutation import changed
 from benchmarks.fuzz.targets import TARGETS, seeds
 
 FINDINGS = sorted((Path(__file__).parent / "findings").iterdir())
@@ -38,3 +40,16 @@ def test_bytes_changed_at_will_break_nothing(target: str, data: st.DataObject) -
         length = data.draw(st.integers(0, 12))
         raw[start : start + length] = data.draw(st.binary(max_size=12))
     TARGETS[target](bytes(raw))
+
+
+DOCUMENTS = {
+    (target, number): seed for target in TARGETS for number, seed in enumerate(seeds(target)) if seed.startswith(b"{")
+}
+
+
+@pytest.mark.parametrize("place", DOCUMENTS, ids=lambda place: f"{place[0]}-{place[1]}")
+@settings(max_examples=2 * EXAMPLES)
+@given(seed=st.integers(0, 2**32))
+def test_values_changed_at_will_break_nothing(place: tuple[str, int], seed: int) -> None:
+    """A member without a name, a list where a type was meant: all found in this way."""
+    TARGETS[place[0]](changed(DOCUMENTS[place], Random(seed)))

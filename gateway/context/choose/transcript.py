@@ -46,14 +46,14 @@ FRAME_TOKENS: Final = 80
 
 def write(messages: Sequence[Message], first: int, end: int, longest: int) -> list[str]:
     """Write messages ``first`` to ``end`` as text, one entry each, with tool results and without pinned messages."""
-    names = {call.get("id"): call_name(call) for message in messages[:end] for call in tool_calls(message)}
+    names = {str(call.get("id")): call_name(call) for message in messages[:end] for call in tool_calls(message)}
     entries: list[str] = []
     for message in messages[first:end]:
         role = str(message.get("role"))
         if role in PINNED_ROLES:
             continue
         if role in RESULT_ROLES:
-            name = names.get(message.get("tool_call_id")) or message.get("name") or ""
+            name = names.get(str(message.get("tool_call_id"))) or message.get("name") or ""
             role = f"result of {name}".strip() if name else "result"
         said = [marks.unframed(message, text_of(message)), *(f"[{kind}]" for kind in media_kinds([message]))]
         said += [f"calls {call_name(call)} {call_arguments(call)}" for call in tool_calls(message)]

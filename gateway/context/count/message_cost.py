@@ -16,7 +16,7 @@ from gateway.context.count.families import Family, family_of
 from gateway.context.count.vocabularies import Counts
 from gateway.wire.facts import Interned
 from gateway.wire.memory import Memory
-from gateway.wire.message import MEDIA_TYPES, RESULT_ROLES, Message, call_arguments, call_name, texts, tool_calls
+from gateway.wire.message import RESULT_ROLES, Message, call_arguments, call_name, media_kind, texts, tool_calls
 from gateway.wire.views import Opaque
 
 COUNTER_BYTES: Final = 2000
@@ -196,8 +196,7 @@ def _part(part: Any, text: CountText, images: str) -> int:
     value = part.get("text", part.get("refusal"))
     if isinstance(value, str):
         return text(value)
-    kind = part.get("type")
-    if isinstance(kind, str) and kind in MEDIA_TYPES:
+    if media_kind(part):
         return media.tokens(part, images)
     return sum(text(leaf) for leaf in leaves(part, 0)) + (part.extra if type(part) is Opaque else 0)
 

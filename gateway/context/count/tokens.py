@@ -7,7 +7,7 @@ Costs that depend on other messages (several calls wrapped into one, reasoning t
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from gateway.context.count import media
 from gateway.context.count.families import family_of
@@ -100,13 +100,13 @@ def _running(messages: Sequence[Message]) -> Iterator[Message]:
 
 def _together(messages: Sequence[Message]) -> Iterator[Message]:
     """Yield the results of calls that one message made in parallel."""
-    calls: set[Any] = set()
+    calls: set[str] = set()
     for message in messages:
         made = message.get("tool_calls")
         if made:
             if isinstance(made, list) and len(made) > 1:
                 calls.update(call["id"] for call in tool_calls(message) if isinstance(call.get("id"), str))
-        elif calls and message.get("role") == "tool" and message.get("tool_call_id") in calls:
+        elif calls and message.get("role") == "tool" and str(message.get("tool_call_id")) in calls:
             yield message
 
 

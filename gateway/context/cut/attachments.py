@@ -1,9 +1,8 @@
 """Media and reasoning of a message, and the message without them."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
-from gateway.wire.message import MEDIA_TYPES, Message, media_parts
+from gateway.wire.message import Message, media_kind, media_parts
 
 REASONING: Final = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 
@@ -25,6 +24,5 @@ def without_media(message: Message) -> Message:
 
 
 def _stub(part: Any) -> Any:
-    if isinstance(part, Mapping) and part.get("type") in MEDIA_TYPES:
-        return {"type": "text", "text": f"[{MEDIA_TYPES[part['type']]} removed]"}
-    return part
+    kind = media_kind(part)
+    return {"type": "text", "text": f"[{kind} removed]"} if kind else part
