@@ -9,9 +9,11 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Final
 
+from gateway.context.choose import lookup, recall
 from gateway.context.choose.cues import is_question
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.replay import Cut, Unit
+from gateway.context.write.readings import READ, first_read
 from gateway.wire.message import media_parts, text_of
 
 QUOTES_OF_QUESTION: Final = 4000
@@ -29,6 +31,17 @@ READ_ANEW: Final = 1.0
 one prompt reads them anew in the next request, too."""
 QUERY: Final = 4000
 """Characters at the end of a question that are used for the search."""
+
+BEFORE_DIGEST: Final = 6000
+"""Tokens of quotes below which a digest gives way, too, where the folded part is many times the room and only skimmed. Chosen: with 8,000 tokens of quotes a
+smaller digest loses what these do not find."""
+LEAST_DIGEST: Final = 1 / 4
+"""Share of its tokens that the digest keeps then: standing wishes come first in it. Nothing of it finds no more."""
+BEARING: Final = 20
+"""Messages that bear most on a question, by which it is told what part of the conversation it is about."""
+PAST: Final = 0.95
+"""Share of these in the part that is only skimmed. Chosen: what a running errand asks for then stays in the digest (24 requests of joined
+conversations with tools; with 0.9 of ten one of these loses it)."""
 
 FAR: Final = 4
 """Times the free room. Of a folded part beyond that, a digest tells so little that questions are answered from quotes: without them a
@@ -74,6 +87,29 @@ def question_text(source: Source, indices: tuple[int, ...]) -> str:
 def is_far(layout: Layout) -> bool:
     """Return whether the folded part is many times the room: then only quotes tell what a question asks for."""
     return _folded(layout) > FAR * layout.room.free
+
+
+def digest_beside_quotes(source: Source, layout: Layout, digest: int, left: int) -> int:
+    """Return the tokens of a digest in ``left`` tokens that it shares with quotes: fewer where only quotes can tell what is asked for."""
+    if not (layout.asked_last and layout.cut.first and source.policy.recall_share and is_far(layout)):
+        return digest
+    query = question_text(source, layout.current)
+    skimmed = first_read(source.messages, layout.folded, READ)
+    if source.rung.newest_only or not skimmed or left - digest >= BEFORE_DIGEST or not is_question(query):
+        return digest
+    if not _asks_of(source, query, frozenset(layout.folded[:skimmed]), frozenset(layout.current)):
+        return digest
+    return max(min(digest, left - BEFORE_DIGEST), int(digest * LEAST_DIGEST))
+
+
+def _asks_of(source: Source, query: str, past: frozenset[int], current: frozenset[int]) -> bool:
+    """Return whether a question is about the past: whether nearly all messages that bear most on it are of that part."""
+    left_out = current.union(source.conversation.pinned)
+    indices = [index for index in range(len(source.messages)) if index not in left_out]
+    texts = [text_of(source.messages[index]) for index in indices]
+    roles = [str(source.messages[index].get("role")) for index in indices]
+    best = lookup.bearing(texts, roles, query, (), recall.speakers(query))[:BEARING]
+    return sum([indices[place] in past for place in best]) >= PAST * len(best)
 
 
 def gives_way_for_nothing(layout: Layout, quoted: int) -> bool:

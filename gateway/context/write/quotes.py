@@ -8,6 +8,7 @@ from gateway.context import marks
 from gateway.context.choose import digest, lines, rows
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
+from gateway.context.write.aside import digest_beside_quotes
 from gateway.context.write.pools import pool_of
 from gateway.context.write.questions import quotes_of
 from gateway.context.write.search import places_of, told_in
@@ -44,6 +45,7 @@ def write(source: Source, layout: Layout, standing: Mapping[int, Message]) -> Wr
     size = min(layout.cut.digest, left)
     if layout.full:
         size = max(size, left - max(layout.cut.quotes, layout.quoted.quotes))
+    size = digest_beside_quotes(source, layout, size, left)
     text, taken, stage = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
     left -= source.counter.text(text) + 2
     if layout.aside:

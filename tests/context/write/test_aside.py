@@ -127,6 +127,21 @@ def test_a_question_about_a_folded_part_many_times_the_room_has_room_for_quotes_
     assert "behind the oil lamp" in "".join(map(text_of, draft.messages))
 
 
+def note(messages: Messages, text: str) -> int:
+    """The tokens of the digest when a message of this text ends a conversation."""
+    return sum(-step.saved for step in folded([*messages, user(text)], 1500).steps if step.stage == "digest")
+
+
+def test_the_digest_leaves_room_to_quotes_where_a_question_is_about_a_past_that_is_only_skimmed() -> None:
+    errand = "Does the ferry to Skye sail at noon?"
+    ferries = [user("The ferry to Skye sails at noon, I think."), said("The ferry to Skye sails at one.")]
+    messages = [*talk(300), *chatter(150, 400), *ferries * 15]
+
+    assert note(messages, QUESTION) < note(messages, "Wonderful.") / 2
+    assert note(messages, errand) == note(messages, "Wonderful.")
+    assert "behind the oil lamp" in "".join(map(text_of, folded([*messages, user(QUESTION)], 1500).messages))
+
+
 @pytest.mark.parametrize("turns", range(60, 76))
 def test_a_picture_stands_for_a_question_as_for_a_statement(turns: int) -> None:
     picture = {"type": "image_url", "image_url": {"url": "https://example.org/key.png", "detail": "low"}}
