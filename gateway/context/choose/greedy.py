@@ -1,10 +1,11 @@
 """Take lines by their worth: the next line is the one with the most new facts per token, until the room is full."""
 
 import heapq
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from gateway.context.choose.line import RECORD, SAID
+from gateway.context.choose.line import RECORD, SAID, Line
 from gateway.context.choose.records import names_record
 from gateway.context.choose.words import IDENT, Word
 from gateway.context.choose.worth import LinePool
@@ -21,6 +22,8 @@ FIRST_OF_RECORD: Final = 12
 """Lines of a record among which its name is sought: it stands early."""
 MOST_NAMES: Final = 2
 """Names of one record: a first and a last name."""
+LONGEST_PROPERTY: Final = 20
+"""Approximate tokens of a property in a list; a longer line is a sentence and says what it is about."""
 MOST_SKIPPED: Final = 24
 """Lines in a row that are too long for the remaining room, after which the search ends."""
 MOST_TOGETHER: Final = 24
@@ -48,6 +51,8 @@ class Greedy:
         """The chosen lines in this order, each behind those that name its record."""
         self.taken: set[int] = set()
         self.owners: dict[tuple[int, int], tuple[int, ...]] = {}
+        self.headings: dict[int, int] = {}
+        """By position, the line above it that says what it is about; -1 where it needs none."""
         self.used = 0.0
         self.able = _able(pool, relevance)
         """By message, the lines that may be taken."""
@@ -233,8 +238,9 @@ class Greedy:
             named = line.sort is RECORD and message - 1 in self.messages
             opening = 1 + (OPENING_TOKENS if named else self._opening(message))
         elif (message, line.group) in self.open:
-            listed = line.sort is SAID and self.pool.readings[message].role != "user"
-            return line.size + (BETWEEN if listed else 0)
+            if line.sort is not SAID or self.pool.readings[message].role == "user":
+                return line.size
+            opening = BETWEEN
         else:
             opening = 2 if line.label else 1
         return opening + line.size + sum([self.lines[owner].size for owner in self._owners(position)])
@@ -246,6 +252,9 @@ class Greedy:
     def _owners(self, position: int) -> tuple[int, ...]:
         """Return the lines that name the record of a line and are not chosen yet: a value alone says nothing."""
         line, message = self.lines[position], self.pool.message_of[position]
+        if line.sort is SAID:
+            heading = self._heading(message, position)
+            return () if heading < 0 or heading in self.taken else (heading,)
         record = (message, line.group)
         # An identifier stands for itself; a price or a date does not.
         if line.sort is not RECORD or record in self.open or any([word.kind is IDENT for word in line.words]):
@@ -254,6 +263,21 @@ class Greedy:
         if found is None:
             found = self.owners[record] = self._naming(message, position)
         return () if position in found else found
+
+    def _heading(self, message: int, position: int) -> int:
+        """Return the line above a property in a list of an answer (*Departure: 07:00*) that says of what; -1 for any other
+        line."""
+        found = self.headings.get(position)
+        if found is None:
+            found = self.headings[position] = self._heading_above(message, position)
+        return found
+
+    def _heading_above(self, message: int, position: int) -> int:
+        lines = self.lines
+        if self.pool.readings[message].role == "user" or not _property(lines[position]):
+            return -1
+        above = range(position - 1, max(position - FIRST_OF_RECORD, self.pool.places[message].start) - 1, -1)
+        return next((place for place in above if lines[place].sort is SAID and not _property(lines[place])), -1)
 
     def _naming(self, message: int, position: int) -> tuple[int, ...]:
         """Return the first lines that name the record at a position: an identifier, or else names."""
@@ -273,6 +297,17 @@ class Greedy:
             if keyed and key.endswith("name"):
                 names.append(place)
         return tuple(names[:MOST_NAMES])
+
+
+_PROPERTY: Final = re.compile(r"[^\W\d][^:.!?]{0,30}: \S")
+"""A row of a list that names a property and its value."""
+
+
+def _property(line: Line) -> bool:
+    """Return whether a line of an answer is a property that does not say of what."""
+    if line.size > LONGEST_PROPERTY or not _PROPERTY.match(line.text):
+        return False
+    return not any([word.kind is IDENT for word in line.words])
 
 
 def _able(pool: LinePool, relevance: Mapping[int, float] | None) -> dict[int, list[int]]:

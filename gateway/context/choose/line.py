@@ -11,6 +11,10 @@ from gateway.context.choose.words import Word
 MOST_LINES: Final = 1200
 """Lines of one message that are considered, from its head and from its tail."""
 
+GAP: Final = "… "
+"""Before words of the same message, a row of the same output, or a reply, when something is left out before it."""
+FIRST_CALL: Final = 2
+"""Group of a message's first call; the next has the next number."""
 CLOSING: Final = "\"'”’»)}*_`"
 """Marks that may stand behind the end of a sentence."""
 

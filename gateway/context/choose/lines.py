@@ -14,7 +14,7 @@ import orjson
 from gateway.context.choose import wishes
 from gateway.context.choose.cues import binding, errors_in, reports_error
 from gateway.context.choose.learned import NO_POINTS
-from gateway.context.choose.line import CALL, MOST_LINES, OUTPUT, SAID, Line, few_of_many, make, pieces
+from gateway.context.choose.line import CALL, FIRST_CALL, MOST_LINES, OUTPUT, SAID, Line, few_of_many, make, pieces
 from gateway.context.choose.records import explains_itself, records
 from gateway.context.choose.words import IDENT, Shape, Words, lexicon_of
 from gateway.wire.facts import Interned, MessageFacts, facts_of
@@ -90,7 +90,7 @@ def _read(message: Message, words: Words) -> Iterator[Line]:
     else:
         yield from _spoken(_ends(text), words, user=role == "user")
     # The text of a message comes before its calls, and their results come behind them.
-    for number, call in enumerate(tool_calls(message), 2):
+    for number, call in enumerate(tool_calls(message), FIRST_CALL):
         yield _call(call_name(call), call_arguments(call), number, words)
 
 
@@ -177,7 +177,10 @@ def _flat(value: object) -> str:
     if isinstance(value, dict):
         return " ".join(_flat(item) for item in value.values())
     if isinstance(value, list):
-        return "; ".join(_flat(item) for item in value)
+        written = list(map(_flat, value))
+        # Words of a command are read with spaces between them, as they are typed.
+        words = all([type(item) is str and item and " " not in item for item in value])
+        return (" " if words else "; ").join(written)
     return str(value).lower() if isinstance(value, bool) or value is None else str(value)
 
 

@@ -6,7 +6,7 @@ from math import sqrt
 from typing import Any, Final
 
 from gateway.context.choose.cues import reports_error
-from gateway.context.choose.line import MOST_LINES, RECORD, Line, make, pieces
+from gateway.context.choose.line import GAP, MOST_LINES, RECORD, Line, make, pieces
 from gateway.context.choose.weights import IDENTIFIER
 from gateway.context.choose.words import CODE, DATE, IDENT, NAME, SYMBOL, Shape, Word, Words
 
@@ -61,6 +61,8 @@ def _fewer(found: Sequence[_Record]) -> list[_Record]:
     return [*head, *reversed(tail)]
 
 
+NAMED: Final = "\0"
+"""In place of a key, before the name of the record that a value is nested in: it stands there too, and is no fact of its own."""
 _DEEPEST: Final = 40
 """Levels of nested JSON that are read as records. Chosen above real results, below the stack limit."""
 
@@ -76,7 +78,7 @@ def _flatten(value: object, label: str, name: str, depth: int, *, member: bool =
     if isinstance(value, Mapping):
         scalars = [(key, item) for key, item in value.items() if not isinstance(item, (dict, list))]
         if name and not any([item == name for _, item in scalars]):
-            scalars.insert(0, ("", name))
+            scalars.insert(0, ("" if member else NAMED, name))
         if scalars:
             yield label, scalars
         nested = [(key, item) for key, item in value.items() if isinstance(item, (dict, list))]
@@ -88,7 +90,7 @@ def _flatten(value: object, label: str, name: str, depth: int, *, member: bool =
     elif isinstance(value, list):
         scalars = [("", item) for item in value if not isinstance(item, (dict, list))]
         if scalars:
-            yield label, [("", name), *scalars] if name else scalars
+            yield label, [(NAMED, name), *scalars] if name else scalars
         for item in value:
             if isinstance(item, (dict, list)):
                 yield from _flatten(item, label, "", depth + 1, member=True)
@@ -127,6 +129,9 @@ def _lines(
     for (key, _), text, some, kind in zip(scalars, texts, found, kinds, strict=True):
         if not text:
             continue
+        if key == NAMED:
+            yield make(text, RECORD, some, group, 0.0, label)
+            continue
         alone = kinds.count(IDENT) == 1 and not text.isdigit()
         bare = not key or explains_itself(key, kind, alone=alone)
         written = text if bare else f"{key}={text}"
@@ -137,9 +142,10 @@ def _lines(
                 counts = share * _factor(kind, text)
                 yield make(written, RECORD, some, group, counts, label, slot, 0.0, error)
             else:
-                for piece in map(str.strip, pieces(written, LONG)):
+                for number, piece in enumerate(map(str.strip, pieces(written, LONG))):
                     failed = error and reports_error(piece, errors)
-                    yield make(piece, RECORD, words(piece), group, share, label, "", 0.0, failed)
+                    shown = f"{GAP}{piece}" if number else piece
+                    yield make(shown, RECORD, words(piece), group, share, label, "", 0.0, failed)
             continue
         rest.append(written)
         rest_words += some

@@ -8,14 +8,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from gateway.context import marks
-from gateway.context.choose.line import CALL, CLOSING, OUTPUT, RECORD, SAID, Line
+from gateway.context.choose.line import CALL, CLOSING, FIRST_CALL, GAP, OUTPUT, RECORD, SAID, Line
 from gateway.context.choose.worth import LinePool
 
 SPEAKERS: Final = {"user": "user: ", "assistant": "assistant: "}
-GAP: Final = "… "
-"""Before words of the same message, a row of the same output, or a reply, when something is left out before it."""
 NEXT_ROW: Final = " / "
 """Between lines of an answer that stood in rows of their own and end without a full stop, such as items of a list."""
+UNSHOWN: Final = " -> …"
+"""Behind a call that had a result, of which nothing is shown."""
+CUT_OFF: Final = " …"
+"""Behind a piece of a long value whose next piece is left out."""
 QUOTED_BLOCK: Final = {"user": "[pasted] ", "assistant": "[wrote] "}
 """Before rows of a block of code or output inside a message, by its speaker, when they stand alone."""
 _OPEN_ENDS: Final = "%€$£°+-"
@@ -27,46 +29,71 @@ def render(pool: LinePool, positions: Sequence[int]) -> str:
     written: list[str] = []
     lines, message_of = pool.lines, pool.message_of
     last = -1
-    called = ""
+    messages = {message_of[position] for position in positions}
+    chosen = set(positions)
     for position in positions:
         line = lines[position]
         if last >= 0 and message_of[last] == message_of[position]:
             written.append(_continued(pool, last, position))
         else:
-            written.append(f"\n{_opened(pool, last, position, called)}")
-        called = line.text if line.sort is CALL else "" if line.sort is SAID else called
+            written.append(_opened(pool, last, position))
+        if line.sort is CALL and _result_of(pool, position) not in messages:
+            written.append(UNSHOWN)
+        elif position + 1 not in chosen and _goes_on(pool, position):
+            written.append(CUT_OFF)
         last = position
     return "".join(written).lstrip("\n")
 
 
-def _opened(pool: LinePool, last: int, position: int, called: str) -> str:
-    """Return a line behind its speaker; a result behind its tool, unless its call is directly before it."""
+def _goes_on(pool: LinePool, position: int) -> bool:
+    """Return whether the line behind one is the next piece of the same long value."""
+    following = pool.lines[position + 1 : position + 2]
+    if not following or following[0].sort is not RECORD or not following[0].text.startswith(GAP):
+        return False
+    return pool.message_of[position] == pool.message_of[position + 1]
+
+
+def _result_of(pool: LinePool, position: int) -> int:
+    """Return the message that is the result of a call; the call's own where no result is among the lines."""
+    line, message = pool.lines[position], pool.message_of[position]
+    result = message + 1 + line.group - FIRST_CALL
+    reading = pool.readings.get(result)
+    return result if reading and reading.tool and line.text.startswith(reading.tool) else message
+
+
+def _opened(pool: LinePool, last: int, position: int) -> str:
+    """Return a line behind its speaker; a result behind its call, or else its tool; a call needs no speaker."""
     reading, line = pool.readings[pool.message_of[position]], pool.lines[position]
     speaker = SPEAKERS.get(reading.role)
     if line.sort is RECORD or line.sort is OUTPUT:
         if speaker:
-            return f"{speaker}{QUOTED_BLOCK[reading.role]}{marks.escaped(line.text)}"
+            return f"\n{speaker}{QUOTED_BLOCK[reading.role]}{marks.escaped(line.text)}"
         label = f"{line.label}: " if line.label else ""
-        tool = "" if called.startswith(reading.tool) and called else f"{reading.tool} "
-        return marks.row(f"{tool}-> {label}{line.text}")
-    if not speaker:
-        return marks.row(line.text)
-    return f"{speaker}{GAP if _replies_elsewhere(pool, last, position) else ''}{marks.escaped(line.text)}"
+        if last >= 0 and pool.lines[last].sort is CALL and pool.lines[last].text.startswith(reading.tool):
+            return f" -> {label}{marks.escaped(line.text)}"
+        return f"\n{marks.row(f'{reading.tool} -> {label}{line.text}')}"
+    if not speaker or line.sort is CALL:
+        return f"\n{marks.row(line.text)}"
+    begins = position == pool.places[pool.message_of[position]].start
+    gap = "" if begins and not _replies_elsewhere(pool, last, position) else GAP
+    return f"\n{speaker}{gap}{marks.escaped(line.text)}"
 
 
 def _replies_elsewhere(pool: LinePool, last: int, position: int) -> bool:
-    """Return whether a line reads like a reply to the one before it, but is not the beginning of the next message."""
+    """Return whether a line reads like a reply to the one before it, but is not of the next message."""
     if last < 0 or pool.lines[last].sort is not SAID or pool.lines[position].sort is not SAID:
         return False
     before, message = pool.message_of[last], pool.message_of[position]
     if pool.readings[before].role == pool.readings[message].role:
         return False
-    return message - before != 1 or position != pool.places[message].start
+    return message - before != 1
 
 
 def _continued(pool: LinePool, last: int, position: int) -> str:
     """Return a line of the same message behind the one before it."""
     before, line = pool.lines[last], pool.lines[position]
+    if line.sort is CALL:
+        return f"\n{marks.row(line.text)}"
     if line.sort is OUTPUT:
         return f"\n{GAP if _lacks_rows(pool, last, position) else ''}{marks.row(line.text)}"
     if before.sort is OUTPUT:
@@ -75,11 +102,15 @@ def _continued(pool: LinePool, last: int, position: int) -> str:
         return f"\n{speaker}{marks.escaped(line.text)}"
     if line.group == before.group:
         # The rows of a block need no mark: a line before them says what they are.
-        next_to = position == last + 1 or pool.lines[position - 1].sort is OUTPUT
+        skipped = pool.lines[position - 1]
+        next_to = position == last + 1 or skipped.sort is OUTPUT or (line.sort is RECORD and _keyed(skipped))
         listed = pool.readings[pool.message_of[position]].role != "user"
-        return f"{_between(before, line, next_to=next_to, listed=listed)}{marks.escaped(line.text)}"
+        text = line.text.removeprefix(GAP) if _goes_on(pool, last) else line.text
+        return f"{_between(before, line, next_to=next_to, listed=listed)}{marks.escaped(text)}"
     head = f"{line.label}: " if line.label and line.label != before.label else ""
-    return f"; {marks.escaped(head + line.text)}"
+    # What follows is no longer under the key before.
+    mark = NEXT_ROW if before.label and not line.label else "; "
+    return f"{mark}{marks.escaped(head + line.text)}"
 
 
 def _lacks_rows(pool: LinePool, last: int, position: int) -> bool:
@@ -89,10 +120,15 @@ def _lacks_rows(pool: LinePool, last: int, position: int) -> bool:
     return position > last + 1 and before.sort is OUTPUT and not numbered
 
 
+def _keyed(line: Line) -> bool:
+    """Return whether a line shows its place in a record, or that something is left out before it."""
+    return line.sort is not RECORD or "=" in line.text or line.text.startswith(GAP)
+
+
 def _between(before: Line, line: Line, *, next_to: bool, listed: bool) -> str:
     """Return the mark between two lines of a group: of a sentence, of a list, or of one record."""
     if line.sort is not SAID:
-        return " "
+        return " " if next_to or _keyed(before) or _keyed(line) else f" {GAP}"
     if not next_to:
         return f" {GAP}"
     end = before.text.rstrip(CLOSING)[-1:]

@@ -73,7 +73,7 @@ _SHORT: Final = 48
 _DEARER: Final = (0.0, 0.35, 0.0, 0.23, 0.09, 0.4, 0.2)
 
 _DATE: Final = re.compile(
-    r"(?:\d{1,4}[-/:]\d{1,2}(?:[-/:]\d{1,4})?|\d{1,2}\.\d{1,2}\.\d{2,4})(?:t.*)?(?:am|pm|h|z)?", re.I
+    r"(?:\d{1,4}[-/:]\d{1,2}(?:[-/:]\d{1,4})?|\d{1,2}\.\d{1,2}\.\d{2,4})(?:t.*)?(?:am|pm|h|z)?(?:\+\d)?", re.I
 )
 _DIGIT: Final = re.compile(r"\d")
 _OF_SYMBOLS: Final = re.compile(r"[_@/\\:.]")

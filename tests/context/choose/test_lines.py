@@ -41,6 +41,13 @@ def test_marks_of_layout_are_left_out_of_answers() -> None:
     assert texts({"role": "assistant", "content": "- **Gate:** B12\n- `x`"}) == ["Gate: B12", "x"]
 
 
+def test_a_command_is_written_as_it_is_typed() -> None:
+    arguments = '{"argv": ["ls", "-la", "src"], "env": ["A B", "C"]}'
+    call = {"id": "c", "type": "function", "function": {"name": "shell", "arguments": arguments}}
+
+    assert texts({"role": "assistant", "content": None, "tool_calls": [call]}) == ["shell(argv=ls -la src, env=A B; C)"]
+
+
 def test_a_call_is_one_line() -> None:
     arguments = '{"id":"A1","legs":[{"no":"H1"},{"no":"H2"}],"vip":true}'
     call = {"id": "c", "type": "function", "function": {"name": "book", "arguments": arguments}}

@@ -134,7 +134,84 @@ def test_the_text_of_a_message_stands_before_its_calls() -> None:
         ]
     )
 
-    assert written(found) == ["assistant: Let us look into the folder.; ls(path=src)", "-> fields.py"]
+    assert written(found) == ["assistant: Let us look into the folder.", "ls(path=src) -> fields.py"]
+
+
+def calling(*arguments: str) -> dict[str, object]:
+    """An assistant's message that lists folders."""
+    calls = [
+        {"id": f"c{number}", "type": "function", "function": {"name": "ls", "arguments": f'{{"path": "{path}"}}'}}
+        for number, path in enumerate(arguments)
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+def listed(*arguments: str) -> LinePool:
+    """Calls of one message, and their results."""
+    readings = [MessageLines(0, "assistant", lines.read(calling(*arguments)))]
+    for number, path in enumerate(arguments, 1):
+        result = {"role": "tool", "content": f"{path}/fields.py"}
+        readings.append(MessageLines(number, "tool", lines.read(result), f"ls(path={path})"))
+    return LinePool(readings)
+
+
+def test_a_call_whose_result_is_left_out_says_that_it_had_one() -> None:
+    assert written(listed("src"), "fields") == ["ls(path=src) -> …"]
+    assert written(listed("src", "docs"), "src/fields") == ["ls(path=src) -> …", "ls(path=docs) -> docs/fields.py"]
+
+
+def test_a_call_without_a_result_says_nothing_of_one() -> None:
+    alone = LinePool([MessageLines(0, "assistant", lines.read(calling("src")))])
+
+    assert written(alone) == ["ls(path=src)"]
+
+
+def test_each_result_of_several_calls_names_its_own() -> None:
+    assert written(listed("src", "docs")) == [
+        "ls(path=src)",
+        "ls(path=docs)",
+        "ls(path=src) -> src/fields.py",
+        "ls(path=docs) -> docs/fields.py",
+    ]
+
+
+def test_words_without_the_beginning_of_their_message_are_marked() -> None:
+    found = pool(("find(x)", '{"id": "KX-12"}'), ("assistant", "1. HAT004\nThe second is cheaper."))
+
+    assert written(found, "HAT004") == ["find(x) -> KX-12", "assistant: … The second is cheaper."]
+
+
+def test_a_list_of_plain_values_says_that_it_had_more() -> None:
+    found = pool(("find(x)", '{"reservations": ["DXG8T6", "46BBSE", "P9VXUO"]}'))
+
+    assert written(found, "46BBSE") == ["find(x) -> reservations: DXG8T6 … P9VXUO"]
+
+
+def test_a_piece_of_a_long_value_shows_where_it_is_cut() -> None:
+    text = " ".join(f"Part {number} of the car is as it should be." for number in range(20))
+    found = pool(("check(car)", f'{{"report": "{text}"}}'))
+
+    assert written(found) == [f"check(car) -> report={text}"]
+    first, second, *others = [line.text for line in found.lines]
+    assert written(found, second) == [" … ".join([f"check(car) -> {first}", " ".join(others).replace("… ", "")])]
+    assert written(found, *others)[0].endswith(f"{second.removeprefix('… ')} …")
+
+
+ANSWER = "I found these flights:\n" + "\n".join(
+    f"{number}. Flight HAT0{number}2\n   - Departure: 0{number}:00 EST\n   - Arrival: 1{number}:30 EST\n   - Price: $12{number}"
+    for number in range(1, 6)
+)
+
+
+@pytest.mark.parametrize("room", [20, 40, 60, 90])
+def test_a_property_in_a_list_stands_behind_the_row_that_says_of_what(room: int) -> None:
+    found = pool(("user", "Which flights are there?"), ("assistant", ANSWER))
+    chosen = choose(found, room, COUNT)
+
+    for place in chosen:
+        if found.lines[place].text.startswith(("Departure", "Arrival", "Price")):
+            headings = [at for at in chosen if at < place and "Flight" in found.lines[at].text]
+            assert headings and place - headings[-1] <= 3
 
 
 FLIGHTS = (
@@ -168,6 +245,31 @@ def test_a_digest_never_has_a_value_without_the_name_of_its_record() -> None:
         for record in row.split("; "):
             assert "dob=" not in record or "last_name=" in record
             assert "economy=" not in record or "HAT" in record
+
+
+SEARCH = (
+    '[{"flight_number": "HAT130", "prices": {"economy": 165}, "arrival": "01:00:00+1"},'
+    ' {"flight_number": "HAT193", "prices": {"economy": 167}, "arrival": "02:00:00+1"}]'
+)
+
+
+def test_what_follows_a_nested_value_is_not_taken_for_nested() -> None:
+    found = pool(("search(from=DEN)", SEARCH))
+
+    assert written(found) == [
+        "search(from=DEN) -> HAT130 arrival=01:00:00+1; prices: HAT130 economy=165"
+        " / HAT193 arrival=02:00:00+1; prices: HAT193 economy=167"
+    ]
+
+
+def test_a_digest_has_no_heading_without_its_value_and_no_time_without_its_flight() -> None:
+    found = pool(("search(from=DEN)", SEARCH))
+
+    for tokens in range(8, 80, 2):
+        row = render(found, choose(found, tokens, COUNT))
+        for record in row.replace(" / ", "; ").split("; "):
+            assert "prices:" not in record or "economy=" in record
+            assert "arrival=" not in record or "HAT" in record
 
 
 def test_a_wish_that_was_taken_back_never_stands_without_its_revocation() -> None:

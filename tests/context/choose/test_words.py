@@ -20,6 +20,7 @@ from gateway.context.choose.words import Shape, stem, words
         ("ann@example.com", Shape.SYMBOL),
         ("2024-05-27", Shape.DATE),
         ("15:30", Shape.DATE),
+        ("01:00:00+1", Shape.DATE),
         ("HAT117", Shape.IDENT),
         ("credit_card_9879898", Shape.IDENT),
         ("45451592", Shape.IDENT),
