@@ -12,12 +12,17 @@ from gateway.context.write.aside import digest_beside_quotes
 from gateway.context.write.pools import pool_of
 from gateway.context.write.questions import quotes_of
 from gateway.context.write.search import places_of, told_in
-from gateway.wire.message import Message
+from gateway.wire.message import PINNED_ROLES, Message
 
 BRIEF_BELOW: Final = 200
 """Tokens of a digest below which its head is the brief one: a longer frame would take more than a tenth."""
 LEAST_ROWS: Final = 8
 """Tokens of the rows in a digest: one identifier with its key."""
+
+BESIDE: Final = 2
+"""Tokens that a note costs before a user's words, beside its own: an empty row."""
+ALONE: Final = 4
+"""The same as a message of its own: its role and its ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class Written:
 
 def write(source: Source, layout: Layout, standing: Mapping[int, Message]) -> Written:
     """Write the note and the quotes for a layout, within the room left by the standing messages."""
-    left = source.budget.room - sum(map(source.cost, standing.values())) - 4
+    left = source.budget.room - sum(map(source.cost, standing.values())) - _around(source, standing)
     pool = pool_of(source, layout.folded)
     size = min(layout.cut.digest, left)
     if layout.full:
@@ -56,6 +61,13 @@ def write(source: Source, layout: Layout, standing: Mapping[int, Message]) -> Wr
     quotes = {index: quote.text for index, quote in quoted.items()}
     told = [line for quote in quoted.values() for line in quote.lines]
     return Written(text, quotes, pool, taken, places_of(pool, told), len(told), stage)
+
+
+def _around(source: Source, standing: Mapping[int, Message]) -> int:
+    """Return the tokens around a note: an empty row before the user's words, or a message of its own."""
+    first = next((index for index in sorted(standing) if standing[index].get("role") not in PINNED_ROLES), None)
+    opening = standing[first] if first is not None else {}
+    return BESIDE if opening.get("role") == "user" and isinstance(opening.get("content"), str) else ALONE
 
 
 def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> tuple[str, frozenset[int], str]:

@@ -147,3 +147,22 @@ def test_the_digest_takes_what_a_large_newest_result_leaves() -> None:
     _, use = folded([message("system", "You help."), message("user", "Find them all."), *steps, *ends], 800)
 
     assert 0.95 <= use <= 1.0
+
+
+def orders_of(month: int) -> list[dict[str, Any]]:
+    orders = [{"id": f"W{month}{n}37", "sku": f"KX-{month}{n}", "price": n * 7} for n in range(8)]
+    return [
+        message("user", f"Show my orders of month {month}, please."),
+        call(f"c{month}", "orders", month=f"2024-0{month + 1}"),
+        result(f"c{month}", orjson.dumps(orders).decode()),
+        message("assistant", f"There are eight orders in month {month}."),
+    ]
+
+
+def test_a_small_digest_before_the_words_of_the_user_takes_the_room_to_the_last_token() -> None:
+    """Of sixty tokens, two that nothing takes are an identifier less."""
+    messages = [*orders_of(0), *orders_of(1), *orders_of(2), message("user", "Good.")]
+
+    left = [room - compress(messages, Budget(room, 0, 0, 0), COUNTER, Policy()).cost for room in range(76, 90)]
+
+    assert min(left) == 0
