@@ -214,7 +214,8 @@ def _spoken(
     """Return changed words: parts that still exist keep their bytes, calls keep their places."""
     assert origin.blocks is not None
     given = request.given[origin.at].blocks
-    arguments = dict(changed_arguments(before, message))
+    calls = [n for n in origin.blocks if given[n].type == "tool_use"]
+    arguments = {calls[number]: text for number, text in changed_arguments(before, message).items()}
     thinks = "reasoning_content" in message or "reasoning_content" not in before
     numbers = _part_numbers(origin, given, before)
     waiting = [n for n in origin.blocks if given[n].type == "tool_use" or (given[n].type in THINKING and thinks)]
@@ -253,8 +254,8 @@ def _part_numbers(origin: BlockOrigin, given: Sequence[Piece], before: Message) 
     return [n for n in origin.blocks if before.get("role") != "assistant" or given[n].type not in hidden]
 
 
-def _called(origin: BlockOrigin, given: Sequence[Piece], n: int, arguments: Mapping[str, str]) -> cache_marks.SentBlock:
-    shorter = arguments.get(str(given[n].value.get("id")))
+def _called(origin: BlockOrigin, given: Sequence[Piece], n: int, arguments: Mapping[int, str]) -> cache_marks.SentBlock:
+    shorter = arguments.get(n)
     raw = given[n].raw if shorter is None else splice(given[n].raw, {"input": orjson.Fragment(shorter.encode())})
     return cache_marks.SentBlock(raw, (origin.at, n))
 

@@ -6,7 +6,7 @@ from typing import Any
 from gateway.wire.format import Edits
 from gateway.wire.message import Message, dumps
 from gateway.wire.raw_json import array
-from gateway.wire.responses_reading import TEXT_OF, ItemOrigin, ResponsesRequest, call_id, item_type
+from gateway.wire.responses_reading import TEXT_OF, ItemOrigin, ResponsesRequest, call_of, item_type
 from gateway.wire.splice import splice
 from gateway.wire.views import Opaque, Piece, changed_arguments, origin_of, texts_in
 
@@ -54,7 +54,8 @@ def _new(message: Message) -> bytes:
 
 def _changed(request: ResponsesRequest, origin: ItemOrigin, before: Message, message: Message) -> Iterator[bytes]:
     """Return the items of a changed view; unchanged parts keep their bytes."""
-    arguments = dict(changed_arguments(before, message))
+    calls = [at for at in origin.items if call_of(request.items[at].value)]
+    arguments = {calls[number]: text for number, text in changed_arguments(before, message).items()}
     for at in origin.items:
         item = request.items[at]
         kind = str(item_type(item.value))
@@ -62,8 +63,8 @@ def _changed(request: ResponsesRequest, origin: ItemOrigin, before: Message, mes
             yield _message(item, message)
         elif message.get("role") == "tool":
             yield splice(item.raw, {"output": _content(message, "input_text")})
-        elif kind == "function_call" and call_id(item.value) in arguments:
-            yield splice(item.raw, {"arguments": arguments[call_id(item.value)]})
+        elif at in arguments:
+            yield splice(item.raw, {"arguments": arguments[at]})
         elif kind in TEXT_OF:
             yield _with_result(item, kind, message)
         else:

@@ -182,7 +182,7 @@ def _grouped(items: Sequence[Piece], group: Sequence[int]) -> Found:
             parts += (
                 texts_in(content, "text") if isinstance(content, str) else content if isinstance(content, list) else []
             )
-        elif call := _call(kind, item):
+        elif call := call_of(item):
             calls.append(call)
         elif kind in TEXT_OF and isinstance(item.get(TEXT_OF[kind]), str):
             parts += [opaque({k: v for k, v in item.items() if k != TEXT_OF[kind]}), _text_part(kind, item)]
@@ -200,8 +200,9 @@ def _text_part(kind: str, item: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": kind, "id": item.get("id"), "text": item[TEXT_OF[kind]]}
 
 
-def _call(kind: str, item: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a call to the client in chat-completions form; only a function's arguments may be cut."""
+def call_of(item: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a call to the client in chat-completions form, None for any other item; only a function's arguments may be cut."""
+    kind = str(item_type(item))
     name = item.get("name")
     if kind == "function_call" and isinstance(item.get("arguments"), str):
         function = {"name": name, "arguments": item["arguments"]}

@@ -5,7 +5,7 @@ still identifies its original item. Parts that the core must not cut or rewrite 
 dropped with their message.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
@@ -173,12 +173,12 @@ def texts_in(content: Any, kind: str) -> list[dict[str, Any]]:
     ]
 
 
-def changed_arguments(before: Message, after: Message) -> Iterator[tuple[str, str]]:
-    """Return the calls whose arguments were cut: their ids and new arguments."""
-    old = {call["id"]: call["function"]["arguments"] for call in before.get("tool_calls", ()) if "function" in call}
-    for call in after.get("tool_calls", ()):
-        if "function" in call and old.get(call["id"]) != call["function"]["arguments"]:
-            yield call["id"], call["function"]["arguments"]
+def changed_arguments(before: Message, after: Message) -> dict[int, str]:
+    """Return the new arguments of the calls whose arguments were cut, by position: ids may be missing, or the same twice."""
+    given = [call["function"]["arguments"] if "function" in call else None for call in before.get("tool_calls", ())]
+    sent = [call["function"]["arguments"] if "function" in call else None for call in after.get("tool_calls", ())]
+    pairs = enumerate(zip(given, sent, strict=True))
+    return {number: new for number, (old, new) in pairs if new is not None and new != old}
 
 
 class _Event(msgspec.Struct):

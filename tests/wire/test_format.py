@@ -1,11 +1,15 @@
 """The seam for wire formats: what every format must hold."""
 
+from typing import Any
+
 import orjson
 import pytest
 
 from gateway.wire.chat import CHAT
-from gateway.wire.format import Edits
+from gateway.wire.format import Edits, Format
 from gateway.wire.formats import FORMATS, format_of
+from gateway.wire.messages import MESSAGES
+from gateway.wire.responses import RESPONSES
 
 BODY = b'{"model": "a",  "messages": [{"role":"user","content":"Hi"}], "temperature": 1.50, "max_tokens": 900}'
 
@@ -67,3 +71,36 @@ def test_an_event_without_content_is_a_preamble(data: bytes):
 @pytest.mark.parametrize("data", CONTENT)
 def test_anything_else_counts_as_content(data: bytes):
     assert not CHAT.is_preamble(data)
+
+
+def with_calls_of_one_id(path: str) -> dict[str, Any]:
+    """A request whose assistant made three calls, all with the same id or none."""
+    given = [{"number": number, "text": "x" * 50} for number in range(3)]
+    if path == MESSAGES.path:
+        blocks = [{"type": "tool_use", "id": {"odd": 1}, "name": "f", "input": each} for each in given]
+        return {
+            "model": "m",
+            "messages": [{"role": "user", "content": "Go."}, {"role": "assistant", "content": blocks}],
+        }
+    calls = [{"type": "function_call", "name": "f", "arguments": orjson.dumps(each).decode()} for each in given]
+    return {"model": "m", "input": [{"role": "user", "content": "Go."}, *calls]}
+
+
+@pytest.mark.parametrize("format", [MESSAGES, RESPONSES], ids=lambda format: format.name)
+def test_cut_arguments_go_to_their_own_call_whatever_the_ids(format: Format) -> None:
+    asked = format.parse(orjson.dumps(with_calls_of_one_id(format.path)))
+    assert asked is not None
+    said = asked.messages[-1]
+    calls = [*said["tool_calls"]]
+    calls[1] = {**calls[1], "function": {**calls[1]["function"], "arguments": '{"number":1,"text":"x..."}'}}
+
+    sent = format.encode(asked, Edits(messages=(*asked.messages[:-1], {**said, "tool_calls": calls})))
+
+    again = format.parse(sent)
+    assert again is not None
+    arguments = [orjson.loads(call["function"]["arguments"]) for call in again.messages[-1]["tool_calls"]]
+    assert arguments == [
+        {"number": 0, "text": "x" * 50},
+        {"number": 1, "text": "x..."},
+        {"number": 2, "text": "x" * 50},
+    ]
