@@ -14,7 +14,18 @@ import orjson
 from gateway.context.choose import wishes
 from gateway.context.choose.cues import binding, errors_in, reports_error
 from gateway.context.choose.learned import NO_POINTS
-from gateway.context.choose.line import CALL, FIRST_CALL, MOST_LINES, OUTPUT, SAID, Line, few_of_many, make, pieces
+from gateway.context.choose.line import (
+    CALL,
+    FIRST_CALL,
+    MOST_LINES,
+    OUTPUT,
+    RECORD,
+    SAID,
+    Line,
+    few_of_many,
+    make,
+    pieces,
+)
 from gateway.context.choose.records import explains_itself, records
 from gateway.context.choose.words import IDENT, Shape, Words, lexicon_of
 from gateway.wire.facts import Interned, MessageFacts, facts_of
@@ -208,7 +219,11 @@ def _result(text: str, words: Words) -> Iterator[Line]:
     if not isinstance(value, (dict, list)):
         yield from _output(text, words)
         return
-    yield from records(value, errors_in(text), words)
+    if value:
+        yield from records(value, errors_in(text), words)
+    else:
+        # That nothing was found is a result.
+        yield make(text, RECORD, (), 1)
 
 
 def _output(text: str, words: Words) -> Iterator[Line]:

@@ -14,8 +14,10 @@ from gateway.context.choose.worth import LinePool
 SPEAKERS: Final = {"user": "user: ", "assistant": "assistant: "}
 NEXT_ROW: Final = " / "
 """Between lines of an answer that stood in rows of their own and end without a full stop, such as items of a list."""
-UNSHOWN: Final = " -> …"
+UNSHOWN: Final = " …"
 """Behind a call that had a result, of which nothing is shown."""
+BRIEF_RESULT: Final = 3
+"""Approximate tokens of a result that is shown behind its call in any case: the mark would hardly be shorter."""
 CUT_OFF: Final = " …"
 """Behind a piece of a long value whose next piece is left out."""
 QUOTED_BLOCK: Final = {"user": "[pasted] ", "assistant": "[wrote] "}
@@ -38,7 +40,7 @@ def render(pool: LinePool, positions: Sequence[int]) -> str:
         else:
             written.append(_opened(pool, last, position))
         if line.sort is CALL and _result_of(pool, position) not in messages:
-            written.append(UNSHOWN)
+            written.append(_unshown(pool, _result_of(pool, position)))
         elif position + 1 not in chosen and _goes_on(pool, position):
             written.append(CUT_OFF)
         last = position
@@ -61,6 +63,13 @@ def _result_of(pool: LinePool, position: int) -> int:
     return result if reading and reading.tool and line.text.startswith(reading.tool) else message
 
 
+def _unshown(pool: LinePool, result: int) -> str:
+    """Return what stands behind a call of whose result no line is chosen: the mark, or all of a very short result."""
+    lines = pool.readings[result].lines
+    brief = len(lines) == 1 and lines[0].size <= BRIEF_RESULT
+    return f" -> {marks.escaped(lines[0].text)}" if brief else UNSHOWN
+
+
 def _opened(pool: LinePool, last: int, position: int) -> str:
     """Return a line behind its speaker; a result behind its call, or else its tool; a call needs no speaker."""
     reading, line = pool.readings[pool.message_of[position]], pool.lines[position]
@@ -69,24 +78,25 @@ def _opened(pool: LinePool, last: int, position: int) -> str:
         if speaker:
             return f"\n{speaker}{QUOTED_BLOCK[reading.role]}{marks.escaped(line.text)}"
         label = f"{line.label}: " if line.label else ""
-        if last >= 0 and pool.lines[last].sort is CALL and pool.lines[last].text.startswith(reading.tool):
+        if last >= 0 and pool.lines[last].sort is CALL and _result_of(pool, last) == pool.message_of[position]:
             return f" -> {label}{marks.escaped(line.text)}"
         return f"\n{marks.row(f'{reading.tool} -> {label}{line.text}')}"
     if not speaker or line.sort is CALL:
         return f"\n{marks.row(line.text)}"
-    begins = position == pool.places[pool.message_of[position]].start
-    gap = "" if begins and not _replies_elsewhere(pool, last, position) else GAP
+    # A sentence of a user stands for itself, and wishes need the room; an item of an answer needs what is above it.
+    lacks = reading.role != "user" and position != pool.places[pool.message_of[position]].start
+    gap = GAP if lacks or _replies_elsewhere(pool, last, position) else ""
     return f"\n{speaker}{gap}{marks.escaped(line.text)}"
 
 
 def _replies_elsewhere(pool: LinePool, last: int, position: int) -> bool:
-    """Return whether a line reads like a reply to the one before it, but is not of the next message."""
+    """Return whether a line reads like a reply to the one before it, but is not the beginning of the next message."""
     if last < 0 or pool.lines[last].sort is not SAID or pool.lines[position].sort is not SAID:
         return False
     before, message = pool.message_of[last], pool.message_of[position]
     if pool.readings[before].role == pool.readings[message].role:
         return False
-    return message - before != 1
+    return message - before != 1 or position != pool.places[message].start
 
 
 def _continued(pool: LinePool, last: int, position: int) -> str:

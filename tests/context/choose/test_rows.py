@@ -156,8 +156,30 @@ def listed(*arguments: str) -> LinePool:
 
 
 def test_a_call_whose_result_is_left_out_says_that_it_had_one() -> None:
-    assert written(listed("src"), "fields") == ["ls(path=src) -> …"]
-    assert written(listed("src", "docs"), "src/fields") == ["ls(path=src) -> …", "ls(path=docs) -> docs/fields.py"]
+    assert written(listed("src"), "fields") == ["ls(path=src) …"]
+    assert written(listed("src", "docs"), "src/fields") == ["ls(path=src) …", "ls(path=docs) -> docs/fields.py"]
+
+
+@pytest.mark.parametrize(("text", "row"), [("[]", "ls(path=src) -> []"), ("60", "ls(path=src) -> 60")])
+def test_a_very_short_result_is_always_shown(text: str, row: str) -> None:
+    result = MessageLines(1, "tool", lines.read({"role": "tool", "content": text}), "ls(path=src)")
+    found = LinePool([MessageLines(0, "assistant", lines.read(calling("src"))), result])
+
+    assert render(found, [0]) == row
+
+
+def test_a_result_never_stands_behind_the_call_of_another() -> None:
+    """Where the tool's name is all that a result has of its call."""
+    results = [
+        MessageLines(place, "tool", lines.read({"role": "tool", "content": f"{place}: a row of it"}), "ls")
+        for place in (1, 3)
+    ]
+    first, second = lines.read(calling("src")), lines.read(calling("docs"))
+    found = LinePool(
+        [MessageLines(0, "assistant", first), results[0], MessageLines(2, "assistant", second), results[1]]
+    )
+
+    assert render(found, [0, 3]) == "ls(path=src) …\nls -> 3: a row of it"
 
 
 def test_a_call_without_a_result_says_nothing_of_one() -> None:
