@@ -70,7 +70,7 @@ def _next_cut(made: Layout) -> int:
     if first:
         # The last step moved the cut too far: repeat it in small steps.
         first, _ = _moved(made, _longer(made, [step] * (steps - 1) + [max(step // FINER, 1)] * 3 * FINER))
-    grown, stands = float(steps * step), made.room.free * prefix.STANDS
+    grown, stands = float(steps * step), prefix.stands_after(made.room)
     middling = sum(unit.cost for unit in made.units) / len({unit.turn for unit in made.units})
     if (most := made.room.max_turns) is not None:
         limited, turns = _moved(made, [_turn(made, number, 1) for number in range(1, most + 2)])

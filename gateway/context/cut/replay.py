@@ -16,6 +16,10 @@ from gateway.context.cut.budget import Budget
 # Shares of the free room, which is the room without the pinned messages.
 STANDS: Final = 0.15
 """Share for the verbatim units right after a cut, so that the rest can grow for some turns."""
+STANDS_IN_LARGE: Final = 0.1
+"""The same in a large room: what stands after a cut is written once more and read with every request."""
+MOST_IN_SMALL: Final = 600
+"""Tokens. A room whose first share holds more is large; a small one has so many at least. Chosen: some ten messages of a chat."""
 TURN_STANDS: Final = 0.5
 """Share up to which the current turn is not cut into."""
 DIGEST: Final = 0.27
@@ -199,6 +203,11 @@ def allowances(units: Sequence[Unit], room: Room) -> list[int]:
     return allowed
 
 
+def stands_after(room: Room) -> float:
+    """Return the most tokens of verbatim units right after a cut."""
+    return min(STANDS * room.free, max(STANDS_IN_LARGE * room.free, MOST_IN_SMALL))
+
+
 def _cap(room: Room) -> int:
     """Return the limit of one old unit."""
     return max(int(room.free * OLD_UNIT), 1)
@@ -339,7 +348,7 @@ def _trims(growth: _Growth, cut: Cut, newest: int) -> list[tuple[Cut, int]]:
 
 def _boundary(growth: _Growth, cut: Cut, newest: int) -> int:
     """Return the first turn boundary that leaves room, else the current turn, else a step in it."""
-    keep = growth.room.free * STANDS
+    keep = stands_after(growth.room)
     current = growth.start[newest]
     most = growth.room.max_turns
     oldest = -1 if most is None else growth.units[newest].turn - max(int(most * growth.room.low_water), 1)

@@ -1,5 +1,7 @@
 """How a room that holds few requests is shared: between a digest that says much and cuts that seldom move."""
 
+from itertools import pairwise
+
 import pytest
 
 from gateway.context.cut.replay import MOST_QUOTES_OF_CHAT, Room, Unit, replay
@@ -62,6 +64,20 @@ def test_the_more_requests_a_room_holds_the_smaller_is_the_digests_share() -> No
     shares = [replay(agent(200), room)[-1].digest / room.free for room in (room_for(4.5), room_for(7), room_for(30))]
 
     assert shares[0] > shares[1] > shares[2]
+
+
+@pytest.mark.parametrize(("room", "most"), [(20, 0.15), (50, 0.12), (400, 0.1)])
+def test_the_larger_the_room_the_smaller_is_the_share_that_stands_after_a_cut(room: int, most: float) -> None:
+    """What stands is written once more; a small room has few messages to spare."""
+    units, size = chat(10 * room), room_for(room)
+    cuts = replay(units, size)
+    standing = [
+        sum(each.cost for each in units[cut.first : at + 1]) / size.free
+        for at, (before, cut) in enumerate(pairwise(cuts), 1)
+        if cut.first > before.first
+    ]
+
+    assert most - REQUEST / size.free < max(standing) <= most
 
 
 def test_the_room_kept_for_quotes_of_a_chat_does_not_grow_with_the_window() -> None:

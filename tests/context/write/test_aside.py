@@ -46,7 +46,7 @@ def test_a_question_has_room_for_quotes_wherever_the_cut_stands(turns: int) -> N
 
 def test_a_question_of_a_chat_fills_no_more_of_a_large_room_than_history_gives_way_for() -> None:
     """Quotes are processed anew at once: what is free costs as much as what gives way."""
-    draft = folded([*talk(350), user(QUESTION)], 12_000)
+    draft = folded([*talk(370), user(QUESTION)], 12_000)
 
     quotes = sum(-step.saved for step in draft.steps if step.stage == "recall")
     assert "behind the oil lamp" in "".join(map(text_of, draft.messages))
