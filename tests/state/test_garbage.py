@@ -9,6 +9,7 @@ import pytest
 
 from gateway.state.garbage import (
     AUTOMATIC,
+    JOBS,
     LATEST_S,
     NEW,
     QUIET,
@@ -67,12 +68,18 @@ async def test_circles_are_found_once_there_are_enough_of_them(pool: Pool) -> No
     sweeper.close()
 
 
-@pytest.mark.parametrize(("new", "due_s"), [(WORTH, SOON_S), (AUTOMATIC + WORTH, LATEST_S)], ids=["small", "large"])
-async def test_while_work_is_under_way_a_search_waits_longer_for_a_large_body(
-    pool: Pool, new: int, due_s: float
+@pytest.mark.parametrize(
+    ("jobs", "new", "due_s"),
+    [(JOBS, WORTH, SOON_S), (JOBS - 2, WORTH, LATEST_S), (JOBS, AUTOMATIC + WORTH, LATEST_S)],
+    ids=["much small work", "little work", "a large body"],
+)
+async def test_while_work_is_under_way_a_search_waits_less_where_much_small_work_was_done(
+    pool: Pool, jobs: int, new: int, due_s: float
 ) -> None:
     sweeper = Sweeper(pool)
     sweeper.start()
+    for _ in range(jobs):
+        await pool.run(int, size_bytes=INLINE)  # any work
     gate = threading.Event()
     busy = asyncio.create_task(pool.run(gate.wait, size_bytes=INLINE))  # noqa: TID251  # awaited below
     await asyncio.sleep(0)
