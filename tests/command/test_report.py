@@ -18,7 +18,7 @@ LONG = fakes.chat(60, 50)
 def written(standin: StandIn, folder: Path, mode: str) -> tuple[str, Path]:
     """Write a configuration whose upstream refuses what is longer than the model's window."""
     text = configured(standin, {
-        "store": {"url": f"sqlite:///{folder}/turnfold.db"},
+        "store": {"url": f"sqlite:///{folder}/turnfold.db", "timeout": "5s"},  # a busy machine
         "models": {"m": {"context_window": 2000, "tokenizer": "o200k"}},
         "fold": {"mode": mode},
     })  # fmt: skip
