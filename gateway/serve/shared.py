@@ -163,7 +163,7 @@ class Gateway:
         key = self.settings.keys.get(exchange.key) if exchange.key else None
         tokens = tokens_of(exchange)
         if key is not None and key.tpm is not None and (tokens or reserved):
-            self.tasks.start(self.rates.settle(key.id, tokens, reserved), "rates")
+            self.tasks.start(self.rates.settle(key.id, tokens, reserved), "rates", must_finish=True)
 
     def request_id(self) -> str:
         """Return an id for one request: unique across processes, ordered within one."""

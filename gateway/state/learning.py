@@ -366,7 +366,7 @@ class Learning:
         return value
 
     def _write(self, kind: str, key: str, value: bytes, ttl_s: float, scope: str = "") -> None:
-        self._tasks.start(self._store.put(kind, key, value, ttl_s=ttl_s, scope=scope), "learn")
+        self._tasks.start(self._store.put(kind, key, value, ttl_s=ttl_s, scope=scope), "learn", must_finish=True)
 
 
 def _guess(lesson: SmallerFold, caller: str, now: float, until: float) -> Smaller:

@@ -1,12 +1,16 @@
 """Background work: every task has an owner and a name, and its failure is logged."""
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
 log = structlog.get_logger(__name__)
+
+FINISH_S: Final = 2.0
+"""How long `Tasks.close` waits for work that must finish. Chosen: a write takes milliseconds, and a container is killed after 10 s."""
 
 
 class Tasks:
@@ -14,15 +18,18 @@ class Tasks:
 
     def __init__(self, limit: int = 1000) -> None:
         self._running: set[asyncio.Task[Any]] = set()
+        self._must_finish: set[asyncio.Task[Any]] = set()
         self._limit = limit
         self._closed = False
 
     def __len__(self) -> int:
         return len(self._running)
 
-    def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any] | None:
+    def start(
+        self, work: Coroutine[Any, Any, Any], name: str, *, must_finish: bool = False
+    ) -> asyncio.Task[Any] | None:
         """Start ``work`` in the background; return None when it was declined because too much is running or the process
-        is stopping.
+        is stopping. What must finish (a write) is waited for when the process stops.
 
         No code reads the result: an exception is logged by type, never by text (it may quote a user's words).
         """
@@ -32,6 +39,8 @@ class Tasks:
             return None
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._running.add(task)  # the event loop itself keeps only a weak reference
+        if must_finish:
+            self._must_finish.add(task)
         task.add_done_callback(self._done)
         return task
 
@@ -41,7 +50,12 @@ class Tasks:
             await asyncio.gather(*self._running, return_exceptions=True)
 
     async def close(self) -> None:
-        """Cancel running tasks, wait until they have stopped, and start nothing more."""
+        """Wait some seconds for what must finish, cancel the other tasks, wait until they have stopped, and start nothing more."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FINISH_S):
+                while self._must_finish:  # such a task may start another
+                    await asyncio.wait(self._must_finish)
+                    await asyncio.sleep(0)
         self._closed = True
         running = list(self._running)
         for task in running:
@@ -50,6 +64,7 @@ class Tasks:
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
+        self._must_finish.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("task_failed", task=task.get_name(), error=type(error).__name__, where=where(error))
 

@@ -58,6 +58,27 @@ async def test_closing_cancels_what_runs_waits_for_it_and_starts_nothing_more() 
     assert [event["event"] for event in logs] == ["task_declined"]
 
 
+async def test_closing_waits_for_what_must_finish_and_for_what_that_starts(monkeypatch) -> None:
+    tasks, done = Tasks(), list[str]()
+
+    async def write(name: str) -> None:
+        await asyncio.sleep(0.02)
+        done.append(name)
+        if name == "first":
+            tasks.start(write("second"), "write", must_finish=True)
+
+    tasks.start(write("first"), "write", must_finish=True)
+    tasks.start(asyncio.Event().wait(), "watch")
+    await tasks.close()
+    assert done == ["first", "second"]
+
+    monkeypatch.setattr("gateway.state.tasks.FINISH_S", 0.02)
+    stuck = Tasks()
+    stuck.start(asyncio.Event().wait(), "stuck", must_finish=True)
+    await stuck.close()
+    assert len(stuck) == 0
+
+
 async def test_no_more_work_is_taken_on_than_the_limit() -> None:
     tasks = Tasks(limit=2)
     starts = [tasks.start(asyncio.Event().wait(), "work") for _ in range(3)]

@@ -71,7 +71,7 @@ async def afterwards(caller: Caller, state: Answered, ending: Ending) -> Ending:
     _consider_summary(caller, state)
     if state.reply.handle.complete:
         return ending  # already learned from before it was sent
-    learning = caller.gateway.tasks.start(_learn(caller, state, ending.usage), "learn")
+    learning = caller.gateway.tasks.start(_learn(caller, state, ending.usage), "learn", must_finish=True)
     return ending if learning is None else replace(ending, warning=await asyncio.shield(learning))
 
 

@@ -20,7 +20,7 @@ MOST_LINES: Final = 4000
 def keep(caller: Caller, state: State) -> None:
     """Keep the lines of a request that has ended, in the background."""
     if caller.setup.settings.observe.text:
-        caller.gateway.tasks.start(_keep(caller, state), "text")
+        caller.gateway.tasks.start(_keep(caller, state), "text", must_finish=True)
 
 
 async def _keep(caller: Caller, state: State) -> None:

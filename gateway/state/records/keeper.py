@@ -51,6 +51,7 @@ class Records:
         self._failed = failed
         self._dropped = dropped
         self._waiting: deque[Exchange] = deque()
+        self._writing = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._breakers = {"read": Breaker(), "write": Breaker()}
         self._texts: dict[str, bytes] = {}
@@ -144,8 +145,9 @@ class Records:
 
     async def forget(self, caller: str | None) -> int:
         """Delete the records of one caller (a key hash), or all. Raises what the store raises."""
-        self.forget_own(caller)
-        return await self._log.forget(caller) if self._log is not None else 0
+        async with self._writing:  # what is being written would come after
+            self.forget_own(caller)
+            return await self._log.forget(caller) if self._log is not None else 0
 
     def forget_own(self, caller: str | None) -> None:
         """Delete the records in memory."""
@@ -157,15 +159,21 @@ class Records:
         self._texts_bytes = 0
 
     async def flush(self) -> None:
-        """Write what waits."""
+        """Write what waits, after what is being written."""
         log = self._log
-        if log is None or not self._waiting:
+        if log is None:
             return
-        batch = list(self._waiting)
-        self._waiting.clear()
-        rows = await asyncio.to_thread(lambda: [self._row(exchange) for exchange in batch])
-        if not await self._tried("write", lambda: _done(log.append(rows)), False):
-            self._waiting.extendleft(reversed(batch[: max(MOST_WAITING - len(self._waiting), 0)]))
+        async with self._writing:
+            batch = list(self._waiting)
+            self._waiting.clear()
+            written = not batch
+            try:
+                if not written:
+                    rows = await asyncio.to_thread(lambda: [self._row(exchange) for exchange in batch])
+                    written = await self._tried("write", lambda: _done(log.append(rows)), False)
+            finally:
+                if not written:  # a row that reached the store all the same is replaced by itself
+                    self._put_back(batch)
 
     async def close(self) -> None:
         """Write what waits, and close the store."""
@@ -175,9 +183,15 @@ class Records:
             await self.flush()
             await self._log.close()
 
+    def _put_back(self, batch: list[Exchange]) -> None:
+        surplus = max(len(batch) + len(self._waiting) - MOST_WAITING, 0)
+        self._waiting.extendleft(reversed(batch[surplus:]))
+        if surplus:
+            self._dropped(surplus)
+
     def _due(self) -> None:
         self._timer = None
-        self._tasks.start(self._flushed(), "records")
+        self._tasks.start(self._flushed(), "records", must_finish=True)
 
     async def _flushed(self) -> None:
         await self.flush()

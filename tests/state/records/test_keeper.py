@@ -189,6 +189,73 @@ async def test_what_cannot_be_written_waits_and_is_still_found_in_memory():
     assert failures == ["records write", "records read"]
 
 
+class Slow(Broken):
+    """A log whose writes take a while."""
+
+    async def append(self, rows: Sequence[StoredRecord]) -> None:
+        await asyncio.sleep(0.05)
+        self.rows += rows
+
+    async def forget(self, caller: str | None) -> int:
+        forgotten, self.rows = len(self.rows), []
+        return forgotten
+
+
+async def test_closing_loses_no_record_whose_write_has_begun(monkeypatch):
+    monkeypatch.setattr("gateway.state.records.keeper.EVERY_S", 0.0)
+    tasks, log = Tasks(), Slow()
+    records = Records(log, tasks)
+    records.observe(exchange(1))
+    await asyncio.sleep(0.02)  # the timer has fired and the row is on its way
+    assert records.waiting == 0
+    await tasks.close()
+    await records.close()
+    assert [row.id for row in log.rows] == ["tf-1"]
+
+
+async def test_a_write_that_is_cancelled_is_done_again():
+    log = Slow()
+    tasks = Tasks()
+    records = Records(log, tasks)
+    records.observe(exchange(1))
+    writing = tasks.start(records.flush(), "records")
+    assert writing is not None
+    await asyncio.sleep(0.02)
+    writing.cancel()
+    await asyncio.wait([writing])
+    assert records.waiting == 1
+    await records.close()
+    assert [row.id for row in log.rows] == ["tf-1"]
+
+
+async def test_what_is_being_written_is_forgotten_too():
+    log = Slow()
+    tasks = Tasks()
+    records = Records(log, tasks)
+    records.observe(exchange(1))
+    writing = tasks.start(records.flush(), "records")
+    assert writing is not None
+    await asyncio.sleep(0.02)
+    assert await records.forget(None) == 1
+    await writing
+    assert (log.rows, records.waiting) == ([], 0)
+
+
+async def test_of_too_many_records_the_newest_wait_and_the_others_are_counted(monkeypatch):
+    monkeypatch.setattr("gateway.state.records.keeper.MOST_WAITING", 3)
+    dropped = list[int]()
+    tasks = Tasks()
+    records = Records(Broken(), tasks, dropped=dropped.append)
+    for number in range(3):
+        records.observe(exchange(number))
+    writing = tasks.start(records.flush(), "records")
+    assert writing is not None
+    await asyncio.sleep(0)
+    records.observe(exchange(3))
+    await writing
+    assert (records.waiting, dropped) == (3, [1])
+
+
 @pytest.mark.parametrize(
     "value", [b"", b"[]", b"\xff", b"{}", b'{"at":true,"request_id":"a"}', b'{"at":1.0,"request_id":[]}']
 )
