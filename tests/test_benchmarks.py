@@ -4,7 +4,10 @@ import asyncio
 import importlib
 import itertools
 import re
+import signal
 import statistics
+import time
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -14,6 +17,7 @@ from benchmarks.cache import server
 from benchmarks.cache.causes import causes_of
 from benchmarks.linear import __main__ as linear
 from benchmarks.linear import chart
+from benchmarks.load.clock import Clock, Gap, Span, less_pauses
 from benchmarks.reading.__main__ import interval
 from benchmarks.reading.answers import WAYS, asked, scored
 from benchmarks.reading.model import Model
@@ -249,3 +253,25 @@ def test_an_interval_holds_the_mean() -> None:
     low, high = interval([0.0, 1.0] * 20)
 
     assert 0.3 < low < 0.5 < high < 0.7
+
+
+def test_a_gap_is_no_fault_of_the_loop_while_the_whole_machine_stood_still() -> None:
+    gaps = [Gap(10.0, 10.5, 0.5), Gap(20.0, 20.3, 0.2), Gap(30.0, 30.1, 0.1)]
+    pauses = [Span(9.9, 10.4), Span(20.0, 20.3), Span(25.0, 29.0)]
+    assert less_pauses(gaps, pauses) == pytest.approx([0.1, 0.0, 0.1])
+
+
+def test_the_clock_notes_when_it_stood_still(tmp_path: Path) -> None:
+    clock = Clock(tmp_path)
+    try:
+        for _ in range(100):  # it may not have begun yet
+            clock.process.send_signal(signal.SIGSTOP)
+            time.sleep(0.1)
+            clock.process.send_signal(signal.SIGCONT)
+            time.sleep(0.1)
+            if any(pause.end - pause.start > 0.05 for pause in clock.pauses()):
+                break
+        else:
+            pytest.fail("nothing was noted")
+    finally:
+        clock.stop()

@@ -13,10 +13,12 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import orjson
 
+from benchmarks.load.clock import LEAST_S, LONG_S, Clock, Gap, Span, less_pauses
 from benchmarks.soak import clients, faults, overload
 from benchmarks.soak.clients import Seen
 from benchmarks.soak.faults import Fault, Site
@@ -76,16 +78,18 @@ async def _overload(site: Site, seconds: float) -> list[str]:
         return (await overload.overload(session, site.samples, seconds)).rows()
 
 
-def report(site: Site, gaps: dict[str, float], rows: list[str], minutes: float) -> str:
+def report(site: Site, gaps: dict[str, Any], pauses: list[Span], rows: list[str], minutes: float) -> str:
     seen, health = site.seen, sorted(site.seen.health_s)
     grown = site.samples.growth(min(SETTLED_S, minutes * 20), minutes * 60)
     flat = f"{grown[0] * 100:+.1f} %, {grown[1]:+d} descriptors" if grown else "too short a run"
     taken = site.samples.taken
+    own = less_pauses([Gap(*gap) for gap in gaps["long"]], pauses)
     lines = [
         f"| wrong answers | {seen.wrong} |",
         f"| streams whole, broken off with all bytes before right | {seen.whole}, {seen.broken} |",
-        f"| worst gap of the event loop, less waiting for a processor | {gaps['worst'] * 1000:.0f} ms, {gaps['worst_net'] * 1000:.0f} ms |",
-        f"| gaps over 50 ms, less waiting | {gaps['over_50ms']:.0f}, {gaps['over_50ms_net']:.0f} of {gaps['ticks']:.0f} |",
+        f"| pauses of the machine, together and the longest | {_ms(sum(end - start for start, end in pauses))}, {_ms(max([end - start for start, end in pauses], default=0))} |",
+        f"| worst gap of the event loop, less these and waiting for a processor | {_ms(gaps['worst'])}, {_ms(max(own, default=LEAST_S))} |",
+        f"| gaps over 50 ms, less these and waiting | {gaps['over_50ms']:.0f}, {sum(gap > LONG_S for gap in own)} of {gaps['ticks']:.0f} |",
         f"| health, median and worst | {health[len(health) // 2] * 1000:.1f} ms, {health[-1] * 1000:.0f} ms |",
         f"| memory before, peak, at the end | {taken[0].resident / MIB:.0f}, {max(s.resident for s in taken) / MIB:.0f}, {taken[-1].resident / MIB:.0f} MiB |",
         f"| grown after the first minute | {flat} |",
@@ -94,6 +98,10 @@ def report(site: Site, gaps: dict[str, float], rows: list[str], minutes: float) 
         *rows,
     ]
     return "\n".join([site.samples.table(), "", *lines])
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms"
 
 
 def _stop_upstream(site: Site) -> None:
@@ -151,6 +159,8 @@ def main() -> int:
         command = [sys.executable, "-m", "benchmarks.load.gateway", str(config), str(gaps)]
         gateway = start("gateway", command, ports[1], folder, "/readyz")
         stack.callback(gateway.stop)
+        clock = Clock(folder)
+        stack.callback(clock.stop)
         samples = Samples(gateway, ports[0])
         samples.take()
         site = Site(gateway, samples, Seen(), start_upstream, upstream, database, redis)
@@ -158,7 +168,7 @@ def main() -> int:
         asyncio.run(soak(site, arguments, _planned(arguments)))
         measured = orjson.loads(gaps.read_bytes())
         rows = asyncio.run(_overload(site, arguments.overload)) if arguments.overload else []
-        print(report(site, measured, rows, arguments.minutes))
+        print(report(site, measured, clock.pauses(), rows, arguments.minutes))
         if arguments.plot:
             arguments.plot.write_text(samples.plot())
     return 1 if site.seen.wrong else 0

@@ -98,7 +98,7 @@ class Gateway:
         self.tasks = Tasks()
         self.pool = Pool()
         self.memory = Memory(settings.server.memory)
-        self.sweeper = Sweeper(self.pool, lambda: self.admission.requests)
+        self.sweeper = Sweeper(self.pool, lambda: self.admission.requests, lambda: self.admission.begun)
         self.admission = Admission(self.pool)
         self.uploads = Uploads()
         self.tracing = _tracing(settings.observe.traces)

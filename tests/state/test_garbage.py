@@ -9,13 +9,13 @@ import pytest
 
 from gateway.state.garbage import (
     AUTOMATIC,
-    JOBS,
+    GIVE_BACK_S,
     LATEST_S,
     NEW,
     QUIET,
-    SOON_S,
     WHOLE_LATEST_S,
     WHOLE_S,
+    WORK,
     WORTH,
     Sweeper,
     trimmer,
@@ -69,15 +69,23 @@ async def test_circles_are_found_once_there_are_enough_of_them(pool: Pool) -> No
 
 
 @pytest.mark.parametrize(
-    ("jobs", "new", "due_s"),
-    [(JOBS, WORTH, SOON_S), (JOBS - 2, WORTH, LATEST_S), (JOBS, AUTOMATIC + WORTH, LATEST_S)],
-    ids=["much small work", "little work", "a large body"],
+    ("requests", "jobs", "new", "due_s"),
+    [
+        (WORK - 2, 0, WORTH, LATEST_S),
+        (WORK - 1, 0, WORTH, 0),
+        (0, WORK - 1, WORTH, 0),
+        (WORK // 2, WORK // 2 - 1, WORTH, 0),
+        (WORK, WORK, AUTOMATIC + WORTH, LATEST_S),
+    ],
+    ids=["little work", "many requests", "many jobs", "both", "a large body"],
 )
 async def test_while_work_is_under_way_a_search_waits_less_where_much_small_work_was_done(
-    pool: Pool, jobs: int, new: int, due_s: float
+    pool: Pool, requests: int, jobs: int, new: int, due_s: float
 ) -> None:
-    sweeper = Sweeper(pool)
+    begun = 0
+    sweeper = Sweeper(pool, begun=lambda: begun)
     sweeper.start()
+    begun = requests
     for _ in range(jobs):
         await pool.run(int, size_bytes=INLINE)  # any work
     gate = threading.Event()
@@ -85,9 +93,12 @@ async def test_while_work_is_under_way_a_search_waits_less_where_much_small_work
     await asyncio.sleep(0)
     now = asyncio.get_running_loop().time()
     circles(new)
-    assert not sweeper.look(now + due_s - 1)
+    if due_s:
+        assert not sweeper.look(now + due_s - 1)
     assert sweeper.look(now + due_s + 1)
     assert alive() == 0
+    circles(WORTH)
+    assert not sweeper.look(now + due_s + 1), "no work since"
     gate.set()
     await busy
     sweeper.close()
@@ -124,21 +135,26 @@ async def test_free_memory_is_given_back_once_after_work_in_threads(pool: Pool) 
     sweeper.start()
     assert len(given) == 1, "what the start has left"
     now = asyncio.get_running_loop().time()
-    sweeper.look(now)
-    assert len(given) == 1, "nothing was done"
+
+    def later() -> int:
+        nonlocal now
+        now += GIVE_BACK_S
+        sweeper.look(now)
+        return len(given)
+
+    assert later() == 1, "nothing was done"
     gate = threading.Event()
     busy = asyncio.create_task(pool.run(gate.wait, size_bytes=INLINE))  # noqa: TID251  # awaited below
     await asyncio.sleep(0)
-    sweeper.look(now)
-    assert len(given) == 1, "work is under way"
+    assert later() == 1, "work is under way"
     gate.set()
     await busy
     await pool.run(lambda: None, size_bytes=INLINE)
-    sweeper.look(now)
-    assert len(given) == 1, "there was work since the last look"
-    sweeper.look(now)
-    sweeper.look(now)
-    assert len(given) == 2
+    assert later() == 1, "there was work since the last look"
+    sweeper.look(now + GIVE_BACK_S / 2)
+    assert len(given) == 1, "too soon"
+    assert later() == 2
+    assert later() == 2
     sweeper.close()
 
 

@@ -50,6 +50,7 @@ class Held(msgspec.Struct, eq=False):
 
     def __enter__(self) -> None:
         self.admission.requests += 1
+        self.admission.begun += 1
 
     def __exit__(self, *_: object) -> None:
         self.admission.requests -= 1
@@ -66,6 +67,9 @@ class Admission:
 
     def __init__(self, pool: Pool) -> None:
         self.requests = 0
+        """Under way."""
+        self.begun = 0
+        """Requests that were ever admitted."""
         self.streams = 0
         """Answers that are being handed on."""
         self.size_bytes = 0
