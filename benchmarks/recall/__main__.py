@@ -26,6 +26,8 @@ DATA = Path(os.environ.get("TURNFOLD_DATA", Path(__file__).resolve().parents[2].
 HELD_OUT = Path(__file__).with_name("held_out.jsonl")
 """Four chats with questions and standing wishes, two English, one Spanish, one Japanese. Their author knew neither the code nor the other
 chats, and nothing is chosen on them."""
+HELD_OUT_LATER = Path(__file__).with_name("held_out_later.jsonl")
+"""Four more, written the same way once all weights were chosen: two English, one German, one French."""
 BUDGETS = (0.10, 0.25, 0.50)
 HISTORY = 600
 """Tokens of history below which a request is left out."""
@@ -63,19 +65,19 @@ def main() -> None:
     sets["swe_agent, inside turns"] = [
         point for talk in recorded["swe_agent"] for point in points(as_tool_calls(talk), inside_turns=True)
     ]
-    talks = load("chats.jsonl")
-    held_out = rows_of(HELD_OUT)
-    asked = {
-        "natural chats": [point for talk in talks for point in probes(talk)],
-        "held-out chats": [point for talk in held_out for point in probes(talk)],
+    chats = {
+        "natural chats": load("chats.jsonl"),
+        "held-out chats": rows_of(HELD_OUT),
+        "held-out chats, later": rows_of(HELD_OUT_LATER),
     }
+    asked = {label: [point for talk in talks for point in probes(talk)] for label, talks in chats.items()}
     for label, found_points in {**sets, **asked}.items():
         table(label, sample(found_points, most))
     for label, found_points in asked.items():
         kinds(label, found_points)
-    each([*talks, *held_out])
-    wished("natural chats", talks)
-    wished("held-out chats", held_out)
+    each([talk for talks in chats.values() for talk in talks])
+    for label, talks in chats.items():
+        wished(label, talks)
     standing(recorded["tau_airline"][:most])
     growing(recorded["tau_airline"][: most // 3])
     timing.table(recorded)
