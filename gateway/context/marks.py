@@ -25,6 +25,7 @@ END: Final = "[End of quotes 00000000]"
 """How a closing line looks; the digits are the checksum."""
 
 _OPENINGS: Final = (HEAD, BRIEF, SUMMARY, QUOTES)
+_OPENING_ROWS: Final = tuple(f"{mark}\n" for mark in _OPENINGS)
 _CLOSING: Final = re.compile(r"\n\[End of quotes ([0-9a-f]{8})\](?=\n\n|\Z)")
 _CLOSED_AT_END: Final = re.compile(r"\n\[End of quotes ([0-9a-f]{8})\]\Z")
 _BREAKS: Final = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
@@ -178,7 +179,9 @@ def _frames(text: str) -> tuple[list[str], int]:
 
 def _opening(text: str, start: int) -> str:
     """Return the opening line at a place of a text; empty when there is none."""
-    return next((mark for mark in _OPENINGS if text.startswith(f"{mark}\n", start)), "")
+    if not text.startswith(_OPENING_ROWS, start):
+        return ""
+    return next(mark for mark in _OPENINGS if text.startswith(f"{mark}\n", start))
 
 
 def _closed(text: str, start: int) -> int | None:

@@ -16,6 +16,7 @@ K = TypeVar("K")
 
 _REFERS: Final = frozenset({IDENT, CODE, SYMBOL})
 """Shapes of words that name one thing. Dates and numbers are equal by chance."""
+_SPEAKERS: Final = frozenset({"user", "assistant"})
 _MOST_CHANGED: Final = 1 / 2
 """Share of the messages. Where more came and went, it is cheaper to count all lines."""
 
@@ -29,7 +30,9 @@ class Counts(NamedTuple):
     """What others said."""
     called: dict[Word, int]
     told: dict[Word, int]
-    """Data: records and rows."""
+    """Data of results: records and rows."""
+    pasted: dict[Word, int]
+    """Rows that a speaker wrote or pasted."""
     listed: dict[str, int]
     """Results whose records have an identifier."""
     stated: dict[str, int]
@@ -71,6 +74,7 @@ def _continued(earlier: Tally, readings: Mapping[int, MessageLines], less: Count
         _changed(before.answered, less.answered, more.answered),
         _changed(before.called, less.called, more.called),
         _changed(before.told, less.told, more.told),
+        _changed(before.pasted, less.pasted, more.pasted),
         _changed(before.listed, less.listed, more.listed),
         _changed(before.stated, less.stated, more.stated),
     )
@@ -90,7 +94,7 @@ def _continued(earlier: Tally, readings: Mapping[int, MessageLines], less: Count
 
 def _lines(counts: Counts) -> dict[Word, int]:
     found = dict(counts.told)
-    for each in (counts.asked, counts.answered, counts.called):
+    for each in (counts.pasted, counts.asked, counts.answered, counts.called):
         for word, number in each.items():
             found[word] = found.get(word, 0) + number
     return found
@@ -112,23 +116,26 @@ def _count(readings: Collection[MessageLines]) -> Counts:
     answered: list[tuple[Word, ...]] = []
     called: list[tuple[Word, ...]] = []
     told: list[tuple[Word, ...]] = []
+    pasted: list[tuple[Word, ...]] = []
     stated: list[list[str]] = []
     for reading in readings:
         user = reading.role == "user"
         said = asked if user else answered
+        data = pasted if reading.role in _SPEAKERS else told
         for line in reading.lines:
             if line.sort is SAID:
                 said.append(line.words)
                 if user and states(line):
                     stated.append(frame(line.words))
             else:
-                (called if line.sort is CALL else told).append(line.words)
+                (called if line.sort is CALL else data).append(line.words)
     joined = chain.from_iterable
     return Counts(
         Counter(joined(asked)),
         Counter(joined(answered)),
         Counter(joined(called)),
         Counter(joined(told)),
+        Counter(joined(pasted)),
         Counter(joined([_referring(reading) for reading in readings if reading.tool])),
         Counter(joined(stated)),
     )

@@ -8,7 +8,7 @@ from math import fsum
 from typing import Final, NamedTuple, Protocol
 
 from gateway.context.choose import weights, wishes
-from gateway.context.choose.line import CALL, SAID, Line, MessageLines
+from gateway.context.choose.line import SAID, Line, MessageLines
 from gateway.context.choose.tally import Tally
 from gateway.context.choose.words import NAME, Word, Words, lexicon_of, stem
 
@@ -20,7 +20,6 @@ REPLY: Final = 160
 """Characters of a reply that are searched for assent."""
 MOST_CHANGES: Final = 200
 """Newest sentences of change that are compared with wishes. Chosen to bound the time."""
-_SPEAKERS: Final = frozenset({"user", "assistant"})
 
 
 class FoldedLines(Protocol):
@@ -117,10 +116,10 @@ class _Finder:
             if line.sort is SAID and line.share == 1.0 and position not in gone
         ]
         # Errands have their form in common; in a chat hardly any class of words is so common, and those that are tell most.
-        rarity = wishes.rarities([line.heard.signs for _, line, _, _ in said] if self._pool.called else [])
+        tells = wishes.tells([line.heard.signs for _, line, _, _ in said] if self._pool.called else [])
         scored: list[tuple[float, int, float]] = []
         for position, line, reply, agreed in said:
-            points = agreed + self._points(position, line, rarity)
+            points = agreed + self._points(position, line, tells)
             # The cheap terms first: most sentences are no wish, whatever the others say.
             if points + _MOST_OF_REPLY < self.kind.least:
                 continue
@@ -133,18 +132,16 @@ class _Finder:
                 scored.append((-above / (line.size + OPENED) ** weights.WISH_SIZE, position, points))
         return [(points, position) for _, position, points in sorted(scored)]
 
-    def _points(self, position: int, line: Line, rarity: Sequence[float]) -> float:
+    def _points(self, position: int, line: Line, tells: Sequence[float]) -> float:
         """Return how much a line is a wish, whatever its reply says, and without the words of tools."""
-        heard = line.heard
-        points = self.kind.cues * wishes.weighed(heard, rarity) + self.kind.learned * heard.told.wish
-        points += weights.REVOKING * wishes.revoking(heard) + self._stands_out(line)
+        heard, words = line.heard, line.words
+        unusual = fsum(map(self._rare.__getitem__, words)) / (len(words) + FEW_WORDS)
+        points = self.kind.cues * wishes.weighed(heard, tells) + self.kind.learned * heard.told.wish
+        points += weights.REVOKING * wishes.revoking(heard) + (
+            weights.BINDING_WORD * line.binding + weights.UNUSUAL * unusual
+        )
         alone = len(self._pool.places[self._pool.message_of[position]]) == 1
         return points + weights.ALL_OF_MESSAGE if alone else points
-
-    def _stands_out(self, line: Line) -> float:
-        """Return the points of a line for how binding it sounds, and for unusual words."""
-        unusual = fsum(map(self._rare.__getitem__, line.words)) / (len(line.words) + FEW_WORDS)
-        return weights.BINDING_WORD * line.binding + weights.UNUSUAL * unusual
 
     @cached_property
     def _rare(self) -> dict[Word, float]:
@@ -153,29 +150,14 @@ class _Finder:
         return {word: rarity.get(word.key, 1.0) for word in self._pool.tally.counts.asked}
 
     def _of_task(self, line: Line) -> float:
-        """Return which share of a line's telling words are those of tools: what the conversation does is no wish."""
-        of_tools = self._telling
-        telling = [of_tools[word] for word in line.words if word in of_tools]
-        return sum(telling) / (len(telling) + 1)
+        """Return which share of a line's telling words tools were called with or returned: what the conversation does is no wish."""
+        telling = [word.key for word in line.words if not word.ordinary or wishes.telling(word.key)]
+        return sum(map(self._of_tools, telling)) / (len(telling) + 1)
 
-    @cached_property
-    def _telling(self) -> dict[Word, bool]:
-        """Return of the user's telling words whether tools were called with them or returned them."""
-        said = set(chain.from_iterable([line.words for reading in self._asked for line in reading.lines]))
-        of_tools = self._of_tools
-        return {word: word.key in of_tools for word in said if not word.ordinary or wishes.telling(word.key)}
-
-    @cached_property
-    def _of_tools(self) -> frozenset[str]:
-        """Return the facts that tools were called with or returned."""
-        # Rows that a speaker wrote or pasted are no result of a tool.
-        results = [
-            line for reading in self._pool.readings.values() if reading.role not in _SPEAKERS for line in reading.lines
-        ]
-        calls = [line for reading in self._pool.readings.values() for line in reading.lines if line.sort is CALL]
-        told = [line.words for line in (*results, *calls) if line.sort is not SAID]
-        found = set(chain.from_iterable(told))
-        return frozenset([word.key for word in found])
+    def _of_tools(self, key: str) -> bool:
+        """Return whether a word, in any spelling, is one that tools were called with or returned."""
+        counts = self._pool.tally.counts
+        return any([word in counts.called or word in counts.told for word in self._pool.tally.spellings[key]])
 
     def _reply(self, message: int) -> "_Reply":
         """Return the beginning of the assistant's reply to a message."""

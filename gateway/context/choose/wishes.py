@@ -7,6 +7,8 @@ some languages, not the vocabulary of a subject. A wish in other words still has
 
 import re
 from collections.abc import Sequence
+from math import fsum
+from operator import mul
 from typing import Final, NamedTuple
 
 from gateway.context.choose import weights
@@ -185,28 +187,22 @@ def _tokens(low: str) -> list[str]:
     return [part for token in tokens for part in (_TOKEN.findall(token) if "'" in token else (token,))]
 
 
-def rarities(among: Sequence[Sequence[int]]) -> list[float]:
-    """Return for each class what its words tell in this conversation: 1 if no sentence has any, 0 if all have.
+def tells(among: Sequence[bytes]) -> list[float]:
+    """Return for each class what one of its words tells in this conversation: its weight if no sentence has any, 0 if all have.
 
-    A customer who begins each request with "could you" tells no wish by it. Without sentences all tell the same.
+    A customer who begins each request with "could you" tells no wish by it. Without sentences all tell their weight. ``among`` has the `signs` of each.
     """
-    total = len(among) + FEW_SENTENCES
-    return [(1 - sum(map(bool, having)) / total) ** 2 for having in zip(*among, strict=True)] or _ALIKE
+    total, of_all = len(among) + FEW_SENTENCES, b"".join(among)
+    having = [len(among) - of_all[number :: len(_CLASSES)].count(0) for number in range(len(_CLASSES))]
+    return [weight * (1 - number / total) ** 2 for (_, weight, _), number in zip(_CLASSES, having, strict=True)]
 
 
-_ALIKE: Final = [1.0] * len(_CLASSES)
+_ALIKE: Final = tells([])
 
 
-def weighed(sentence: Heard, rarity: Sequence[float]) -> float:
-    """Return how much a sentence sounds like a standing wish, with the `rarities` of the classes of words."""
-    total = weights.ASIDE if sentence.aside else 0.0
-    for number, weight, tells in zip(sentence.signs, _WEIGHTS, rarity, strict=True):
-        if number:
-            total += weight * tells * number
-    return total
-
-
-_WEIGHTS: Final = tuple([weight for _, weight, _ in _CLASSES])
+def weighed(sentence: Heard, tells: Sequence[float]) -> float:
+    """Return how much a sentence sounds like a standing wish, with what a word of each class `tells`."""
+    return (weights.ASIDE if sentence.aside else 0.0) + fsum(map(mul, sentence.signs, tells))
 
 
 def assents(reply: str) -> bool:

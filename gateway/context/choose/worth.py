@@ -89,19 +89,16 @@ class LinePool:
     @cached_property
     def values(self) -> tuple[dict[Word, float], dict[Word, float]]:
         """Return by word how likely its fact is to be needed: of what was said or called, and of data."""
-        counts = self.tally.counts
-        use_of, rarity_of, several = self._used().get, self.rarity.get, self._several
-        said: dict[Word, float] = {}
-        for word in chain(counts.asked, counts.answered, counts.called):
-            use, fact = use_of(word.key, 1.0), rarity_of(word.key, 1.0)
-            said[word] = word.in_speech * (use / weights.ANSWERED * fact if use > weights.ANSWERED else fact)
-        data: dict[Word, float] = {}
-        for word in counts.told:
-            use = use_of(word.key, 1.0)
-            if use < weights.SEVERAL and word.key in several:
-                use = weights.SEVERAL
-            data[word] = word.in_data * use
-        return said, data
+        counts, rarity_of, used = self.tally.counts, self.rarity.get, self._used()
+        # In speech all has been used at least once: what counts is how much more.
+        more_of = {key: use / weights.ANSWERED for key, use in used.items() if use > weights.ANSWERED}.get
+        said = {
+            word: word.in_speech * (more_of(word.key, 1.0) * rarity_of(word.key, 1.0))
+            for word in {**counts.asked, **counts.answered, **counts.called}
+        }
+        several = [key for key in self._several if used.get(key, 1.0) < weights.SEVERAL]
+        use_of = {**used, **dict.fromkeys(several, weights.SEVERAL)}.get
+        return said, {word: word.in_data * use_of(word.key, 1.0) for word in {**counts.told, **counts.pasted}}
 
     @cached_property
     def _several(self) -> frozenset[str]:
@@ -284,15 +281,9 @@ class LinePool:
     @cached_property
     def gone(self) -> frozenset[int]:
         """Return lines that a newer one repeats or replaces."""
-        seen: set[str] = set()
-        repeated: set[int] = set()
-        for position in range(len(self.lines) - 1, -1, -1):
-            if self._spoken[position]:
-                text = self.lines[position].text
-                if text in seen:
-                    repeated.add(position)
-                seen.add(text)
-        return self.replaced | repeated
+        texts = [(position, line.text) for position, line in enumerate(self.lines) if self._spoken[position]]
+        newest = {text: position for position, text in texts}
+        return self.replaced.union([position for position, text in texts if newest[text] != position])
 
     @cached_property
     def replaced(self) -> frozenset[int]:
