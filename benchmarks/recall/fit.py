@@ -17,7 +17,7 @@ from benchmarks.recall.planted import TO_FIT_ON, with_instruction
 from gateway.context.choose import digest, recall, weights, wishes
 
 BUDGETS = (0.25, 0.10)
-QUOTES = ("ADJACENT", "NEXT_BUT_ONE", "ALIKE", "RELATED", "PINNED_WORD", "OWN_WORDS", "UNNAMED", "LEAST_OF_BEST")
+QUOTES = ("ADJACENT", "ALIKE", "RELATED", "PINNED_WORD", "OWN_WORDS", "UNNAMED", "LEAST_OF_BEST")
 WISHES = (
     "ASSENT",
     "ADDRESSED",

@@ -19,7 +19,9 @@ from gateway.context.choose.weights import (
     ALIKE,
     LEAST_OF_BEST,
     LEAST_OF_BEST_AMONG_MANY,
+    LEAST_OF_BEST_IN_LARGE,
     LEAST_TOLD,
+    MANY,
     MEANT,
     OWN_WORDS,
     PINNED_WORD,
@@ -78,14 +80,17 @@ def excerpts(  # noqa: PLR0917  # a search has that many sides
         return []
     scores = relevance(pool, query, known, nearness)
     hidden = frozenset(skip)
-    return _fitting(pool, _ranked(pool, scores, hidden, many), room, count, hidden)
+    least = LEAST_OF_BEST if room <= MANY else LEAST_OF_BEST_IN_LARGE
+    return _fitting(pool, _ranked(pool, scores, least, hidden, many), room, count, hidden)
 
 
-def _ranked(pool: LinePool, scores: Mapping[Passage, float], skip: frozenset[int], many: float) -> list[Passage]:
-    """Return the passages that bear enough on a question, the best first; beyond so many tokens each must bear more on it."""
+def _ranked(
+    pool: LinePool, scores: Mapping[Passage, float], least: float, skip: frozenset[int], many: float
+) -> list[Passage]:
+    """Return the passages that have this share of the best score at ``least``, the best first; beyond so many tokens each needs more of it."""
     best = max(scores.values(), default=0.0)
     ranked = sorted(
-        (passage for passage, score in scores.items() if score >= LEAST_OF_BEST * best),
+        (passage for passage, score in scores.items() if score >= least * best),
         key=lambda passage: (-scores[passage], -passage.start),
     )
     totals = accumulate(sum([pool.lines[place].size + 1 for place in each if place not in skip]) for each in ranked)

@@ -7,12 +7,12 @@ from typing import Final
 
 # Quotes: how much a passage bears on a question.
 ADJACENT: Final = 0.6
-"""Share of the best score among the messages right beside it that a passage gets."""
-NEXT_BUT_ONE: Final = 0.3
-"""The same for the messages one further away."""
-ALIKE: Final = 0.3
+"""Share of the better score among the messages right beside it that a passage gets; of those two away half of it, of those three away a third."""
+REACH: Final = 4
+"""Messages up to which that goes on: people stay with a subject for some turns."""
+ALIKE: Final = 0.4
 """What a word of the same family counts, beside the word that was asked for."""
-RELATED: Final = 0.3
+RELATED: Final = 0.4
 """What a word of the same field counts (see `fields`): once for each field that the question names. Chosen as `ALIKE`, which it generalises."""
 MEANT: Final = 0.075
 """What a standard deviation of likeness in meaning counts, of the worth of all words of the question (see `embedding`)."""
@@ -20,8 +20,8 @@ PINNED_WORD: Final = 0.3
 """What a word counts that the system prompt has too: it names the subject of the whole conversation."""
 OWN_WORDS: Final = 2.2
 """How much more likely the user is to have said what he asks of himself ("my", "I"), as a factor."""
-UNNAMED: Final = 1.3
-"""The same for a question that names nobody."""
+UNNAMED: Final = 1.8
+"""The same for a question that names nobody: what is asked for is mostly what the user told."""
 QUOTED_UNASKED: Final = 0.5
 """Share of the place for quotes that a message may take which asks nothing."""
 STAYS: Final = 0.2
@@ -29,10 +29,12 @@ STAYS: Final = 0.2
 STAYS_WITH_CALLS: Final = 1.0
 """The same where tools are called: dropping quotes there makes the provider process a whole turn anew, and a turn's question needs
 few of them."""
-LEAST_OF_BEST: Final = 0.25
-"""Of the best passage's score, another must have so much to be quoted."""
+LEAST_OF_BEST: Final = 0.36
+"""Of the best passage's score, another must have so much to be quoted: the place of what bears less on the question is left to standing wishes."""
 MANY: Final = 1500
 """Tokens of quotes for the newest question, beyond which a passage must have more of the best score, unless the folded part is many times the room."""
+LEAST_OF_BEST_IN_LARGE: Final = 0.25
+"""The same as `LEAST_OF_BEST` where there is place for more quotes than these: wishes have their own share of it."""
 LEAST_OF_BEST_AMONG_MANY: Final = 0.5
 """That share. Of what 258 questions about chats need, passages with less find one more there, at half of the history."""
 STATEMENT_SHARE: Final = 0.5

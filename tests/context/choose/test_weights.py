@@ -6,7 +6,7 @@ import pytest
 
 from gateway.context.choose import lines, weights
 from gateway.context.choose.line import MessageLines
-from gateway.context.choose.recall import relevance
+from gateway.context.choose.recall import excerpts, relevance
 from gateway.context.choose.worth import LinePool
 
 FILLER = [
@@ -42,7 +42,7 @@ def test_an_answer_beside_the_question_that_has_the_words_is_found() -> None:
 
 
 def test_nearer_messages_count_more_than_those_further_off() -> None:
-    assert 1 > weights.ADJACENT > weights.NEXT_BUT_ONE > 0
+    assert 1 > weights.ADJACENT > 0
     found = pool(
         *FILLER,
         ("user", "We looked at the lighthouse."),
@@ -57,6 +57,25 @@ def test_nearer_messages_count_more_than_those_further_off() -> None:
     }
 
     assert near[5] * 1.3 > near[6] > 0
+
+
+def test_only_where_there_is_much_place_a_passage_that_bears_less_on_the_question_is_quoted() -> None:
+    less = "A pipe ran along the wall of the garden behind the shed and down to the road."
+    found = pool(
+        *FILLER,
+        ("user", "The plumber charges forty euros for a pipe in the cellar."),
+        *FILLER * 2,
+        ("user", less),
+        *FILLER * 2,
+    )
+
+    def quoted(tokens: int) -> list[str]:
+        places = excerpts(found, "What does the plumber charge for a pipe?", tokens, lambda text: len(text) // 4, ())
+        return [found.lines[place].text for place in places]
+
+    assert less in quoted(2 * weights.MANY)
+    assert less not in quoted(weights.MANY)
+    assert any(text.startswith("The plumber charges") for text in quoted(weights.MANY))
 
 
 def test_rare_words_outweigh_several_common_ones() -> None:
