@@ -73,14 +73,15 @@ def excerpts(  # noqa: PLR0917  # a search has that many sides
     """Choose the passages that bear on a question, as positions of their lines; none when none does.
 
     ``skip`` has the positions of lines that the model sees anyway or must not see, ``known`` the words of pinned
-    messages. Beyond ``many`` tokens a passage must bear more on the question. With ``nearness``, meaning counts beside words.
+    messages. Beyond ``many`` tokens a passage must bear more on the question; infinite where the folded part is many times the room. With
+    ``nearness``, meaning counts beside words.
     """
     room = tokens - count(marks.QUOTES) - count(marks.END) - 3
     if room <= 0:
         return []
     scores = relevance(pool, query, known, nearness)
     hidden = frozenset(skip)
-    least = LEAST_OF_BEST if room <= MANY else LEAST_OF_BEST_IN_LARGE
+    least = LEAST_OF_BEST_IN_LARGE if many == inf and room > MANY else LEAST_OF_BEST
     return _fitting(pool, _ranked(pool, scores, least, hidden, many), room, count, hidden)
 
 

@@ -34,7 +34,8 @@ LEAST_OF_BEST: Final = 0.36
 MANY: Final = 1500
 """Tokens of quotes for the newest question, beyond which a passage must have more of the best score, unless the folded part is many times the room."""
 LEAST_OF_BEST_IN_LARGE: Final = 0.25
-"""The same as `LEAST_OF_BEST` where there is place for more quotes than these: wishes have their own share of it."""
+"""The same as `LEAST_OF_BEST` where the folded part is many times the room, and there is place for more quotes than these: of so much the best passage is
+better, and more is asked for."""
 LEAST_OF_BEST_AMONG_MANY: Final = 0.5
 """That share. Of what 258 questions about chats need, passages with less find one more there, at half of the history."""
 STATEMENT_SHARE: Final = 0.5
