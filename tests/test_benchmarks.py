@@ -91,6 +91,21 @@ def test_questions_about_held_out_chats_find_what_they_need(chats: Path, budget:
     assert statistics.mean(needed.found(point, recall.at_budget(point.request, budget)) for point in asked) >= least
 
 
+@pytest.mark.parametrize(("chats", "least"), [(recall.HELD_OUT, 0.5), (recall.HELD_OUT_LATER, 0.65)])
+def test_standing_wishes_of_held_out_chats_are_kept_behind_a_question_without_a_subject(
+    chats: Path, least: float
+) -> None:
+    talks = recall.rows_of(chats)
+    kept = [
+        needed.stands(wish["rule"]["text"], recall.at_budget(needed.going_on(talk), 0.1))
+        for talk in talks
+        for wish in talk["rules"].values()
+        if "revoked" not in wish
+    ]
+
+    assert statistics.mean(kept) >= least
+
+
 def test_what_is_held_out_stands_where_it_is_said_to_stand() -> None:
     for talk in (*recall.rows_of(recall.HELD_OUT), *recall.rows_of(recall.HELD_OUT_LATER)):
         told = [each for probe in talk["probes"] for each in probe["evidence"]]

@@ -15,6 +15,7 @@ from gateway.context import marks
 from gateway.context.choose import fields, rows
 from gateway.context.choose.cues import speaks_of_self, speaks_to_other, wants_to_know
 from gateway.context.choose.lookup import beside, distinguishes
+from gateway.context.choose.subject import names_a_subject
 from gateway.context.choose.weights import (
     ALIKE,
     LEAST_OF_BEST,
@@ -148,6 +149,8 @@ def relevance(
     With ``nearness`` a question also finds passages of like meaning. A message that asks nothing does not, and finds nothing unless it
     says enough: its quotes would cost part of a cached prefix for a guess.
     """
+    if not names_a_subject(query):
+        return {}
     asked = words(query)
     sought = _sought(pool, asked, known)
     subjects = _subjects(pool, asked, known)

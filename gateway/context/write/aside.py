@@ -11,6 +11,7 @@ from typing import Final
 
 from gateway.context.choose import lookup, recall
 from gateway.context.choose.cues import is_question
+from gateway.context.choose.subject import names_a_subject
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.replay import Cut, Unit
 from gateway.context.write.readings import READ, first_read
@@ -22,6 +23,9 @@ chats need, the best 2,600 tokens of quotes hold four in five."""
 QUOTES_FAR: Final = 10_000
 """The same where the folded part is many times the room (`FAR`): of what is asked of 135,000 tokens in a room of 13,500 a digest and what
 stands tell little, 10,000 tokens of quotes 89 %, 4,000 83 %."""
+QUOTES_WITHOUT_SUBJECT: Final = 1_200
+"""The same behind a question that names no subject (*What now?*), whose quotes are standing wishes: some fifty of them. Of what comes next, the newest
+messages tell more."""
 SHARE_OF_QUOTES: Final = 0.6
 """Share of the free room that they may take in a small window."""
 SHARE_OF_FOLDED: Final = 1 / 3
@@ -58,10 +62,10 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
     if not (first and layout.asked_last and source.policy.recall_share and not source.rung.newest_only):
         return layout
     calls = any(unit.step >= 0 and unit.asks for unit in units[first:])
-    if (calls and not is_far(layout)) or not is_question(question_text(source, layout.current)):
+    query = question_text(source, layout.current)
+    if (calls and not is_far(layout)) or not is_question(query):
         return layout
-    most = QUOTES_FAR if is_far(layout) else QUOTES_OF_QUESTION
-    wanted = int(min(most, SHARE_OF_QUOTES * layout.room.free, SHARE_OF_FOLDED * _folded(layout)))
+    wanted = int(min(most_quotes(layout, query), SHARE_OF_QUOTES * layout.room.free, SHARE_OF_FOLDED * _folded(layout)))
     sums = _sums(layout)
     missing = wanted - (layout.room.free - layout.cut.digest - sums[-1])
     if missing <= 0:
@@ -77,6 +81,13 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
         [turn, *[number for number, index in standing if any(True for _ in media_parts(source.messages[index]))]]
     )
     return replace(layout, aside=tuple(index for number, index in standing if number < turn))
+
+
+def most_quotes(layout: Layout, query: str) -> int:
+    """Return the tokens of quotes that a question of a chat gets at most."""
+    if not names_a_subject(query):
+        return QUOTES_WITHOUT_SUBJECT
+    return QUOTES_FAR if is_far(layout) else QUOTES_OF_QUESTION
 
 
 def question_text(source: Source, indices: tuple[int, ...]) -> str:
@@ -104,6 +115,8 @@ def digest_beside_quotes(source: Source, layout: Layout, digest: int, left: int)
 
 def _asks_of(source: Source, query: str, past: frozenset[int], current: frozenset[int]) -> bool:
     """Return whether a question is about the past: whether nearly all messages that bear most on it are of that part."""
+    if not names_a_subject(query):
+        return False
     left_out = current.union(source.conversation.pinned)
     indices = [index for index in range(len(source.messages)) if index not in left_out]
     texts = [text_of(source.messages[index]) for index in indices]

@@ -5,10 +5,11 @@ from typing import Final
 
 from gateway.context.choose import lines
 from gateway.context.choose.cues import is_question, wants_to_know
+from gateway.context.choose.subject import names_a_subject
 from gateway.context.choose.weights import QUOTED_UNASKED, STAYS, STAYS_WITH_CALLS
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
-from gateway.context.write.aside import QUOTES_OF_QUESTION, is_far, question_text
+from gateway.context.write.aside import is_far, most_quotes, question_text
 from gateway.context.write.search import AROUND, NO_QUOTE, Quote, Search, Told
 from gateway.wire.message import Message
 
@@ -81,8 +82,8 @@ def _current(search: Search, standing: Mapping[int, Message], spent: int, left: 
     free, calls = left - AROUND, _calls(layout)
     asks_far = is_question(query) and is_far(layout)
     if layout.asked_last and is_question(query) and (layout.breaks or asks_far or not calls):
-        if not calls and not asks_far:
-            free = min(free, QUOTES_OF_QUESTION)
+        if not calls and not (asks_far and names_a_subject(query)):
+            free = min(free, most_quotes(layout, query))
         return search.filled(query, free, told, standing) if free >= SMALLEST_NOTE else NO_QUOTE
     if asks_far:
         most = max(most, min(layout.room.recall - spent, free))

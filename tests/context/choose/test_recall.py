@@ -49,6 +49,16 @@ def test_nothing_is_quoted_where_nothing_bears_on_it() -> None:
     assert quoted("How fast can swallows fly?") == ""
 
 
+def test_a_question_that_names_no_subject_quotes_nothing_for_the_words_it_is_made_of() -> None:
+    rows = ("She said thanks on the next corner.", "He knew what we should do.", "It rained.")
+    pool = LinePool(
+        MessageLines(index, "user", lines.read({"role": "user", "content": text})) for index, text in enumerate(rows)
+    )
+
+    assert excerpts(pool, "Thanks. What should we do next?", 60, COUNT, ()) == []
+    assert excerpts(pool, "Thanks. What should we do at the next corner?", 60, COUNT, ()) != []
+
+
 def test_what_the_model_sees_anyway_is_not_quoted() -> None:
     assert "Bergen" not in quoted("Where is my sister moving?", skip=frozenset({2}))
 

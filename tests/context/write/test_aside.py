@@ -116,6 +116,17 @@ def test_what_was_called_since_the_cut_stands() -> None:
     assert sum(message["role"] == "tool" for message in draft.messages) == 3
 
 
+@pytest.mark.parametrize("turns", [200, 700])
+def test_a_question_that_names_no_subject_has_few_quotes(turns: int) -> None:
+    """Of what comes next the newest messages tell more."""
+
+    def quoted(question: str) -> int:
+        draft = folded([*talk(turns), user(question)], 12_000)
+        return sum(-step.saved for step in draft.steps if step.stage == "recall")
+
+    assert quoted("Thanks, what shall we do next?") <= 1_200 < quoted(QUESTION)
+
+
 def test_a_question_about_a_folded_part_many_times_the_room_has_room_for_quotes_where_tools_are_called_too() -> None:
     """A digest tells too little of it."""
     steps = [message for n in range(3) for message in (called((f"c{n}", "look", "{}")), result(f"c{n}", "nothing"))]
