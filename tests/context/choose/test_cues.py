@@ -50,6 +50,8 @@ def test_errors_are_told_from_other_rows(line: str, error: bool) -> None:
         "ok so what was the name of that hotel again",
         "Everything that went wrong with the boiler, please.",
         "how many days do I work now",
+        "so what should we do next",
+        "und was machen wir jetzt",
         "did I ever tell you my shoe size",
         "Sag mir nochmal die Adresse.",
         "wann war der Termin beim Zahnarzt",
