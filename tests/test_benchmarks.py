@@ -91,7 +91,7 @@ def test_questions_about_held_out_chats_find_what_they_need(chats: Path, budget:
     assert statistics.mean(needed.found(point, recall.at_budget(point.request, budget)) for point in asked) >= least
 
 
-@pytest.mark.parametrize(("chats", "least"), [(recall.HELD_OUT, 0.5), (recall.HELD_OUT_LATER, 0.65)])
+@pytest.mark.parametrize(("chats", "least"), [(recall.HELD_OUT, 0.6), (recall.HELD_OUT_LATER, 0.6)])
 def test_standing_wishes_of_held_out_chats_are_kept_behind_a_question_without_a_subject(
     chats: Path, least: float
 ) -> None:

@@ -32,7 +32,7 @@ ROUNDS = 20
 RATE = 0.5
 PENALTY = 0.1
 """Pull of each weight to nothing, at each sentence that has it. Chosen on the fifths left out."""
-LEAST = 0.15
+LEAST = 0.25
 """A smaller weight is left out of the file."""
 REVOKES = 1.5
 """Points of a sentence with one of the words of `wishes.may_revoke`, to which those for a revocation are added."""

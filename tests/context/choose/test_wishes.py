@@ -193,11 +193,11 @@ def test_common_words_alone_take_no_wish_back(wish: str, later: str) -> None:
 
 
 def test_a_short_reply_that_repeats_a_word_of_the_sentence_takes_it_up() -> None:
-    one, other = ("user", "Plural names make me twitch, so batch."), ("user", "Spotted plates make me sigh, so plain.")
+    one, other = ("user", "Plural forms make me twitch, so batch."), ("user", "Plural forms make me twitch, so sheet.")
     on = ("assistant", "The recipe for today needs an onion and some oil.")
 
-    assert "twitch" in texts(pool(one, ("assistant", "Batch it is. Next."), other, on))[0]
-    assert "sigh" in texts(pool(one, on, other, ("assistant", "Plain ones it is. Next.")))[0]
+    assert "batch" in texts(pool(one, ("assistant", "Batch it is. Next."), other, on))[0]
+    assert "sheet" in texts(pool(one, on, other, ("assistant", "Sheet it is. Next.")))[0]
 
 
 def test_sentences_of_a_script_without_spaces_are_lines_of_their_own() -> None:
@@ -273,10 +273,10 @@ def test_a_sentence_in_words_of_the_tools_is_an_errand() -> None:
     with_call = [
         MessageLines(0, "user", lines.read({"role": "user", "content": said})),
         MessageLines(1, "assistant", lines.read(call)),
-        MessageLines(2, "user", lines.read({"role": "user", "content": "Never ring the bell, the baby sleeps."})),
+        MessageLines(2, "user", lines.read({"role": "user", "content": "Please never ring the bell here, the baby sleeps."})),
     ]
 
-    assert texts(LinePool(with_call))[0].startswith("Never ring")
+    assert texts(LinePool(with_call))[0].startswith("Please never ring")
     assert LinePool(with_call[::2]).wishes.ranked != LinePool(with_call).wishes.ranked
 
 
