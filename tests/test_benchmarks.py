@@ -83,7 +83,10 @@ def test_a_soak_tells_a_wrong_stream_from_one_that_broke_off(format: Format) -> 
     assert judged(format, "other", whole) == "wrong"
 
 
-@pytest.mark.parametrize("chats", [recall.HELD_OUT, recall.HELD_OUT_LATER], ids=lambda path: path.stem)
+ALL_HELD_OUT = (recall.HELD_OUT, recall.HELD_OUT_LATER, recall.HELD_OUT_LAST)
+
+
+@pytest.mark.parametrize("chats", ALL_HELD_OUT, ids=lambda path: path.stem)
 @pytest.mark.parametrize(("budget", "least"), [(0.25, 0.80), (0.10, 0.70)])
 def test_questions_about_held_out_chats_find_what_they_need(chats: Path, budget: float, least: float) -> None:
     asked = [point for talk in recall.rows_of(chats) for point in needed.probes(talk)]
@@ -107,7 +110,7 @@ def test_standing_wishes_of_held_out_chats_are_kept_behind_a_question_without_a_
 
 
 def test_what_is_held_out_stands_where_it_is_said_to_stand() -> None:
-    for talk in (*recall.rows_of(recall.HELD_OUT), *recall.rows_of(recall.HELD_OUT_LATER)):
+    for talk in [talk for chats in ALL_HELD_OUT for talk in recall.rows_of(chats)]:
         told = [each for probe in talk["probes"] for each in probe["evidence"]]
         told += [each for wish in talk["rules"].values() for each in wish.values()]
         assert [each["text"] for each in told if each["text"] not in talk["messages"][each["msg"]]["content"]] == []

@@ -28,6 +28,8 @@ HELD_OUT = Path(__file__).with_name("held_out.jsonl")
 chats, and nothing is chosen on them."""
 HELD_OUT_LATER = Path(__file__).with_name("held_out_later.jsonl")
 """Four more, written the same way once all weights were chosen: two English, one German, one French."""
+HELD_OUT_LAST = Path(__file__).with_name("held_out_last.jsonl")
+"""Two more, one French, one in the English of a foreigner: written after everything that is measured on them, and nothing was changed since they were seen."""
 BUDGETS = (0.10, 0.25, 0.50)
 HISTORY = 600
 """Tokens of history below which a request is left out."""
@@ -69,6 +71,7 @@ def main() -> None:
         "natural chats": load("chats.jsonl"),
         "held-out chats": rows_of(HELD_OUT),
         "held-out chats, later": rows_of(HELD_OUT_LATER),
+        "held-out chats, last": rows_of(HELD_OUT_LAST),
     }
     asked = {label: [point for talk in talks for point in probes(talk)] for label, talks in chats.items()}
     for label, found_points in {**sets, **asked}.items():

@@ -141,7 +141,7 @@ every other customer-service conversation."""
 LEARNED_WITH_CALLS: Final = 1.2
 """For each point that the words tell, where tools are called."""
 LEAST_WISH_WITH_CALLS: Final = -0.5
-"""A sentence below this is no wish where tools are called: one in twenty of what customers say is above."""
+"""A sentence below this is no wish where tools are called: one in eleven of what customers say is above."""
 SURE_WISH_WITH_CALLS: Final = 0.8
 """A sentence above this is hardly anything else there: one in fifty of what customers say."""
 WISHES_IN_QUOTES: Final = 0.1

@@ -273,7 +273,9 @@ def test_a_sentence_in_words_of_the_tools_is_an_errand() -> None:
     with_call = [
         MessageLines(0, "user", lines.read({"role": "user", "content": said})),
         MessageLines(1, "assistant", lines.read(call)),
-        MessageLines(2, "user", lines.read({"role": "user", "content": "Please never ring the bell here, the baby sleeps."})),
+        MessageLines(
+            2, "user", lines.read({"role": "user", "content": "Please never ring the bell here, the baby sleeps."})
+        ),
     ]
 
     assert texts(LinePool(with_call))[0].startswith("Please never ring")
