@@ -72,10 +72,9 @@ def read(text: str) -> dict[Feature, tuple[int, int]]:
 
 WEIGHTS: Final = read((pkgutil.get_data(__package__, "learned.txt") or b"").decode())
 """By feature: read once, as the module itself is."""
-_KNOWN: Final = frozenset(WEIGHTS)
 
 
 def told(sentence: str) -> SentencePoints:
     """Return what the words of a sentence tell; every sentence has an edge, whose weight is that of any sentence."""
-    known = [WEIGHTS[feature] for feature in _KNOWN & features(sentence)]
+    known = [WEIGHTS[feature] for feature in WEIGHTS.keys() & features(sentence)]
     return SentencePoints(sum([wish for wish, _ in known]) / TENTHS, sum([revokes for _, revokes in known]) / TENTHS)

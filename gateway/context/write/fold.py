@@ -21,6 +21,9 @@ from gateway.wire.message import RESULT_ROLES, Message, media_parts, text_of
 LEAST_OF_MESSAGE: Final = 12
 """Tokens that remain of a message that is cut to make room, if its form allows."""
 
+MOST_JOINED: Final = 8
+"""Tokens that a note and quotes may have more than the sum of their parts, each joint one or two."""
+
 LEAST_FILLED: Final = 0.02
 """Share of the room. A smaller rest is not worth cutting the newest results anew."""
 
@@ -49,6 +52,11 @@ def begin(source: Source, layout: Layout) -> Sketch:
     if layout.aside and (written is None or gives_way_for_nothing(layout, _tokens(source, written))):
         layout, standing = whole, standing_of(source, whole)
         written = _written(source, layout, standing)
+    return _sketch(source, layout, standing, written)
+
+
+def _sketch(source: Source, layout: Layout, standing: Mapping[int, Message], written: Written | None) -> Sketch:
+    """Return the sketch of a layout with its note and quotes, and what each step of it saved."""
     steps = list(_yields(source, standing, layout))
     if written is None:
         return Sketch(layout, standing, steps=tuple(steps))
@@ -92,6 +100,14 @@ def _filled(sketch: Sketch, source: Source) -> Sketch:
         for index, limit in zip(cut, limits, strict=True)
     }
     return replace(sketch, standing={**sketch.standing, **forms})
+
+
+def write_shorter(sketch: Sketch, source: Source) -> Sketch:
+    """Write note and quotes anew where only they are too long: joined, texts may have some tokens more than their sum."""
+    over = _over(sketch, source)
+    if over > MOST_JOINED or not (sketch.note or sketch.quotes):
+        return sketch
+    return _sketch(source, sketch.layout, sketch.standing, write(source, sketch.layout, sketch.standing, over))
 
 
 def shrink_others(sketch: Sketch, source: Source) -> Sketch:
@@ -138,7 +154,14 @@ def cut_question(sketch: Sketch, source: Source) -> Sketch:
     )
 
 
-STAGES: Final[tuple[Stage, ...]] = (shrink_others, keep_question_only, drop_note, shrink_others, cut_question)
+STAGES: Final[tuple[Stage, ...]] = (
+    write_shorter,
+    shrink_others,
+    keep_question_only,
+    drop_note,
+    shrink_others,
+    cut_question,
+)
 """The stages in order; each runs only while the draft is still too large."""
 
 

@@ -43,9 +43,9 @@ class Written:
     """The kind of the note: ``digest``, ``summary``, or a bare ``note``."""
 
 
-def write(source: Source, layout: Layout, standing: Mapping[int, Message]) -> Written:
-    """Write the note and the quotes for a layout, within the room left by the standing messages."""
-    left = source.budget.room - sum(map(source.cost, standing.values())) - _around(source, standing)
+def write(source: Source, layout: Layout, standing: Mapping[int, Message], spare: int = 0) -> Written:
+    """Write the note and the quotes for a layout, within the room left by the standing messages, less so many tokens to ``spare``."""
+    left = source.budget.room - sum(map(source.cost, standing.values())) - _around(source, standing) - spare
     pool = pool_of(source, layout.folded)
     size = min(layout.cut.digest, left)
     if layout.full:

@@ -1,5 +1,6 @@
 """What holds for every fold, whatever the conversation."""
 
+import random
 import string
 from collections.abc import Mapping
 from typing import Any
@@ -257,6 +258,27 @@ def test_a_fold_fits_where_it_can(messages: list[dict[str, Any]], room: int) -> 
 
 
 # ------------------------------------------------------------------------------------------------ cases
+
+
+def nonsense(turns: int, seed: int) -> list[dict[str, Any]]:
+    """A chat whose words are letters by chance: joined they often have another number of tokens."""
+    draw = random.Random(seed)
+
+    def words() -> str:
+        return " ".join(
+            "".join(draw.choice(string.ascii_lowercase) for _ in range(draw.randint(1, 9))) for _ in range(20)
+        )
+
+    return [message for _ in range(turns) for message in (user(words()), said(words()))]
+
+
+@pytest.mark.parametrize("room", range(195, 208))
+def test_a_digest_is_not_lost_for_a_token_more_than_was_expected(room: int) -> None:
+    """Joined with its frame a text may have more tokens than both; at 201 this one has."""
+    draft = folded([*nonsense(12, 32), user("And now?")], room)
+
+    assert notes(draft.messages) == 1
+    assert room / 2 < draft.cost <= room
 
 
 def chatter(turns: int, words: int = 40) -> list[dict[str, Any]]:
