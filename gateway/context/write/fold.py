@@ -107,7 +107,12 @@ def write_shorter(sketch: Sketch, source: Source) -> Sketch:
     over = _over(sketch, source)
     if over > MOST_JOINED or not (sketch.note or sketch.quotes):
         return sketch
-    return _sketch(source, sketch.layout, sketch.standing, write(source, sketch.layout, sketch.standing, over))
+    for spare in (over, over + 2, over + MOST_JOINED):
+        written = write(source, sketch.layout, sketch.standing, spare)
+        shorter = _sketch(source, sketch.layout, sketch.standing, written)
+        if _over(shorter, source) <= 0:
+            return shorter
+    return sketch
 
 
 def shrink_others(sketch: Sketch, source: Source) -> Sketch:
