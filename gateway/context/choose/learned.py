@@ -41,8 +41,6 @@ class SentencePoints(NamedTuple):
     revokes: float
 
 
-NO_POINTS: Final = SentencePoints(0.0, 0.0)
-
 
 def features(sentence: str) -> set[Feature]:
     """Return the words of a sentence and the pairs of neighbours; in scripts without spaces each character is a word."""
@@ -56,13 +54,16 @@ def features(sentence: str) -> set[Feature]:
     return {*parts, *pairwise(parts)}
 
 
-def read(text: str) -> dict[Feature, tuple[int, int]]:
-    """Return the weights in a text, in tenths: each row has both weights and the features that have them."""
-    weights: dict[Feature, tuple[int, int]] = {}
+def read(text: str) -> dict[Feature, complex]:
+    """Return the weights in a text, in tenths: each row has both weights and the features that have them.
+
+    A weight for wishes is the real part, one for revocations the imaginary part: so one sum adds both.
+    """
+    weights: dict[Feature, complex] = {}
     known: dict[str, str] = {}
     for row in text.splitlines():
         wish, revokes, those = row.split("\t")
-        both = int(wish), int(revokes)
+        both = complex(int(wish), int(revokes))
         for feature in those.split("|"):
             # One object for each word, and one for the weights of a row: 1.2 MB less.
             one, other = [known.setdefault(word, word) for word in feature.partition(" ")[::2]]
@@ -76,5 +77,5 @@ WEIGHTS: Final = read((pkgutil.get_data(__package__, "learned.txt") or b"").deco
 
 def told(sentence: str) -> SentencePoints:
     """Return what the words of a sentence tell; every sentence has an edge, whose weight is that of any sentence."""
-    known = [WEIGHTS[feature] for feature in WEIGHTS.keys() & features(sentence)]
-    return SentencePoints(sum([wish for wish, _ in known]) / TENTHS, sum([revokes for _, revokes in known]) / TENTHS)
+    points = sum(filter(None, map(WEIGHTS.get, features(sentence))), 0j) / TENTHS
+    return SentencePoints(points.real, points.imag)

@@ -13,7 +13,6 @@ import orjson
 
 from gateway.context.choose import wishes
 from gateway.context.choose.cues import binding, errors_in, reports_error
-from gateway.context.choose.learned import NO_POINTS
 from gateway.context.choose.line import (
     CALL,
     FIRST_CALL,
@@ -150,9 +149,7 @@ def _block(part: str, words: Words, *, user: bool, group: int) -> Iterator[Line]
     rows = block.strip("\n").count("\n") + 1
     names = ", ".join(list(dict.fromkeys(_DECLARED.findall(block)))[:MOST_DECLARED])
     told = f"[{made} {rows} rows{f' of {language.strip()}' if language.strip() else ''}{f': {names}' if names else ''}]"
-    # Its words are ours: they tell nothing, but a name among them may be a sign.
-    heard = wishes.heard(told)._replace(told=NO_POINTS) if user else wishes.NOTHING_HEARD
-    yield make(told, SAID, words(names), 1, heard=heard)
+    yield make(told, SAID, words(names), 1, heard=wishes.NOTHING_HEARD)  # its words are ours: they tell no wish
     for line in _output(block, words):
         yield line._replace(group=line.group + group * MOST_LINES)
 

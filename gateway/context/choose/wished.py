@@ -136,8 +136,8 @@ class _Finder:
         """Return how much a line is a wish, whatever its reply says, and without the words of tools."""
         heard, words = line.heard, line.words
         unusual = fsum(map(self._rare.__getitem__, words)) / (len(words) + FEW_WORDS)
-        points = self.kind.cues * wishes.weighed(heard, tells) + self.kind.learned * heard.told.wish
-        points += weights.REVOKING * wishes.revoking(heard) + (
+        points = self.kind.cues * wishes.weighed(heard, tells) + self.kind.learned * heard.wish
+        points += weights.REVOKING * heard.revokes + (
             weights.BINDING_WORD * line.binding + weights.UNUSUAL * unusual
         )
         alone = len(self._pool.places[self._pool.message_of[position]]) == 1

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from gateway.context.choose import weights
 from gateway.context.choose.cues import OTHER, SELF
-from gateway.context.choose.learned import NO_POINTS, SentencePoints, told
+from gateway.context.choose.learned import told
 from gateway.context.choose.words import stem
 
 _NEGATION: Final = (
@@ -137,8 +137,10 @@ def telling(key: str) -> bool:
 class Heard(NamedTuple):
     """What a sentence says of wishes by itself, whatever stands around it: read once, with the sentence."""
 
-    told: SentencePoints
-    """What its words tell."""
+    wish: float
+    """Points that its words tell of a wish."""
+    revokes: float
+    """How much it sounds like taking a wish back: points above what any sentence has."""
     signs: bytes
     """For each class of words the number that the sentence has of them, at most `MOST_OF_A_CLASS`."""
     aside: bool
@@ -147,12 +149,14 @@ class Heard(NamedTuple):
     """Whether it speaks of a change; see `may_revoke`."""
 
 
-NOTHING_HEARD: Final = Heard(NO_POINTS, bytes(len(_CLASSES)), aside=False, changes=False)
+NOTHING_HEARD: Final = Heard(0.0, 0.0, bytes(len(_CLASSES)), aside=False, changes=False)
 
 
 def heard(sentence: str) -> Heard:
     """Read what a sentence says of wishes."""
-    return Heard(told(sentence), signs(sentence), _ASIDE.match(sentence) is not None, may_revoke(sentence))
+    learned, changes = told(sentence), may_revoke(sentence)
+    revokes = max(learned.revokes + weights.PERHAPS + (weights.REVOKING_WORD if changes else 0.0), 0.0)
+    return Heard(learned.wish, revokes, signs(sentence), _ASIDE.match(sentence) is not None, changes)
 
 
 def strength(sentence: Heard) -> float:
@@ -208,12 +212,6 @@ def weighed(sentence: Heard, tells: Sequence[float]) -> float:
 def assents(reply: str) -> bool:
     """Return whether a reply begins by agreeing to a wish."""
     return _ASSENT.match(reply) is not None
-
-
-def revoking(sentence: Heard) -> float:
-    """Return how much a sentence sounds like taking a wish back: points above what any sentence has."""
-    points = sentence.told.revokes + weights.PERHAPS
-    return max(points + (weights.REVOKING_WORD if sentence.changes else 0.0), 0.0)
 
 
 def may_revoke(sentence: str) -> bool:
