@@ -1,8 +1,8 @@
 """How many processor instructions one request costs, beside a bare pass-through: `python -m benchmarks.instructions`.
 
 Instructions are counted by callgrind, a tool of valgrind. Unlike times they repeat to about 1 % on any machine, however
-busy it is, so they are the bar in CI: `--check` fails when a ratio is 5 % above the committed table, `--write` replaces
-the table. `--tree FOLDER` measures the gateway of another checkout. Instructions inside the kernel are not counted.
+busy it is, so they are the bar in CI: `--check` fails when a ratio is 5 % above the committed table, twice; `--write`
+replaces the table. `--tree FOLDER` measures the gateway of another checkout. Instructions inside the kernel are not counted.
 """
 
 import argparse
@@ -96,7 +96,9 @@ ROWS: Final = (
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.instructions", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="fail when a ratio is 5 %% above the committed table")
+    parser.add_argument(
+        "--check", action="store_true", help="fail when a ratio is 5 %% above the committed table, twice"
+    )
     parser.add_argument("--write", action="store_true", help="replace the committed table")
     parser.add_argument("--tree", type=Path, default=ROOT, help="the checkout whose gateway is measured")
     parser.add_argument("--only", default="", help="only rows whose name contains this text")
@@ -106,22 +108,35 @@ def main() -> int:
         print(problem, file=sys.stderr)
         return 2
     rows = [row for row in ROWS if chosen.only in row.name]
+    found = run(rows, chosen.tree, chosen.profile)
+    if chosen.write:
+        before = orjson.loads(TABLE.read_bytes()) if TABLE.exists() else {}
+        TABLE.write_bytes(orjson.dumps({**before, **found}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    if not chosen.check:
+        return 0
+    if again := grown(found):
+        print(
+            "These rows are above the table. On a busy machine a body comes in more pieces, so they are measured again:"
+        )
+        second = run([row for row in rows if row.name in again], chosen.tree, chosen.profile)
+        found |= {name: min(found[name], ratio) for name, ratio in second.items()}
+    return report_growth(found)
+
+
+def run(rows: Sequence[Row], tree: Path, profile: Path | None) -> dict[str, float]:
+    """Measure rows in processes of their own, which end with it; return the ratios by row."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="turnfold-instructions-")))
         exchange = stack.enter_context(Exchange())
         ports = free_port(), free_port()
         bare = start("bare", bare_command(exchange.upstream_port, ports[0]), ROOT, folder)
         stack.callback(bare.stop)
-        kept = chosen.profile or folder
+        kept = profile or folder
         kept.mkdir(parents=True, exist_ok=True)
-        gateway = start("turnfold", gateway_command(folder, exchange.upstream_port, ports[1]), chosen.tree, kept)
+        gateway = start("turnfold", gateway_command(folder, exchange.upstream_port, ports[1]), tree, kept)
         stack.callback(gateway.stop)
         exchange.wait_for(ports)
-        found = measured(rows, exchange, (bare, ports[0]), (gateway, ports[1]))
-    if chosen.write:
-        before = orjson.loads(TABLE.read_bytes()) if TABLE.exists() else {}
-        TABLE.write_bytes(orjson.dumps({**before, **found}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-    return report_growth(found) if chosen.check else 0
+        return measured(rows, exchange, (bare, ports[0]), (gateway, ports[1]))
 
 
 def bare_command(upstream: int, port: int) -> list[str]:
@@ -159,14 +174,19 @@ def measured(
     return found
 
 
+def grown(found: dict[str, float]) -> list[str]:
+    """Return the names of the rows that cost more than the table allows."""
+    committed = orjson.loads(TABLE.read_bytes())
+    return [name for name, ratio in found.items() if ratio > TOLERANCE * committed.get(name, 0.0)]
+
+
 def report_growth(found: dict[str, float]) -> int:
     """Name the rows that cost more than the table allows; return the exit status."""
     committed = orjson.loads(TABLE.read_bytes())
-    grown = [name for name, ratio in found.items() if ratio > TOLERANCE * committed.get(name, 0.0)]
-    for name in grown:
+    for name in grown(found):
         print(f"{name}: {found[name]:.2f} times the bare pass-through, {committed.get(name)} in {TABLE.name}; make it "
               f"cheaper, or say why it must cost more and run with --write", file=sys.stderr)  # fmt: skip
-    return 1 if grown else 0
+    return 1 if grown(found) else 0
 
 
 if __name__ == "__main__":
