@@ -23,8 +23,8 @@ chats need, the best 2,600 tokens of quotes hold four in five."""
 QUOTES_FAR: Final = 10_000
 """The same where the folded part is many times the room (`FAR`): of what is asked of 135,000 tokens in a room of 13,500 a digest and what
 stands tell little, 10,000 tokens of quotes 89 %, 4,000 83 %."""
-QUOTES_WITHOUT_SUBJECT: Final = 1_200
-"""The same behind a question that names no subject (*What now?*), whose quotes are standing wishes: some fifty of them. Of what comes next, the newest
+QUOTES_WITHOUT_SUBJECT: Final = 1_600
+"""The same behind a question that names no subject (*What now?*), whose quotes are standing wishes: some seventy of them. Of what comes next, the newest
 messages tell more."""
 SHARE_OF_QUOTES: Final = 0.6
 """Share of the free room that they may take in a small window."""
