@@ -148,4 +148,6 @@ NETWORKS: Final = Kind(
     read.networks, {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": ["string", "null"]}]}, write_list
 )
 BASE_PATH: Final = single(read.base_path, {"type": "string", "pattern": r"^(/[A-Za-z0-9._~-]+)*/?$"}, plain)
-STORE_URL: Final = single(read.store_url, {"type": "string", "pattern": "^(memory|sqlite|rediss?|unix)://"}, plain)
+STORE_URL: Final = single(
+    read.store_url, {"type": "string", "pattern": "^(memory|sqlite|rediss?|valkeys?|unix)://"}, plain
+)

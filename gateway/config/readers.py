@@ -24,7 +24,15 @@ FRAMING: Final = frozenset(
     {"connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 )
 """Headers that say where a request ends or belong to one connection."""
-STORES: Final = {"memory": False, "sqlite": True, "redis": True, "rediss": True, "unix": True}
+STORES: Final = {
+    "memory": False,
+    "sqlite": True,
+    "redis": True,
+    "rediss": True,
+    "valkey": True,
+    "valkeys": True,
+    "unix": True,
+}
 """Schemes of stores, and whether a location follows."""
 UNIX: Final = "unix"
 """Stands for the Unix socket among networks."""

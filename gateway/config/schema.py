@@ -185,7 +185,7 @@ SETTINGS: Final = (
         "admin.token", TEXT, "asked for as Authorization: Bearer TOKEN", example='"${TURNFOLD_ADMIN_TOKEN:-}"', secret=True
     ),
 
-    Setting("store.url", STORE_URL, "memory://, sqlite:///path or redis://host:6379/0 (extra redis)"),
+    Setting("store.url", STORE_URL, "memory://, sqlite:///path or redis://host:6379/0, also valkey:// (extra redis)"),
     Setting("store.timeout", DURATION, "how long a request may wait for the store before it goes on without", attribute="timeout_s"),
     Setting("store.ttl", DURATION, "how long a summary is kept", attribute="ttl_s"),
     Setting("store.max_size", SIZE, "bound of memory and SQLite stores; the oldest values go first"),

@@ -89,7 +89,9 @@ class Rates:
 
     async def use(self, key: str, what: What, amount: int, limit: int) -> Used:
         """Add to a key's use and return it; an amount of 0 only reads."""
-        now = self._clock()
+        return await self._use_at(self._clock(), key, what, amount, limit)
+
+    async def _use_at(self, now: float, key: str, what: What, amount: int, limit: int) -> Used:
         count = await self._add(_name(what, key, _minute(now)), amount)
         return Used(what, limit, count, max(ceil(MINUTE_S - now % MINUTE_S), 1))
 
@@ -99,8 +101,9 @@ class Rates:
         One that does not fit gives its tokens back, and is told the use without them. The first request of a minute
         always fits: else one larger than the limit would never be served.
         """
-        minute = _minute(self._clock())
-        used = await self.use(key, "tokens", tokens, limit)
+        now = self._clock()
+        minute = _minute(now)
+        used = await self._use_at(now, key, "tokens", tokens, limit)
         before = used.count - tokens
         if used.count > limit and before > 0:
             await self._add(_name("tokens", key, minute), -tokens)

@@ -206,9 +206,11 @@ class Summarizer:
             return  # another replica finished between our check and our claim
         breaker = _entry(self._breakers, job.account, lambda: Breaker(pause_s=30.0, longest_s=600.0, clock=self._clock))
         forgotten = self._forgotten
-        if not self._affordable(job, plan.cost) or not breaker.allows():
+        # The breaker's only trial is not used up, and no budget is charged, for calls that are not made.
+        if not self._can_afford(job, plan.cost) or not breaker.allows():
             self._observed("declined", 0)
             return
+        self._charge(job, plan.cost)
         text = plan.earlier
         for piece in plan.pieces:
             body = await self._asked(job, ask, transcript.question(piece, text, plan.size), breaker)
@@ -255,8 +257,8 @@ class Summarizer:
         mark = pack(VERSION, text="")
         await self._store.put(KIND, key, mark, ttl_s=FAILED_TTL_S, scope=job.scope)
 
-    def _affordable(self, job: SummaryJob, cost: int) -> bool:
-        """Return whether the payer's budget of this hour covers the job, and the caller's part of it; if so, subtract the job's cost."""
+    def _can_afford(self, job: SummaryJob, cost: int) -> bool:
+        """Return whether the payer's budget of this hour covers the job, and the caller's part of it."""
         if job.tokens_per_hour is None:
             return True
         spent = _entry(self._spent, job.account, deque[Spending])
@@ -266,10 +268,13 @@ class Summarizer:
         others = sum(one.tokens for one in spent if one.caller != caller)
         own = sum(one.tokens for one in spent) - others
         left = job.tokens_per_hour - others
-        if own + cost > (left if job.payer else left * LARGEST_PART):
-            return False
-        spent.append(Spending(now, cost, caller))
-        return True
+        return own + cost <= (left if job.payer else left * LARGEST_PART)
+
+    def _charge(self, job: SummaryJob, cost: int) -> None:
+        """Subtract a job's cost from the budget of this hour."""
+        if job.tokens_per_hour is not None:
+            spent = _entry(self._spent, job.account, deque[Spending])
+            spent.append(Spending(self._clock(), cost, key_hash_in(job.scope)))
 
     def _refund(self, job: SummaryJob, cost: int) -> None:
         """Return the reserved cost of calls that were not made: the first one got no answer."""

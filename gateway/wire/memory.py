@@ -161,13 +161,16 @@ class Recent(Generic[K, V]):
         return found
 
     def keep(self, key: K, value: V) -> V:
-        """Keep a value that is not None, and return it."""
+        """Keep a value that is not None, and return it. It takes the place of the key's earlier one."""
         size = self._size(key, value)
+        if (replaced := self._young.pop(key, None)) is not None:
+            given_back = self._size(key, replaced)
+            self._young_bytes -= given_back
+            self._memory.count(-given_back)
         if self._young_bytes + size > self._memory.budget * self._share / 2:
-            given_back = self._old_bytes
+            self._memory.count(-self._old_bytes)
             self._old, self._old_bytes = self._young, self._young_bytes
             self._young, self._young_bytes = {}, 0
-            self._memory.count(-given_back)
         self._young[key] = value
         self._young_bytes += size
         self._memory.count(size)

@@ -67,6 +67,13 @@ def test_every_documented_key_is_read():
     assert settings.fold.summary.model == ""
 
 
+@pytest.mark.parametrize(
+    "url", ["redis://h:6379/0", "rediss://h/1", "valkey://h:6379/0", "valkeys://h/1", "unix:///run/r.sock"]
+)
+def test_every_server_that_a_store_can_be_is_a_location_of_it(url: str):
+    assert parse(f"store: {{url: '{url}'}}", {}).store.url == url
+
+
 def test_what_is_documented_is_what_holds_where_nothing_is_said():
     """Every value of the documented example but its upstreams and models is the default."""
     written, silent = parse(DESIGNED, {}), parse("", {})

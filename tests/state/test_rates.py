@@ -98,3 +98,12 @@ def test_a_failed_request_is_free_and_one_whose_client_left_is_not():
     assert tokens_of(replace(counted, status=502)) == 0
     assert tokens_of(replace(counted, status=499, error="client_gone", attempts=1)) == 60
     assert tokens_of(replace(counted, status=499, error="client_gone", attempts=0)) == 0
+
+
+async def test_what_does_not_fit_is_given_back_to_its_own_minute():
+    times = iter([MINUTE + 30, MINUTE + 59.9, MINUTE + 60.1])
+    last = [MINUTE + 60.1]
+    rates = Rates(MemoryStore(), lambda: next(times, last[0]))
+    assert (await rates.reserve("a", "k", 60, 100))[1]
+    assert not (await rates.reserve("b", "k", 60, 100))[1], "refused in the old minute"
+    assert (await rates.use("k", "tokens", 0, 100)).count == 0, "the new minute has nothing to give back"

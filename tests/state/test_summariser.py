@@ -327,6 +327,21 @@ async def test_an_hours_budget_is_kept_and_comes_back(store: MemoryStore) -> Non
     assert outcomes[-1] == "stored"
 
 
+async def test_no_budget_is_charged_while_the_breaker_is_open(store: MemoryStore) -> None:
+    now = [0.0]
+    outcomes: list[str] = []
+    summarizer = Summarizer(store, Tasks(), clock=lambda: now[0], observed=lambda outcome, _: outcomes.append(outcome))
+    for number in range(20):
+        own = job(session(number), tokens_per_hour=1900, payer="alice")
+        summarizer.consider(own, Model(None))
+        await settled()
+    assert outcomes[-1] == "declined", "the breaker opened"
+    now[0] = 31.0
+    summarizer.consider(job(session("late"), tokens_per_hour=1900, payer="alice"), Model())
+    await settled()
+    assert outcomes[-1] == "stored", "what was declined has cost nothing"
+
+
 async def test_a_session_attached_late_is_told_in_pieces_that_fit_the_summariser(summarizer: Summarizer) -> None:
     messages = talk(300, "please move the shop to db1.example.com, order A-4711, " + "as we said before " * 20)
     model = Model()

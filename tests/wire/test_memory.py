@@ -17,7 +17,7 @@ from gateway.context.write.compress import compress
 from gateway.wire.chat import encode, parse
 from gateway.wire.facts import facts_of
 from gateway.wire.format import Edits
-from gateway.wire.memory import Memory
+from gateway.wire.memory import Memory, Recent
 
 BUDGET = Budget(4096, 256, 40, 30)
 KB = 1000
@@ -136,3 +136,14 @@ def test_the_same_conversation_is_folded_once_and_written_the_same() -> None:
     assert encode(again, Edits(messages=after.messages)) == encode(first, Edits(messages=before.messages))
     assert fold(first.messages[:-1]).steps is not before.steps
     assert fold(first.messages, budget=replace(BUDGET, reserve=300)).steps is not before.steps
+
+
+def test_a_value_that_takes_the_place_of_another_gives_its_bytes_back() -> None:
+    memory = Memory(2**20)
+    recent: Recent[str, bytes] = Recent(memory, lambda key, value: len(key) + len(value), 0.5)
+    recent.keep("other", b"o" * KB)
+    for length in range(1000):
+        recent.keep("one", b"1" * (KB + length))
+    assert recent.recall("other") is not None
+    assert len(recent.young) == 2, "a thousand values of one key have not begun a new generation"
+    assert memory.size == sum(len(key) + len(value) for key, value in recent.young.items())

@@ -41,7 +41,6 @@ class SentencePoints(NamedTuple):
     revokes: float
 
 
-
 def features(sentence: str) -> set[Feature]:
     """Return the words of a sentence and the pairs of neighbours; in scripts without spaces each character is a word."""
     text = sentence[:LONGEST].lower()

@@ -137,9 +137,7 @@ class _Finder:
         heard, words = line.heard, line.words
         unusual = fsum(map(self._rare.__getitem__, words)) / (len(words) + FEW_WORDS)
         points = self.kind.cues * wishes.weighed(heard, tells) + self.kind.learned * heard.wish
-        points += weights.REVOKING * heard.revokes + (
-            weights.BINDING_WORD * line.binding + weights.UNUSUAL * unusual
-        )
+        points += weights.REVOKING * heard.revokes + (weights.BINDING_WORD * line.binding + weights.UNUSUAL * unusual)
         alone = len(self._pool.places[self._pool.message_of[position]]) == 1
         return points + weights.ALL_OF_MESSAGE if alone else points
 

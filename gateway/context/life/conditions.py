@@ -31,7 +31,14 @@ def cannot_fit_with_larger_left(state: Measured, event: AttemptMade) -> bool:
 def answered_well(state: Ready, event: ReplyCame) -> bool:
     """Most requests end here, so this is asked first."""
     reply = event.reply
-    return reply.status not in FAULTS and reply.refusal is None and not reply.empty_stream
+    return reply.refusal is None and not reply.empty_stream and not _faulty(state, event)
+
+
+def _faulty(state: Ready, event: ReplyCame) -> bool:
+    """Return whether another answer may do better. The client did not ask for a larger model: no error of one says
+    more than the refusal that led to it, not even a wrong key."""
+    status = event.reply.status
+    return status in FAULTS or (status >= 400 and state.life.outgrown)
 
 
 def refused(state: Ready, event: ReplyCame) -> bool:
@@ -46,12 +53,20 @@ def refused_uncounted(state: Ready, event: ReplyCame) -> bool:
     return state.visit.task is None and refused(state, event)
 
 
+def off_with_places_left(state: Ready, event: Event) -> bool:
+    return off(state, event) and places_left(state, event)
+
+
+def faulty_off_with_places_left(state: Ready, event: ReplyCame) -> bool:
+    return off(state, event) and faulty_with_places_left(state, event)
+
+
 def faulty_with_places_left(state: Ready, event: ReplyCame) -> bool:
-    return event.reply.status in FAULTS and places_left(state, event)
+    return _faulty(state, event) and places_left(state, event)
 
 
 def faulty_with_earlier_answer(state: Ready, event: ReplyCame) -> bool:
-    return event.reply.status in FAULTS and earlier_answer(state, event)
+    return _faulty(state, event) and earlier_answer(state, event)
 
 
 def places_left(state: State, event: Event) -> bool:

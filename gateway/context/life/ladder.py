@@ -186,7 +186,7 @@ def first_attempt(task: Task) -> Attempt:
         return as_it_came(task.request, task.model, task.window, task.prompt)
     left = task.window - task.margin - task.prompt
     if task.asked is not None and left >= task.least_output(task.window):
-        return _with_output(task, Attempt(b"", task.prompt, task.window), _spared(task, left))
+        return _with_output(task, Attempt(b"", task.prompt, task.window), _spared(task, left, task.prompt))
     return _fold(task, task.window, ratio=1.0, rung=1)
 
 
@@ -321,14 +321,14 @@ def _fold(
     attempt = Attempt(b"", prompt, window, rung, ratio, draft, None, draft.steps)
     left = window - margin - prompt
     if task.asked is not None and left < task.asked:
-        return _with_output(task, attempt, max(_spared(task, left), task.least_output(window)))
+        return _with_output(task, attempt, max(_spared(task, left, prompt), task.least_output(window)))
     return _encode(task, attempt)
 
 
-def _spared(task: Task, left: int) -> int:
-    """Return a slightly smaller limit than the remaining room: our count is not exact, and one token too many is
-    refused."""
-    return max(left - max(SPARED, task.prompt // SPARED_SHARE), min(left, task.least_output(task.window)))
+def _spared(task: Task, left: int, prompt: int) -> int:
+    """Return a slightly smaller limit than the room that the prompt leaves: our count is not exact, and one token too
+    many is refused."""
+    return max(left - max(SPARED, prompt // SPARED_SHARE), min(left, task.least_output(task.window)))
 
 
 def _with_output(task: Task, attempt: Attempt, output: int) -> Attempt:

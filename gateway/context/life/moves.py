@@ -103,10 +103,12 @@ def hand_on_refusal(state: Uncounted | Refused, event: Event) -> State:
 
 
 def try_next_place(state: Ready, event: ReplyCame | NoReply) -> State:
-    life = state.life
-    if isinstance(event, ReplyCame) and life.best is None:
-        life = replace(life, best=Answered(life, state.visit, state.attempt, event.reply))
-    return _next_place(life)
+    return _chosen_next(state, event)
+
+
+def send_unread_to_next_place(state: Ready, event: ReplyCame | NoReply) -> State:
+    chosen = _chosen_next(state, event)
+    return _as_it_came(chosen.life, chosen.visit)
 
 
 def try_larger(state: Measured | Uncounted | Refused, event: Event) -> State:
@@ -116,7 +118,9 @@ def try_larger(state: Measured | Uncounted | Refused, event: Event) -> State:
         end: Answered | TooLarge = TooLarge(state.life, state.visit, event.attempt)
     else:
         end = Answered(state.life, state.visit, state.attempt, state.reply, too_long=True)
-    return _next_place(replace(state.life, best=end, outgrown=True))
+    # At a second larger model the end before the first one stays.
+    best = state.life.best if state.life.outgrown else end
+    return _next_place(replace(state.life, best=best, outgrown=True))
 
 
 def end_with_earlier_answer(state: Ready, event: Event) -> State:
@@ -126,6 +130,14 @@ def end_with_earlier_answer(state: Ready, event: Event) -> State:
 
 def give_up(state: Ready, event: NoReply) -> State:
     return Unreachable(state.life, state.visit, event.error)
+
+
+def _chosen_next(state: Ready, event: ReplyCame | NoReply) -> Chosen:
+    """Choose the next place; the first answer that came is kept, for the client if no later place does better."""
+    life = state.life
+    if isinstance(event, ReplyCame) and life.best is None:
+        life = replace(life, best=Answered(life, state.visit, state.attempt, event.reply))
+    return _next_place(life)
 
 
 def _next_place(life: Life) -> Chosen:

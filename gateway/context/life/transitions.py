@@ -73,10 +73,12 @@ TABLE: Final = (
     Row(Ready, ReplyCame, when.refused_off, then.hand_on),
     Row(Ready, ReplyCame, when.refused_uncounted, then.count_after_all),
     Row(Ready, ReplyCame, when.refused, then.take_refusal),
+    Row(Ready, ReplyCame, when.faulty_off_with_places_left, then.send_unread_to_next_place),
     Row(Ready, ReplyCame, when.faulty_with_places_left, then.try_next_place),
     Row(Ready, ReplyCame, when.faulty_with_earlier_answer, then.end_with_earlier_answer),
     Row(Ready, ReplyCame, when.always, then.hand_on),
     # No answer.
+    Row(Ready, NoReply, when.off_with_places_left, then.send_unread_to_next_place),
     Row(Ready, NoReply, when.places_left, then.try_next_place),
     Row(Ready, NoReply, when.earlier_answer, then.end_with_earlier_answer),
     Row(Ready, NoReply, when.always, then.give_up),

@@ -36,7 +36,7 @@ def parts_of(task: Task, attempt: Attempt) -> Parts:
     system = sum(_cost(task, messages, costs, index) for index in _pinned(messages))
     question = sum(_cost(task, messages, costs, index) for index in _question(messages))
     digest, quotes = _written(draft, DIGESTS), _written(draft, frozenset({QUOTES}))
-    # Quotes stand in front of the question, the note in front of the first standing message: often the same one.
+    # Quotes stand behind the question, the note in front of the first standing message: often the same one.
     spare = question - (quotes + (digest if draft is not None and _stands_alone(messages) else 0))
     question = max(spare, 0)
     tools = min(task.fixed, attempt.prompt)

@@ -5,7 +5,7 @@ import pytest
 from gateway.context.choose import digest, learned, lines, rows
 from gateway.context.choose.cues import binding
 from gateway.context.choose.line import MessageLines
-from gateway.context.choose.wishes import assents, heard, may_revoke, revoking, strength
+from gateway.context.choose.wishes import assents, heard, may_revoke, strength
 from gateway.context.choose.worth import LinePool
 
 PAIRS = [
@@ -46,7 +46,7 @@ UNSEEN = [
 
 
 def points(sentence: str) -> float:
-    return strength(heard(sentence)) + binding(sentence) + learned.told(sentence).wish
+    return strength(heard(sentence)) + binding(sentence) + heard(sentence).wish
 
 
 def test_most_wishes_in_unseen_words_are_told_from_stories() -> None:
@@ -68,7 +68,7 @@ REVOKED = [
 
 
 def test_most_sentences_that_take_something_back_are_told_from_others() -> None:
-    told = [revoking(heard(one)) > revoking(heard(other)) + 1 for one, other in REVOKED]
+    told = [heard(one).revokes > heard(other).revokes + 1 for one, other in REVOKED]
 
     assert sum(told) >= 5
 
@@ -103,7 +103,7 @@ def test_scripts_of_all_kinds_and_numbers_have_features() -> None:
 def test_the_learned_weights_are_whole_and_bounded() -> None:
     assert 5_000 < len(learned.WEIGHTS) < 20_000  # 100 bytes of memory each
     assert learned.EDGE in learned.WEIGHTS
-    assert all(abs(wish) < 100 and abs(revokes) < 100 for wish, revokes in learned.WEIGHTS.values())
+    assert all(abs(both.real) < 100 and abs(both.imag) < 100 for both in learned.WEIGHTS.values())
 
 
 def test_a_reply_that_agrees_is_told_from_one_that_goes_on() -> None:

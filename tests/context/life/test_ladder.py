@@ -99,6 +99,17 @@ def test_an_output_limit_that_is_too_large_is_lowered_and_no_history_is_cut() ->
     assert 0.95 * (2000 - fitted.prompt) <= body["max_tokens"] <= 2000 - fitted.prompt
 
 
+def test_an_answer_does_not_get_shorter_the_more_was_folded() -> None:
+    rooms = [
+        fitted.output + fitted.prompt
+        for turns in (40, 400)
+        for fitted in [first_attempt(task(request(conversation(turns), max_tokens=1800), 2000))]
+        if fitted.output is not None
+    ]
+
+    assert len(rooms) == 2 and min(rooms) >= 0.94 * 2000
+
+
 def test_an_output_limit_is_never_lowered_below_the_floor() -> None:
     asked = request(conversation(30), max_tokens=100)
     prompt = task(asked, 1).prompt

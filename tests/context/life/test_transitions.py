@@ -136,10 +136,14 @@ ROWS: list[tuple[State, Event, Any]] = [
     (ready("off", Visit(FIRST)), ReplyCame(LONG), lambda to: type(to) is Answered and to.life.refusals == ("too_long",)),
     (ready(visit=Visit(FIRST, proven=True)), ReplyCame(LONG), lambda to: type(to) is Uncounted and to.reply is LONG),
     (ready(), ReplyCame(LONG), lambda to: type(to) is Refused and to.life.refusals == ("too_long",)),
+    (ready("off", Visit(FIRST), places=(SECOND,)), ReplyCame(BUSY),
+     lambda to: type(to) is Ready and to.visit.place is SECOND and to.life.best.reply is BUSY),
     (ready(places=(SECOND,)), ReplyCame(BUSY),
      lambda to: type(to) is Chosen and to.visit.place is SECOND and to.life.best.reply is BUSY),
     (ready(best=EARLIER), ReplyCame(Reply(500)), lambda to: to == replace(EARLIER, life=to.life) and to.life.calls == 1),
     (ready(), ReplyCame(BUSY), lambda to: type(to) is Answered and to.reply is BUSY),
+    (ready("off", Visit(FIRST), places=(SECOND,)), NoReply(ERROR),
+     lambda to: type(to) is Ready and to.visit.place is SECOND and to.life.best is None),
     (ready(places=(SECOND,)), NoReply(ERROR), lambda to: type(to) is Chosen and to.life.best is None),
     (ready(best=EARLIER), NoReply(ERROR), lambda to: type(to) is Answered and to.reply is BUSY),
     (ready(), NoReply(ERROR), lambda to: type(to) is Unreachable and to.error is ERROR),
@@ -186,6 +190,31 @@ def test_a_request_too_long_for_the_larger_model_too_ends_with_the_first_refusal
     state = advance(advance(state, FitProven()), ReplyCame(LONG))
     state = advance(state, PartFailed())
     assert isinstance(state, Answered) and state.too_long and state.visit.place is FIRST and state.life.calls == 3
+
+
+def test_a_request_that_no_larger_model_can_hold_ends_with_its_own_models_refusal():
+    state = advance(refused(larger=(LARGER, Place("largest", window=9001))), AttemptMade(None))
+    state = advance(advance(state, Counted(TASK)), AttemptMade(FOLDED, cannot_fit=True))
+    assert state.life.best is not None and state.life.best.visit.place is FIRST
+    state = advance(advance(state, FitProven()), NoReply(ERROR))
+    assert isinstance(state, Answered) and state.too_long and state.visit.place is FIRST
+
+
+@pytest.mark.parametrize("status", [401, 404])
+def test_an_error_of_a_larger_model_is_not_the_clients_answer(status: int):
+    state = advance(refused(larger=(LARGER,)), AttemptMade(None))
+    state = advance(advance(state, FitProven()), ReplyCame(Reply(status)))
+    assert isinstance(state, Answered) and state.too_long and state.reply is LONG
+
+
+@pytest.mark.parametrize("trouble", [ReplyCame(BUSY), NoReply(ERROR)])
+def test_in_mode_off_the_next_place_gets_the_clients_own_bytes(trouble: Event):
+    state = advance(Received(life("off")), PLACES)
+    for place in (FIRST, SECOND):
+        assert isinstance(state, Ready) and state.attempt.draft is None
+        assert state.attempt.body == ASKED.raw.replace(b'"model":"m"', b'"model":"%s"' % place.model.encode())
+        state = advance(state, trouble)
+    assert isinstance(state, (Answered, Unreachable))
 
 
 def test_a_larger_model_that_answers_wins():
