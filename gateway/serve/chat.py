@@ -8,6 +8,7 @@ from typing import Any, Final, assert_never, cast, get_args
 
 from aiohttp import web
 
+from gateway.config import Settings
 from gateway.context.life.events import Event
 from gateway.context.life.states import (
     Answered,
@@ -33,7 +34,7 @@ from gateway.serve.request.account import Ending, Times
 from gateway.serve.request.decisions import decide
 from gateway.serve.request.mode import mode_of
 from gateway.serve.request.work import Caller
-from gateway.serve.shared import Gateway
+from gateway.serve.shared import Gateway, Setup
 from gateway.state.pool import LARGE
 from gateway.wire.format import Conversation, Format
 
@@ -51,18 +52,18 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     """Read the request; measure, fold if needed, send, retry refusals, forward the answer; inform every observer."""
     record = records.of(request)
     times = Times(arrived=record.started)
-    limits = gateway.settings.server
-    raw = await read(request, limits)
+    setup = gateway.setup  # once: it is replaced when the configuration changes, and a request keeps its own
+    raw = await read(request, setup.settings.server)
     times.read = time.perf_counter()
-    asked = await _understood(gateway, request, raw, format)
-    if asked is None or (not asked.model and "model" in asked.head and len(gateway.setup.targets) > 1):
+    asked = await _understood(gateway, request, raw, format, setup)
+    if asked is None or (not asked.model and "model" in asked.head and len(setup.targets) > 1):
         return await forward(gateway, request, raw)
     check_model(request, asked.model)
     if record.key is not None:
-        await _reserve(gateway, record, asked)
+        await _reserve(gateway, record, asked, setup.settings)
     if compact.wanted(asked):
         return await compact.by_upstream_or_us(gateway, request, raw, asked)
-    caller = work.caller(gateway, gateway.setup, request, raw, asked.model)
+    caller = work.caller(gateway, setup, request, raw, asked.model)
     state: State = Received(Life(asked, mode_of(request, caller.route)))
     ending = Ending(499)
     try:
@@ -94,17 +95,19 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
             texts.keep(caller, state)
 
 
-async def _reserve(gateway: Gateway, record: records.Record, asked: Conversation) -> None:
+async def _reserve(gateway: Gateway, record: records.Record, asked: Conversation, settings: Settings) -> None:
     """Reserve what the request may take of its key's tokens. Raises RateLimited."""
-    window = gateway.settings.route(asked.model).window or gateway.settings.default_window
+    window = settings.route(asked.model).window or settings.default_window
     answer = next((limit for limit in asked.output_limits if limit > 0), None)
     await reserve(gateway, record, len(asked.raw), window, answer)
 
 
-async def _understood(gateway: Gateway, request: web.BaseRequest, raw: bytes, format: Format) -> Conversation | None:
+async def _understood(
+    gateway: Gateway, request: web.BaseRequest, raw: bytes, format: Format, setup: Setup
+) -> Conversation | None:
     """Parse the body; None when it is not a conversation, or when our own code fails. Raises ClientError."""
     try:
-        decides, limits = keys.model_decides(gateway, request), gateway.settings.server
+        decides, limits = keys.model_decides(setup, request), setup.settings.server
         return await understood(request, raw, format, limits, gateway.pool, memory=gateway.memory, decides=decides)
     except ClientError:
         raise

@@ -20,7 +20,7 @@ from gateway.serve.incoming.addresses import within
 from gateway.serve.incoming.callers import CREDENTIALS
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.record import Record
-from gateway.serve.shared import Gateway
+from gateway.serve.shared import Gateway, Setup
 from gateway.state.rates import Used, expected
 from gateway.upstream.client import CALLER
 from gateway.wire import raw_json
@@ -203,9 +203,9 @@ def is_restricted(request: web.BaseRequest) -> bool:
     return key is not None and bool(key.models)
 
 
-def model_decides(gateway: Gateway, request: web.BaseRequest) -> bool:
+def model_decides(setup: Setup, request: web.BaseRequest) -> bool:
     """Return whether it depends on a request's model where it is sent, or whether it is."""
-    return len(gateway.setup.targets) > 1 or is_restricted(request)
+    return len(setup.targets) > 1 or is_restricted(request)
 
 
 def _unknown(message: str, code: str) -> ClientError:

@@ -157,7 +157,8 @@ def _writes(
     if rule.matching is Matching.MARKED:
         yield from marked[: rule.marks]
         return
-    yield from ((end, rule.lifetime_s) for end, _ in marked[-(rule.marks - managed) :])
+    own = rule.marks - managed
+    yield from ((end, rule.lifetime_s) for end, _ in marked[max(len(marked) - own, 0) :])
     newest = [end for block, end in zip(blocks, ends, strict=True) if block.section in ("user", "tool")]
     if newest and managed:
         yield newest[-1], rule.lifetime_s

@@ -49,7 +49,7 @@ async def compact(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     """Answer ``POST /v1/responses/compact``. Raises UpstreamUnreachable when the upstream does not answer."""
     limits = gateway.settings.server
     raw = await read(request, limits)
-    decides = keys.model_decides(gateway, request)
+    decides = keys.model_decides(gateway.setup, request)
     asked = await understood(request, raw, RESPONSES, limits, gateway.pool, memory=gateway.memory, decides=decides)
     if asked is None:
         return await forward(gateway, request, raw)

@@ -36,7 +36,7 @@ async def count(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespons
     limits = gateway.settings.server
     raw = await read(request, limits)
     format = PATHS[request.rel_url.raw_path]
-    decides = keys.model_decides(gateway, request)
+    decides = keys.model_decides(gateway.setup, request)
     asked = await understood(request, raw, format, limits, gateway.pool, memory=gateway.memory, decides=decides)
     if asked is None:
         return await forward(gateway, request, raw)

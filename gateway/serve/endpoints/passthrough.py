@@ -49,7 +49,7 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     elif not known(request.rel_url.raw_path):
         record.why = "unknown_endpoint"
     record.body_bytes = request.content_length or 0
-    reads_model = keys.model_decides(gateway, request)
+    reads_model = keys.model_decides(setup, request)
     payload = await _payload(setup, request, headers, body, reads_model=reads_model)
     model = NO_MODEL
     if isinstance(payload, bytes):

@@ -45,7 +45,8 @@ class Store(Protocol):
     async def forget(self, scope: str | None) -> int:
         """Delete everything of one scope or key hash, or everything (None); return how many values were deleted.
 
-        This method raises: an operator requested it and must know whether it worked.
+        Everything includes claims and counts: a running job may be done twice, and rates begin anew. They are no values, so the
+        result does not count them. This method raises: an operator requested it and must know whether it worked.
         """
         ...
 

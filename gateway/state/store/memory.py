@@ -84,6 +84,9 @@ class MemoryStore:
         going = [place for place, entry in self._entries.items() if scope is None or within(entry.scope, scope)]
         for place in going:
             self._drop(place)
+        if scope is None:
+            self._claims.clear()
+            self._counts.clear()
         return len(going)
 
     async def close(self) -> None:

@@ -168,8 +168,9 @@ class SqliteStore:
     async def forget(self, scope: str | None) -> int:
         def erase(connection: sqlite3.Connection) -> int:
             if scope is None:
-                gone = connection.execute("DELETE FROM facts").rowcount
                 connection.execute("DELETE FROM jobs")
+                connection.execute("DELETE FROM facts WHERE kind = 'count'")
+                gone = connection.execute("DELETE FROM facts").rowcount
             else:
                 # "." + 1 is "/": finds everything that starts with the scope and a dot, by the index.
                 gone = connection.execute(

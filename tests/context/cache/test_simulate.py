@@ -78,6 +78,12 @@ def test_without_a_breakpoint_of_its_own_openai_stores_nothing_behind_the_last_m
     assert bill == Bill(written=1100, fresh=300)
 
 
+def test_the_breakpoint_of_the_provider_counts_among_those_a_rule_allows() -> None:
+    asked = [block("assistant", 1100, 1, mark_s=1800), block("assistant", 300, 2)]
+    cache, _ = ask(Cache(replace(OPENAI_BOUNDARY, marks=1)), asked, 0.0)
+    assert not cache.entries, "its only breakpoint is the managed one"
+
+
 def test_tools_stand_where_the_provider_renders_them() -> None:
     messages = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
     sections = [

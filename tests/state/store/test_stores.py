@@ -103,9 +103,13 @@ async def test_forgetting_a_scope_leaves_the_others(store: Store) -> None:
 async def test_forgetting_everything_leaves_nothing(store: Store) -> None:
     await store.put("summary", "a", b"words", ttl_s=HOUR_S, scope="alice.openai")
     await store.put("window", "b", b"8192", ttl_s=HOUR_S)
-    assert await store.forget(None) == 2
+    assert await store.claim("job", ttl_s=HOUR_S)
+    assert await store.add("count", 7, ttl_s=HOUR_S) == 7
+    assert await store.forget(None) == 2, "claims and counts go as well, but they are no values"
     assert await store.get("summary", "a") is None
     assert await store.get("window", "b") is None
+    assert await store.claim("job", ttl_s=HOUR_S)
+    assert await store.add("count", 1, ttl_s=HOUR_S) == 1
 
 
 @pytest.mark.parametrize(
