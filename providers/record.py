@@ -33,7 +33,7 @@ class Overflow(msgspec.Struct, frozen=True):
 class OutputTooLarge(msgspec.Struct, frozen=True):
     """The upstream accepts the prompt but not the requested output: lower ``max_tokens``, cut nothing.
 
-    ``limit`` is the largest output (or window) stated. ``window`` is True when the request exceeded the whole window.
+    ``limit`` is the largest output (or window) stated.
     Only refusals where lowering is certain to help are read this way ("max_tokens=4096 cannot be greater than
     max_model_len=2048"). A plain output cap ("max_tokens valid range [1, 8192]") is the client's error and passes
     through.

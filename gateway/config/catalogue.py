@@ -136,7 +136,7 @@ _AROUND: Final[tuple[Callable[[str], str], ...]] = (
 
 
 def spellings(model: str) -> list[str]:
-    """Yield the name in lower case, then with fewer and fewer of the vendors' additions."""
+    """Return the name in lower case, then with fewer and fewer of the vendors' additions."""
     name = model.strip().lower()
     found = [name]
     for less in _AROUND:

@@ -4,7 +4,6 @@ A body decides which upstream, and so whose key, a request gets. Text that is no
 bytes that are not UTF-8, a missing end) and forms still contain their model's name.
 """
 
-import json  # noqa: TID251  # reads NaN and lone surrogates, which orjson refuses
 import re
 from collections.abc import Sequence
 from email.message import Message
@@ -14,14 +13,13 @@ from urllib.parse import parse_qs
 import msgspec
 
 from gateway.wire import surrogates
+from gateway.wire.lenient_json import members_of
 from gateway.wire.raw_json import all_members, occurs
 
 NO_MODEL: Final = ""
 """The body was parsed and names no model."""
 _ESCAPED: Final = rb"\u006"
 """How letters of ASCII are escaped, also those of a member's name."""
-_LENIENT: Final = json.JSONDecoder(strict=False)
-_SPACE: Final = " \t\r\n"
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _BOUNDARY: Final = re.compile(r"[0-9A-Za-z'()+_,./:=? -]{1,70}")
 """Characters that RFC 2046 section 5.1.1 allows in a boundary."""
@@ -71,35 +69,17 @@ def _in_json(body: bytes) -> str | None:
 
 
 def _in_text(text: str) -> str | None:
-    """Read the members of an object one by one, up to a model or an unreadable place."""
-    place = _past_space(text, 0)
-    if text[place : place + 1] != "{":
-        return None
+    """Read the members of an object one by one, up to an unreadable place."""
     found: str | None = None
     try:
-        place += 1
-        while True:
-            key, place = _LENIENT.raw_decode(text, _past_space(text, place))
-            place = _past_space(text, place)
-            if not isinstance(key, str) or text[place] != ":":
-                return found
-            value, place = _LENIENT.raw_decode(text, _past_space(text, place + 1))
-            if key == "model" and found not in (None, value):
-                return None
-            if key == "model":
-                found = _name(value)
-            place = _past_space(text, place)
-            if text[place] != ",":
-                return NO_MODEL if found is None and text[place] == "}" else found
-            place += 1
-    except (ValueError, IndexError, RecursionError):
+        for member in members_of(text):
+            if member.name == "model":
+                if found not in (None, member.value):
+                    return None
+                found = _name(member.value)
+    except (ValueError, RecursionError):
         return found
-
-
-def _past_space(text: str, place: int) -> int:
-    while text[place : place + 1] and text[place] in _SPACE:
-        place += 1
-    return place
+    return NO_MODEL if found is None else found
 
 
 def _name(value: Any) -> str | None:

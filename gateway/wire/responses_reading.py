@@ -20,7 +20,6 @@ from gateway.wire.views import Opaque, Piece, ViewedRequest, opaque, pieces, tex
 
 ELSEWHERE: Final = ("previous_response_id", "conversation", "prompt")
 """Members that add text to the prompt from outside the body."""
-PINNED: Final = frozenset({"system", "developer"})
 UNSEEN: Final = frozenset({"item_reference", "web_search_call", "code_interpreter_call", "image_generation_call"})
 """Items that represent text outside the body."""
 SCREENSHOT: Final = 1600

@@ -1,6 +1,5 @@
 """Edit a JSON body by splicing: unchanged parts keep their bytes, down to ``1.50`` and duplicate spaces."""
 
-import json  # noqa: TID251  # its scanner reports where a value ends, which orjson does not
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -8,6 +7,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
+from gateway.wire import lenient_json
 from gateway.wire.raw_json import all_members, copies, occurs
 from gateway.wire.surrogates import PIECE, levelled
 
@@ -89,39 +89,8 @@ def _past(raw: bytes, position: int) -> int:
     return found.end() if found.end() < position + PIECE else _past(raw, found.end())
 
 
-_SCAN: Final = json.JSONDecoder(strict=False)
-
-
 def _lenient_spans(raw: bytes) -> dict[str, tuple[int, int]]:
     """Do the same for what strict parsers refuse."""
     text = raw.decode()
-    spans = _member_spans(text)
+    spans = {member.name: (member.start, member.end) for member in lenient_json.members_of(text)}
     return {name: (len(text[:start].encode()), len(text[:end].encode())) for name, (start, end) in spans.items()}
-
-
-def _member_spans(text: str) -> dict[str, tuple[int, int]]:
-    """Yield the span of each top-level member's value, in characters."""
-    position = _skip_space(text, 0)
-    if text[position : position + 1] != "{":
-        raise ValueError("the body is not a JSON object")
-    spans: dict[str, tuple[int, int]] = {}
-    position = _skip_space(text, position + 1)
-    while text[position : position + 1] == '"':
-        key, position = _SCAN.raw_decode(text, position)
-        position = _skip_space(text, position)
-        if text[position : position + 1] != ":":
-            raise ValueError("the body is not a JSON object")
-        start = _skip_space(text, position + 1)
-        _, end = _SCAN.raw_decode(text, start)
-        spans[key] = (start, end)
-        position = _skip_space(text, end)
-        if text[position : position + 1] != ",":
-            break
-        position = _skip_space(text, position + 1)
-    return spans
-
-
-def _skip_space(text: str, position: int) -> int:
-    while text[position : position + 1] and text[position] in " \t\r\n":
-        position += 1
-    return position

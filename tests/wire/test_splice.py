@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire import piecewise, raw_json, splice, surrogates
+from gateway.wire import lenient_json, piecewise, raw_json, splice, surrogates
 
 SPACES = st.sampled_from([b"", b" ", b"\n\t ", b"\r\n"])
 VALUES = st.sampled_from(
@@ -34,10 +34,8 @@ def test_members_are_found_where_a_lenient_parser_finds_them(members: list[tuple
     raw = body_of(members, space)
     text = raw.decode()
     spans = splice._spans(raw)
-    found = splice._member_spans(text)
-    assert {name: raw[a:b] for name, (a, b) in spans.items()} == {
-        name: text[a:b].encode() for name, (a, b) in found.items()
-    }
+    found = {member.name: text[member.start : member.end].encode() for member in lenient_json.members_of(text)}
+    assert {name: raw[a:b] for name, (a, b) in spans.items()} == found
 
 
 @pytest.mark.parametrize(
@@ -49,7 +47,7 @@ def test_a_large_body_is_spliced_without_reading_its_values(monkeypatch: pytest.
     def refused(*_: Any) -> None:
         raise AssertionError("a value was read")
 
-    monkeypatch.setattr(splice, "_member_spans", refused)
+    monkeypatch.setattr(lenient_json, "members_of", refused)
     text = 'é\\u00e9 \\"NaN\\" ' * 200_000
     raw = b'{"note":"\\u0065", "messages" : [{"role":"user","content":"%b"}] ,"model": "a"%b}' % (text.encode(), more)
     assert splice.splice(raw, {"model": "b", "new": 1}) == raw.replace(b'"a"', b'"b"')[:-1] + b',"new":1}'

@@ -113,7 +113,6 @@ def names_record(key: str) -> bool:
 _STRONG: Final = frozenset({NAME, CODE, SYMBOL, DATE, IDENT})
 _MOMENT: Final = re.compile(r"(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d")
 """Hours, minutes and seconds, mostly behind a date: a machine notes when it wrote a record, people seldom ask."""
-_TELLING: Final = frozenset({IDENT, DATE})
 
 
 def _lines(

@@ -46,7 +46,7 @@ LEAST_TOLD: Final = 4
 
 # Facts: how likely one is to be needed by a later call, as rough odds counted on recorded agents of three kinds (service, long results, coding).
 IN_SPEECH: Final = (0.05, 0.2, 0.15, 0.7, 0.7, 0.8, 1.2)
-"""Of a word that was said or called with, by its shape, in the order of `words.Kind`."""
+"""Of a word that was said or called with, by its shape, in the order of `words.Shape`."""
 IN_DATA: Final = (0.02, 0.05, 0.1, 0.3, 0.25, 0.7, 0.5)
 """Of a word that only stood in a result."""
 IDENTIFIER: Final = 3.0

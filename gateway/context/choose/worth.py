@@ -26,8 +26,6 @@ FAMILY: Final = 5
 MOST_CHOICES: Final = 200
 """Cached choices from one folded part, one per question."""
 
-_SPEAKERS: Final = frozenset({"user", "assistant"})
-
 T = TypeVar("T")
 
 

@@ -333,7 +333,7 @@ def _price(growth: _Growth, newest: int, stands: int, rewritten: int, limit: int
 
 
 def _trims(growth: _Growth, cut: Cut, newest: int) -> list[tuple[Cut, int]]:
-    """Yield the ways to trim standing units without folding more: first cut results, then stubs; each with the tokens that stand
+    """Return the ways to trim standing units without folding more: first cut results, then stubs; each with the tokens that stand
     unchanged before the first trimmed unit."""
     keep = growth.room.free * STANDS
     frontier = newest

@@ -75,16 +75,11 @@ def scope_under(key: str, upstream: str) -> str:
     return f"{key}.{blake2b(upstream.encode(), digest_size=8).hexdigest()}"
 
 
-def learner(credentials: Iterable[str], upstream: str, address: str) -> str:
+def learner(scope: str, address: str) -> str:
     """Return the name under which a caller's refusals and bills are kept: its scope, and a short hash of its network address.
 
     An upstream may check no keys, so different callers may send the same key. Pass no address for a key that the gateway has checked.
     """
-    return learner_under(scope(credentials, upstream), address)
-
-
-def learner_under(scope: str, address: str) -> str:
-    """Return that name for a caller whose scope is known."""
     return f"{scope}.{blake2b(address.encode(), digest_size=8).hexdigest()}"
 
 

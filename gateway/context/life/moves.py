@@ -153,7 +153,7 @@ def _as_it_came(life: Life, visit: Visit) -> Ready:
 
 
 def _one_more_call(life: Life) -> Life:
-    # All fields, because every request comes here and `_replace` takes four times as long.
+    # All fields, because every request comes here and `replace` takes four times as long.
     return Life(
         life.request, life.mode, life.places, life.larger, life.calls + 1, life.refusals, life.best, life.outgrown
     )

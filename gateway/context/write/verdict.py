@@ -21,7 +21,7 @@ SHORTER: Final = 0.8
 COVERED: Final = 0.6
 """Share of a rule's words that a text must contain to count as stating it."""
 RULE: Final = 1.1
-"""How binding a user's sentence must sound (`signals.binding`): one word of the closed classes, and no question."""
+"""How binding a user's sentence must sound (`cues.binding`): one word of the closed classes, and no question."""
 RULES: Final = 12
 """The most sentences of the user that are added to a summary, the most binding ones."""
 IDENTIFIERS: Final = 40

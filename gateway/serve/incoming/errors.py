@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-import orjson
 from aiohttp import web
 
 from gateway.upstream.client import UpstreamUnreachable
@@ -38,12 +37,6 @@ OUR_FAULT: Final = ClientError(
 """The answer to a bug of our own."""
 
 
-def body_of(message: str, *, code: str, type_: str, param: str | None = None) -> bytes:
-    """Return the bytes of an error in the shape that OpenAI documents:
-    https://platform.openai.com/docs/guides/error-codes."""
-    return orjson.dumps({"error": {"message": message, "type": type_, "param": param, "code": code}})
-
-
 def response(
     error: ClientError | UpstreamUnreachable,
     headers: Mapping[str, str] | None = None,
@@ -63,16 +56,3 @@ def response(
     if close:
         answer.force_close()
     return answer
-
-
-def too_long(window: int, needed: int, reserve: int, largest: str) -> bytes:
-    """Return the honest refusal, recognisable by its code and by its message.
-
-    langchain-openai and LiteLLM look for ``context_length_exceeded`` or "maximum context length" in the message text.
-    """
-    message = (
-        f"context_length_exceeded: This model's maximum context length is {window} tokens. However, the smallest form of "
-        f"this request that keeps its meaning still needs about {needed} tokens, with {reserve} more reserved for the answer. "
-        f"Largest parts: {largest}. Shorten these, or configure a model with a larger window."
-    )
-    return body_of(message, code="context_length_exceeded", type_="invalid_request_error", param="messages")

@@ -1,7 +1,7 @@
 """A log of records: rows in time, some fields to find them by, and the record itself as JSON."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -85,6 +85,3 @@ class RecordLog(Protocol):
         ...
 
     async def close(self) -> None: ...
-
-
-Record = dict[str, Any]

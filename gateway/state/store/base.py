@@ -1,11 +1,11 @@
-"""The store protocol: a small, bounded, expiring place for derived values that may be lost at any time."""
+"""The store protocol: a small, bounded, expiring place for derived values that may be lost at any time.
+
+The kinds of values: ``summary``, ``window``, ``guess``, ``ratio``, ``usage``, and ``forgotten``, the time since which facts are
+valid. Besides these, ``job`` is a claim on background work for one replica, and ``count`` a number that all processes add to.
+"""
 
 from collections.abc import Sequence
-from typing import Final, Protocol
-
-KINDS: Final = ("summary", "window", "guess", "ratio", "usage", "forgotten", "job", "count")
-"""Every kind of stored value. ``job`` is a claim on background work for one replica; ``forgotten`` is the time since
-which facts are valid; ``count`` is a number that all processes add to."""
+from typing import Protocol
 
 
 class Store(Protocol):

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from gateway.context import marks
-from gateway.context.cache.compare import Request, counterfactual
 from gateway.context.cache.marking import BREAKPOINT, CONTROL, MarkStyle, marked
 from gateway.context.cache.rules import ANTHROPIC, LLAMA_CPP, OPENAI_BOUNDARY, CacheRule
 from gateway.context.count.message_cost import counter
@@ -15,6 +14,7 @@ from gateway.context.cut.policy import Policy
 from gateway.context.write.compress import compress
 from gateway.wire.memory import Memory
 from gateway.wire.message import text_of
+from tests.counterfactual import Request, counterfactual
 from tests.fakes import assistant, call, result, system, user, words
 
 COUNTER = counter("o200k")
