@@ -44,11 +44,11 @@ def run(path: Path, config: Path | None, window: int | None, upstream: str | Non
             err=True,
         )
         return 2
-    told, lines = asyncio.run(_explained(settings, request))
+    decision, lines = asyncio.run(_explained(settings, request))
     if as_json:
-        click.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+        click.echo(orjson.dumps(decision, option=orjson.OPT_INDENT_2).decode())
     else:
-        _show(Console(), told, lines)
+        _show(Console(), decision, lines)
     return 0
 
 
@@ -63,25 +63,25 @@ def _url(upstream: str | None) -> str:
 async def _explained(settings: Settings, request: Conversation) -> tuple[dict[str, Any], tuple[Fate, ...]]:
     gateway = Gateway(settings, open_store("memory://"))
     try:
-        told = await explain(gateway, request)
-        return told, await fates(gateway, request) if told["action"] == "fold" else ()
+        decision = await explain(gateway, request)
+        return decision, await fates(gateway, request) if decision["action"] == "fold" else ()
     finally:
         await gateway.close()
 
 
-def _show(console: Console, told: dict[str, Any], lines: tuple[Fate, ...]) -> None:
+def _show(console: Console, decision: dict[str, Any], lines: tuple[Fate, ...]) -> None:
     verdict = {"none": "[green]fits, leaves as it came", "fold": "[yellow]would be folded", "error": "[red]cannot fit"}
-    console.print(f"[bold]{told['model'] or '(no model)'}[/]: {verdict[told['action']]}[/]")
+    console.print(f"[bold]{decision['model'] or '(no model)'}[/]: {verdict[decision['action']]}[/]")
     console.print(
-        f"  prompt {told['prompt_tokens']} tokens ({told['basis']}; messages {told['messages_tokens']}, tools and overhead "
-        f"{told['tools_tokens']}) + reserve {told['reserve']} + margin {told['margin']}  vs  window {told['window']} "
-        f"(from {told['window_from']})"
+        f"  prompt {decision['prompt_tokens']} tokens ({decision['basis']}; messages {decision['messages_tokens']}, tools and overhead "
+        f"{decision['tools_tokens']}) + reserve {decision['reserve']} + margin {decision['margin']}  vs  window {decision['window']} "
+        f"(from {decision['window_from']})"
     )
-    if told["action"] == "none":
+    if decision["action"] == "none":
         return
-    console.print(f"  after folding: {told['prompt_tokens_after']} tokens, {told['turns_folded']} turns folded")
+    console.print(f"  after folding: {decision['prompt_tokens_after']} tokens, {decision['turns_folded']} turns folded")
     table = Table("stage", "tokens saved", "detail", box=None, header_style="dim")
-    for step in told["steps"]:
+    for step in decision["steps"]:
         table.add_row(step["stage"], str(step["saved"]), step["detail"])
     console.print(table)
     console.print("\n[green]stands[/]  [yellow]quoted or in the digest[/]  [red]gone[/]\n")

@@ -100,12 +100,14 @@ def run(
     meeting = tempfile.TemporaryDirectory(prefix="turnfold-")  # only this user may enter it
     workers = [Worker(number, meeting.name) for number in range(count)]
     dealer = Dealer(listeners)
-    told: set[int] = set()  # handlers only set a flag: a lock in one could wait for the code it interrupted
-    before = {each: signal.signal(each, lambda number, _: told.add(number)) for each in (*STOP_SIGNALS, signal.SIGHUP)}
+    received: set[int] = set()  # handlers only set a flag: a lock in one could wait for the code it interrupted
+    before = {
+        each: signal.signal(each, lambda number, _: received.add(number)) for each in (*STOP_SIGNALS, signal.SIGHUP)
+    }
     try:
-        while told.isdisjoint(STOP_SIGNALS):
-            if signal.SIGHUP in told:
-                told.discard(signal.SIGHUP)
+        while received.isdisjoint(STOP_SIGNALS):
+            if signal.SIGHUP in received:
+                received.discard(signal.SIGHUP)
                 _signal(workers, signal.SIGHUP)
             if _tend(workers, command, dealer, clock()):
                 return 1

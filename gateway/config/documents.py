@@ -158,8 +158,8 @@ def _inside(path: str) -> dict[str, Any]:
 
 def _described(setting: Setting) -> dict[str, Any]:
     default = default_of(setting)
-    told = {} if default in (None, (), {}) else {"default": _plain_default(setting, default)}
-    return {"description": setting.help, **told, **setting.kind.schema}
+    shown = {} if default in (None, (), {}) else {"default": _plain_default(setting, default)}
+    return {"description": setting.help, **shown, **setting.kind.schema}
 
 
 def _plain_default(setting: Setting, default: Any) -> Any:

@@ -46,13 +46,13 @@ class Asked:
         return identity_of(self.setup.targets[self.route.upstream], self.headers, self.address)
 
 
-async def decide(asked: Asked, told: tuple[CarriedRefusal, ...]) -> State:
-    """Return what to send: `Ready`, or `TooLarge` when no form can fit. ``told`` are the refusals of earlier attempts.
+async def decide(asked: Asked, refused: tuple[CarriedRefusal, ...]) -> State:
+    """Return what to send: `Ready`, or `TooLarge` when no form can fit. ``refused`` are the refusals of earlier attempts.
 
     A refusal of something larger than what would be sent now is only counted: what it taught is already used.
     """
     state = await _settled(asked, await _placed(asked))
-    for each in told:
+    for each in refused:
         if not isinstance(state, Ready):
             break
         if len(state.attempt.body) >= each.sent:

@@ -208,8 +208,8 @@ class Passage:
         following = await after(asked, sent, reply)
         if not isinstance(following, Ready):
             return self._final(place, reply, foreign, following)
-        told = CarriedRefusal.of(reply.refusal, len(sent.attempt.body))
-        keeps = self.carried._replace(refusals=(*self.carried.refusals, told))
+        refusal = CarriedRefusal.of(reply.refusal, len(sent.attempt.body))
+        keeps = self.carried._replace(refusals=(*self.carried.refusals, refusal))
         self.done = True  # the next attempt makes the record
         headers = {RETRY: "smaller", **account.headers(account.describe(_answer(sent, reply)), asked.request_id)}
         return replies.go_on(place, headers=headers, removed=foreign, carried=keeps)

@@ -40,7 +40,7 @@ def configure(
         shared.append(structlog.processors.JSONRenderer(serializer=_dumps))
         factory = JsonLines(Gathering(target))
     else:
-        shared += [_told, _printable, structlog.dev.ConsoleRenderer(colors=target.isatty(), pad_event_to=0)]
+        shared += [_in_words, _printable, structlog.dev.ConsoleRenderer(colors=target.isatty(), pad_event_to=0)]
         factory = structlog.WriteLoggerFactory(file=target)
     structlog.configure(
         processors=shared,
@@ -186,13 +186,17 @@ def _ms(seconds: float) -> float:
     return int(seconds * 1_000_000 + 0.5) / 1000
 
 
-def _told(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _in_words(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Shorten the line of a request to what a person reads along; JSON and /api/exchanges have all of it."""
     event["timestamp"] = str(event.get("timestamp", ""))[11:19]
     if event.get("event") != "exchange":
         return event
-    told = {name: event[name] for name in ("timestamp", "level") if name in event}
-    return {**told, "event": sentence(event), **{name: event[name] for name in ("warning", "error") if event.get(name)}}
+    first = {name: event[name] for name in ("timestamp", "level") if name in event}
+    return {
+        **first,
+        "event": sentence(event),
+        **{name: event[name] for name in ("warning", "error") if event.get(name)},
+    }
 
 
 def sentence(one: Mapping[str, Any]) -> str:

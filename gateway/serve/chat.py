@@ -88,7 +88,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
         ending = Ending(OUR_FAULT.status, OUR_FAULT.code)
         raise
     finally:
-        work.let_go(caller, None)
+        work.close_all(caller)
         if type(state) is not PassedOn:  # passed through: the record stays open, as for any other path
             record.done = True
             finish.observe(caller, state, times, ending)

@@ -69,7 +69,7 @@ async def handle(gateway: Gateway, request: web.BaseRequest, entrance: Entrance)
     except errors.ClientError as error:
         return refused(gateway, request, record, error, "rejected", close=not request.content.is_eof())
     except SlowUpload as slow:  # the upstream was reached, but the client's body broke off
-        return refused(gateway, request, record, slow.told(), "rejected", close=True)
+        return refused(gateway, request, record, slow.as_error(), "rejected", close=True)
     except UpstreamUnreachable as error:
         record.answered(error.status, error.code)
         return errors.response(error, record.marks(gateway, "error"), format=_format(request))

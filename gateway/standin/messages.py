@@ -169,8 +169,8 @@ def _results(at: int, blocks: Sequence[Mapping[str, Any]], asked: Sequence[Any])
 
 def _served(at: int, blocks: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
     called = {block.get("id") for block in blocks if block.get("type") in ("server_tool_use", "mcp_tool_use")}
-    told = {block.get("tool_use_id") for block in blocks if str(block.get("type")).endswith("_tool_result")}
-    for name in sorted(map(str, called ^ told)):
+    answered = {block.get("tool_use_id") for block in blocks if str(block.get("type")).endswith("_tool_result")}
+    for name in sorted(map(str, called ^ answered)):
         yield Violation(
             "server_tool",
             at,

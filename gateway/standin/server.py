@@ -328,7 +328,7 @@ class StandIn:
         async with self._seen(request) as seen:
             answer = self._next(seen)
             if not isinstance(answer, Raw):
-                told = {
+                echo = {
                     "id": "file-standin",
                     "object": "echo",
                     "method": seen.method,
@@ -337,7 +337,7 @@ class StandIn:
                     "bytes": len(seen.body),
                     "sha256": hashlib.sha256(seen.body).hexdigest(),
                 }
-                answer = Raw(chunks=(orjson.dumps(told),), headers={"content-type": JSON, "x-echo": "yes"})
+                answer = Raw(chunks=(orjson.dumps(echo),), headers={"content-type": JSON, "x-echo": "yes"})
             seen.status = answer.status
             return await _play(request, answer)
 

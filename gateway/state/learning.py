@@ -16,7 +16,7 @@ import structlog
 
 from gateway.context.count.calibration import Calibration
 from gateway.context.count.tokens import Anchor
-from gateway.context.life.evidence import Before
+from gateway.context.life.evidence import LastRequest
 from gateway.context.life.identity import key_hash_in
 from gateway.context.life.lessons import (
     ConversationBilled,
@@ -30,10 +30,10 @@ from gateway.context.life.lessons import (
 from gateway.state import facts
 from gateway.state.facts import Fact, Owner, Ratio, Smaller, Stated, Windows
 from gateway.state.forgetting import Forgotten
+from gateway.state.model_lists import ModelLists
 from gateway.state.store.base import Store
 from gateway.state.store.values import pack
 from gateway.state.tasks import Tasks
-from gateway.state.told import Lists
 
 log = structlog.get_logger(__name__)
 
@@ -93,11 +93,11 @@ class Learning:
         self._clock = clock
         self._ignored = ignored
         self._forgotten = Forgotten()
-        self.lists = Lists(clock)
+        self.lists = ModelLists(clock)
         self._known: OrderedDict[Owner, Known] = OrderedDict()
         self._anchors: OrderedDict[str, Anchor] = OrderedDict()
         self._smaller: OrderedDict[str, Smaller] = OrderedDict()
-        self._before: OrderedDict[str, Before] = OrderedDict()
+        self._before: OrderedDict[str, LastRequest] = OrderedDict()
 
     def is_new(self, owner: Owner) -> bool:
         """Return whether to `know` a caller's model: never done, or long ago."""
@@ -167,7 +167,7 @@ class Learning:
                 return one.tokens
         return None
 
-    def before(self, chain: Sequence[str]) -> Before | None:
+    def before(self, chain: Sequence[str]) -> LastRequest | None:
         """Return the facts about a conversation's last request, found by its prefix."""
         for key in reversed(chain[-LOOKED_UP:]):
             known = self._before.get(key)

@@ -207,7 +207,7 @@ class Summarizer:
         breaker = _entry(self._breakers, job.account, lambda: Breaker(pause_s=30.0, longest_s=600.0, clock=self._clock))
         forgotten = self._forgotten
         # The breaker's only trial is not used up, and no budget is charged, for calls that are not made.
-        if not self._can_afford(job, plan.cost) or not breaker.allows():
+        if not self._can_afford(job, plan.cost) or not breaker.begin_call():
             self._observed("declined", 0)
             return
         self._charge(job, plan.cost)

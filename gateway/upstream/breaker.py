@@ -32,8 +32,8 @@ class Breaker:
         """Return whether the last result was a failure: calls are refused, or one trial is due."""
         return self._failed >= self._allowed_failures
 
-    def allows(self) -> bool:
-        """Return whether a call may be made now; True while open uses up this pause's only trial."""
+    def begin_call(self) -> bool:
+        """Begin a call if one may be made now, and return whether it may; while open, one trial in each pause."""
         if not self.open:
             return True
         now = self._clock()

@@ -15,7 +15,7 @@ NEXT_ADDRESS_S: Final = 0.25
 ADDRESSES_KEPT_S: Final = 60.0
 """Seconds for which a name's addresses are used again. Chosen: many connections open at once, and a moved service is found within a minute."""
 
-Place = tuple[str, int]
+Address = tuple[str, int]
 """A host and a port."""
 Made = TypeVar("Made", bound=asyncio.Protocol)
 
@@ -31,34 +31,34 @@ class Dial:
     """Opens connections. Names that were just looked up are remembered, one entry for each configured upstream."""
 
     def __init__(self) -> None:
-        self._known: dict[Place, Resolved] = {}
+        self._known: dict[Address, Resolved] = {}
 
     async def open(
-        self, make: Callable[[], Made], place: Place, tls: ssl.SSLContext | None, limit_s: float | None
+        self, make: Callable[[], Made], address: Address, tls: ssl.SSLContext | None, limit_s: float | None
     ) -> Made:
         """Return a connected protocol. Raises AskFailed, or TimeoutError after ``limit_s`` seconds."""
         async with asyncio.timeout(limit_s):
-            addresses = await self._addresses(place)
+            addresses = await self._addresses(address)
             try:
                 sock = await start_connection(addresses, happy_eyeballs_delay=NEXT_ADDRESS_S, interleave=1)
             except OSError as error:
-                self._known.pop(place, None)
+                self._known.pop(address, None)
                 raise NotConnected from error
             try:
-                return await _started(make, sock, place[0], tls)
+                return await _started(make, sock, address[0], tls)
             except BaseException:
                 sock.close()
                 raise
 
-    async def _addresses(self, place: Place) -> list[AddrInfoType]:
+    async def _addresses(self, address: Address) -> list[AddrInfoType]:
         loop = asyncio.get_running_loop()
-        known = self._known.get(place)
+        known = self._known.get(address)
         if known is None or known.until < loop.time():
             try:
-                found = await loop.getaddrinfo(*place, type=socket.SOCK_STREAM)
+                found = await loop.getaddrinfo(*address, type=socket.SOCK_STREAM)
             except OSError as error:
                 raise NameUnknown from error
-            known = self._known[place] = Resolved(loop.time() + ADDRESSES_KEPT_S, list(found))
+            known = self._known[address] = Resolved(loop.time() + ADDRESSES_KEPT_S, list(found))
         return known.addresses
 
 

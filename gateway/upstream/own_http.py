@@ -22,7 +22,7 @@ IDLE_S: Final = 60.0
 SWEEP_S: Final = 10.0
 """Interval in which unused connections are looked for."""
 
-Place = tuple[str, str, int, ssl.SSLContext | bool]
+PoolKey = tuple[str, str, int, ssl.SSLContext | bool]
 """Where connections can be exchanged for each other: scheme, host, port, and how TLS is done."""
 
 
@@ -31,8 +31,8 @@ class OwnHttp:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._idle: dict[Place, list[UpstreamConnection]] = {}
-        self._busy: dict[UpstreamConnection, Place] = {}
+        self._idle: dict[PoolKey, list[UpstreamConnection]] = {}
+        self._busy: dict[UpstreamConnection, PoolKey] = {}
         self._dial = Dial()
         self._patience = Patience(self._busy.keys())
         self._sweep: asyncio.TimerHandle | None = None
@@ -69,7 +69,7 @@ class OwnHttp:
                 connection.close()
                 raise
 
-    def _unused(self, place: Place) -> UpstreamConnection | None:
+    def _unused(self, place: PoolKey) -> UpstreamConnection | None:
         """Take the connection from the pool that was used last. One with unread input is closed: its bytes would be
         taken for the answer to this request, and an end of the stream would lose the request."""
         pool = self._idle.get(place)
@@ -80,7 +80,7 @@ class OwnHttp:
             connection.close()
         return None
 
-    async def _opened(self, place: Place, limit_s: float | None) -> UpstreamConnection:
+    async def _opened(self, place: PoolKey, limit_s: float | None) -> UpstreamConnection:
         scheme, host, port, tls = place
         context = self._context(tls) if scheme == "https" else None
         return await self._dial.open(

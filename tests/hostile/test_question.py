@@ -179,7 +179,7 @@ def check_cut(task: Task, attempt: Attempt, question: dict[str, Any], kept: str)
     assert told.characters < told.total
     others = sum(cost for message, cost in zip(attempt.draft.messages, attempt.draft.costs, strict=True)
                  if message["role"] != "user")  # fmt: skip
-    free = attempt.window - task.kept - task.least_output(attempt.window) - FIXED * attempt.ratio - others
+    free = attempt.window - task.fold_margin - task.least_output(attempt.window) - FIXED * attempt.ratio - others
     cost = scaled(task.counter, attempt.ratio, task.request.memory).message({"role": "user", "content": kept})
     # Where next to nothing is left there is nothing to halve; and an upstream that states the same excess whatever it is sent
     # makes every character dearer than the last time.
@@ -192,7 +192,7 @@ def check_cut(task: Task, attempt: Attempt, question: dict[str, Any], kept: str)
 def test_a_pasted_book_keeps_at_least_half_of_the_room_however_often_it_is_refused(stated: StatedNumbers) -> None:
     rng = random.Random(5)
     task = task_of(rng, [system("Be kind."), user(f"{words(rng, 6000)}\nWhat is the whale called?")], 2000)
-    task = replace(task, counter=characters(exact=True), asked=None, margin=0, kept=0)
+    task = replace(task, counter=characters(exact=True), asked=None, margin=0, fold_margin=0)
     attempt: Attempt | None = first_attempt(task)
     seen = []
     while attempt is not None:

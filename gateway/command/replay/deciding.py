@@ -115,7 +115,7 @@ class Decider:
             parts=() if refused else tuple(parts_of(task, attempt)),
             steps=() if refused else tuple((step.stage, step.saved) for step in attempt.steps),
             given=_prefix(task, request.messages, None),
-            sent=_prefix(task, task.sent_by(attempt), attempt),
+            sent=_prefix(task, task.messages_of(attempt), attempt),
         )
 
 

@@ -60,7 +60,7 @@ class CacheTerms:
 NOTHING: Final = CacheTerms()
 """Nothing is added."""
 
-Place = tuple[int, int]
+TextPlace = tuple[int, int]
 """Index of a message, and of a part of its text."""
 
 
@@ -75,9 +75,9 @@ def marked(messages: Sequence[Message], style: MarkStyle) -> tuple[Message, ...]
     return tuple(changed.get(index, message) for index, message in enumerate(messages))
 
 
-def places(messages: Sequence[Message]) -> list[Place]:
+def places(messages: Sequence[Message]) -> list[TextPlace]:
     """Return where marks stand, in order; at most `MOST_MARKS`."""
-    found: list[Place] = []
+    found: list[TextPlace] = []
     pinned = next((n for n, m in enumerate(messages) if m.get("role") not in PINNED_ROLES), len(messages))
     if pinned:
         found.append((pinned - 1, len(parts_of(messages[pinned - 1])) - 1))

@@ -80,10 +80,12 @@ def superseded(
     `frame`, are by the key of a word.
     """
     few = frozenset([key for key, number in stated.items() if 1 < number <= MOST_ALIKE])
-    told = _statements(readings, places, frozenset([word for key in few for word in spellings[key]])) if few else []
+    statements = (
+        _statements(readings, places, frozenset([word for key in few for word in spellings[key]])) if few else []
+    )
     gone: set[int] = set()
     lost: dict[str, list[_Statement]] = {}
-    for newer, older in _alike(told, few):
+    for newer, older in _alike(statements, few):
         if older.position not in gone and _replaces(newer.parts, older.parts, rarity):
             gone.add(older.position)
             for key in older.parts.values.keys() - newer.parts.values.keys():
@@ -107,10 +109,10 @@ def _statements(
     ]
 
 
-def _alike(told: Iterable[_Statement], few: frozenset[str]) -> Iterator[tuple[_Statement, _Statement]]:
+def _alike(statements: Iterable[_Statement], few: frozenset[str]) -> Iterator[tuple[_Statement, _Statement]]:
     """Yield each statement with each of an older message with which it shares one of these words, in their order."""
     having: dict[str, list[_Statement]] = {}
-    for newer in told:
+    for newer in statements:
         shared = [key for key in frame(newer.words) if key in few]
         for older in dict.fromkeys(chain.from_iterable([having.get(key, ()) for key in shared])):
             if older.message < newer.message:
@@ -155,19 +157,19 @@ def _replaces(newer: _Parts, older: _Parts, rarity: Mapping[str, float]) -> bool
     if bool(older.values) != bool(newer.values):
         return False
     # Names that differ belong to the value: a street, a city.
-    lost_names, told_names = older.names - newer.names, newer.names - older.names
-    common, share = _shared(older.frame - lost_names, newer.frame - told_names, rarity)
+    lost_names, new_names = older.names - newer.names, newer.names - older.names
+    common, share = _shared(older.frame - lost_names, newer.frame - new_names, rarity)
     if older.values:
-        beside, share_beside = _shared(older.near - lost_names, newer.near - told_names, rarity)
+        beside, share_beside = _shared(older.near - lost_names, newer.near - new_names, rarity)
         if share_beside >= COMMON and beside >= TELLING:
             common, share = beside, share_beside
         if len(older.values) > _FEW or older.shapes.isdisjoint(newer.shapes):
             return False
         lost = {shape for key, shape in older.values.items() if key not in newer.values}
-        told = {shape for key, shape in newer.values.items() if key not in older.values}
-        return not lost.isdisjoint(told) and share >= COMMON and common >= TELLING
+        new = {shape for key, shape in newer.values.items() if key not in older.values}
+        return not lost.isdisjoint(new) and share >= COMMON and common >= TELLING
     # Only a name differs: the rest must be nearly the same sentence.
-    return bool(lost_names and told_names) and share >= NEARLY_ALL and common >= 2 * TELLING
+    return bool(lost_names and new_names) and share >= NEARLY_ALL and common >= 2 * TELLING
 
 
 _FEW: Final = 3

@@ -74,7 +74,7 @@ WEIGHTS: Final = read((pkgutil.get_data(__package__, "learned.txt") or b"").deco
 """By feature: read once, as the module itself is."""
 
 
-def told(sentence: str) -> SentencePoints:
+def points_of(sentence: str) -> SentencePoints:
     """Return what the words of a sentence tell; every sentence has an edge, whose weight is that of any sentence."""
     points = sum(filter(None, map(WEIGHTS.get, features(sentence))), 0j) / TENTHS
     return SentencePoints(points.real, points.imag)

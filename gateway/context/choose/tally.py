@@ -29,7 +29,7 @@ class Counts(NamedTuple):
     answered: dict[Word, int]
     """What others said."""
     called: dict[Word, int]
-    told: dict[Word, int]
+    returned: dict[Word, int]
     """Data of results: records and rows."""
     pasted: dict[Word, int]
     """Rows that a speaker wrote or pasted."""
@@ -73,7 +73,7 @@ def _continued(earlier: Tally, readings: Mapping[int, MessageLines], less: Count
         _changed(before.asked, less.asked, more.asked),
         _changed(before.answered, less.answered, more.answered),
         _changed(before.called, less.called, more.called),
-        _changed(before.told, less.told, more.told),
+        _changed(before.returned, less.returned, more.returned),
         _changed(before.pasted, less.pasted, more.pasted),
         _changed(before.listed, less.listed, more.listed),
         _changed(before.stated, less.stated, more.stated),
@@ -93,7 +93,7 @@ def _continued(earlier: Tally, readings: Mapping[int, MessageLines], less: Count
 
 
 def _lines(counts: Counts) -> dict[Word, int]:
-    found = dict(counts.told)
+    found = dict(counts.returned)
     for each in (counts.pasted, counts.asked, counts.answered, counts.called):
         for word, number in each.items():
             found[word] = found.get(word, 0) + number
@@ -115,13 +115,13 @@ def _count(readings: Collection[MessageLines]) -> Counts:
     asked: list[tuple[Word, ...]] = []
     answered: list[tuple[Word, ...]] = []
     called: list[tuple[Word, ...]] = []
-    told: list[tuple[Word, ...]] = []
+    returned: list[tuple[Word, ...]] = []
     pasted: list[tuple[Word, ...]] = []
     stated: list[list[str]] = []
     for reading in readings:
         user = reading.role == "user"
         said = asked if user else answered
-        data = pasted if reading.role in _SPEAKERS else told
+        data = pasted if reading.role in _SPEAKERS else returned
         for line in reading.lines:
             if line.sort is SAID:
                 said.append(line.words)
@@ -134,7 +134,7 @@ def _count(readings: Collection[MessageLines]) -> Counts:
         Counter(joined(asked)),
         Counter(joined(answered)),
         Counter(joined(called)),
-        Counter(joined(told)),
+        Counter(joined(returned)),
         Counter(joined(pasted)),
         Counter(joined([_referring(reading) for reading in readings if reading.tool])),
         Counter(joined(stated)),

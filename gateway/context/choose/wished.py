@@ -155,7 +155,7 @@ class _Finder:
     def _of_tools(self, key: str) -> bool:
         """Return whether a word, in any spelling, is one that tools were called with or returned."""
         counts = self._pool.tally.counts
-        return any([word in counts.called or word in counts.told for word in self._pool.tally.spellings[key]])
+        return any([word in counts.called or word in counts.returned for word in self._pool.tally.spellings[key]])
 
     def _reply(self, message: int) -> "_Reply":
         """Return the beginning of the assistant's reply to a message."""

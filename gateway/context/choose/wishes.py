@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from gateway.context.choose import weights
 from gateway.context.choose.cues import OTHER, SELF
-from gateway.context.choose.learned import told
+from gateway.context.choose.learned import points_of
 from gateway.context.choose.words import stem
 
 _NEGATION: Final = (
@@ -154,7 +154,7 @@ NOTHING_HEARD: Final = Heard(0.0, 0.0, bytes(len(_CLASSES)), aside=False, change
 
 def heard(sentence: str) -> Heard:
     """Read what a sentence says of wishes."""
-    learned, changes = told(sentence), may_revoke(sentence)
+    learned, changes = points_of(sentence), may_revoke(sentence)
     revokes = max(learned.revokes + weights.PERHAPS + (weights.REVOKING_WORD if changes else 0.0), 0.0)
     return Heard(learned.wish, revokes, signs(sentence), _ASIDE.match(sentence) is not None, changes)
 

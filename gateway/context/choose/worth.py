@@ -96,7 +96,7 @@ class LinePool:
         }
         several = [key for key in self._several if used.get(key, 1.0) < weights.SEVERAL]
         use_of = {**used, **dict.fromkeys(several, weights.SEVERAL)}.get
-        return said, {word: word.in_data * use_of(word.key, 1.0) for word in {**counts.told, **counts.pasted}}
+        return said, {word: word.in_data * use_of(word.key, 1.0) for word in {**counts.returned, **counts.pasted}}
 
     @cached_property
     def _several(self) -> frozenset[str]:

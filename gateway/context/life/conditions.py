@@ -28,7 +28,7 @@ def cannot_fit_with_larger_left(state: Measured, event: AttemptMade) -> bool:
     return bool(state.life.larger) and cannot_fit(state, event)
 
 
-def answered_well(state: Ready, event: ReplyCame) -> bool:
+def is_final_answer(state: Ready, event: ReplyCame) -> bool:
     """Most requests end here, so this is asked first."""
     reply = event.reply
     return reply.refusal is None and not reply.empty_stream and not _faulty(state, event)

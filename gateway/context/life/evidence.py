@@ -29,6 +29,22 @@ LEAST_DENSE: Final = 0.2
 """Factor; see `MOST_DENSE`."""
 MOST_DENSE: Final = 8.0
 """Factor. A stated prompt further than this from our count is not a token count: it counts characters or bytes."""
+DOUBTED: Final = 1.1
+"""Factor. Without a stated prompt, the true one is at most this far above a count with a small error."""
+SMALL_ERROR: Final = 0.1
+"""Relative error of a count up to which it is nearly exact."""
+LOW: Final = 0.8
+"""Share of what was surely sent. A bill below it, less twice the count's error, leaves something out."""
+STILL: Final = 0.5
+"""Share of what a conversation surely grew by. A bill that grew by less, less twice the count's error, leaves something out."""
+LEAST_GROWTH: Final = 128
+"""Tokens; a conversation that grew by less, or by a fiftieth of its bill, proves nothing."""
+SAME_SHARE: Final = 0.05
+"""Share by which two equal sizes may differ, of different templates."""
+SAME_SINCE: Final = 0.25
+"""The same, where only the newest messages are compared. Chosen: frames are a larger part of them."""
+SAME_TOKENS: Final = 64
+"""Tokens by which they may differ besides."""
 JUMP: Final = 2.0
 """Factor. A bill further than this from the best count is not used as an anchor: it may be for another text."""
 
@@ -66,7 +82,7 @@ ORDINARY_FIELDS: Final = frozenset(
 BillVerdict = Literal["whole", "suspect", "unclear"]
 
 
-class Before(msgspec.Struct, frozen=True):
+class LastRequest(msgspec.Struct, frozen=True):
     """Facts about a conversation from its last request. Sizes are tokens."""
 
     covered: int
@@ -90,7 +106,7 @@ def plausible_window(counted: int, error: float, limit: int | None, prompt: int 
     """Return whether a stated limit can be the window that was too small for this request."""
     if limit is None or (prompt is not None and not counted / WITHIN <= prompt <= counted * WITHIN):
         return False
-    longest = prompt if prompt is not None else counted * (1.1 if error < 0.1 else WITHIN)
+    longest = prompt if prompt is not None else counted * (DOUBTED if error < SMALL_ERROR else WITHIN)
     return SMALLEST_WINDOW <= limit < longest + (output or 0)
 
 
@@ -100,21 +116,31 @@ def echoed(said: bytes, request: Conversation, *numbers: int | None) -> bool:
     A server may quote a role, an id, a name, a stop word or a URL, escaped or truncated. Sizes in such a text come from
     the client. Costs one pass through the request, so it is used for refusals only.
     """
-    text = said.decode("utf-8", "replace")
-    if len(text) > LONGEST_SAID:
-        text = text[: LONGEST_SAID // 2] + text[-LONGEST_SAID // 2 :]
-    spoken = _bare(text)
-    strings = list(_strings(request.body))
-    asked = "".join(_bare(string) for string in strings)
+    spoken = _bare(_shortened(said.decode("utf-8", "replace")))
+    asked = "".join(_bare(string) for string in _strings(request.body))
     stated = [number for number in numbers if number is not None]
-    if any(not _beside(spoken, number) or any(p in asked for p in _beside(spoken, number)) for number in stated):
-        return True
-    small = {str(number) for number in stated}
-    if any(
-        len(string) <= SHORT and not small.isdisjoint(re.findall(r"\d+", string)) for string in _names(request.body)
-    ):
-        return True
-    return bool(spoken) and _share_a_run(spoken, asked)
+    return (
+        any(_stands_in(asked, spoken, number) for number in stated)
+        or _is_in_short_text(request.body, {str(number) for number in stated})
+        or (bool(spoken) and _share_a_run(spoken, asked))
+    )
+
+
+def _shortened(text: str) -> str:
+    """Return the beginning and the end of a refusal."""
+    half = LONGEST_SAID // 2
+    return text if len(text) <= LONGEST_SAID else text[:half] + text[-half:]
+
+
+def _stands_in(asked: str, spoken: str, number: int) -> bool:
+    """Return whether the request has a refusal's number with the same text beside it, or the refusal has no such number."""
+    places = _beside(spoken, number)
+    return not places or any(place in asked for place in places)
+
+
+def _is_in_short_text(body: Any, numbers: set[str]) -> bool:
+    """Return whether one of the numbers stands in a short string of the request, which a server may quote as a whole."""
+    return any(len(text) <= SHORT and not numbers.isdisjoint(re.findall(r"\d+", text)) for text in _names(body))
 
 
 def _share_a_run(spoken: str, asked: str) -> bool:
@@ -135,30 +161,30 @@ def _share_a_run(spoken: str, asked: str) -> bool:
     return any(run in text for run in runs if not found.isdisjoint(halves[run]))
 
 
-def judge(sent: "SentCount", billed: int, cached: int | None, before: Before | None) -> BillVerdict:
+def judge(sent: "SentCount", billed: int, cached: int | None, before: LastRequest | None) -> BillVerdict:
     """Return whether a bill covers everything sent, or is so small that the server must have truncated; ``unclear``
     teaches nothing."""
-    low = billed < 0.8 * (1 - max(2 * sent.error, 0.1)) * sent.least
+    low = billed < LOW * sent.sure_share * sent.least
     if not low and not stagnates(sent, billed, before):
         return "whole" if sent.prompt / JUMP <= billed <= sent.prompt * JUMP else "unclear"
     innocent = (
         billed < SMALLEST_CUT
         or sent.bounded
         or not ORDINARY_FIELDS.issuperset(sent.request.body)
-        or (_near(billed + (cached or 0), sent.prompt, max(0.05, sent.error)) and bool(cached))
-        or (before is not None and _near(billed, sent.cost_from(before.covered), 0.25))
+        or (_near(billed + (cached or 0), sent.prompt, max(SAME_SHARE, sent.error)) and bool(cached))
+        or (before is not None and _near(billed, sent.cost_from(before.covered), SAME_SINCE))
     )
     return "unclear" if innocent else "suspect"
 
 
-def stagnates(sent: "SentCount", billed: int, before: Before | None) -> bool:
+def stagnates(sent: "SentCount", billed: int, before: LastRequest | None) -> bool:
     """Return whether a conversation has grown since its last believed bill while its bill has not."""
     if before is None or not before.anchored or sent.folded:
         return False
     grown = sent.least_from(before.anchored, results=before.full)
-    if grown < max(128, before.billed // 50):
+    if grown < max(LEAST_GROWTH, before.billed // 50):
         return False
-    return billed - before.billed < 0.5 * (1 - max(2 * sent.error, 0.1)) * grown
+    return billed - before.billed < STILL * sent.sure_share * grown
 
 
 class SentCount(msgspec.Struct, frozen=True):
@@ -177,6 +203,11 @@ class SentCount(msgspec.Struct, frozen=True):
     folded: bool
     bounded: bool
     """Some part is only counted by an upper bound, or is outside the body."""
+
+    @property
+    def sure_share(self) -> float:
+        """The share of a count that is surely there: all but twice its error."""
+        return 1 - max(2 * self.error, SMALL_ERROR)
 
     @property
     def least(self) -> int:
@@ -208,7 +239,7 @@ def window_like(tokens: int) -> int:
 
 
 def _near(billed: int, counted: int, share: float) -> bool:
-    return abs(billed - counted) <= share * counted + 64
+    return abs(billed - counted) <= share * counted + SAME_TOKENS
 
 
 def _beside(spoken: str, number: int) -> list[str]:

@@ -19,7 +19,7 @@ from gateway.context.cut.layout import Source
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.rungs import RUNGS
 from gateway.context.cut.summary import Summary
-from gateway.context.life.evidence import Before
+from gateway.context.life.evidence import LastRequest
 from gateway.context.write.compress import compress
 from gateway.context.write.draft import Draft, Step
 from gateway.wire.format import Conversation, Edits
@@ -65,7 +65,7 @@ class Task:
     """Tools, schemas and the overhead of a request, by the stable count."""
     margin: int
     """Kept free when the unchanged request is said to fit: the error of the count."""
-    kept: int
+    fold_margin: int
     """Kept free when the request is folded. It must not depend on the last answer, or the cut would move. When a count
     is doubtful the upstream decides: a refusal costs one call and teaches, while an unused window costs context.
     """
@@ -97,7 +97,7 @@ class Task:
     """Relative error of a plain count."""
     bounded: bool = False
     """Media are counted by an upper bound, or text is included by reference: a bill teaches nothing about our count."""
-    before: Before | None = None
+    before: LastRequest | None = None
     """Facts about this conversation's last request."""
     binds_thinking: bool = False
     """The model accepts signed thinking only after the conversation in which it was made."""
@@ -116,7 +116,7 @@ class Task:
         least = min(self.floor, max(window // 8, 16))
         return min(least, self.asked) if self.asked is not None else least
 
-    def sent_by(self, attempt: "Attempt") -> tuple[Message, ...]:
+    def messages_of(self, attempt: "Attempt") -> tuple[Message, ...]:
         """Return the messages of an attempt: its own, or the original ones."""
         return attempt.draft.messages if attempt.draft else self.request.messages
 
@@ -196,7 +196,7 @@ def hopeless(task: Task, attempt: Attempt) -> bool:
     Learned facts do not decide this: a request that fits the configured window by the vocabulary alone is sent.
     """
     least = task.least_output(task.configured) if task.asked is not None else 1
-    plain = sum(map(task.plain.message, task.sent_by(attempt))) + task.plain_fixed
+    plain = sum(map(task.plain.message, task.messages_of(attempt))) + task.plain_fixed
     return min(plain, attempt.prompt) * (1 - task.slack) + least > max(task.configured, attempt.window)
 
 
@@ -230,7 +230,7 @@ def next_attempt(task: Task, attempt: Attempt, refusal: StatedNumbers) -> Attemp
     count of the prompt shows how far our count was too low.
     """
     asked = task.output_of(attempt)
-    counted = sum(map(task.counter.message, task.sent_by(attempt))) + task.fixed
+    counted = sum(map(task.counter.message, task.messages_of(attempt))) + task.fixed
     window = min(attempt.window, refusal.limit) if refusal.limit else attempt.window
     stated = stated_prompt(refusal, attempt, asked)
     if stated is not None and not LEAST_DENSE <= stated / max(counted, 1) <= MOST_DENSE:
@@ -286,7 +286,9 @@ def _blind_cap(task: Task, ours: int, limit: int | None) -> int:
 
 def budget_of(task: Task) -> Budget:
     """Return the budget of a first fold, which decides where its cut stands."""
-    return Budget(task.window, _reserve(task, task.window), task.fixed, task.kept, task.least_output(task.window))
+    return Budget(
+        task.window, _reserve(task, task.window), task.fixed, task.fold_margin, task.least_output(task.window)
+    )
 
 
 def _reserve(task: Task, window: int) -> int:
@@ -300,7 +302,7 @@ def _fold(
     """Fold to a window, with a lower output reserve when the messages would get less than half of it."""
     counter = scaled(task.counter, ratio, task.request.memory)
     fixed = ceil(task.fixed * ratio)
-    margin = ceil(task.kept * window / max(task.window, 1))
+    margin = ceil(task.fold_margin * window / max(task.window, 1))
     reserve = _reserve(task, window)
     if cap is not None:
         # A cap limits the whole prompt; the rest of the window is kept free like a reserve.

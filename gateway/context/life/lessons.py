@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from gateway.context.count.tokens import Anchor
 from gateway.context.life import evidence, identity, ladder
-from gateway.context.life.evidence import Before, SentCount
+from gateway.context.life.evidence import LastRequest, SentCount
 from gateway.context.life.ladder import Attempt, StatedNumbers, Task
 
 Kind = Literal["stated", "observed", "guessed"]
@@ -37,13 +37,13 @@ class Sent(msgspec.Struct, frozen=True):
     measured: SentCount
     window: int
     """The size to which the attempt was made to fit."""
-    kept: int = 0
+    kept_free: int = 0
     """Tokens kept free besides the prompt: for the answer, and as a margin."""
     output: int | None = None
     """The output limit that was sent."""
     fixed: int = 0
     """Tools, schema and the request's frame, as an anchor counts them."""
-    before: Before | None = None
+    before: LastRequest | None = None
     erratic: bool = False
     """Bills of this model were absurd lately: a small bill proves nothing."""
 
@@ -128,7 +128,7 @@ class ConversationSeen(msgspec.Struct, frozen=True):
     upstream: str
     model: str
     conversation: str
-    before: Before
+    before: LastRequest
     kind: Kind = "observed"
 
 
@@ -146,9 +146,9 @@ class Learned(msgspec.Struct, frozen=True):
 NOTHING: Final = Learned()
 
 
-def sent_by(task: Task, attempt: Attempt, upstream: str, scope: str) -> Sent:
+def sent_of(task: Task, attempt: Attempt, upstream: str, scope: str) -> Sent:
     """Describe an attempt of a counted request."""
-    messages = task.sent_by(attempt)
+    messages = task.messages_of(attempt)
     counted = sum(map(task.plain.message, messages)) + task.plain_fixed
     measured = SentCount(
         task.request, messages, task.plain, counted, attempt.prompt, task.error, attempt.draft is not None, task.bounded
@@ -159,7 +159,7 @@ def sent_by(task: Task, attempt: Attempt, upstream: str, scope: str) -> Sent:
         scope,
         measured,
         attempt.window,
-        task.reserve + task.kept,
+        task.reserve + task.fold_margin,
         task.output_of(attempt),
         task.fixed,
         task.before,
@@ -214,7 +214,9 @@ def _whole(sent: Sent, bill: BilledPrompt, *, unsized: bool) -> tuple[Lesson, ..
         full = bill.prompt >= 0.9 * measured.counted
         covered, name = len(measured.messages), sent.conversation
         found.append(ConversationBilled(sent.scope, name, Anchor(covered, bill.prompt, sent.fixed)))
-        found.append(ConversationSeen(sent.upstream, sent.model, name, Before(covered, covered, bill.prompt, full)))
+        found.append(
+            ConversationSeen(sent.upstream, sent.model, name, LastRequest(covered, covered, bill.prompt, full))
+        )
     elif sent.before is not None and sent.before.suspicions:
         found.append(ConversationSeen(sent.upstream, sent.model, sent.conversation, replace(sent.before, suspicions=0)))
     return tuple(found)
@@ -222,7 +224,7 @@ def _whole(sent: Sent, bill: BilledPrompt, *, unsized: bool) -> tuple[Lesson, ..
 
 def _suspect(sent: Sent, bill: BilledPrompt) -> Learned:
     """The server probably truncated the prompt: note it; at the second time warn, and fold this conversation smaller."""
-    before = sent.before or Before(0)
+    before = sent.before or LastRequest(0)
     before = replace(before, covered=len(sent.measured.request.messages), suspicions=before.suspicions + 1)
     name = sent.conversation
     seen = ConversationSeen(sent.upstream, sent.model, name, before)
@@ -238,7 +240,7 @@ def _suspect(sent: Sent, bill: BilledPrompt) -> Learned:
 
 def _accepted(sent: Sent, billed: int | None) -> SmallerFold:
     """This size passed after a refusal without numbers: send no more of this conversation next time."""
-    size = (sent.measured.prompt if billed is None else billed) + sent.kept
+    size = (sent.measured.prompt if billed is None else billed) + sent.kept_free
     return SmallerFold(
         sent.upstream, sent.model, sent.scope, sent.conversation, size, billed, sent.measured.counted, ACCEPTED
     )

@@ -78,7 +78,7 @@ def task_from(
         prompt=best.total,
         fixed=stable.fixed,
         margin=tokens.margin(best, window, policy.margin),
-        kept=tokens.margin(stable, window, policy.margin) if sure else ceil(window * policy.margin),
+        fold_margin=tokens.margin(stable, window, policy.margin) if sure else ceil(window * policy.margin),
         reserve=reserve[0],
         asked=reserve[1],
         floor=policy.min_output,

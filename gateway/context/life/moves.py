@@ -71,7 +71,7 @@ def send(state: Measured | Refused, event: AttemptMade) -> State:
 
 def refuse(state: Measured, event: AttemptMade) -> State:
     assert event.attempt is not None
-    return _outgrown(TooLarge(state.life, state.visit, event.attempt))
+    return _or_earlier(TooLarge(state.life, state.visit, event.attempt))
 
 
 def count_after_all(state: Ready, event: ReplyCame) -> State:
@@ -99,7 +99,7 @@ def hand_on(state: Ready, event: ReplyCame) -> State:
 
 
 def hand_on_refusal(state: Uncounted | Refused, event: Event) -> State:
-    return _outgrown(Answered(state.life, state.visit, state.attempt, state.reply, too_long=state.refusal.too_long))
+    return _or_earlier(Answered(state.life, state.visit, state.attempt, state.reply, too_long=state.refusal.too_long))
 
 
 def try_next_place(state: Ready, event: ReplyCame | NoReply) -> State:
@@ -172,6 +172,6 @@ def _unsized(state: Refused, event: AttemptMade) -> bool:
     return numbers.limit is None or (numbers.limit < state.attempt.window and not believed)
 
 
-def _outgrown(end: Answered | TooLarge) -> Answered | TooLarge:
+def _or_earlier(end: Answered | TooLarge) -> Answered | TooLarge:
     """Return this end or, if only a larger model remained to be tried, the one before it."""
     return replace(end.life.best, life=end.life) if end.life.outgrown and end.life.best else end

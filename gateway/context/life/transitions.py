@@ -69,7 +69,7 @@ TABLE: Final = (
     Row(Measured, AttemptMade, when.always, then.send),
     Row(Measured, PartFailed, when.always, then.send_despite_fault),
     # An answer.
-    Row(Ready, ReplyCame, when.answered_well, then.hand_on),
+    Row(Ready, ReplyCame, when.is_final_answer, then.hand_on),
     Row(Ready, ReplyCame, when.refused_off, then.hand_on),
     Row(Ready, ReplyCame, when.refused_uncounted, then.count_after_all),
     Row(Ready, ReplyCame, when.refused, then.take_refusal),

@@ -29,5 +29,5 @@ def compacted(
     question = shrink_text(asked[-1], int(tokens * QUESTION), counter.text) if asked else ""
     pool = pool_of(source, folded)
     room = tokens - counter.text(question) - counter.text(marks.HEAD) - counter.text(marks.END) - 2
-    told = rows.render(pool, digest.choose(pool, room, counter.text)) if pool.lines and room > 0 else ""
-    return marks.framed(marks.HEAD, told) if told else marks.CUT, question
+    note = rows.render(pool, digest.choose(pool, room, counter.text)) if pool.lines and room > 0 else ""
+    return marks.framed(marks.HEAD, note) if note else marks.CUT, question

@@ -16,10 +16,10 @@ def pool_of(source: Source, folded: Sequence[int], whole: frozenset[int] = froze
     messages = source.messages
     first = next((index for index, message in enumerate(messages) if message.get("role") == "user"), -1)
     callers = source.conversation.callers
-    told = [messages[index] for index in folded]
+    folded_messages = [messages[index] for index in folded]
     asked = [messages[callers[index]] for index in folded if index in callers]
     # A message seen before is the same object, and the pool keeps those it was made of, so that no other takes their place.
-    key = ("pool", tuple(map(id, told)), tuple(map(id, asked)), tuple(folded), first, source.earlier, whole)
+    key = ("pool", tuple(map(id, folded_messages)), tuple(map(id, asked)), tuple(folded), first, source.earlier, whole)
     found: tuple[object, LinePool] | None = source.memory.recall(key)
     if found is not None:
         return found[1]
@@ -29,7 +29,7 @@ def pool_of(source: Source, folded: Sequence[int], whole: frozenset[int] = froze
         least = lines.skim if number >= spoken else lines.glance
         readings.append(reading_of(source, index, lines.read if number >= newer or index in whole else least))
     pool = LinePool(readings, first, _earlier(source))
-    _, entry = source.memory.keep(key, ((told, asked), pool), bytes_of(pool))
+    _, entry = source.memory.keep(key, ((folded_messages, asked), pool), bytes_of(pool))
     pool.grown = entry.grow
     if (name := _newest(source)) is not None:
         source.memory.keep(name, key, NEWEST_BYTES)

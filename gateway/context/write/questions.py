@@ -10,7 +10,7 @@ from gateway.context.choose.weights import QUOTED_UNASKED, STAYS, STAYS_WITH_CAL
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.write.aside import is_far, most_quotes, question_text
-from gateway.context.write.search import AROUND, NO_QUOTE, Quote, Search, Told
+from gateway.context.write.search import AROUND, NO_QUOTE, LineKey, Quote, Search
 from gateway.wire.message import Message
 
 SMALLEST_NOTE: Final = 24
@@ -36,7 +36,7 @@ def quotes_of(  # noqa: PLR0917  # as a search has
     search = Search(source, layout, pool, taken, known)
     quoted = _earlier(search, standing) if layout.quoted.first and not layout.aside else {}
     spent = sum([quote.size for quote in quoted.values()])
-    current = _current(search, standing, spent, left - spent, _told(quoted))
+    current = _current(search, standing, spent, left - spent, _lines_of(quoted))
     if spent + current.size > left:
         quoted = {}
     if current.lines:
@@ -61,14 +61,16 @@ def _earlier(search: Search, standing: Mapping[int, Message]) -> dict[int, Quote
         if most < SMALLEST_NOTE:
             continue
         looked += 1
-        quote = search.find(query, most, _told(quoted))
+        quote = search.find(query, most, _lines_of(quoted))
         if quote.lines and spent + quote.size <= stays:
             quoted[indices[0]] = quote
             spent += quote.size
     return quoted
 
 
-def _current(search: Search, standing: Mapping[int, Message], spent: int, left: int, told: frozenset[Told]) -> Quote:
+def _current(
+    search: Search, standing: Mapping[int, Message], spent: int, left: int, quoted: frozenset[LineKey]
+) -> Quote:
     """Return the quotes of the current question.
 
     If it is the newest message, and chiefly a question, it gets free room where that costs only itself: where no tools are
@@ -84,10 +86,10 @@ def _current(search: Search, standing: Mapping[int, Message], spent: int, left: 
     if layout.asked_last and is_question(query) and (layout.breaks or asks_far or not calls):
         if not calls and not (asks_far and names_a_subject(query)):
             free = min(free, most_quotes(layout, query))
-        return search.filled(query, free, told, standing) if free >= SMALLEST_NOTE else NO_QUOTE
+        return search.filled(query, free, quoted, standing) if free >= SMALLEST_NOTE else NO_QUOTE
     if asks_far:
         most = max(most, min(layout.room.recall - spent, free))
-    return search.find(query, most, told) if layout.quoted.first and most >= SMALLEST_NOTE else NO_QUOTE
+    return search.find(query, most, quoted) if layout.quoted.first and most >= SMALLEST_NOTE else NO_QUOTE
 
 
 def _share(query: str, layout: Layout, spent: int) -> int:
@@ -105,5 +107,5 @@ def _calls(layout: Layout) -> bool:
     return any(unit.step >= 0 and unit.asks and unit.turn < current for unit in layout.units)
 
 
-def _told(quoted: Mapping[int, Quote]) -> frozenset[Told]:
-    return frozenset[Told]().union(*[quote.lines for quote in quoted.values()])
+def _lines_of(quoted: Mapping[int, Quote]) -> frozenset[LineKey]:
+    return frozenset[LineKey]().union(*[quote.lines for quote in quoted.values()])

@@ -11,7 +11,7 @@ from gateway.context.cut.layout import Layout, Source
 from gateway.context.write.aside import digest_beside_quotes
 from gateway.context.write.pools import pool_of
 from gateway.context.write.questions import quotes_of
-from gateway.context.write.search import places_of, told_in
+from gateway.context.write.search import keys_of, places_of
 from gateway.wire.message import PINNED_ROLES, Message
 
 BRIEF_BELOW: Final = 200
@@ -54,13 +54,13 @@ def write(source: Source, layout: Layout, standing: Mapping[int, Message], spare
     text, taken, stage = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
     left -= source.counter.text(text) + 2
     if layout.aside:
-        noted = told_in(pool, taken)
+        noted = keys_of(pool, taken)
         pool = pool_of(source, layout.gone)
         taken = places_of(pool, noted)
     quoted = quotes_of(source, layout, standing, pool, taken, left)
     quotes = {index: quote.text for index, quote in quoted.items()}
-    told = [line for quote in quoted.values() for line in quote.lines]
-    return Written(text, quotes, pool, taken, places_of(pool, told), len(told), stage)
+    lines = [line for quote in quoted.values() for line in quote.lines]
+    return Written(text, quotes, pool, taken, places_of(pool, lines), len(lines), stage)
 
 
 def _around(source: Source, standing: Mapping[int, Message]) -> int:
@@ -107,8 +107,8 @@ def _with_summary(
     if taken > left:
         return None
     # A client that sends our note back sends our summary with it.
-    told = frozenset(map(str.strip, text.split("\n")))
-    earlier = "\n".join(row for row in source.earlier.split("\n") if row.strip() not in told)
+    shown = frozenset(map(str.strip, text.split("\n")))
+    earlier = "\n".join(row for row in source.earlier.split("\n") if row.strip() not in shown)
     later = pool_of(replace(source, earlier=earlier), [index for index in layout.folded if index >= summary.covers])
     rest, lines_taken, stage = _digest(source, later, len(pool.lines) - len(later.lines), size - taken)
     return (f"{text}\n\n{rest}", lines_taken, "summary") if stage == "digest" else (text, frozenset(), "summary")

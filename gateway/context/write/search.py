@@ -23,7 +23,7 @@ OLD_CHARACTERS: Final = 80_000
 """Characters of old messages that bear on a question and are read in full, the best first, however old they are."""
 
 
-Told = tuple[int, str]
+LineKey = tuple[int, str]
 """A line: its message and its text."""
 
 
@@ -33,7 +33,7 @@ class Quote(NamedTuple):
     text: str
     size: int
     """Tokens that it takes."""
-    lines: frozenset[Told]
+    lines: frozenset[LineKey]
 
 
 NO_QUOTE: Final = Quote("", 0, frozenset())
@@ -51,20 +51,20 @@ class Search:
     known: frozenset[str]
     """The words of pinned messages."""
 
-    def find(self, query: str, most: int, told: frozenset[Told]) -> Quote:
-        """Find the lines that bear on a question, in at most so many tokens, beyond the note and those ``told`` before."""
+    def find(self, query: str, most: int, quoted: frozenset[LineKey]) -> Quote:
+        """Find the lines that bear on a question, in at most so many tokens, beyond the note and those ``quoted`` before."""
         key = (
             query,
             most,
             self.source.counter.text,
             self.layout.quoted.first,
             self.taken,
-            told,
+            quoted,
             by_meaning(self.source),
         )
-        return self.pool.once(key, partial(self._find, query, most, told))
+        return self.pool.once(key, partial(self._find, query, most, quoted))
 
-    def filled(self, query: str, most: int, told: frozenset[Told], standing: Mapping[int, Message]) -> Quote:
+    def filled(self, query: str, most: int, quoted: frozenset[LineKey], standing: Mapping[int, Message]) -> Quote:
         """Find lines for the newest message, and fill the rest of its tokens with the calls and records that are worth most.
 
         Lines that were cut out of standing messages count like those of the folded part, and behind these any rest is filled:
@@ -73,30 +73,30 @@ class Search:
         pool, shown = self._with_cut(standing)
         many = inf if is_far(self.layout) else MANY
         count, first = self.source.counter.text, self.layout.quoted.first
-        key = ("filled", query, most, many, count, first, self.taken, told, hash(shown), by_meaning(self.source))
-        return pool.once(key, partial(self._fill, pool, query, most, many, told, shown))
+        key = ("filled", query, most, many, count, first, self.taken, quoted, hash(shown), by_meaning(self.source))
+        return pool.once(key, partial(self._fill, pool, query, most, many, quoted, shown))
 
-    def _find(self, query: str, most: int, told: frozenset[Told]) -> Quote:
+    def _find(self, query: str, most: int, quoted: frozenset[LineKey]) -> Quote:
         searched = _searched(self.source, self.layout, self.pool, query, self.known)
         if searched is self.pool:
             hide = partial(_hidden, self.layout, searched, self.taken)
             hidden = searched.once((self.layout.quoted.first, self.taken), hide)
         else:
             hidden = _hidden(self.layout, searched, places_of(searched, self._noted()))
-        hidden |= places_of(searched, told)
+        hidden |= places_of(searched, quoted)
         count = self.source.counter.text
         near = nearness_of(self.source)
         found = recall.excerpts(searched, query, most, count, hidden, self.known, nearness=near)
         return self._quote(searched, found)
 
     def _fill(  # noqa: PLR0917  # a search has that many sides
-        self, pool: LinePool, query: str, most: int, many: float, told: frozenset[Told], shown: frozenset[Told]
+        self, pool: LinePool, query: str, most: int, many: float, quoted: frozenset[LineKey], shown: frozenset[LineKey]
     ) -> Quote:
         count = self.source.counter.text
         searched = _searched(self.source, self.layout, pool, query, self.known) if self.layout.gone else pool
         noted = places_of(searched, self._noted())
         cut = frozenset(index for index in searched.places if index not in self.pool.places)
-        hidden = _hidden(self.layout, searched, noted, cut) | places_of(searched, told | shown)
+        hidden = _hidden(self.layout, searched, noted, cut) | places_of(searched, quoted | shown)
         room = most - int(WISHES_IN_QUOTES * most)
         near = nearness_of(self.source)
         found = recall.excerpts(searched, query, room, count, hidden, self.known, many=many, nearness=near)
@@ -107,7 +107,7 @@ class Search:
             found = fill.with_newest(searched, found, most, count, hidden)
         return self._quote(searched, found)
 
-    def _with_cut(self, standing: Mapping[int, Message]) -> tuple[LinePool, frozenset[Told]]:
+    def _with_cut(self, standing: Mapping[int, Message]) -> tuple[LinePool, frozenset[LineKey]]:
         """Return the lines of the folded part and of cut standing messages, and the latter's lines that still stand."""
         source = self.source
         cut = [
@@ -120,8 +120,8 @@ class Search:
         shown = frozenset((index, line.text) for index in cut for line in lines.read(standing[index], source.memory))
         return pool_of(source, sorted({*self.layout.gone, *cut}), frozenset(cut)), shown
 
-    def _noted(self) -> frozenset[Told]:
-        return told_in(self.pool, self.taken)
+    def _noted(self) -> frozenset[LineKey]:
+        return keys_of(self.pool, self.taken)
 
     def _quote(self, pool: LinePool, found: Collection[int]) -> Quote:
         if not found:
@@ -142,14 +142,14 @@ def nearness_of(source: Source) -> recall.Nearness | None:
     return partial(vectors.nearness, memory=source.memory) if vectors is not None else None
 
 
-def told_in(pool: LinePool, places: Iterable[int]) -> frozenset[Told]:
+def keys_of(pool: LinePool, places: Iterable[int]) -> frozenset[LineKey]:
     """The lines at these positions of a pool."""
     return frozenset((pool.message_of[place], pool.lines[place].text) for place in places)
 
 
-def places_of(pool: LinePool, told: Iterable[Told]) -> frozenset[int]:
+def places_of(pool: LinePool, quoted: Iterable[LineKey]) -> frozenset[int]:
     """The positions of lines in a pool, of those that it has."""
-    sought = frozenset(told)
+    sought = frozenset(quoted)
     messages = {message for message, _ in sought}
     return frozenset(
         place

@@ -44,7 +44,7 @@ async def read(request: web.BaseRequest, limits: Server) -> bytes:
         async with asyncio.timeout(limits.request_timeout_s):
             return await _pieces(request, request.content, limits.max_body)
     except SlowUpload as slow:
-        raise slow.told() from None
+        raise slow.as_error() from None
     except TimeoutError:
         message = (
             f"The request's body did not arrive within server.request_timeout ({limits.request_timeout_s:g} seconds)."

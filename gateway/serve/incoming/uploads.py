@@ -28,7 +28,7 @@ class SlowUpload(Exception):
         super().__init__()
         self.rate = rate
 
-    def told(self) -> ClientError:
+    def as_error(self) -> ClientError:
         """The message for the client."""
         message = (
             f"The request's body arrived at less than server.min_upload_rate ({self.rate} bytes a second) "

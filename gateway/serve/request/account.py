@@ -94,27 +94,31 @@ def describe(state: State) -> Described:
     )
 
 
-def headers(told: Described, request_id: str, warning: str = "") -> dict[str, str]:
+def headers(described: Described, request_id: str, warning: str = "") -> dict[str, str]:
     """Return the response headers that describe the gateway's actions; numbers are tokens."""
-    state, visit, shown, task = told.state, told.visit, told.shown, told.task
-    found = {"x-turnfold-request-id": request_id, "x-turnfold-action": told.action, "x-turnfold-why": told.why}
+    state, visit, shown, task = described.state, described.visit, described.shown, described.task
+    found = {
+        "x-turnfold-request-id": request_id,
+        "x-turnfold-action": described.action,
+        "x-turnfold-why": described.why,
+    }
     if visit is not None:
         found["x-turnfold-window"] = str(shown.window if shown else visit.place.window)
         if task is not None:
             found["x-turnfold-tokens-before"] = str(task.prompt)
             found["x-turnfold-tokens-after"] = str(shown.prompt if shown else None)
-        elif told.bounded:
+        elif described.bounded:
             found["x-turnfold-tokens-before"] = found["x-turnfold-tokens-after"] = f"<={len(state.life.request.raw)}"
     found["x-turnfold-turns-folded"] = str(shown.turns_folded if shown else 0)
     found["x-turnfold-attempts"] = str(state.life.calls)
-    if warnings := _warnings(told, warning):
+    if warnings := _warnings(described, warning):
         found["x-turnfold-warning"] = warnings
     return found
 
 
-def exchange(told: Described, origin: Origin, times: Times, ending: Ending) -> Exchange:
-    """Return the frozen record for all observers. ``told`` describes the last state of the request."""
-    life, visit, usage = told.state.life, told.visit, ending.usage
+def exchange(described: Described, origin: Origin, times: Times, ending: Ending) -> Exchange:
+    """Return the frozen record for all observers. ``described`` describes the last state of the request."""
+    life, visit, usage = described.state.life, described.visit, ending.usage
     total_s = time.perf_counter() - times.arrived
     place = place_at(visit) if visit else None
     found = Exchange(
@@ -122,17 +126,17 @@ def exchange(told: Described, origin: Origin, times: Times, ending: Ending) -> E
         upstream=place.target.name if place else "",
         model=life.request.model[:LONGEST_NAME],
         entry=place.entry if place else "",
-        action=told.action,
+        action=described.action,
         status=ending.status,
         stream=life.request.stream,
-        window=told.shown.window if told.shown else 0,
+        window=described.shown.window if described.shown else 0,
         tokens_before=None,
         tokens_after=None,
-        basis="bytes" if told.bounded else "",
+        basis="bytes" if described.bounded else "",
         attempts=life.calls,
         refusals=life.refusals,
-        why="failed" if ending.error == OUR_FAULT.code else told.why,
-        warning=_warnings(told, ending.warning),
+        why="failed" if ending.error == OUR_FAULT.code else described.why,
+        warning=_warnings(described, ending.warning),
         error=ending.error,
         prompt_tokens=usage.prompt if usage else None,
         completion_tokens=usage.completion if usage else None,
@@ -156,7 +160,7 @@ def exchange(told: Described, origin: Origin, times: Times, ending: Ending) -> E
         calls=origin.calls,
         caller=origin.caller,
     )
-    return found if told.task is None else _counted(found, told.task, told.shown, origin.portrait)
+    return found if described.task is None else _counted(found, described.task, described.shown, origin.portrait)
 
 
 def _counted(found: Exchange, task: Task, shown: Attempt | None, known: Portrait | None) -> Exchange:
@@ -216,9 +220,9 @@ def _share_kept(shown: Attempt | None) -> float | None:
     return None if kept is None else round(kept.characters / max(kept.total, 1), 3)
 
 
-def _warnings(told: Described, learned: str) -> str:
+def _warnings(described: Described, learned: str) -> str:
     """Return all warnings for the client, separated by ``, ``."""
-    attempt, task = told.attempt, told.task
+    attempt, task = described.attempt, described.task
     found: list[str] = []
     if attempt is not None and attempt.output is not None and task is not None:
         found.append(f"max-tokens-lowered; {task.asked} -> {attempt.output}")

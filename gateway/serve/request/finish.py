@@ -20,7 +20,7 @@ from gateway.serve.answers.relay import relay, usage_in, worth_keeping
 from gateway.serve.incoming import errors
 from gateway.serve.request import account, billed, memory
 from gateway.serve.request.account import Ending, Origin, Times
-from gateway.serve.request.missing import lacks, told
+from gateway.serve.request.missing import lacks, message
 from gateway.serve.request.places import place_at
 from gateway.serve.request.work import Caller
 from gateway.state.pool import INLINE
@@ -53,7 +53,7 @@ async def answered(caller: Caller, state: Answered) -> tuple[web.StreamResponse,
     headers = headers_of(caller, state, warning)
     format = state.life.request.format
     if answer.complete and lacks(format, answer.status, answer.text):
-        refused = errors.ClientError(400, told(format, state.visit.place.upstream), code="format_not_supported")
+        refused = errors.ClientError(400, message(format, state.visit.place.upstream), code="format_not_supported")
         return errors.response(refused, {**headers, "x-turnfold-action": "error"}, format=format), Ending(
             400, refused.code
         )
@@ -93,8 +93,8 @@ def unreachable(caller: Caller, state: Unreachable) -> tuple[web.StreamResponse,
 def headers_of(caller: Caller, state: Ended, warning: str = "") -> Mapping[str, str]:
     """Return the headers that describe the gateway's actions; if that fails, only the request's id."""
     try:
-        caller.told = account.describe(state)
-        return account.headers(caller.told, caller.request_id, warning)
+        caller.described = account.describe(state)
+        return account.headers(caller.described, caller.request_id, warning)
     except Exception as error:  # noqa: BLE001  # promise 6
         caller.gateway.failed("headers", error)
         return {"x-turnfold-request-id": caller.request_id, "x-turnfold-action": "none"}
@@ -104,8 +104,12 @@ def observe(caller: Caller, state: State, times: Times, ending: Ending) -> None:
     """Make the one record of the request and inform every observer."""
     origin = _origin(caller, state)
     try:
-        told = caller.told if caller.told is not None and caller.told.state is state else account.describe(state)
-        record = account.exchange(told, origin, times, ending)
+        described = (
+            caller.described
+            if caller.described is not None and caller.described.state is state
+            else account.describe(state)
+        )
+        record = account.exchange(described, origin, times, ending)
     except Exception as error:  # noqa: BLE001  # promise 6
         caller.gateway.failed("record", error)
         record = Exchange.passed(

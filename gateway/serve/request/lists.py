@@ -27,7 +27,7 @@ async def ask_windows(gateway: Gateway, target: Target, headers: CIMultiDict[str
     """
     own = _credentials(target, headers)
     key = identity.key_hash(own.values())
-    if not gateway.learning.lists.wants(target.name, key):
+    if not gateway.learning.lists.begin_read(target.name, key):
         return
     task = gateway.tasks.start(_read_list(gateway, target, own, key), "model_list")
     if task is not None:

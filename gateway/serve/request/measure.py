@@ -10,7 +10,7 @@ from gateway.context.count import delay, fixed_cost, proof, tokens
 from gateway.context.count.calibration import Calibration
 from gateway.context.count.tokens import TokenCount
 from gateway.context.life import measuring
-from gateway.context.life.evidence import Before
+from gateway.context.life.evidence import LastRequest
 from gateway.context.life.identity import conversation
 from gateway.context.life.ladder import Task
 from gateway.context.life.lessons import ANCHORED
@@ -115,7 +115,7 @@ def _counted(place: Place, request: Conversation, calibration: Calibration) -> M
 
 def _task(
     place: Place, request: Conversation, found: Measurement, calibration: Calibration, *, window: int,
-    reserve: tuple[int, int | None], scope: str, before: Before | None,
+    reserve: tuple[int, int | None], scope: str, before: LastRequest | None,
 ) -> Task:  # fmt: skip
     """Return the task of a counted request at a place."""
     facts = place.facts

@@ -15,7 +15,7 @@ def lacks(format: Format, status: int, said: bytes) -> bool:
     return format.name != "chat" and status in ABSENT and b"model" not in said[:_SHORT].lower()
 
 
-def told(format: Format, upstream: str) -> str:
+def message(format: Format, upstream: str) -> str:
     """Return the message for the client, and what to configure."""
     return (
         f"The upstream {upstream!r} has no {format.path}, so this model cannot be reached in this format. Send the request in a format that "

@@ -16,9 +16,9 @@ from gateway.wire.format import Conversation
 from gateway.wire.message import text_of
 
 # The source of a window that no name decided: the upstream's model list, or the configured default.
-TOLD: Final = "upstream"
+LISTED: Final = "upstream"
 DEFAULT: Final = "default"
-UNKNOWN: Final = frozenset({TOLD, DEFAULT})
+UNKNOWN: Final = frozenset({LISTED, DEFAULT})
 # Relative error of a count when an upstream may give any model this name: the same as for an unknown model.
 GUESSED_ERROR: Final = families.family_of("unknown").error
 Learner = Callable[[Target], str]
@@ -130,11 +130,11 @@ def window_at(gateway: Gateway, setup: Setup, route: Route, target: Target) -> t
     if route.window is not None:
         return route.window, route.entry
     if running := lists.running(target.name, route.name):
-        return running, TOLD
+        return running, LISTED
     if (facts := gateway.catalogue.find(route.name)) is not None:
         return facts.context_window, facts.name
-    if told := lists.window(target.name, route.name):
-        return told, TOLD
+    if listed := lists.window(target.name, route.name):
+        return listed, LISTED
     return setup.settings.default_window, DEFAULT
 
 

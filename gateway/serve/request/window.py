@@ -30,7 +30,7 @@ def portrait(task: Task, attempt: Attempt, known: Portrait | None = None) -> Por
 
 def parts_of(task: Task, attempt: Attempt) -> Parts:
     """Return what fills the window of an attempt. The parts and the margin of the count add up to its prompt."""
-    messages = task.sent_by(attempt)
+    messages = task.messages_of(attempt)
     draft = attempt.draft
     costs = draft.costs if draft is not None else None
     system = sum(_cost(task, messages, costs, index) for index in _pinned(messages))
@@ -52,10 +52,10 @@ def lost_by(task: Task, attempt: Attempt) -> Lost:
     images = _media(task.request.messages) - _media(draft.messages)
     kept = draft.question_kept
     given = sum(step.total for step in draft.steps if step.stage in DIGESTS)
-    told = sum(step.count for step in draft.steps if step.stage in DIGESTS or step.stage == QUOTES)
+    shown = sum(step.count for step in draft.steps if step.stage in DIGESTS or step.stage == QUOTES)
     return Lost(
         turns=draft.turns_folded,
-        lines=max(given - told, 0),
+        lines=max(given - shown, 0),
         images=max(images, 0),
         question_characters=kept.total - kept.characters if kept is not None else 0,
     )

@@ -4,6 +4,7 @@ A fault of our own is counted and logged, and becomes an event like any other: t
 """
 
 import time
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -63,7 +64,7 @@ class Caller(msgspec.Struct, eq=False):
     """Upstreams that count this request as running."""
     portrait: Portrait | None = None
     """The last attempt as its record describes it."""
-    told: Described | None = None
+    described: Described | None = None
     """The last state in the words of headers and record, once headers were made."""
     session: str = ""
     """The client's own name of the conversation, once its places are sought."""
@@ -199,7 +200,7 @@ async def _called(caller: Caller, place: Place, attempt: Attempt, life: Life) ->
 def follow(caller: Caller, state: State, event: Event) -> State:
     """Go to the next state, and close the connections of answers that will not be forwarded."""
     following = _following(caller, state, event)
-    let_go(caller, following)
+    _close_others(caller, following)
     return following
 
 
@@ -207,7 +208,7 @@ async def follow_large(caller: Caller, state: State, event: Event) -> State:
     """Do the same for a large body, of which writing another model's name into it would delay the event loop."""
     work = partial(_following, caller, state, event)
     following = await caller.gateway.pool.run(work, size_bytes=len(caller.raw))
-    let_go(caller, following)
+    _close_others(caller, following)
     return following
 
 
@@ -219,16 +220,22 @@ def _following(caller: Caller, state: State, event: Event) -> State:
         return astray(state, event)
 
 
-def let_go(caller: Caller, state: State | None) -> None:
-    """Close the connections of all answers except those that a state may still forward; of all without a state."""
-    if state is None:
-        for name in caller.used:
-            caller.gateway.balance.ended(name)
-        caller.used.clear()
-    if not caller.opened:
-        return
-    kept = [reply.handle for reply in replies_in(state)] if state is not None else []
+def close_all(caller: Caller) -> None:
+    """Close the connections of all answers, and count the request as ended at every upstream it used."""
+    for name in caller.used:
+        caller.gateway.balance.ended(name)
+    caller.used.clear()
+    _close(caller, ())
+
+
+def _close_others(caller: Caller, state: State) -> None:
+    """Close the connections of all answers except those that a state may still forward."""
+    if caller.opened:
+        _close(caller, [reply.handle for reply in replies_in(state)])
+
+
+def _close(caller: Caller, kept: Sequence[object]) -> None:
     for answer in caller.opened:
         if answer not in kept:
             answer.drop()
-    caller.opened[:] = kept
+    caller.opened[:] = [answer for answer in caller.opened if answer in kept]

@@ -220,7 +220,7 @@ class Records:
     ) -> Result:
         """Do what may fail; a store that fails several times is left alone for a while."""
         breaker = self._breakers[operation]
-        if not breaker.allows():
+        if not breaker.begin_call():
             return otherwise
         try:
             async with asyncio.timeout(PATIENCE_S):

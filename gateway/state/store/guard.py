@@ -137,7 +137,7 @@ class GuardedStore:
         if self._waiting[operation] >= MOST_WAITING:
             self._failed(operation, "busy")
             return otherwise
-        if not breaker.allows():
+        if not breaker.begin_call():
             return otherwise
         self._waiting[operation] += 1
         try:

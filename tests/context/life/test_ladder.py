@@ -61,7 +61,7 @@ def task(asked: ChatRequest, window: int, *, exact: bool = True, margin: int = 0
         prompt=sum(map(count.message, asked.messages)) + FIXED,
         fixed=FIXED,
         margin=margin,
-        kept=margin,
+        fold_margin=margin,
         reserve=output if output is not None else 50,
         asked=output,
         floor=20,

@@ -78,7 +78,7 @@ def task(asked: Any = None, window: int = 300) -> Task:
     )
     return Task(
         request=asked, model="m", window=window, prompt=sum(map(counter.message, asked.messages)) + 10, fixed=10, margin=0,
-        kept=0, reserve=50, asked=None, floor=20, counter=counter, policy=Policy(), plain=counter, plain_fixed=10,
+        fold_margin=0, reserve=50, asked=None, floor=20, counter=counter, policy=Policy(), plain=counter, plain_fixed=10,
         configured=window, basis="exact",
     )  # fmt: skip
 

@@ -13,11 +13,11 @@ from providers.windows import ANY_MODEL
 
 log = structlog.get_logger(__name__)
 
-TOLD_TTL_S: Final = 3600.0
+LIST_TTL_S: Final = 3600.0
 """Time after which a list is read again: servers are restarted with other windows."""
 FIRST_RETRY_S: Final = 5.0
-"""Time after which a failed list is requested again; doubled each time, up to `TOLD_TTL_S`."""
-SMALLEST_TOLD: Final = 256
+"""Time after which a failed list is requested again; doubled each time, up to `LIST_TTL_S`."""
+SMALLEST_STATED: Final = 256
 """Tokens. No server runs with less: a smaller number has another meaning."""
 REFUSED_KEYS: Final = 1024
 """Refused keys kept per upstream."""
@@ -37,55 +37,55 @@ class ModelList(msgspec.Struct, frozen=True):
     """Hashes of refused keys."""
 
 
-class Lists:
+class ModelLists:
     """The model lists of all upstreams, in this process."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._told: dict[str, ModelList] = {}
+        self._lists: dict[str, ModelList] = {}
 
     def window(self, upstream: str, model: str) -> int | None:
         """Return the window that the upstream's list states."""
-        told = self._told.get(upstream)
-        return told.windows.get(model) if told else None
+        listed = self._lists.get(upstream)
+        return listed.windows.get(model) if listed else None
 
     def running(self, upstream: str, model: str) -> int | None:
         """Return the same if the server is running with it: this is more reliable than any catalogue."""
-        told = self._told.get(upstream)
-        return (told.running.get(model) or told.running.get(ANY_MODEL)) if told else None
+        listed = self._lists.get(upstream)
+        return (listed.running.get(model) or listed.running.get(ANY_MODEL)) if listed else None
 
     def names(self) -> set[str]:
         """Return every model whose window is in a list."""
-        return {model for told in self._told.values() for model in told.windows if model != ANY_MODEL}
+        return {model for listed in self._lists.values() for model in listed.windows if model != ANY_MODEL}
 
     def due(self, upstream: str) -> bool:
         """Return whether a list is due to be requested, by any key."""
-        told = self._told.get(upstream)
-        return told is None or self._clock() >= told.next
+        listed = self._lists.get(upstream)
+        return listed is None or self._clock() >= listed.next
 
-    def wants(self, upstream: str, key: str) -> bool:
-        """Return whether to request the list now with the key of this hash; True counts as a request."""
-        told, now = self._told.get(upstream, ModelList()), self._clock()
-        if now < told.next or key in told.refused:
+    def begin_read(self, upstream: str, key: str) -> bool:
+        """Begin to request the list with the key of this hash if it is due, and return whether it is."""
+        listed, now = self._lists.get(upstream, ModelList()), self._clock()
+        if now < listed.next or key in listed.refused:
             return False
-        self._told[upstream] = replace(told, next=now + told.pause_s, pause_s=min(2 * told.pause_s, TOLD_TTL_S))
+        self._lists[upstream] = replace(listed, next=now + listed.pause_s, pause_s=min(2 * listed.pause_s, LIST_TTL_S))
         return True
 
     def read(self, upstream: str, windows: Mapping[str, int], running: Mapping[str, int]) -> None:
         """Store a list."""
         now = self._clock()
-        windows = {model: tokens for model, tokens in {**windows, **running}.items() if tokens >= SMALLEST_TOLD}
-        running = {model: tokens for model, tokens in running.items() if tokens >= SMALLEST_TOLD}
-        if (known := self._told.get(upstream, ModelList())).windows != windows:
+        windows = {model: tokens for model, tokens in {**windows, **running}.items() if tokens >= SMALLEST_STATED}
+        running = {model: tokens for model, tokens in running.items() if tokens >= SMALLEST_STATED}
+        if (known := self._lists.get(upstream, ModelList())).windows != windows:
             log.info("windows_told", upstream=upstream, models=len(windows))
         since = known.since if known.windows == windows else now
-        self._told[upstream] = ModelList(windows, running, since, now + TOLD_TTL_S)
+        self._lists[upstream] = ModelList(windows, running, since, now + LIST_TTL_S)
 
     def refused(self, upstream: str, key: str) -> None:
         """Store that a key may not read the list; other keys may try at once."""
-        told = self._told.get(upstream, ModelList())
-        keys = told.refused if len(told.refused) < REFUSED_KEYS else frozenset[str]()
-        self._told[upstream] = replace(told, next=0.0, pause_s=FIRST_RETRY_S, refused=keys | {key})
+        listed = self._lists.get(upstream, ModelList())
+        keys = listed.refused if len(listed.refused) < REFUSED_KEYS else frozenset[str]()
+        self._lists[upstream] = replace(listed, next=0.0, pause_s=FIRST_RETRY_S, refused=keys | {key})
         log.info("windows_not_told", upstream=upstream, reason="key_refused")
 
     def failed(self, upstream: str, reason: str) -> None:
@@ -96,12 +96,12 @@ class Lists:
         """Return the facts from lists, for operators."""
         return [
             Fact("stated", "told window", upstream, model, "", tokens, "everyone",
-                 "the running server's model list" if model in told.running else "the upstream's model list",
-                 told.since, told.next)
-            for upstream, told in self._told.items()
-            for model, tokens in sorted(told.windows.items())
+                 "the running server's model list" if model in listed.running else "the upstream's model list",
+                 listed.since, listed.next)
+            for upstream, listed in self._lists.items()
+            for model, tokens in sorted(listed.windows.items())
         ]  # fmt: skip
 
     def forget(self) -> None:
         """Drop everything, so that lists are requested again."""
-        self._told.clear()
+        self._lists.clear()

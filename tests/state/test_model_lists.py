@@ -1,6 +1,6 @@
 """Model lists: asked for when they are due, with keys that are let in, and again soon where that failed."""
 
-from gateway.state.told import FIRST_RETRY_S, TOLD_TTL_S, Lists
+from gateway.state.model_lists import FIRST_RETRY_S, LIST_TTL_S, ModelLists
 
 
 class Clock:
@@ -15,56 +15,56 @@ class Clock:
 
 def test_a_list_that_was_read_is_asked_for_once_an_hour() -> None:
     clock = Clock()
-    lists = Lists(clock)
-    assert lists.wants("up", "a")
-    assert not lists.wants("up", "b"), "it is being asked for"
+    lists = ModelLists(clock)
+    assert lists.begin_read("up", "a")
+    assert not lists.begin_read("up", "b"), "it is being asked for"
     lists.read("up", {"m": 8192}, {})
     assert (lists.window("up", "m"), lists.running("up", "m")) == (8192, None)
 
-    clock.now += TOLD_TTL_S - 1
-    assert not lists.wants("up", "a")
+    clock.now += LIST_TTL_S - 1
+    assert not lists.begin_read("up", "a")
     clock.now += 1
-    assert lists.wants("up", "a")
+    assert lists.begin_read("up", "a")
     assert lists.window("up", "m") == 8192
 
 
 def test_a_list_that_could_not_be_read_is_asked_for_again_soon_and_then_later() -> None:
     clock = Clock()
-    lists = Lists(clock)
+    lists = ModelLists(clock)
     waited = []
     for _ in range(4):
-        assert lists.wants("up", "a")
+        assert lists.begin_read("up", "a")
         lists.failed("up", "status 503")
         started = clock.now
-        while not lists.wants("up", "a"):
+        while not lists.begin_read("up", "a"):
             clock.now += 1
         lists.failed("up", "status 503")
         waited.append(clock.now - started)
-        clock.now += TOLD_TTL_S
+        clock.now += LIST_TTL_S
     assert waited[0] == FIRST_RETRY_S
     assert waited == sorted(waited)
 
 
 def test_a_key_that_was_refused_does_not_ask_again_and_keeps_nobody_else_from_asking() -> None:
     clock = Clock()
-    lists = Lists(clock)
-    assert lists.wants("up", "bad")
+    lists = ModelLists(clock)
+    assert lists.begin_read("up", "bad")
     lists.refused("up", "bad")
 
     clock.now += FIRST_RETRY_S
-    assert not lists.wants("up", "bad")
-    assert lists.wants("up", "good")
+    assert not lists.begin_read("up", "bad")
+    assert lists.begin_read("up", "good")
 
 
 def test_a_window_too_small_for_any_server_is_not_one() -> None:
-    lists = Lists(Clock())
+    lists = ModelLists(Clock())
     lists.read("up", {"m": 1, "n": 4096}, {"o": 7})
 
     assert (lists.window("up", "m"), lists.window("up", "n"), lists.running("up", "o")) == (None, 4096, None)
 
 
 def test_a_server_of_one_model_tells_for_every_name() -> None:
-    lists = Lists(Clock())
+    lists = ModelLists(Clock())
     lists.read("up", {"llama.gguf": 131_072}, {"*": 4096, "llama.gguf": 4096})
 
     assert lists.running("up", "gpt-4o") == 4096
