@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.context.cut import replay as prefix
+from gateway.context.cut import replay
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.replay import Unit
 
@@ -70,7 +70,7 @@ def _next_cut(made: Layout) -> int:
     if first:
         # The last step moved the cut too far: repeat it in small steps.
         first, _ = _moved(made, _longer(made, [step] * (steps - 1) + [max(step // FINER, 1)] * 3 * FINER))
-    grown, stands = float(steps * step), prefix.stands_after(made.room)
+    grown, stands = float(steps * step), replay.stands_after(made.room)
     middling = sum(unit.cost for unit in made.units) / len({unit.turn for unit in made.units})
     if (most := made.room.max_turns) is not None:
         limited, turns = _moved(made, [_turn(made, number, 1) for number in range(1, most + 2)])
@@ -92,7 +92,7 @@ def _next_cut(made: Layout) -> int:
 def _moved(made: Layout, growth: Sequence[Unit]) -> tuple[int, int]:
     """Return the cut after its first move under this growth, and the number of units before it; zeros when it does not
     move."""
-    cuts = prefix.replay([*made.units, *growth], made.room)[len(made.units) :]
+    cuts = replay.replay([*made.units, *growth], made.room)[len(made.units) :]
     return next(((cut.first, steps) for steps, cut in enumerate(cuts) if cut.first > made.cut.first), (0, 0))
 
 
@@ -106,13 +106,19 @@ def _longer(made: Layout, costs: Sequence[int]) -> list[Unit]:
         follows = _turn(made, 1, 1)
         return [
             follows,
-            *(follows._replace(step=step, cost=cost, cut=cost, stub=cost) for step, cost in enumerate(costs)),
+            *(
+                follows._replace(step=step, cost=cost, trimmed_cost=cost, stubbed_cost=cost)
+                for step, cost in enumerate(costs)
+            ),
         ]
     steps = [unit for unit in made.units if unit.turn == tip.turn and unit.step >= 0]
     whole = max(sum(unit.cost for unit in steps), 1)
-    cut, stub = sum(unit.cut for unit in steps) / whole, sum(unit.stub for unit in steps) / whole
+    trimmed, stubbed = (
+        sum(unit.trimmed_cost for unit in steps) / whole,
+        sum(unit.stubbed_cost for unit in steps) / whole,
+    )
     return [
-        Unit(tip.turn, tip.step + number, (), cost, int(cost * cut), int(cost * stub))
+        Unit(tip.turn, tip.step + number, (), cost, int(cost * trimmed), int(cost * stubbed))
         for number, cost in enumerate(costs, 1)
     ]
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Final
 
 from gateway.context.count.counter import Counter
-from gateway.context.cut import replay as prefix
+from gateway.context.cut import replay
 from gateway.context.cut.attachments import carries_more, without_media
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
@@ -152,7 +152,7 @@ class Layout:
 def lay_out(source: Source) -> Layout:
     """Decide where the conversation is cut."""
     pinned = sum(source.costs[index] for index in source.conversation.pinned)
-    free = max(prefix.rounded_room(source.budget) - pinned, 1)
+    free = max(replay.rounded_room(source.budget) - pinned, 1)
     share = source.policy.recall_share
     recall = max(int(min(share * source.budget.room, share * RECALL_OF_FREE * free)), 0)
     room = Room(free, recall, source.policy.low_water, source.policy.max_turns, source.policy.prices)
@@ -176,7 +176,7 @@ def lay_out(source: Source) -> Layout:
         for index in unit.indices
     )
     asked_last = _asked_last(units, start)
-    breaks = asked_last and not source.rung.newest_only and prefix.breaks(units, room)
+    breaks = asked_last and not source.rung.newest_only and replay.breaks(units, room)
     return Layout(tuple(units), room, cut, quoted, folded, tuple(asked), asked_last, breaks, full)
 
 
@@ -188,9 +188,9 @@ def _replayed(source: Source, units: Sequence[Unit], room: Room) -> Sequence[Cut
     """Return the cut after each unit; a conversation that was replayed before is continued."""
     opening = source.messages[units[0].indices[0]] if units else None
     if type(opening) is not Interned or not opening.number:
-        return prefix.replay(units, room)
+        return replay.replay(units, room)
     key = ("replay", opening.number, room)
-    played = prefix.grow(units, room, source.memory.recall(key))
+    played = replay.grow(units, room, source.memory.recall(key))
     source.memory.keep(key, played, UNIT_BYTES * len(units))
     return played.cuts
 

@@ -12,6 +12,17 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from gateway.context.cut.budget import Budget
+from gateway.context.cut.shares import (
+    AGENT,
+    CHAT,
+    GROWTH_REQUESTS,
+    GROWTH_TURNS,
+    LEAST_FREE,
+    LEAST_GROWTH,
+    LEAST_QUOTES,
+    LONG_CHAT,
+    Shares,
+)
 
 # Shares of the free room, which is the room without the pinned messages.
 STANDS: Final = 0.15
@@ -22,10 +33,6 @@ MOST_IN_SMALL: Final = 600
 """Tokens. A room whose first share holds more is large; a small one has so many at least. Chosen: some ten messages of a chat."""
 TURN_STANDS: Final = 0.5
 """Share up to which the current turn is not cut into."""
-DIGEST: Final = 0.27
-"""Share of a digest, if the conversation can grow for several turns besides it."""
-DIGEST_OF_CHAT: Final = 0.22
-"""The same without tool calls: a question finds what people said, while tool results are needed without a question."""
 OLD_UNIT: Final = 0.5
 """Share of one old unit; a larger one is shrunk to this."""
 LIVE: Final = 0.85
@@ -33,41 +40,6 @@ LIVE: Final = 0.85
 LASTING: Final = 2000
 """Tokens. A newest step that must be cut, and of which so many stand as an old one, is cut to that size at once, so that the next
 request begins like this one. In a smaller room it gets all that is left while it is the newest."""
-FEW_QUOTES: Final = 0.2
-"""Part of the quotes' share that is left when the conversation cannot grow besides its digest."""
-FEW_WITH_CALLS: Final = 0.1
-"""The same where tools are called."""
-QUOTES_WITH_CALLS: Final = 0.33
-"""Part of the quotes' share that is kept free where tools are called: what a tool returned is needed unasked, and is in the digest."""
-QUOTES_OF_CHAT: Final = 0.5
-"""The same without tool calls: a message that asks nothing needs few, and a question gets what is free, or history gives way."""
-MOST_QUOTES_OF_CHAT: Final = 200
-"""Tokens of them. Of the words that replies to messages which are not chiefly questions take from the folded part alone, 400 tokens hold 5 %,
-200 hold 4 % (docs/decisions.md)."""
-QUOTES_IN_SMALL: Final = 0.1
-"""The same in a room for few requests: there the digest says more for the same tokens."""
-QUOTES_IN_SMALL_OF_CHAT: Final = 0.33
-"""The same without tool calls."""
-LEAST_QUOTES: Final = 40
-"""Tokens; fewer quotes are not worth their frame."""
-GROWTH_TURNS: Final = 2
-"""Typical turns. With room for these besides the digest, quotes and digest have their usual shares."""
-TIGHT: Final = 5.0
-"""Typical requests, of calls. Where the room holds fewer, every request moves the cut, and the digest takes all that is left."""
-TIGHT_OF_CHAT: Final = 4.0
-"""The same of a chat without tool calls. Both are a trade: the more the digest takes, the more is found and the more is written."""
-LONG_CHAT: Final = 8.0
-"""Typical requests. A chat of which fewer fill the room has long messages: quotes and digest then have smaller shares."""
-LEAST_FREE: Final = 400
-"""Tokens of free room. In a smaller one too little would be saved for what is lost: most caches begin at 1,024 tokens."""
-GROWTH_REQUESTS: Final = 2.5
-"""Typical requests for which room is left besides a digest where the room is small but not tight."""
-LEAST_GROWTH: Final = 1.0
-"""Typical requests. With room for fewer besides its least share the digest takes all."""
-SMALL: Final = (0.3, 0.4)
-"""Least and largest share of a digest in such a room. A few requests from now it is written anew in any case."""
-SMALL_OF_CHAT: Final = (0.15, 0.15)
-"""The same in a chat without tool calls."""
 STEPS_A_TURN: Final = 2
 """Steps of a longer turn that count as one turn of growth."""
 
@@ -80,10 +52,10 @@ class Unit(NamedTuple):
     step: int
     indices: tuple[int, ...]
     cost: int
-    cut: int
-    """Cost without reasoning and media, with large results cut."""
-    stub: int
-    """Cost with every result reduced to a line."""
+    trimmed_cost: int
+    """Without reasoning and media, with large results cut."""
+    stubbed_cost: int
+    """With every result reduced to a line."""
     asks: bool = True
     """Whether a request can end with it: user messages and results can, a plain answer cannot."""
 
@@ -246,8 +218,8 @@ class _Growth:
         self.room = room
         self.cap = _cap(room)
         self.full = _sums([unit.cost for unit in units], self.cap)
-        self.trim = _sums([unit.cut for unit in units], self.cap)
-        self.stub = _sums([unit.stub for unit in units], self.cap)
+        self.trim = _sums([unit.trimmed_cost for unit in units], self.cap)
+        self.stub = _sums([unit.stubbed_cost for unit in units], self.cap)
         self.starts: list[int] = []
         self.start: list[int] = []
         """For each unit the first unit of its turn."""
@@ -372,36 +344,41 @@ def _boundary(growth: _Growth, cut: Cut, newest: int) -> int:
 
 
 def _share_out(growth: _Growth, cut: Cut, newest: int, limit: int, quotes: int | None) -> Cut:
-    """Give the digest its share if several more turns fit besides it, else all the remaining room and most of the
-    quotes' share.
+    """Give the digest its share if several more turns fit besides it, a smaller one if a few requests do, else all the remaining
+    room and most of the quotes' share.
 
-    If each turn moves the cut anyway, a digest of everything serves better than quotes.
+    If each request moves the cut anyway, a digest of everything serves better than quotes.
     """
-    room = growth.room
     if cut.first == 0:
         return replace(cut, quotes=0)
-    calls = growth.calls[newest] > 0
+    recall = growth.room.recall
+    shares = AGENT if growth.calls[newest] > 0 else CHAT
     left = max(limit - growth.standing(cut, newest), 0)
-    wanted = int(room.free * (DIGEST if calls else DIGEST_OF_CHAT))
-    typical = growth.full[newest + 1] / max(growth.units[newest].turn + 1, growth.asks[newest] / STEPS_A_TURN)
-    usual = calls or not LEAST_FREE <= room.free < LONG_CHAT * growth.each(newest)
-    if usual and left - wanted >= GROWTH_TURNS * typical:
-        of_chat = min(room.recall * QUOTES_OF_CHAT, MOST_QUOTES_OF_CHAT)
-        return replace(cut, digest=min(wanted, left), quotes=int(room.recall * QUOTES_WITH_CALLS if calls else of_chat))
-    to_come = 0 if quotes is not None else room.recall
-    fewer = int(room.recall * (QUOTES_IN_SMALL if calls else QUOTES_IN_SMALL_OF_CHAT))
-    small = _small_digest(growth, newest, left + max(to_come - fewer, 0), calls=calls)
-    if small:
+    if usual := _usual_digest(growth, newest, left, shares):
+        return replace(cut, digest=usual, quotes=int(min(recall * shares.quotes, shares.most_quotes)))
+    to_come = 0 if quotes is not None else recall
+    fewer = int(recall * shares.small_quotes)
+    if small := _small_digest(growth, newest, left + max(to_come - fewer, 0), shares):
         return replace(cut, digest=small, quotes=fewer)
-    few = int(room.recall * (FEW_WITH_CALLS if calls else FEW_QUOTES))
+    few = int(recall * shares.tight_quotes)
     few = few if few >= LEAST_QUOTES else 0
     return replace(cut, digest=left + max(to_come - few, 0), quotes=few, full=True)
 
 
-def _small_digest(growth: _Growth, newest: int, left: int, *, calls: bool) -> int:
+def _usual_digest(growth: _Growth, newest: int, left: int, shares: Shares) -> int:
+    """Return the size of a digest besides which several turns fit; 0 if they do not, or if a chat has long messages."""
+    free = growth.room.free
+    if shares is CHAT and LEAST_FREE <= free < LONG_CHAT * growth.each(newest):
+        return 0
+    size = int(free * shares.digest)
+    turns = max(growth.units[newest].turn + 1, growth.asks[newest] / STEPS_A_TURN)
+    return size if left - size >= GROWTH_TURNS * growth.full[newest + 1] / turns else 0
+
+
+def _small_digest(growth: _Growth, newest: int, left: int, shares: Shares) -> int:
     """Return the size of a digest besides which a small room can hold a few more requests; 0 if it holds too few to spare any."""
     free, each = growth.room.free, growth.each(newest)
-    least, most = SMALL if calls else SMALL_OF_CHAT
+    least, most = shares.small_digest
     size = int(min(max(left - GROWTH_REQUESTS * each, least * free), most * free))
-    roomy = free >= LEAST_FREE and free >= (TIGHT if calls else TIGHT_OF_CHAT) * each
+    roomy = free >= LEAST_FREE and free >= shares.tight * each
     return size if roomy and left - size >= LEAST_GROWTH * each else 0

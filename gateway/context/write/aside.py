@@ -141,4 +141,4 @@ def _sums(layout: Layout) -> list[int]:
 
 
 def _cost(cut: Cut, place: int, unit: Unit) -> int:
-    return unit.stub if place < cut.stubbed else unit.cut if place < cut.trimmed else unit.cost
+    return unit.stubbed_cost if place < cut.stubbed else unit.trimmed_cost if place < cut.trimmed else unit.cost

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from gateway.context.cut import replay as prefix
+from gateway.context.cut import replay
 from gateway.context.cut.attachments import carries_more
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.question import kept_whole, question_of
@@ -83,7 +83,7 @@ def _tokens(source: Source, written: Written) -> int:
 def _filled(sketch: Sketch, source: Source) -> Sketch:
     """Give what is left of the room to results of the newest step that were cut: as old ones they are cut anew anyway."""
     last = sketch.layout.units[-1] if sketch.layout.units else None
-    newest = last.indices if last and not prefix.lasts(last, sketch.layout.room) else ()
+    newest = last.indices if last and not replay.lasts(last, sketch.layout.room) else ()
     cut = [
         index
         for index in newest

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from gateway.context.choose.words import words
-from gateway.context.cut import replay as prefix
+from gateway.context.cut import replay
 from gateway.context.cut.attachments import carries_more, without_media
 from gateway.context.cut.layout import STUB, Layout, Source, tokens_of
 from gateway.context.cut.question import kept_whole, question_of
@@ -17,7 +17,7 @@ ASKED_CHARACTERS: Final = 2000
 
 def standing_of(source: Source, layout: Layout) -> dict[int, Message]:
     """Return the standing messages by index. The question, and messages that must stay whole, are not cut here."""
-    allowed = prefix.allowances(layout.units, layout.room)
+    allowed = replay.allowances(layout.units, layout.room)
     gone = set(layout.gone)
     untouched = kept_whole(source) | set(question_of(source))
     asked = words_asked_for(source)

@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from gateway.context.cut.replay import MOST_QUOTES_OF_CHAT, Room, Unit, replay
+from gateway.context.cut.replay import Room, Unit, replay
+from gateway.context.cut.shares import MOST_QUOTES_OF_CHAT
 
 REQUEST = 100
 """Tokens by which each request grows."""
