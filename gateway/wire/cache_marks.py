@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import orjson
 
+from gateway.wire.message import CACHE_CONTROL
 from gateway.wire.splice import splice
 
 MOST_MARKS: Final = 4
 """Marks in one request: https://platform.claude.com/docs/en/build-with-claude/prompt-caching"""
-MARK: Final = "cache_control"
 _CARRIERS: Final = frozenset({"text", "image", "document", "tool_use", "tool_result"})
 """Blocks that may carry a mark; thinking may not."""
 
@@ -43,14 +43,14 @@ class SentBlock:
 def count(head: Mapping[str, Any]) -> int:
     """Count the marks outside the messages: on tools, on system blocks, and the one of the whole request."""
     rows = [row for name in ("tools", "system") if isinstance(head.get(name), list) for row in head[name]]
-    return sum(isinstance(row, dict) and bool(row.get(MARK)) for row in rows) + bool(head.get(MARK))
+    return sum(isinstance(row, dict) and bool(row.get(CACHE_CONTROL)) for row in rows) + bool(head.get(CACHE_CONTROL))
 
 
 def moved(
     kept: Sequence[SentBlock], originals: Sequence[tuple[int, int, Mapping[str, Any]]], free: int
 ) -> dict[int, bytes]:
     """Return by the ``id`` of a kept block its bytes with a new mark; ``free`` marks are allowed in the messages."""
-    marked = {(at, n): value[MARK] for at, n, value in originals if value.get(MARK)}
+    marked = {(at, n): value[CACHE_CONTROL] for at, n, value in originals if value.get(CACHE_CONTROL)}
     if not marked:
         return {}
     stands = {block.origin for block in kept if block.origin is not None}
@@ -65,7 +65,7 @@ def moved(
         new = {**new, id(digest): _neighbour(kept, digest, given | new, marked)}
     left = free - len(given)
     chosen = [block for block in kept if id(block) in new][: max(left, 0)]
-    return {id(block): splice(block.raw, {MARK: new[id(block)]}) for block in chosen}
+    return {id(block): splice(block.raw, {CACHE_CONTROL: new[id(block)]}) for block in chosen}
 
 
 def _before(kept: Sequence[SentBlock], place: BlockPlace) -> SentBlock | None:

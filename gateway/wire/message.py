@@ -126,8 +126,9 @@ def dumps(value: Any) -> bytes:
     return orjson.dumps(value)
 
 
-_MARK: Final = "cache_control"
-"""Cache marks, which clients move along with the newest message; they are not part of its meaning."""
+CACHE_CONTROL: Final = "cache_control"
+"""Anthropic's cache mark, which other APIs take as well. Clients move it along with the newest message; it is not part of its meaning.
+https://platform.claude.com/docs/en/build-with-claude/prompt-caching"""
 
 
 def canonical(message: Message) -> bytes:
@@ -182,11 +183,13 @@ def _normal(message: Message) -> dict[str, Any]:
 
 
 def _plain_text(part: Any) -> bool:
-    return isinstance(part, dict) and part.keys() - {_MARK} == {"type", "text"} and isinstance(part["text"], str)
+    return (
+        isinstance(part, dict) and part.keys() - {CACHE_CONTROL} == {"type", "text"} and isinstance(part["text"], str)
+    )
 
 
 def _unmarked(part: Any) -> Any:
-    return {key: value for key, value in part.items() if key != _MARK} if isinstance(part, dict) else part
+    return {key: value for key, value in part.items() if key != CACHE_CONTROL} if isinstance(part, dict) else part
 
 
 def _canonical_call(call: Any) -> Any:

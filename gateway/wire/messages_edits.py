@@ -12,7 +12,7 @@ import orjson
 
 from gateway.wire import cache_marks
 from gateway.wire.format import Edits
-from gateway.wire.message import Message, dumps
+from gateway.wire.message import CACHE_CONTROL, Message, dumps
 from gateway.wire.messages_reading import THINKING, BlockOrigin, MessagesRequest
 from gateway.wire.raw_json import array
 from gateway.wire.splice import splice
@@ -199,8 +199,8 @@ def _result(
         if isinstance(block.value.get("content"), str) and all("text" in part for part in content):
             content = "\n".join(part["text"] for part in content)
     changes: dict[str, Any] = {} if message.get("content") is before.get("content") else {"content": content}
-    if cache_marks.MARK in message:
-        changes[cache_marks.MARK] = message[cache_marks.MARK]
+    if CACHE_CONTROL in message:
+        changes[CACHE_CONTROL] = message[CACHE_CONTROL]
     result = splice(block.raw, changes)
     return [
         cache_marks.SentBlock(result, (origin.at, origin.blocks[0])),

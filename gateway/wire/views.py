@@ -19,7 +19,7 @@ from gateway.wire import piecewise
 from gateway.wire.facts import Interned
 from gateway.wire.format import Format
 from gateway.wire.memory import Memory
-from gateway.wire.message import Message, opening_of
+from gateway.wire.message import CACHE_CONTROL, Message, opening_of
 from gateway.wire.raw_json import rows
 
 ORIGIN: Final = "turnfold.view"
@@ -138,7 +138,7 @@ _DEEPEST: Final = 16
 
 def opaque(value: Mapping[str, Any], *, stands_here: bool = True) -> Opaque:
     """Return a block as a part that is never cut: its texts are counted, encrypted content by its length."""
-    readable = {name: inner for name, inner in value.items() if name not in ("text", "cache_control")}
+    readable = {name: inner for name, inner in value.items() if name not in ("text", CACHE_CONTROL)}
     if isinstance(value.get("text"), str):
         readable["said"] = value["text"]  # under the name "text" it would be cut like any text
     plain, extra = _readable(readable, 0)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway.context import marks
-from gateway.wire.message import PINNED_ROLES, RESULT_ROLES, Message
+from gateway.wire.message import CACHE_CONTROL, PINNED_ROLES, RESULT_ROLES, Message
 from gateway.wire.views import Opaque
 
 MOST_MARKS: Final = 4
@@ -30,7 +30,7 @@ BREAKPOINT: Final = MarkStyle("prompt_cache_breakpoint", {"mode": "explicit"}, o
 """https://developers.openai.com/api/docs/guides/prompt-caching: on text parts; the newest result is marked by OpenAI itself."""
 EXPLICIT: Final = {"prompt_cache_options": {"mode": "explicit"}}
 """OpenAI then sets no breakpoint of its own behind the newest message. https://developers.openai.com/api/docs/guides/prompt-caching"""
-CONTROL: Final = MarkStyle("cache_control", {"type": "ephemeral"}, on_results=True)
+CONTROL: Final = MarkStyle(CACHE_CONTROL, {"type": "ephemeral"}, on_results=True)
 """https://platform.claude.com/docs/en/build-with-claude/prompt-caching"""
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from gateway.context.cache.marking import BREAKPOINT, CONTROL
 from gateway.context.cache.rules import CacheRule, Matching
 from gateway.context.cache.simulate import Block
 from gateway.wire.message import PINNED_ROLES, RESULT_ROLES, Message, dumps
@@ -12,7 +13,7 @@ from gateway.wire.views import ORIGIN
 Encode = Callable[[str], Sequence[int]]
 """The token ids of a text, or any numbers that are equal exactly when the tokens are."""
 
-MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
+MARKS: Final = (CONTROL.member, BREAKPOINT.member)
 """Members of a content part that request a cache entry at its end: Anthropic's and OpenAI's."""
 
 

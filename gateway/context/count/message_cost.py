@@ -16,7 +16,16 @@ from gateway.context.count.families import Family, family_of
 from gateway.context.count.vocabularies import Counts
 from gateway.wire.facts import Interned
 from gateway.wire.memory import Memory
-from gateway.wire.message import RESULT_ROLES, Message, call_arguments, call_name, media_kind, texts, tool_calls
+from gateway.wire.message import (
+    CACHE_CONTROL,
+    RESULT_ROLES,
+    Message,
+    call_arguments,
+    call_name,
+    media_kind,
+    texts,
+    tool_calls,
+)
 from gateway.wire.views import Opaque
 
 COUNTER_BYTES: Final = 2000
@@ -209,7 +218,7 @@ def leaves(value: Any, depth: int) -> Iterator[str]:
         yield tools.flat(value)
     elif isinstance(value, dict):
         for key, inner in value.items():
-            if key not in ("type", "id", "signature", "cache_control", "data"):
+            if key not in ("type", "id", "signature", CACHE_CONTROL, "data"):
                 yield from leaves(inner, depth + 1)
     elif isinstance(value, list):
         for inner in value:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from gateway.context import marks
 from gateway.context.choose import digest, lines, rows
@@ -43,6 +43,16 @@ class Written:
     """The kind of the note: ``digest``, ``summary``, or a bare ``note``."""
 
 
+class Note(NamedTuple):
+    """What stands for the folded part, before any quotes."""
+
+    text: str
+    taken: frozenset[int] = frozenset()
+    """Positions in the pool of its lines."""
+    stage: str = "note"
+    """``digest``, ``summary``, or a bare ``note`` where there is no room for either."""
+
+
 def write(source: Source, layout: Layout, standing: Mapping[int, Message], spare: int = 0) -> Written:
     """Write the note and the quotes for a layout, within the room left by the standing messages, less so many tokens to ``spare``."""
     left = source.budget.room - sum(map(source.cost, standing.values())) - _around(source, standing) - spare
@@ -51,8 +61,9 @@ def write(source: Source, layout: Layout, standing: Mapping[int, Message], spare
     if layout.full:
         size = max(size, left - max(layout.cut.quotes, layout.quoted.quotes))
     size = digest_beside_quotes(source, layout, size, left)
-    text, taken, stage = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
-    left -= source.counter.text(text) + 2
+    note = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
+    taken = note.taken
+    left -= source.counter.text(note.text) + 2
     if layout.aside:
         noted = keys_of(pool, taken)
         pool = pool_of(source, layout.gone)
@@ -60,7 +71,7 @@ def write(source: Source, layout: Layout, standing: Mapping[int, Message], spare
     quoted = quotes_of(source, layout, standing, pool, taken, left)
     quotes = {index: quote.text for index, quote in quoted.items()}
     lines = [line for quote in quoted.values() for line in quote.lines]
-    return Written(text, quotes, pool, taken, places_of(pool, lines), len(lines), stage)
+    return Written(note.text, quotes, pool, taken, places_of(pool, lines), len(lines), note.stage)
 
 
 def _around(source: Source, standing: Mapping[int, Message]) -> int:
@@ -70,13 +81,13 @@ def _around(source: Source, standing: Mapping[int, Message]) -> int:
     return BESIDE if opening.get("role") == "user" and isinstance(opening.get("content"), str) else ALONE
 
 
-def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> tuple[str, frozenset[int], str]:
+def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> Note:
     """Return the digest of a pool, with positions counted from ``skipped``, or a bare note when there is no room."""
     count = source.counter.text
     head = marks.HEAD if size >= BRIEF_BELOW else marks.BRIEF
     size -= count(head) + count(marks.END) + 2
     if not pool.lines or size < LEAST_ROWS:
-        return marks.CUT, frozenset(), "note"
+        return Note(marks.CUT)
     known = frozenset().union(
         *[lines.facts(source.messages[index], source.memory) for index in source.conversation.pinned]
     )
@@ -87,13 +98,11 @@ def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> tuple[st
 
     text, chosen_set = pool.once((size, count, known), written)
     if not text:
-        return marks.CUT, frozenset(), "note"
-    return marks.framed(head, text), frozenset(place + skipped for place in chosen_set), "digest"
+        return Note(marks.CUT)
+    return Note(marks.framed(head, text), frozenset(place + skipped for place in chosen_set), "digest")
 
 
-def _with_summary(
-    source: Source, layout: Layout, pool: LinePool, size: int, left: int
-) -> tuple[str, frozenset[int], str] | None:
+def _with_summary(source: Source, layout: Layout, pool: LinePool, size: int, left: int) -> Note | None:
     """Return the summary and a digest of the part it does not cover; None without one, or when it does not fit."""
     summary = source.summary
     if summary is None or not summary.text.strip() or source.rung.newest_only:
@@ -110,8 +119,10 @@ def _with_summary(
     shown = frozenset(map(str.strip, text.split("\n")))
     earlier = "\n".join(row for row in source.earlier.split("\n") if row.strip() not in shown)
     later = pool_of(replace(source, earlier=earlier), [index for index in layout.folded if index >= summary.covers])
-    rest, lines_taken, stage = _digest(source, later, len(pool.lines) - len(later.lines), size - taken)
-    return (f"{text}\n\n{rest}", lines_taken, "summary") if stage == "digest" else (text, frozenset(), "summary")
+    rest = _digest(source, later, len(pool.lines) - len(later.lines), size - taken)
+    return (
+        Note(f"{text}\n\n{rest.text}", rest.taken, "summary") if rest.stage == "digest" else Note(text, stage="summary")
+    )
 
 
 def _asker(layout: Layout) -> tuple[int, ...]:
