@@ -32,7 +32,7 @@ Owner = tuple[str, str, str]
 Holds = Literal["everyone", "its caller", "its conversation", "nobody yet"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stated:
     """A window stated in an upstream's refusals. Times are seconds since 1970."""
 
@@ -48,7 +48,7 @@ class Stated:
     until: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Smaller:
     """The size to which one conversation is folded."""
 
@@ -86,7 +86,7 @@ class Ratio:
     until: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
     """One learned fact, as shown to operators."""
 
@@ -223,11 +223,26 @@ def facts_of(owner: Owner, known: Windows, now: float) -> list[Fact]:
             f"{one.refusals} refusal{'s' * (one.refusals != 1)}, sign {one.sign}, {size}, {one.counted:,} by our count"
         )
         holds: Holds = "its caller" if in_force(one, known, now) else "nobody yet"
-        found.append(Fact("stated", "window", upstream, name, shown, one.tokens, holds, evidence, one.since, one.until))
+        found.append(
+            Fact(
+                kind="stated",
+                what="window",
+                upstream=upstream,
+                model=name,
+                caller=shown,
+                value=one.tokens,
+                holds=holds,
+                evidence=evidence,
+                since=one.since,
+                until=one.until,
+            )
+        )
     if known.largest and known.largest_until > now:
         found.append(
-            Fact("observed", "largest prompt", upstream, name, shown, known.largest, "nobody yet", "billed",
-                 known.largest_since, known.largest_until)
+            Fact(
+                kind="observed", what="largest prompt", upstream=upstream, model=name, caller=shown, value=known.largest,
+                holds="nobody yet", evidence="billed", since=known.largest_since, until=known.largest_until,
+            )
         )  # fmt: skip
     return found
 

@@ -231,8 +231,11 @@ class Learning:
                 billed = f"billed {one.billed:,}, " if one.billed is not None else ""
                 evidence = f"sign {one.sign}, {billed}{one.counted:,} by our count"
                 found.append(
-                    Fact(one.kind, "conversation", one.upstream, one.model, key_hash_in(one.caller), one.tokens,
-                         "its conversation", evidence, one.since, one.until)
+                    Fact(
+                        kind=one.kind, what="conversation", upstream=one.upstream, model=one.model,
+                        caller=key_hash_in(one.caller), value=one.tokens, holds="its conversation", evidence=evidence,
+                        since=one.since, until=one.until,
+                    )
                 )  # fmt: skip
         return found
 
@@ -262,16 +265,19 @@ class Learning:
         refusals, since = (earlier.refusals, earlier.since) if earlier else (0, now)
         refusals += earlier is None or earlier.conversation != lesson.conversation
         ttl_s = STATED_TTL_S if refusals != facts.ENOUGH else FIRST_STATED_TTL_S
-        stated = Stated(lesson.tokens, lesson.prompt, lesson.counted, lesson.sign[: facts.SIGN_CHARS], lesson.conversation,
-                        refusals, since, now + ttl_s)  # fmt: skip
+        stated = Stated(
+            tokens=lesson.tokens, prompt=lesson.prompt, counted=lesson.counted, sign=lesson.sign[: facts.SIGN_CHARS],
+            conversation=lesson.conversation, refusals=refusals, since=since, until=now + ttl_s,
+        )  # fmt: skip
         others = [one for one in known.stated if one.tokens != lesson.tokens and one.until > now]
         self._set_windows(owner, replace(known, stated=(*others, stated)[-facts.STATED_KEPT :]))
         log.info("window_stated", upstream=owner[0], model=owner[1], window=lesson.tokens, prompt=lesson.prompt,
                  counted=lesson.counted, sign=lesson.sign, refusals=refusals, expires_in_s=ttl_s)  # fmt: skip
         if known.largest <= lesson.tokens or known.largest_until <= now:
             smaller = Smaller(
-                *owner, lesson.tokens, "stated", stated.sign, None, lesson.counted, now, now + STATED_TTL_S
-            )
+                upstream=lesson.upstream, model=lesson.model, caller=caller, tokens=lesson.tokens, kind="stated",
+                sign=stated.sign, billed=None, counted=lesson.counted, since=now, until=now + STATED_TTL_S,
+            )  # fmt: skip
             self._fold_smaller(lesson.scope, lesson.conversation, smaller)
 
     def _fold_smaller(self, scope: str, conversation: str, smaller: Smaller) -> None:
@@ -371,8 +377,8 @@ class Learning:
 
 def _guess(lesson: SmallerFold, caller: str, now: float, until: float) -> Smaller:
     return Smaller(
-        lesson.upstream, lesson.model, caller, lesson.tokens, "guessed", lesson.sign[: facts.SIGN_CHARS], lesson.billed,
-        lesson.counted, now, until,
+        upstream=lesson.upstream, model=lesson.model, caller=caller, tokens=lesson.tokens, kind="guessed",
+        sign=lesson.sign[: facts.SIGN_CHARS], billed=lesson.billed, counted=lesson.counted, since=now, until=until,
     )  # fmt: skip
 
 
@@ -381,8 +387,10 @@ def _shown_ratio(owner: Owner, ratio: Ratio) -> Fact:
     known = ratio.calibration
     reports = ", ".join(f"{billed:,} for {counted:,}" for counted, billed in known.reports[-3:])
     evidence = f"{'confirmed' if known.confirmed else 'not confirmed'}; billed {reports}"
-    return Fact("observed", "ratio", upstream, model, key_hash_in(caller), known.ratio, "its caller", evidence,
-                ratio.since, ratio.until)  # fmt: skip
+    return Fact(
+        kind="observed", what="ratio", upstream=upstream, model=model, caller=key_hash_in(caller), value=known.ratio,
+        holds="its caller", evidence=evidence, since=ratio.since, until=ratio.until,
+    )  # fmt: skip
 
 
 def _owner(smaller: Smaller) -> Owner:

@@ -95,9 +95,11 @@ class ModelLists:
     def facts(self) -> list[Fact]:
         """Return the facts from lists, for operators."""
         return [
-            Fact("stated", "told window", upstream, model, "", tokens, "everyone",
-                 "the running server's model list" if model in listed.running else "the upstream's model list",
-                 listed.since, listed.next)
+            Fact(
+                kind="stated", what="told window", upstream=upstream, model=model, caller="", value=tokens, holds="everyone",
+                evidence=f"the {'running server' if model in listed.running else 'upstream'}'s model list",
+                since=listed.since, until=listed.next,
+            )
             for upstream, listed in self._lists.items()
             for model, tokens in sorted(listed.windows.items())
         ]  # fmt: skip

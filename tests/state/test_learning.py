@@ -29,7 +29,18 @@ M, N = ("up", "m", ME), ("up", "n", ME)
 
 
 def stated(tokens: int, conversation: str, model: str = "m") -> StatedWindow:
-    return StatedWindow("up", model, "scope", conversation, tokens, 9000, 8800, "context_over")
+    return StatedWindow(
+        upstream="up", model=model, scope="scope", conversation=conversation, tokens=tokens, prompt=9000, counted=8800,
+        sign="context_over",
+    )  # fmt: skip
+
+
+def smaller(model: str, conversation: str, tokens: int, billed: int | None) -> SmallerFold:
+    """A conversation that is to be folded to a size."""
+    sign = "accepted" if billed is None else "truncated"
+    return SmallerFold(
+        upstream="up", model=model, scope="scope", conversation=conversation, tokens=tokens, billed=billed, counted=9000, sign=sign
+    )  # fmt: skip
 
 
 class World:
@@ -118,7 +129,7 @@ async def test_callers_teach_nothing_about_each_other(world: World) -> None:
     for number, liar in enumerate(liars):
         here.learn([stated(2048, f"{liar} {turn}") for turn in range(5)], liar)
         here.learn([CountCompared("up", "m", 2000 + turn, 9000 + number, stated=True) for turn in range(5)], liar)
-        here.learn([SmallerFold("up", "m", "scope", "shared prefix", 1500, None, 9000, "accepted")], liar)
+        here.learn([smaller("m", "shared prefix", 1500, None)], liar)
     here.learn([stated(4096, "one"), stated(4096, "two")], ME)
     here.learn([PromptRead("up", "m", 900_000)], liars[0])
     await world.settle()
@@ -145,7 +156,7 @@ async def test_what_callers_taught_is_bounded_and_what_is_dropped_is_fetched_aga
 async def test_a_guess_holds_for_its_conversation_for_an_hour_or_until_more_is_billed(world: World) -> None:
     learning = world.process()
     for model in ("m", "n"):
-        learning.learn([SmallerFold("up", model, "scope", f"mine-{model}", 2048, 1500, 9000, "truncated")], ME)
+        learning.learn([smaller(model, f"mine-{model}", 2048, 1500)], ME)
     assert learning.window(M) is None
     assert await learning.smaller(M, ["mine-m"]) == 2048
     assert await learning.smaller(M, ["theirs"]) is None
@@ -200,7 +211,24 @@ async def test_the_newest_usage_of_a_conversation_is_found_and_nobody_elses(worl
 
 
 GOOD_WINDOW = facts.pack_windows(
-    Windows((Stated(4096, 9000, 8800, "context_over", "c", 2, 1_000_000.0, 1_000_500.0),), 0, 0.0, 0.0, 0.0)
+    Windows(
+        (
+            Stated(
+                tokens=4096,
+                prompt=9000,
+                counted=8800,
+                sign="context_over",
+                conversation="c",
+                refusals=2,
+                since=1_000_000.0,
+                until=1_000_500.0,
+            ),
+        ),
+        0,
+        0.0,
+        0.0,
+        0.0,
+    )
 )
 GOOD_RATIO = facts.pack_ratio(Ratio(Calibration(1.5, ((1000, 1500),), True), 1_000_000.0, 1_000_500.0))
 BAD = [
@@ -238,7 +266,7 @@ async def test_a_value_that_cannot_be_ours_is_ignored_and_counted(world: World, 
 async def test_operators_see_every_fact_with_its_kind_its_evidence_and_its_time(world: World) -> None:
     learning = world.process()
     learning.learn([stated(4096, "one"), stated(8192, "one"), stated(8192, "two")], ME)
-    learning.learn([SmallerFold("up", "n", "scope", "mine", 2048, 1500, 9000, "truncated")], ME)
+    learning.learn([smaller("n", "mine", 2048, 1500)], ME)
     learning.learn([PromptRead("up", "o", 700), CountCompared("up", "o", 2000, 2900)], ME)
     learning.lists.read("up", {"p": 8192}, {"p": 8192})
 

@@ -187,7 +187,7 @@ def stagnates(sent: "SentCount", billed: int, before: LastRequest | None) -> boo
     return billed - before.billed < STILL * sent.sure_share * grown
 
 
-class SentCount(msgspec.Struct, frozen=True):
+class SentCount(msgspec.Struct, frozen=True, kw_only=True):
     """The sent request, by our counts."""
 
     request: Conversation

@@ -27,7 +27,7 @@ ANCHORED: Final = 0.4
 message."""
 
 
-class Sent(msgspec.Struct, frozen=True):
+class Sent(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt as it was sent. All sizes are tokens."""
 
     upstream: str
@@ -61,7 +61,7 @@ class BilledPrompt(msgspec.Struct, frozen=True):
     cached: int | None = None
 
 
-class StatedWindow(msgspec.Struct, frozen=True):
+class StatedWindow(msgspec.Struct, frozen=True, kw_only=True):
     """An upstream refused and stated its window."""
 
     upstream: str
@@ -77,7 +77,7 @@ class StatedWindow(msgspec.Struct, frozen=True):
     kind: Kind = "stated"
 
 
-class SmallerFold(msgspec.Struct, frozen=True):
+class SmallerFold(msgspec.Struct, frozen=True, kw_only=True):
     """One conversation should be folded to this size."""
 
     upstream: str
@@ -151,20 +151,14 @@ def sent_of(task: Task, attempt: Attempt, upstream: str, scope: str) -> Sent:
     messages = task.messages_of(attempt)
     counted = sum(map(task.plain.message, messages)) + task.plain_fixed
     measured = SentCount(
-        task.request, messages, task.plain, counted, attempt.prompt, task.error, attempt.draft is not None, task.bounded
-    )
+        request=task.request, messages=messages, counter=task.plain, counted=counted, prompt=attempt.prompt, error=task.error,
+        folded=attempt.draft is not None, bounded=task.bounded,
+    )  # fmt: skip
     return Sent(
-        upstream,
-        task.model,
-        scope,
-        measured,
-        attempt.window,
-        task.reserve + task.fold_margin,
-        task.output_of(attempt),
-        task.fixed,
-        task.before,
-        task.erratic,
-    )
+        upstream=upstream, model=task.model, scope=scope, measured=measured, window=attempt.window,
+        kept_free=task.reserve + task.fold_margin, output=task.output_of(attempt), fixed=task.fixed, before=task.before,
+        erratic=task.erratic,
+    )  # fmt: skip
 
 
 def from_refusal(sent: Sent, attempt: Attempt, refusal: StatedNumbers, sign: str, said: bytes) -> tuple[Lesson, ...]:
@@ -182,7 +176,14 @@ def from_refusal(sent: Sent, attempt: Attempt, refusal: StatedNumbers, sign: str
     if window and limit is not None and limit < sent.window:
         found.append(
             StatedWindow(
-                sent.upstream, sent.model, sent.scope, sent.conversation, limit, prompt, measured.counted, sign
+                upstream=sent.upstream,
+                model=sent.model,
+                scope=sent.scope,
+                conversation=sent.conversation,
+                tokens=limit,
+                prompt=prompt,
+                counted=measured.counted,
+                sign=sign,
             )
         )
     if size is not None:
@@ -233,8 +234,9 @@ def _suspect(sent: Sent, bill: BilledPrompt) -> Learned:
     warning = f"{TRUNCATED}; sent={sent.measured.prompt}; read={bill.prompt}"
     window = evidence.window_like(bill.prompt)
     smaller = SmallerFold(
-        sent.upstream, sent.model, sent.scope, name, window, bill.prompt, sent.measured.counted, TRUNCATED
-    )
+        upstream=sent.upstream, model=sent.model, scope=sent.scope, conversation=name,
+        tokens=window, billed=bill.prompt, counted=sent.measured.counted, sign=TRUNCATED,
+    )  # fmt: skip
     return Learned((seen, smaller) if window < sent.window else (seen,), warning)
 
 
@@ -242,8 +244,9 @@ def _accepted(sent: Sent, billed: int | None) -> SmallerFold:
     """This size passed after a refusal without numbers: send no more of this conversation next time."""
     size = (sent.measured.prompt if billed is None else billed) + sent.kept_free
     return SmallerFold(
-        sent.upstream, sent.model, sent.scope, sent.conversation, size, billed, sent.measured.counted, ACCEPTED
-    )
+        upstream=sent.upstream, model=sent.model, scope=sent.scope, conversation=sent.conversation,
+        tokens=size, billed=billed, counted=sent.measured.counted, sign=ACCEPTED,
+    )  # fmt: skip
 
 
 def _compared(sent: Sent, bill: BilledPrompt) -> CountCompared:

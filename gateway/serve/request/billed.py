@@ -38,8 +38,11 @@ def _counted(gateway: Gateway, place: Place, request: Conversation, scope: str) 
         request.body, place.family, request.memory
     )
     bounded = tokens.has_bounds(request.messages)
-    measured = SentCount(request, request.messages, counter, counted, counted, error_of(place), False, bounded)
+    measured = SentCount(
+        request=request, messages=request.messages, counter=counter, counted=counted, prompt=counted, error=error_of(place),
+        folded=False, bounded=bounded,
+    )  # fmt: skip
     upstream, model = place.target.name, place.route.name
-    sent = Sent(upstream, model, scope, measured, place.window)
+    sent = Sent(upstream=upstream, model=model, scope=scope, measured=measured, window=place.window)
     before = gateway.learning.before(identity.conversation(scope, model, request.messages))
     return replace(sent, before=before, erratic=bool(gateway.learning.calibration(place.owner).absurd))
