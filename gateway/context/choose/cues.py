@@ -55,6 +55,49 @@ _SELF_WORDS: Final = (
 )
 SELF: Final = frozenset(_SELF_WORDS.split())
 _SELF_UNSPACED: Final = re.compile("我|私|僕|저|나는|제 ")
+_OWN: Final = frozenset(
+    [
+        "my",
+        "mine",
+        "mein",
+        "meine",
+        "meinen",
+        "meinem",
+        "meiner",
+        "mon",
+        "ma",
+        "mes",
+        "mi",
+        "mis",
+        "mío",
+        "mía",
+        "mio",
+        "mia",
+        "miei",
+        "mie",
+        "meu",
+        "minha",
+        "meus",
+        "minhas",
+        "мой",
+        "моя",
+        "моё",
+        "мое",
+        "мои",
+        "моей",
+        "моего",
+        "mijn",
+        "min",
+        "mitt",
+        "mina",
+        "mój",
+        "moja",
+        "moje",
+        "moim",
+        "benim",
+    ]
+)
+"""Words by which speakers speak of what is theirs. An assistant says *I* often and *my* hardly ever."""
 _OTHER_WORDS: Final = (
     "you you'd you'll you've you're your yours du dich dir dein deine deinen deiner tu te toi ton ta tes vous votre vos tú ti usted ustedes"
     " ci tuo tua você vocês seu sua ты тебя тебе вы вас вам твой ваш jij je jou jouw sen sana siz"
@@ -94,6 +137,12 @@ def binding(sentence: str) -> float:
 def speaks_of_self(text: str) -> bool:
     """Return whether a text says *I* or *my*."""
     return not SELF.isdisjoint(_tokens(text)) or (not text.isascii() and _SELF_UNSPACED.search(text) is not None)
+
+
+def own_words(text: str) -> int:
+    """Return how many times a text speaks of what is the speaker's own: *my*; in scripts without spaces *I*."""
+    found = sum(map(_OWN.__contains__, text.lower().split()))
+    return found if text.isascii() else found + len(_SELF_UNSPACED.findall(text))
 
 
 def speaks_to_other(text: str) -> bool:

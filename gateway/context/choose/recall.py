@@ -7,14 +7,16 @@ Where vectors of meaning are at hand (`embedding`), a passage near the question 
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import accumulate, chain
 from math import inf, log, sqrt
 from typing import Final, NamedTuple
 
 from gateway.context import marks
 from gateway.context.choose import fields, rows
-from gateway.context.choose.cues import speaks_of_self, speaks_to_other, wants_to_know
+from gateway.context.choose.cues import wants_to_know
 from gateway.context.choose.lookup import beside, distinguishes
+from gateway.context.choose.speakers import Dialogue, dialogue_of, likely
 from gateway.context.choose.subject import names_a_subject
 from gateway.context.choose.weights import (
     ALIKE,
@@ -24,11 +26,9 @@ from gateway.context.choose.weights import (
     LEAST_TOLD,
     MANY,
     MEANT,
-    OWN_WORDS,
     PINNED_WORD,
     RELATED,
     STATEMENT_SHARE,
-    UNNAMED,
 )
 from gateway.context.choose.words import Word, words
 from gateway.context.choose.worth import FAMILY, LinePool, Passage
@@ -169,7 +169,7 @@ def relevance(
         best[index] = max(best.get(index, 0.0), score)
     if max(best.values(), default=0.0) <= least:
         return {}
-    return _spread(pool, own, best, speakers(query))
+    return _spread(pool, own, best, likely(query, pool.once("dialogue", partial(_dialogue, pool))))
 
 
 def _by_words(pool: LinePool, bearing: Mapping[Word, Sequence[tuple[Meaning, float]]]) -> dict[Passage, float]:
@@ -268,12 +268,10 @@ def _rarity(number: int, total: int) -> float:
     return log(1 + (total - number + 0.5) / (number + 0.5)) ** 2
 
 
-def speakers(query: str) -> Mapping[str, float]:
-    """Return by role how much more likely it is to have said the answer. A user who asks about himself has said it
-    himself."""
-    if speaks_to_other(query):
-        return {}
-    return {"user": OWN_WORDS if speaks_of_self(query) else UNNAMED}
+def _dialogue(pool: LinePool) -> Dialogue:
+    """Return who speaks in a folded part."""
+    newest = [pool.readings[index] for index in reversed(pool.order)]
+    return dialogue_of((reading.role, line.text) for reading in newest for line in reading.lines)
 
 
 def _spread(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Final
 
-from gateway.context.choose import lookup, recall
+from gateway.context.choose import lookup, speakers
 from gateway.context.choose.cues import is_question
 from gateway.context.choose.subject import names_a_subject
 from gateway.context.cut.layout import Layout, Source
@@ -121,7 +121,13 @@ def _asks_of(source: Source, query: str, past: frozenset[int], current: frozense
     indices = [index for index in range(len(source.messages)) if index not in left_out]
     texts = [text_of(source.messages[index]) for index in indices]
     roles = [str(source.messages[index].get("role")) for index in indices]
-    best = lookup.bearing(texts, roles, query, (), recall.speakers(query))[:BEARING]
+    best = lookup.bearing(
+        texts,
+        roles,
+        query,
+        (),
+        speakers.likely(query, speakers.dialogue_of(zip(reversed(roles), reversed(texts), strict=True))),
+    )[:BEARING]
     return sum([indices[place] in past for place in best]) >= PAST * len(best)
 
 
