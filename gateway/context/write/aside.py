@@ -59,13 +59,9 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
     question's request begins like this one.
     """
     first, units = layout.cut.first, layout.units
-    if not (first and layout.asked_last and source.policy.recall_share and not source.rung.newest_only):
+    wanted = tokens_for_question(source, layout)
+    if not wanted:
         return layout
-    calls = any(unit.step >= 0 and unit.asks for unit in units[first:])
-    query = question_text(source, layout.current)
-    if (calls and not is_far(layout)) or not is_question(query):
-        return layout
-    wanted = int(min(most_quotes(layout, query), SHARE_OF_QUOTES * layout.room.free, SHARE_OF_FOLDED * _folded(layout)))
     sums = _sums(layout)
     missing = wanted - (layout.room.free - layout.cut.digest - sums[-1])
     if missing <= 0:
@@ -81,6 +77,18 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
         [turn, *[number for number, index in standing if any(True for _ in media_parts(source.messages[index]))]]
     )
     return replace(layout, aside=tuple(index for number, index in standing if number < turn))
+
+
+def tokens_for_question(source: Source, layout: Layout) -> int:
+    """Return the tokens of quotes for which history or a digest gives way: none behind a message that asks nothing."""
+    first = layout.cut.first
+    if not (first and layout.asked_last and source.policy.recall_share and not source.rung.newest_only):
+        return 0
+    calls = any(unit.step >= 0 and unit.asks for unit in layout.units[first:])
+    query = question_text(source, layout.current)
+    if (calls and not is_far(layout)) or not is_question(query):
+        return 0
+    return int(min(most_quotes(layout, query), SHARE_OF_QUOTES * layout.room.free, SHARE_OF_FOLDED * _folded(layout)))
 
 
 def most_quotes(layout: Layout, query: str) -> int:
