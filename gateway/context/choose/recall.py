@@ -7,7 +7,6 @@ Where vectors of meaning are at hand (`embedding`), a passage near the question 
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
 from itertools import accumulate, chain
 from math import inf, log, sqrt
 from typing import Final, NamedTuple
@@ -16,7 +15,7 @@ from gateway.context import marks
 from gateway.context.choose import fields, rows
 from gateway.context.choose.cues import wants_to_know
 from gateway.context.choose.lookup import beside, distinguishes
-from gateway.context.choose.speakers import Dialogue, dialogue_of, likely
+from gateway.context.choose.speakers import likely
 from gateway.context.choose.subject import names_a_subject
 from gateway.context.choose.weights import (
     ALIKE,
@@ -82,7 +81,8 @@ def excerpts(  # noqa: PLR0917  # a search has that many sides
         return []
     scores = relevance(pool, query, known, nearness)
     hidden = frozenset(skip)
-    least = LEAST_OF_BEST_IN_LARGE if many == inf and room > MANY else LEAST_OF_BEST
+    weak = pool.dialogue.between_people or (many == inf and room > MANY)
+    least = LEAST_OF_BEST_IN_LARGE if weak else LEAST_OF_BEST
     return _fitting(pool, _ranked(pool, scores, least, hidden, many), room, count, hidden)
 
 
@@ -151,7 +151,7 @@ def relevance(
     """
     if not names_a_subject(query):
         return {}
-    asked = words(query)
+    asked = [word for word in words(query) if word.key not in pool.dialogue.named]
     sought = _sought(pool, asked, known)
     subjects = _subjects(pool, asked, known)
     wants = wants_to_know(query)
@@ -169,7 +169,7 @@ def relevance(
         best[index] = max(best.get(index, 0.0), score)
     if max(best.values(), default=0.0) <= least:
         return {}
-    return _spread(pool, own, best, likely(query, pool.once("dialogue", partial(_dialogue, pool))))
+    return _spread(pool, own, best, likely(query, pool.dialogue))
 
 
 def _by_words(pool: LinePool, bearing: Mapping[Word, Sequence[tuple[Meaning, float]]]) -> dict[Passage, float]:
@@ -266,12 +266,6 @@ def _bearing(
 
 def _rarity(number: int, total: int) -> float:
     return log(1 + (total - number + 0.5) / (number + 0.5)) ** 2
-
-
-def _dialogue(pool: LinePool) -> Dialogue:
-    """Return who speaks in a folded part."""
-    newest = [pool.readings[index] for index in reversed(pool.order)]
-    return dialogue_of((reading.role, line.text) for reading in newest for line in reading.lines)
 
 
 def _spread(

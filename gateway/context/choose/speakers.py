@@ -7,6 +7,7 @@ chat between two people both tell of themselves, and a question about one of the
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Final, NamedTuple
 
 from gateway.context.choose.cues import own_words, speaks_of_self, speaks_to_other
@@ -21,12 +22,16 @@ PERSON: Final = 0.5
 assistant the ratio is 0.24 at most."""
 LEAST_OWN: Final = 5
 """Times that it says so, at least."""
-LEAST_CALLS: Final = 2
-"""Times that one speaker addresses the other by a name before the name is known."""
-_VOCATIVE: Final = re.compile(
-    r"(?:^|[,!.?] |\b(?:[Hh]ey|[Hh]i|[Hh]ello|[Tt]hanks|[Tt]hank you|Hallo|Danke|Bonjour|Merci|Hola|Gracias|Ciao|Grazie) )([^\W\d_]+)(?=[,.!?:])"
+LEAST_NAMED: Final = 2
+"""Times that a name is called, or stands before a speaker's words, before it is known."""
+_CALLED: Final = re.compile(
+    r"(?:^|[,!.?] |\b(?:[Hh]ey|[Hh]i|[Hh]ello|[Tt]hanks|[Tt]hank you|Hallo|Danke|Bonjour|Merci|Hola|Gracias|Ciao|Grazie) )([^\W\d_]+)(?=[,.!?])",
+    re.M,
 )
-"""A word set apart as a name that is called is: *Hey Ines!*, *You too, Ines.*"""
+"""A name that is called: *Hey Ines!*, *You too, Ines.*"""
+_WORD: Final = re.compile(r"[^\W\d_]+")
+_SIGNED: Final = re.compile(r"^([^\W\d_]+): ", re.M)
+"""A name before the words of the one who has it: *Ines: I know.*"""
 
 
 class Dialogue(NamedTuple):
@@ -42,7 +47,7 @@ WITH_ASSISTANT: Final = Dialogue(between_people=False)
 
 
 def dialogue_of(said: Iterable[tuple[str, str]]) -> Dialogue:
-    """Return who speaks in a chat. ``said`` has roles and texts of messages or lines, the newest first; one who calls tools is no person."""
+    """Return who speaks in a chat. ``said`` has roles and texts of messages or lines, the newest first. A speaker who calls tools is no person."""
     texts: dict[str, list[str]] = {"user": [], "assistant": []}
     left = MOST_READ
     for role, text in said:
@@ -53,29 +58,26 @@ def dialogue_of(said: Iterable[tuple[str, str]]) -> Dialogue:
             left -= len(text)
             if left <= 0:
                 break
-    joined = {role: "\n".join(parts) for role, parts in texts.items()}
-    own = {role: own_words(text) for role, text in joined.items()}
-    if own["assistant"] < LEAST_OWN or own["assistant"] * len(joined["user"]) < PERSON * own["user"] * len(
-        joined["assistant"]
-    ):
+    user, assistant = ["\n".join(parts) for parts in texts.values()]
+    own, of_user = own_words(assistant), own_words(user)
+    if own < LEAST_OWN or own * len(user) < PERSON * of_user * len(assistant):
         return WITH_ASSISTANT
-    return Dialogue(between_people=True, named=_named(joined))
+    return Dialogue(
+        between_people=True, named={**_names(user, assistant, "user"), **_names(assistant, user, "assistant")}
+    )
 
 
-def _named(joined: Mapping[str, str]) -> dict[str, str]:
-    """Return by name who has it: a name that one speaker calls, and the other never does, is the other's."""
-    calls = {
-        role: Counter(
-            [stem(name) for line in text.split("\n") for name in _VOCATIVE.findall(line) if name[0].isupper()]
-        )
-        for role, text in joined.items()
-    }
-    return {
-        name: other
-        for role, other in (("user", "assistant"), ("assistant", "user"))
-        for name, number in calls[role].items()
-        if number >= LEAST_CALLS and name not in calls[other]
-    }
+def _names(own: str, others: str, role: str) -> dict[str, str]:
+    """Return the names of a speaker: those that only the other one calls, and those that only stand before own words."""
+    typed = frozenset(chain(_WORD.findall(own), _WORD.findall(others)))
+    signed, called = Counter(_SIGNED.findall(own)), Counter(_CALLED.findall(others))
+    by_others, by_self = frozenset(_SIGNED.findall(others)), frozenset(_CALLED.findall(own))
+    names = [
+        *[name for name, number in signed.items() if number >= LEAST_NAMED and name not in by_others],
+        *[name for name, number in called.items() if number >= LEAST_NAMED and name not in by_self],
+    ]
+    # A name is never typed in small letters: "Well," and "Good!" are none.
+    return {stem(name): role for name in names if name[0].isupper() and name.lower() not in typed}
 
 
 def likely(query: str, dialogue: Dialogue) -> Mapping[str, float]:

@@ -150,5 +150,5 @@ WISHES_OF_CHAT: Final = 0.95
 """Share of a digest that wishes may take where no tool has been called."""
 WISHES_OF_AGENT: Final = 0.6
 """The same of sure wishes where tools have been called: their facts need the place."""
-UNSURE_WISHES_OF_AGENT: Final = 0.2
-"""The same of all wishes there."""
+UNSURE_WISHES: Final = 0.2
+"""The same of all wishes there, and in a chat between two people, who wish little of each other."""

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 from gateway.context.choose import weights
 from gateway.context.choose.changes import superseded
 from gateway.context.choose.line import CALL, RECORD, SAID, MessageLines
+from gateway.context.choose.speakers import Dialogue, dialogue_of
 from gateway.context.choose.tally import Tally, tally
 from gateway.context.choose.wished import StandingWishes, standing_wishes
 from gateway.context.choose.words import Word
@@ -224,6 +225,12 @@ class LinePool:
     def called(self) -> bool:
         """Return whether a tool was called in the folded part."""
         return any([reading.tool for reading in self.readings.values()])
+
+    @cached_property
+    def dialogue(self) -> Dialogue:
+        """Return who speaks: by the newest messages."""
+        newest = reversed(self.readings.values())
+        return dialogue_of((reading.role, line.text) for reading in newest for line in reading.lines)
 
     @cached_property
     def calls(self) -> dict[int, int]:

@@ -50,7 +50,7 @@ def _earlier(search: Search, standing: Mapping[int, Message]) -> dict[int, Quote
     A cut that has moved inside a turn has folded these too: their quotes are the current question's again.
     """
     layout = search.layout
-    stays = layout.quoted.quotes * (STAYS_WITH_CALLS if _calls(layout) else STAYS)
+    stays = layout.quoted.quotes * (STAYS_WITH_CALLS if calls_before(layout) else STAYS)
     quoted: dict[int, Quote] = {}
     spent = looked = 0
     for indices in [indices for indices in layout.asked[:-1] if indices[0] in standing]:
@@ -81,7 +81,7 @@ def _current(
     layout = search.layout
     query = question_text(search.source, layout.current)
     most = _share(query, layout, spent)
-    free, calls = left - AROUND, _calls(layout)
+    free, calls = left - AROUND, calls_before(layout)
     asks_far = is_question(query) and is_far(layout)
     if layout.asked_last and is_question(query) and (layout.breaks or asks_far or not calls):
         if not calls and not (asks_far and names_a_subject(query)):
@@ -96,12 +96,12 @@ def _share(query: str, layout: Layout, spent: int) -> int:
     """Return the tokens of quotes for a message, when those before it have spent some: one that asks nothing gets a part,
     and none where tools are called; there a question leaves half to those that follow."""
     tokens = layout.quoted.quotes
-    if _calls(layout):
+    if calls_before(layout):
         return (tokens - spent) // 2 if wants_to_know(query) else 0
     return min(tokens if wants_to_know(query) else int(tokens * QUOTED_UNASKED), tokens - spent)
 
 
-def _calls(layout: Layout) -> bool:
+def calls_before(layout: Layout) -> bool:
     """Return whether tools were called before the current question: calls for it change none of its quotes."""
     current = layout.units[-1].turn if layout.units else 0
     return any(unit.step >= 0 and unit.asks and unit.turn < current for unit in layout.units)
