@@ -195,6 +195,11 @@ def wants_to_know(text: str) -> bool:
     return asks(text) or (len(text) <= UNMARKED_QUESTION and _WANTS.match(text) is not None)
 
 
+def asks_for_a_fact(text: str) -> bool:
+    """Return whether a message is a short question that begins with a question word, or a request to tell something: *when did I*, not *could you*."""
+    return len(text) <= SHORT_QUESTION and _WANTS.match(text) is not None
+
+
 def is_question(text: str) -> bool:
     """Return whether a message is mainly a question, or a short one that ends with one: the answer may be anywhere in the
     conversation."""

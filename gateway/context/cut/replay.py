@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.shares import (
     AGENT,
+    CALLING,
     CHAT,
     GROWTH_REQUESTS,
     GROWTH_TURNS,
@@ -162,6 +163,11 @@ def breaks(units: Sequence[Unit], room: Room) -> bool:
     return len(asks) < 2 or units[asks[-2]].cost > _cap(room)
 
 
+def called_tokens(units: Sequence[Unit]) -> list[int]:
+    """Return for each unit the tokens of calls and results so far. Simulated growth has no messages and counts as none."""
+    return list(accumulate([unit.cost if unit.step >= 0 and unit.asks and unit.indices else 0 for unit in units]))
+
+
 def allowances(units: Sequence[Unit], room: Room) -> list[int]:
     """Return the limit of each standing unit when the last one is the newest."""
     allowed = [_cap(room)] * len(units)
@@ -220,6 +226,8 @@ class _Growth:
         self.full = _sums([unit.cost for unit in units], self.cap)
         self.trim = _sums([unit.trimmed_cost for unit in units], self.cap)
         self.stub = _sums([unit.stubbed_cost for unit in units], self.cap)
+        self.whole = list(accumulate([unit.cost for unit in units]))
+        """For each unit the tokens of all units so far."""
         self.starts: list[int] = []
         self.start: list[int] = []
         """For each unit the first unit of its turn."""
@@ -227,9 +235,8 @@ class _Growth:
         """For each unit the user messages of its turn, or -1."""
         self.asks = list(accumulate([unit.asks for unit in units]))
         """For each unit the number of requests so far."""
-        self.calls = list(accumulate([unit.step >= 0 and unit.asks and bool(unit.indices) for unit in units]))
-        """For each unit the number of steps with results so far; simulated growth has no messages and counts as none.
-        """
+        self.called = called_tokens(units)
+        """For each unit the tokens of calls and results so far."""
         self.grown: list[int] = []
         """For each unit the full cost of all units up to it, with the newest unit and its user messages at their
         limits."""
@@ -352,7 +359,7 @@ def _share_out(growth: _Growth, cut: Cut, newest: int, limit: int, quotes: int |
     if cut.first == 0:
         return replace(cut, quotes=0)
     recall = growth.room.recall
-    shares = AGENT if growth.calls[newest] > 0 else CHAT
+    shares = AGENT if growth.called[newest] > CALLING * growth.whole[newest] else CHAT
     left = max(limit - growth.standing(cut, newest), 0)
     if usual := _usual_digest(growth, newest, left, shares):
         return replace(cut, digest=usual, quotes=int(min(recall * shares.quotes, shares.most_quotes)))

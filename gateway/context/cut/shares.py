@@ -19,6 +19,10 @@ LEAST_GROWTH: Final = 1.0
 """Typical requests. With room for fewer besides its least share the digest takes all."""
 
 
+CALLING: Final = 1 / 3
+"""Share of the tokens that calls and results take. A conversation in which they take less is a chat that looks something up now and then."""
+
+
 class Shares(NamedTuple):
     """The shares of one kind of conversation. Those of a digest are of the free room, those of quotes of the room for quotes."""
 

@@ -9,7 +9,7 @@ from gateway.context.choose.subject import names_a_subject
 from gateway.context.choose.weights import QUOTED_UNASKED, STAYS, STAYS_WITH_CALLS
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
-from gateway.context.write.aside import is_far, most_quotes, question_text
+from gateway.context.write.aside import calls_often, is_about_talk, is_far, most_quotes, question_text
 from gateway.context.write.search import AROUND, NO_QUOTE, LineKey, Quote, Search
 from gateway.wire.message import Message
 
@@ -50,7 +50,7 @@ def _earlier(search: Search, standing: Mapping[int, Message]) -> dict[int, Quote
     A cut that has moved inside a turn has folded these too: their quotes are the current question's again.
     """
     layout = search.layout
-    stays = layout.quoted.quotes * (STAYS_WITH_CALLS if calls_before(layout) else STAYS)
+    stays = layout.quoted.quotes * (STAYS_WITH_CALLS if calls_often(layout) else STAYS)
     quoted: dict[int, Quote] = {}
     spent = looked = 0
     for indices in [indices for indices in layout.asked[:-1] if indices[0] in standing]:
@@ -73,18 +73,17 @@ def _current(
 ) -> Quote:
     """Return the quotes of the current question.
 
-    If it is the newest message, and chiefly a question, it gets free room where that costs only itself: where no tools are
-    called, as much as history would give way for, and all where the request begins unlike the one before it in any case. Quotes
-    behind a question with calls stay for many requests, and have to be few, unless the folded part is so long that its digest
-    tells little of it.
+    A question about what was said gets free room, as much as history would give way for. Any other that is the newest message gets it
+    where that costs only itself: where the request begins unlike the one before it in any case. Else quotes behind a question with calls stay for
+    many requests, and have to be few, unless the folded part is so long that its digest tells little of it.
     """
     layout = search.layout
     query = question_text(search.source, layout.current)
-    most = _share(query, layout, spent)
-    free, calls = left - AROUND, calls_before(layout)
+    most, free = _share(query, layout, spent), left - AROUND
+    about_talk = is_about_talk(layout, query)
     asks_far = is_question(query) and is_far(layout)
-    if layout.asked_last and is_question(query) and (layout.breaks or asks_far or not calls):
-        if not calls and not (asks_far and names_a_subject(query)):
+    if is_question(query) and (about_talk or (layout.asked_last and (layout.breaks or asks_far))):
+        if about_talk and not (asks_far and names_a_subject(query)):
             free = min(free, most_quotes(layout, query))
         return search.filled(query, free, quoted, standing) if free >= SMALLEST_NOTE else NO_QUOTE
     if asks_far:
@@ -96,15 +95,9 @@ def _share(query: str, layout: Layout, spent: int) -> int:
     """Return the tokens of quotes for a message, when those before it have spent some: one that asks nothing gets a part,
     and none where tools are called; there a question leaves half to those that follow."""
     tokens = layout.quoted.quotes
-    if calls_before(layout):
+    if calls_often(layout):
         return (tokens - spent) // 2 if wants_to_know(query) else 0
     return min(tokens if wants_to_know(query) else int(tokens * QUOTED_UNASKED), tokens - spent)
-
-
-def calls_before(layout: Layout) -> bool:
-    """Return whether tools were called before the current question: calls for it change none of its quotes."""
-    current = layout.units[-1].turn if layout.units else 0
-    return any(unit.step >= 0 and unit.asks and unit.turn < current for unit in layout.units)
 
 
 def _lines_of(quoted: Mapping[int, Quote]) -> frozenset[LineKey]:

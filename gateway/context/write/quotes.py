@@ -8,9 +8,9 @@ from gateway.context import marks
 from gateway.context.choose import digest, lines, rows
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
-from gateway.context.write.aside import digest_beside_quotes, tokens_for_question
+from gateway.context.write.aside import digest_beside_quotes, tokens_before_digest
 from gateway.context.write.pools import pool_of
-from gateway.context.write.questions import calls_before, quotes_of
+from gateway.context.write.questions import quotes_of
 from gateway.context.write.search import keys_of, places_of
 from gateway.wire.message import PINNED_ROLES, Message
 
@@ -59,7 +59,7 @@ def write(source: Source, layout: Layout, standing: Mapping[int, Message], spare
     pool = pool_of(source, layout.folded)
     size = min(layout.cut.digest, left)
     if layout.full:
-        wanted = 0 if calls_before(layout) else tokens_for_question(source, layout)
+        wanted = tokens_before_digest(source, layout)
         size = min(size, left - wanted) if wanted else max(size, left - max(layout.cut.quotes, layout.quoted.quotes))
     size = digest_beside_quotes(source, layout, size, left)
     note = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
