@@ -8,7 +8,7 @@ statement.
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 _BINDING_WORDS: Final = (
     # English
@@ -55,7 +55,7 @@ _SELF_WORDS: Final = (
 )
 SELF: Final = frozenset(_SELF_WORDS.split())
 _SELF_UNSPACED: Final = re.compile("我|私|僕|저|나는|제 ")
-_OWN: Final = frozenset(
+_POSSESSIVE: Final = frozenset(
     [
         "my",
         "mine",
@@ -97,7 +97,7 @@ _OWN: Final = frozenset(
         "benim",
     ]
 )
-"""Words by which speakers speak of what is theirs. An assistant says *I* often and *my* hardly ever."""
+"""Words by which speakers speak of what is theirs."""
 _OTHER_WORDS: Final = (
     "you you'd you'll you've you're your yours du dich dir dein deine deinen deiner tu te toi ton ta tes vous votre vos tú ti usted ustedes"
     " ci tuo tua você vocês seu sua ты тебя тебе вы вас вам твой ваш jij je jou jouw sen sana siz"
@@ -139,10 +139,22 @@ def speaks_of_self(text: str) -> bool:
     return not SELF.isdisjoint(_tokens(text)) or (not text.isascii() and _SELF_UNSPACED.search(text) is not None)
 
 
-def own_words(text: str) -> int:
-    """Return how many times a text speaks of what is the speaker's own: *my*; in scripts without spaces *I*."""
-    found = sum(map(_OWN.__contains__, text.lower().split()))
-    return found if text.isascii() else found + len(_SELF_UNSPACED.findall(text))
+class SelfWords(NamedTuple):
+    """How many times a text speaks of its speaker."""
+
+    all: int
+    """*I*, *my* and the like."""
+    possessive: int
+    """*My* and the like; in scripts without spaces the same as ``all``."""
+
+
+def self_words(text: str) -> SelfWords:
+    """Count the words by which a text speaks of its speaker."""
+    tokens = _tokens(text)
+    unspaced = 0 if text.isascii() else len(_SELF_UNSPACED.findall(text))
+    return SelfWords(
+        sum(map(SELF.__contains__, tokens)) + unspaced, sum(map(_POSSESSIVE.__contains__, tokens)) + unspaced
+    )
 
 
 def speaks_to_other(text: str) -> bool:
