@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.shares import (
     AGENT,
-    CALLING,
+    CALLED_TOKENS,
+    CALLING_TURNS,
     CHAT,
     GROWTH_REQUESTS,
     GROWTH_TURNS,
@@ -163,9 +164,24 @@ def breaks(units: Sequence[Unit], room: Room) -> bool:
     return len(asks) < 2 or units[asks[-2]].cost > _cap(room)
 
 
-def called_tokens(units: Sequence[Unit]) -> list[int]:
-    """Return for each unit the tokens of calls and results so far. Simulated growth has no messages and counts as none."""
-    return list(accumulate([unit.cost if unit.step >= 0 and unit.asks and unit.indices else 0 for unit in units]))
+def calls_often(units: Sequence[Unit]) -> bool:
+    """Return whether calls and results are much of a conversation, as an agent's, and not what a chat looks up now and then."""
+    return _calling(units)[-1] if units else False
+
+
+def _calling(units: Sequence[Unit]) -> list[bool]:
+    """Return for each unit whether tools were often called so far. Simulated growth has no messages and counts as no call."""
+    often: list[bool] = []
+    tokens = called_tokens = calling_turns = 0
+    last = -1
+    for unit in units:
+        tokens += unit.cost
+        if unit.step >= 0 and unit.asks and unit.indices:
+            called_tokens += unit.cost
+            calling_turns += unit.turn != last
+            last = unit.turn
+        often.append(called_tokens > CALLED_TOKENS * tokens or calling_turns > CALLING_TURNS * (unit.turn + 1))
+    return often
 
 
 def allowances(units: Sequence[Unit], room: Room) -> list[int]:
@@ -226,8 +242,6 @@ class _Growth:
         self.full = _sums([unit.cost for unit in units], self.cap)
         self.trim = _sums([unit.trimmed_cost for unit in units], self.cap)
         self.stub = _sums([unit.stubbed_cost for unit in units], self.cap)
-        self.whole = list(accumulate([unit.cost for unit in units]))
-        """For each unit the tokens of all units so far."""
         self.starts: list[int] = []
         self.start: list[int] = []
         """For each unit the first unit of its turn."""
@@ -235,8 +249,8 @@ class _Growth:
         """For each unit the user messages of its turn, or -1."""
         self.asks = list(accumulate([unit.asks for unit in units]))
         """For each unit the number of requests so far."""
-        self.called = called_tokens(units)
-        """For each unit the tokens of calls and results so far."""
+        self.calls_often = _calling(units)
+        """For each unit whether tools were often called so far."""
         self.grown: list[int] = []
         """For each unit the full cost of all units up to it, with the newest unit and its user messages at their
         limits."""
@@ -359,7 +373,7 @@ def _share_out(growth: _Growth, cut: Cut, newest: int, limit: int, quotes: int |
     if cut.first == 0:
         return replace(cut, quotes=0)
     recall = growth.room.recall
-    shares = AGENT if growth.called[newest] > CALLING * growth.whole[newest] else CHAT
+    shares = AGENT if growth.calls_often[newest] else CHAT
     left = max(limit - growth.standing(cut, newest), 0)
     if usual := _usual_digest(growth, newest, left, shares):
         return replace(cut, digest=usual, quotes=int(min(recall * shares.quotes, shares.most_quotes)))

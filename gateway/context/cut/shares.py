@@ -19,8 +19,10 @@ LEAST_GROWTH: Final = 1.0
 """Typical requests. With room for fewer besides its least share the digest takes all."""
 
 
-CALLING: Final = 1 / 3
-"""Share of the tokens that calls and results take. A conversation in which they take less is a chat that looks something up now and then."""
+CALLED_TOKENS: Final = 1 / 3
+"""Share of a conversation's tokens that calls and results take, above which it is an agent's. A chat looks something up now and then."""
+CALLING_TURNS: Final = 1 / 2
+"""Share of the turns with calls, above which it is an agent's, too, however short they are. In recorded conversations about errands it is half."""
 
 
 class Shares(NamedTuple):

@@ -13,8 +13,7 @@ from gateway.context.choose import lookup, speakers
 from gateway.context.choose.cues import asks_for_a_fact, is_question
 from gateway.context.choose.subject import names_a_subject
 from gateway.context.cut.layout import Layout, Source
-from gateway.context.cut.replay import Cut, Unit
-from gateway.context.cut.shares import CALLING
+from gateway.context.cut.replay import Cut, Unit, calls_often
 from gateway.context.write.readings import READ, first_read
 from gateway.wire.message import media_parts, text_of
 
@@ -92,21 +91,14 @@ def tokens_for_question(source: Source, layout: Layout) -> int:
 
 
 def tokens_before_digest(source: Source, layout: Layout) -> int:
-    """Return the tokens of quotes for which a digest gives way that could take the whole room: those of a question about what was said."""
-    about_talk = bool(layout.current) and is_about_talk(layout, question_text(source, layout.current))
-    return tokens_for_question(source, layout) if about_talk else 0
-
-
-def calls_often(layout: Layout) -> bool:
-    """Return whether calls and results are much of a conversation, and not something that a chat looks up now and then."""
-    called = sum([unit.cost for unit in layout.units if unit.step >= 0 and unit.asks])
-    return called > CALLING * sum([unit.cost for unit in layout.units])
+    """Return the tokens of quotes for which a digest gives way that could take the whole room: those of a chat's question."""
+    return 0 if calls_often(layout.units) else tokens_for_question(source, layout)
 
 
 def is_about_talk(layout: Layout, query: str) -> bool:
     """Return whether the current question is likely about what was said: in a chat, also once it has looked something up for the answer. Where
     tools are often called a request for a new errand has the same form, except for a question that asks for a fact."""
-    return not calls_often(layout) or (layout.asked_last and asks_for_a_fact(query))
+    return not calls_often(layout.units) or (layout.asked_last and asks_for_a_fact(query))
 
 
 def most_quotes(layout: Layout, query: str) -> int:

@@ -9,7 +9,8 @@ from gateway.context.choose.subject import names_a_subject
 from gateway.context.choose.weights import QUOTED_UNASKED, STAYS, STAYS_WITH_CALLS
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
-from gateway.context.write.aside import calls_often, is_about_talk, is_far, most_quotes, question_text
+from gateway.context.cut.replay import calls_often
+from gateway.context.write.aside import is_about_talk, is_far, most_quotes, question_text
 from gateway.context.write.search import AROUND, NO_QUOTE, LineKey, Quote, Search
 from gateway.wire.message import Message
 
@@ -50,7 +51,7 @@ def _earlier(search: Search, standing: Mapping[int, Message]) -> dict[int, Quote
     A cut that has moved inside a turn has folded these too: their quotes are the current question's again.
     """
     layout = search.layout
-    stays = layout.quoted.quotes * (STAYS_WITH_CALLS if calls_often(layout) else STAYS)
+    stays = layout.quoted.quotes * (STAYS_WITH_CALLS if calls_often(layout.units) else STAYS)
     quoted: dict[int, Quote] = {}
     spent = looked = 0
     for indices in [indices for indices in layout.asked[:-1] if indices[0] in standing]:
@@ -95,7 +96,7 @@ def _share(query: str, layout: Layout, spent: int) -> int:
     """Return the tokens of quotes for a message, when those before it have spent some: one that asks nothing gets a part,
     and none where tools are called; there a question leaves half to those that follow."""
     tokens = layout.quoted.quotes
-    if calls_often(layout):
+    if calls_often(layout.units):
         return (tokens - spent) // 2 if wants_to_know(query) else 0
     return min(tokens if wants_to_know(query) else int(tokens * QUOTED_UNASKED), tokens - spent)
 
