@@ -56,6 +56,7 @@ def _changed(request: ResponsesRequest, origin: ItemOrigin, before: Message, mes
     """Return the items of a changed view; unchanged parts keep their bytes."""
     calls = [at for at in origin.items if call_of(request.items[at].value)]
     arguments = {calls[number]: text for number, text in changed_arguments(before, message).items()}
+    results = _results(message)
     for at in origin.items:
         item = request.items[at]
         kind = str(item_type(item.value))
@@ -65,8 +66,8 @@ def _changed(request: ResponsesRequest, origin: ItemOrigin, before: Message, mes
             yield splice(item.raw, {"output": _content(message, "input_text")})
         elif at in arguments:
             yield splice(item.raw, {"arguments": arguments[at]})
-        elif kind in TEXT_OF:
-            yield _with_result(item, kind, message)
+        elif kind in TEXT_OF and isinstance(item.value.get(TEXT_OF[kind]), str):
+            yield _with_result(item, kind, results)
         else:
             yield item.raw
 
@@ -89,15 +90,18 @@ def _content(message: Message, kind: str) -> Any:
     return texts_in(own, kind)
 
 
-def _with_result(item: Piece, kind: str, message: Message) -> bytes:
+def _results(message: Message) -> list[Message]:
+    """Return the parts of a view that are results in items, in their order."""
     content = message.get("content")
     parts = content if isinstance(content, list) else []
-    mine = [
-        part
-        for part in parts
-        if isinstance(part, dict) and part.get("type") == kind and part.get("id") == item.value.get("id")
-    ]
-    text = mine[0].get("text") if mine else None
+    return [part for part in parts if type(part) is dict and str(part.get("type")) in TEXT_OF]
+
+
+def _with_result(item: Piece, kind: str, results: list[Message]) -> bytes:
+    """Return an item with its result: the next one of its kind and id, which is taken off the list. Items may have no id, or the same."""
+    known = kind, item.value.get("id")
+    place = next((n for n, part in enumerate(results) if (part.get("type"), part.get("id")) == known), None)
+    text = results.pop(place).get("text") if place is not None else None
     if isinstance(text, str) and text != item.value[TEXT_OF[kind]]:
         return splice(item.raw, {TEXT_OF[kind]: text})
     return item.raw

@@ -95,6 +95,21 @@ def test_a_call_of_any_kind_is_found_by_the_id_of_its_output(pair: tuple[dict[st
     assert call["tool_calls"][0]["id"] == output["tool_call_id"] == "c1"
 
 
+@pytest.mark.parametrize("ids", [{}, {"id": "mcp_1"}])
+def test_long_results_in_items_are_cut_each_for_itself(ids: dict[str, str]) -> None:
+    """Also where items have no id, or the same."""
+    outputs = ["one\n" * 400, None, "two\n" * 400]
+    calls = [{"type": "mcp_call", **ids, "name": "f", "arguments": "{}", "output": output} for output in outputs]
+
+    sent = orjson.loads(folded(RESPONSES, {"input": [user("go"), *calls, CALL, OUTPUT]}, 0.5))
+
+    first, none, second = (item["output"] for item in sent["input"] if item["type"] == "mcp_call")
+    assert "one" in first and "two" not in first
+    assert none is None
+    assert "two" in second and "one" not in second
+    assert len(first) + len(second) < 2 * len(str(outputs[0]))
+
+
 def test_a_compaction_is_pinned_whole() -> None:
     compaction = {"type": "compaction", "id": "cmp_1", "encrypted_content": "QUJD"}
     body = {"input": [user("old " * 400), compaction, said("so", "msg_2"), user("new")]}
