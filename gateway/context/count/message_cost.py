@@ -206,7 +206,8 @@ def _part(part: Any, text: CountText, images: str) -> int:
     if isinstance(value, str):
         return text(value)
     if media_kind(part):
-        return media.tokens(part, images)
+        inside = media.written(part)
+        return media.tokens(part, images) if inside is None else sum([_part(each, text, images) for each in inside])
     return sum(text(leaf) for leaf in leaves(part, 0)) + (part.extra if type(part) is Opaque else 0)
 
 
