@@ -1,12 +1,12 @@
 """Write edits into a body of the OpenAI Responses format. An unchanged item keeps its bytes, its id and its status."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from gateway.wire.format import Edits
-from gateway.wire.message import Message, dumps
+from gateway.wire.message import Message, dumps, tool_calls
 from gateway.wire.raw_json import array
-from gateway.wire.responses_reading import TEXT_OF, ItemOrigin, ResponsesRequest, call_of, item_type
+from gateway.wire.responses_reading import TEXT_OF, TEXT_OUTPUTS, ItemOrigin, ResponsesRequest, call_of, item_type
 from gateway.wire.splice import splice
 from gateway.wire.views import Opaque, Piece, changed_arguments, origin_of, texts_in
 
@@ -27,8 +27,11 @@ def encode(request: ResponsesRequest, edits: Edits) -> bytes:
 def _rewritten(request: ResponsesRequest, messages: Sequence[Message]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     rows: list[bytes] = []
+    owed = _owed(request, messages)
     for message in messages:
         number = origin_of(message)
+        while number is not None and owed and owed[0] < number:
+            rows.append(_removed(request, owed.pop(0)))
         if number is None or number >= len(request.views):
             rows.append(_new(message))
             continue
@@ -43,6 +46,29 @@ def _rewritten(request: ResponsesRequest, messages: Sequence[Message]) -> dict[s
         else:
             rows += _changed(request, origin, before, message)
     return {**changes, "input": array(rows)}
+
+
+def _owed(request: ResponsesRequest, messages: Sequence[Message]) -> list[int]:
+    """Return the views, by number, of left-out results whose calls only the server has: it refuses calls without a result."""
+    if not request.refers_elsewhere:
+        return []
+    kept = set(map(origin_of, messages))
+    called = {call.get("id") for each in request.views for call in tool_calls(each)}
+    return [
+        number
+        for number, each in enumerate(request.views)
+        if each["role"] == "tool" and number not in kept and each["tool_call_id"] not in called
+    ]
+
+
+REMOVED: Final = "[result removed]"
+
+
+def _removed(request: ResponsesRequest, number: int) -> bytes:
+    """Return a result without its text; one that may not be a text stays as it came."""
+    item = request.items[request.origins[number].items[0]]
+    is_long = item.type in TEXT_OUTPUTS and len(item.raw) > len(splice(item.raw, {"output": REMOVED}))
+    return splice(item.raw, {"output": REMOVED}) if is_long else item.raw
 
 
 def _new(message: Message) -> bytes:
