@@ -234,7 +234,7 @@ def _assistant(blocks: Sequence[Piece], *, running: bool) -> dict[str, Any]:
     message: dict[str, Any] = {}
     thoughts = [block for block in blocks if block.type in THINKING]
     if thoughts and not running:
-        message["reasoning_content"] = "\n".join(str(block.value.get("thinking") or "[redacted]") for block in thoughts)
+        message["reasoning"] = "\n".join(str(block.value.get("thinking") or "[redacted]") for block in thoughts)
     parts: list[Mapping[str, Any]] = []
     calls: list[Mapping[str, Any]] = []
     for block in blocks:

@@ -45,7 +45,7 @@ def test_one_user_message_is_read_as_its_results_and_what_the_user_said() -> Non
     )
 
     assert [message["role"] for message in request.messages] == ["user", "assistant", "tool", "user"]
-    assert request.messages[1]["reasoning_content"] == "hm"
+    assert request.messages[1]["reasoning"] == "hm"
     assert request.messages[1]["tool_calls"][0]["function"] == {"name": "look", "arguments": '{"path":"a"}'}
 
 
@@ -53,7 +53,7 @@ def test_a_reminder_behind_results_is_no_question() -> None:
     request = read(MESSAGES, body_of(user("go"), assistant(SIGNED, CALL), user(RESULT, REMINDER)))
 
     assert [message["role"] for message in request.messages] == ["user", "assistant", "tool"]
-    assert "reasoning_content" not in request.messages[1]  # the running loop keeps its thinking
+    assert "reasoning" not in request.messages[1]  # the running loop keeps its thinking
 
 
 def test_instructions_come_as_a_pinned_message() -> None:

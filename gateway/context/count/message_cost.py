@@ -166,10 +166,15 @@ def _extras(message: Message, row: Family, text: CountText) -> int:
 
 
 def thoughts(message: Message) -> Iterator[str]:
-    for key in ("reasoning_content", "reasoning"):
-        value = message.get(key)
-        if isinstance(value, str):
-            yield value
+    """Yield the texts of a message's reasoning. Details are read only without them: OpenRouter sends the same reasoning twice."""
+    plain = [value for key in ("reasoning_content", "reasoning") if isinstance(value := message.get(key), str)]
+    yield from plain
+    details = message.get("reasoning_details")
+    if isinstance(details, list) and not any(plain):
+        for detail in details:
+            value = detail.get("text", detail.get("summary")) if isinstance(detail, dict) else None
+            if isinstance(value, str):
+                yield value
 
 
 def _spoken(content: Any) -> Any:

@@ -92,6 +92,23 @@ def test_reasoning_that_a_template_drops_counts_only_while_its_turn_runs(family:
     assert count_request(running, family).total > count_request(over, family).total + 300
 
 
+@pytest.mark.parametrize(
+    "detail",
+    [{"type": "reasoning.text", "text": TEXTS["english"]}, {"type": "reasoning.summary", "summary": TEXTS["english"]}],
+)
+def test_reasoning_in_details_counts_once(detail: dict[str, str]) -> None:
+    count = GPT_4O.message
+    message = {"role": "assistant", "content": "ok"}
+    said = count({**message, "reasoning": TEXTS["english"]})
+
+    assert said > count(message)
+    assert count({**message, "reasoning_details": [detail]}) == said
+    assert count({**message, "reasoning_details": [detail], "reasoning": TEXTS["english"]}) == said
+    assert count({**message, "reasoning_details": [{"type": "reasoning.encrypted", "data": "QUJD"}, 7, {}]}) == count(
+        message
+    )
+
+
 def test_images_cost_their_price_not_their_bytes() -> None:
     """Case 32."""
     one = {"type": "image_url", "image_url": {"url": png(1024, 1024, padding=150_000)}}
