@@ -17,6 +17,10 @@ DEEPEST_WRITTEN: Final = 253
 Message = Mapping[str, Any]
 """One message of the request. It is never changed: a smaller form is a new message."""
 
+CONTINUES: Final = "turnfold.continues"
+"""The member of a message that cannot stand without an earlier one: how many messages before it that is. It has the result of a server's
+tool that was called there, or calls on behalf of that tool."""
+
 PINNED_ROLES: Final = frozenset({"system", "developer"})
 RESULT_ROLES: Final = frozenset({"tool", "function"})
 

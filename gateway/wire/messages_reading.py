@@ -14,7 +14,7 @@ import orjson
 from gateway.wire import piecewise
 from gateway.wire.format import Format
 from gateway.wire.memory import Memory
-from gateway.wire.message import Message, dumps
+from gateway.wire.message import CONTINUES, Message, dumps
 from gateway.wire.raw_json import members, readable
 from gateway.wire.views import Piece, ViewedRequest, opaque, pieces, texts_in, view
 
@@ -22,6 +22,8 @@ THINKING: Final = frozenset({"thinking", "redacted_thinking"})
 MEDIA: Final = frozenset({"image", "document"})
 LOCAL: Final = frozenset({"compaction", "server_tool_use", "mcp_tool_use", "mcp_tool_result", "web_search_tool_result"})
 """Blocks besides texts, calls and thinking whose whole content is in the body."""
+SERVED: Final = frozenset({"server_tool_use", "mcp_tool_use"})
+"""Calls that the server answers, in the same message or in a later one."""
 REMINDER: Final = "<system-reminder>"
 """Claude Code puts such blocks behind tool results (https://code.claude.com/docs): they are not a question."""
 
@@ -108,12 +110,15 @@ def _given(row: Piece) -> Given | None:
     return None if blocks is None else Given(row.raw, role, None, tuple(blocks))
 
 
+Found = tuple[Mapping[str, Any], BlockOrigin]
+
+
 def _views(
     system: Any, given: Sequence[Given], compacted: tuple[int, int]
 ) -> tuple[tuple[Message, ...], tuple[BlockOrigin, ...]]:
     """Return all views in order with their origins. Messages before the newest compaction are not read, so they have
     none."""
-    found: list[tuple[Mapping[str, Any], BlockOrigin]] = []
+    found: list[Found] = []
     if system:
         found.append(({"role": "system", "content": system}, BlockOrigin(-1, None)))
     start, block = compacted
@@ -124,8 +129,36 @@ def _views(
         if at == start:
             found.append(_compaction(at, block, each))
         found += _views_of(at, each, block + 1 if at == start else 0, running=at > running)
+    found = _connected(found, given)
     views = tuple(view(number, message) for number, (message, _) in enumerate(found))
     return views, tuple(origin for _, origin in found)
+
+
+def _connected(found: list[Found], given: Sequence[Given]) -> list[Found]:
+    """Mark each view that cannot stand without an earlier one: a server's tool was called there, and its result, or a call that it made
+    itself, is here.
+
+    https://platform.claude.com/docs/en/agents-and-tools/tool-use/programmatic-tool-calling
+    """
+    called: dict[str, int] = {}
+    connected: list[Found] = []
+    for number, (message, origin) in enumerate(found):
+        used: list[int] = []
+        for n in origin.blocks or () if message["role"] == "assistant" else ():
+            block = given[origin.at].blocks[n]
+            if block.type in SERVED:
+                called[str(block.value.get("id"))] = number
+            elif called.get(_served(block), number) < number:
+                used.append(called[_served(block)])
+        connected.append(({**message, CONTINUES: number - min(used)} if used else message, origin))
+    return connected
+
+
+def _served(block: Piece) -> str:
+    """Return the id of the server's call that a block belongs to, as its result or as a call that it makes; empty for any other block."""
+    caller = block.value.get("caller")
+    name = block.value.get("tool_use_id", caller.get("tool_id") if isinstance(caller, dict) else None)
+    return name if isinstance(name, str) else ""
 
 
 def _newest_compaction(given: Sequence[Given]) -> tuple[int, int]:
@@ -136,7 +169,7 @@ def _newest_compaction(given: Sequence[Given]) -> tuple[int, int]:
     return max(places, default=(-1, -1))
 
 
-def _compaction(at: int, block: int, each: Given) -> tuple[Mapping[str, Any], BlockOrigin]:
+def _compaction(at: int, block: int, each: Given) -> Found:
     return {"role": "system", "content": [opaque(each.blocks[block].value)]}, BlockOrigin(at, (block,))
 
 
@@ -157,7 +190,7 @@ def _said(each: Given, first: int) -> list[int]:
     return [] if _results(each) and reminders else rest
 
 
-def _views_of(at: int, each: Given, first: int, *, running: bool) -> Iterator[tuple[Mapping[str, Any], BlockOrigin]]:
+def _views_of(at: int, each: Given, first: int, *, running: bool) -> Iterator[Found]:
     """Return the views of one message, from a block on."""
     if each.content is not None:
         # As a part, so that text placed before it is a separate block, which can carry a cache mark.
@@ -171,7 +204,7 @@ def _views_of(at: int, each: Given, first: int, *, running: bool) -> Iterator[tu
         yield {"role": each.role, **message}, BlockOrigin(at, numbers)
 
 
-def _user_views(at: int, each: Given, first: int) -> Iterator[tuple[Mapping[str, Any], BlockOrigin]]:
+def _user_views(at: int, each: Given, first: int) -> Iterator[Found]:
     results, said = [n for n in _results(each) if n >= first], _said(each, first)
     reminders = [n for n in range(first, len(each.blocks)) if n not in results and n not in said]
     for n in results:
@@ -201,7 +234,7 @@ def _assistant(blocks: Sequence[Piece], *, running: bool) -> dict[str, Any]:
     message: dict[str, Any] = {}
     thoughts = [block for block in blocks if block.type in THINKING]
     if thoughts and not running:
-        message["reasoning_content"] = "\n".join(str(block.value.get("thinking") or "[redacted]") for block in thoughts)
+        message["reasoning"] = "\n".join(str(block.value.get("thinking") or "[redacted]") for block in thoughts)
     parts: list[Mapping[str, Any]] = []
     calls: list[Mapping[str, Any]] = []
     for block in blocks:

@@ -166,10 +166,15 @@ def _extras(message: Message, row: Family, text: CountText) -> int:
 
 
 def thoughts(message: Message) -> Iterator[str]:
-    for key in ("reasoning_content", "reasoning"):
-        value = message.get(key)
-        if isinstance(value, str):
-            yield value
+    """Yield the texts of a message's reasoning. Details are read only without them: OpenRouter sends the same reasoning twice."""
+    plain = [value for key in ("reasoning_content", "reasoning") if isinstance(value := message.get(key), str)]
+    yield from plain
+    details = message.get("reasoning_details")
+    if isinstance(details, list) and not any(plain):
+        for detail in details:
+            value = detail.get("text", detail.get("summary")) if isinstance(detail, dict) else None
+            if isinstance(value, str):
+                yield value
 
 
 def _spoken(content: Any) -> Any:
@@ -206,7 +211,8 @@ def _part(part: Any, text: CountText, images: str) -> int:
     if isinstance(value, str):
         return text(value)
     if media_kind(part):
-        return media.tokens(part, images)
+        inside = media.written(part)
+        return media.tokens(part, images) if inside is None else sum([_part(each, text, images) for each in inside])
     return sum(text(leaf) for leaf in leaves(part, 0)) + (part.extra if type(part) is Opaque else 0)
 
 

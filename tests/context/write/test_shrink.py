@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.context.count.message_cost import counter
-from gateway.context.cut.attachments import without_media
+from gateway.context.cut.attachments import carries_more, without_media
 from gateway.context.write.shrink import levels, shrink_message
 from gateway.context.write.shrink_text import shrink_text
 from tests.running import ROOT
@@ -91,7 +91,8 @@ def test_media_become_text_that_says_what_stood_there() -> None:
     """Case 47; reasoning goes with them."""
     message = {
         "role": "user",
-        "reasoning_content": "hm",
+        "reasoning": "hm",
+        "reasoning_details": [{"type": "reasoning.text", "text": "hm"}],
         "content": [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "x"}}],
     }
 
@@ -99,6 +100,15 @@ def test_media_become_text_that_says_what_stood_there() -> None:
         "role": "user",
         "content": [{"type": "text", "text": "see"}, {"type": "text", "text": "[image removed]"}],
     }
+
+
+@pytest.mark.parametrize(("thought", "kept"), [("", ""), ("hm", "hm"), ("hm " * 100, "hm " * 39 + "hm…")])
+def test_the_beginning_of_a_thought_stays(thought: str, kept: str) -> None:
+    message = {"role": "assistant", "content": "ok", "reasoning_content": thought}
+
+    assert without_media(message) == {**message, "reasoning_content": kept}
+    assert carries_more(message) == (thought != kept)
+    assert not carries_more(without_media(message))
 
 
 @pytest.mark.parametrize(
