@@ -233,6 +233,13 @@ class LinePool:
         return any([reading.tool for reading in self.readings.values()])
 
     @cached_property
+    def several_names(self) -> frozenset[str]:
+        """Return the roles whose messages have several names: a group whose members are told apart."""
+        names = {(reading.role, reading.name) for reading in self.readings.values() if reading.name}
+        roles = [role for role, _ in names]
+        return frozenset([role for role in roles if roles.count(role) > 1])
+
+    @cached_property
     def runs_errands(self) -> bool:
         """Return whether calls and results are much of the folded part; a chat looks something up now and then."""
         asked = results = 0

@@ -1,5 +1,6 @@
 """Messages read for a fold: each with its role, its lines, and the call that it is the result of."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -35,7 +36,19 @@ def reading_of(source: Source, index: int, read: Callable[[Message, Memory], tup
     """A message of a conversation, read in full or skimmed."""
     message = source.messages[index]
     tool = _tool(source, index)
-    return MessageLines(index, str(message.get("role")), read(message, source.memory), tool)
+    return MessageLines(index, str(message.get("role")), read(message, source.memory), tool, _name(message))
+
+
+_NAME: Final = re.compile(r"[\w.-]{1,64}")
+"""A name of a speaker, by OpenAI's rule and a little beyond: nothing that could look like the end of one."""
+_SPEAKER: Final = re.compile(rf"(user|assistant)(?: \(({_NAME.pattern})\))?: ")
+
+
+def _name(message: Message) -> str:
+    """Return the name that the client gave to a speaker; empty without one."""
+    name = message.get("name")
+    speaks = message.get("role") not in RESULT_ROLES
+    return name if speaks and isinstance(name, str) and _NAME.fullmatch(name) else ""
 
 
 def _tool(source: Source, index: int) -> str:
@@ -61,7 +74,7 @@ def earlier_of(text: str, memory: Memory) -> Iterator[MessageLines]:
     """Return the lines of notes that the client sent back, each with its original speaker."""
     rows = [row for row in text.split("\n") if row.strip()]
     for number, row in enumerate(rows):
-        speaker, _, said = row.partition(": ")
-        role = speaker if speaker in ("user", "assistant") else ""
-        message = {"role": role, "content": said if role else row}
-        yield MessageLines(number - len(rows) - 1, role, lines.read(message, memory))
+        speaker = _SPEAKER.match(row)
+        role, name = (speaker[1], speaker[2] or "") if speaker else ("", "")
+        message = {"role": role, "content": row[speaker.end() :] if speaker else row}
+        yield MessageLines(number - len(rows) - 1, role, lines.read(message, memory), name=name)
