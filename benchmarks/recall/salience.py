@@ -36,5 +36,5 @@ def _length(vectors: embedding.Embedding, word: str) -> float:
 
 if __name__ == "__main__":
     found = rows()
-    TABLE.write_text("".join(f" {' '.join(row)} \n" for row in found), "utf-8")
+    TABLE.write_text("".join(f"{' '.join(row)}\n" for row in found), "utf-8")
     print(f"{TABLE}: {' and '.join(str(len(row)) for row in found)} stems")
