@@ -212,6 +212,35 @@ def asks_for_a_fact(text: str) -> bool:
     return len(text) <= SHORT_QUESTION and _WANTS.match(text) is not None
 
 
+_TO_DO: Final = (
+    "write|draft|summari[sz]e|prepare|compare|give|show|find|explain|help|translate|rewrite|create|suggest|remind|tell|calculate|recap"
+    "|(?:make|list|plan|fill|sum)(?= (?:me|us|it|a|an|the|my|our|all|what|everything|up|in|out)\\b)"
+    "|schreibe?n?|erstelle?|gib|zeige?|erkläre?|hilf|übersetze?|formuliere?|vergleiche?|(?:mache?|plane?|suche?|liste?|fasse?)(?= (?:mir|uns|eine?n?|das|die|den|alles|meine?n?)\\b)"
+    "|écris|rédige|donne|montre|résume|explique|aide|traduis|prépare|compare|fais(?=-| (?:moi|une?|la|le|les)\\b)"
+    "|escribe|escríbeme|redacta|dame|muestra|muéstrame|resume|explica|ayúdame|traduce|prepara|compara|hazme"
+    "|scrivi|scrivimi|dammi|mostrami|elenca|riassumi|spiega|aiutami|traduci|prepara|fammi|escreve|escreva|faz|resume|explica|ajuda"
+    "|schrijf|geef|toon|vertaal|напиши|составь|сделай|дай|покажи|перечисли|объясни|помоги|переведи"
+)
+"""Verbs by which people tell an assistant to write, make or look for something, as they begin a sentence."""
+_INSTRUCTS: Final = re.compile(
+    rf"\W*+(?:(?:ok|okay|so|and|now|also|then|please|just|bitte|und|dann|et|alors|y|por favor|e|а|и|теперь)\b\W*+){{0,3}}"
+    rf"(?:(?:can|could|would|will) (?:you|we)|kannst du|könn(?:test du|en sie|ten sie)|peux-tu|pouvez-vous|puedes|podrías|puoi|pode|kun je|можешь"
+    rf"|i (?:need|want) you to|(?:{_TO_DO})\b)|[^。！？!?\n]{{0,8}}(?:帮我|给我写|请你|麻烦你)|[^。！？!?\n]{{0,60}}(?:書いて|作って|まとめて|教えて)",
+    re.I,
+)
+
+
+def instructs(text: str) -> bool:
+    """Return whether a text begins with an instruction: *write me*, *could you*."""
+    return _INSTRUCTS.match(text) is not None
+
+
+def request_in(text: str) -> str:
+    """Return the sentences of a message that ask or instruct; empty when none does."""
+    found = [sentence[0] for sentence in _SENTENCE.finditer(text) if asks(sentence[0]) or instructs(sentence[0])]
+    return " ".join(found).strip()
+
+
 def is_question(text: str) -> bool:
     """Return whether a message is mainly a question, or a short one that ends with one: the answer may be anywhere in the
     conversation."""

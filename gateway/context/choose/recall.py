@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from gateway.context import marks
 from gateway.context.choose import fields, rows
-from gateway.context.choose.cues import wants_to_know
+from gateway.context.choose.cues import instructs, wants_to_know
 from gateway.context.choose.lookup import beside, distinguishes
 from gateway.context.choose.salience import salience
 from gateway.context.choose.speakers import likely
@@ -71,17 +71,18 @@ def excerpts(  # noqa: PLR0917  # a search has that many sides
     *,
     many: float = inf,
     nearness: Nearness | None = None,
+    least_share: float = 0.0,
 ) -> list[int]:
     """Choose the passages that bear on a question, as positions of their lines; none when none does.
 
     ``skip`` has the positions of lines that the model sees anyway or must not see, ``known`` the words of pinned
     messages. Beyond ``many`` tokens a passage must bear more on the question; infinite where the folded part is many times the room. With
-    ``nearness``, meaning counts beside words.
+    ``nearness``, meaning counts beside words. With ``least_share`` nothing is chosen unless a passage has that share of what is asked.
     """
     room = tokens - count(marks.QUOTES) - count(marks.END) - 3
     if room <= 0:
         return []
-    scores = relevance(pool, query, known, nearness)
+    scores = relevance(pool, query, known, nearness, least_share)
     hidden = frozenset(skip)
     weak = pool.dialogue.between_people or (many == inf and room > MANY)
     least = LEAST_OF_BEST_IN_LARGE if weak else LEAST_OF_BEST
@@ -144,7 +145,7 @@ def _fitting(pool: LinePool, ranked: Sequence[Passage], room: int, count: CountT
 
 
 def relevance(
-    pool: LinePool, query: str, known: Collection[str] = (), nearness: Nearness | None = None
+    pool: LinePool, query: str, known: Collection[str] = (), nearness: Nearness | None = None, least_share: float = 0.0
 ) -> dict[Passage, float]:
     """Return how much passages bear on a question: by their own words, and by those of neighbouring messages.
 
@@ -156,10 +157,13 @@ def relevance(
     asked = [word for word in words(query) if word.key not in pool.dialogue.named]
     sought = _sought(pool, asked, known)
     subjects = _subjects(pool, asked, known)
-    wants = wants_to_know(query)
+    wants = wants_to_know(query) or instructs(query)
     if not wants and len(sought.keys() & {word.key for word in asked}) < LEAST_TOLD:
         return {}
-    least = 0.0 if wants else STATEMENT_SHARE * (sum(sought.values()) + sum([each.worth for each in subjects]))
+    if wants:
+        least = least_share * _weight_of(pool, asked, known)
+    else:
+        least = STATEMENT_SHARE * (sum(sought.values()) + sum([each.worth for each in subjects]))
     own = _by_words(pool, _bearing(pool, sought, subjects))
     if nearness is not None and wants:
         weight = MEANT * _weight_of(pool, asked, known)

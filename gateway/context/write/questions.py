@@ -10,7 +10,7 @@ from gateway.context.choose.weights import QUOTED_UNASKED, STAYS, STAYS_WITH_CAL
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.replay import calls_often
-from gateway.context.write.aside import is_about_talk, is_far, most_quotes, question_text
+from gateway.context.write.aside import REQUEST_SHARE, asked_in, is_about_talk, is_far, most_quotes, question_text
 from gateway.context.write.search import AROUND, NO_QUOTE, LineKey, Quote, Search
 from gateway.wire.message import Message
 
@@ -76,17 +76,23 @@ def _current(
 
     A question about what was said gets free room, as much as history would give way for. Any other that is the newest message gets it
     where that costs only itself: where the request begins unlike the one before it in any case. Else quotes behind a question with calls stay for
-    many requests, and have to be few, unless the folded part is so long that its digest tells little of it.
+    many requests, and have to be few, unless the folded part is so long that its digest tells little of it. A message that asks or instructs among other
+    things gets some where the folded part has much of what it asks.
     """
     layout = search.layout
     query = question_text(search.source, layout.current)
     most, free = _share(query, layout, spent), left - AROUND
     about_talk = is_about_talk(layout, query)
     asks_far = is_question(query) and is_far(layout)
-    if is_question(query) and (about_talk or (layout.asked_last and (layout.breaks or asks_far))):
-        if about_talk and not (asks_far and names_a_subject(query)):
-            free = min(free, most_quotes(layout, query))
-        return search.filled(query, free, quoted, standing) if free >= SMALLEST_NOTE else NO_QUOTE
+    if is_question(query):
+        if about_talk or (layout.asked_last and (layout.breaks or asks_far)):
+            if about_talk and not (asks_far and names_a_subject(query)):
+                free = min(free, most_quotes(layout, query))
+            return search.filled(query, free, quoted, standing) if free >= SMALLEST_NOTE else NO_QUOTE
+    elif about_talk and (asked := asked_in(query)):
+        found = search.find(asked, min(free, most_quotes(layout, query)), quoted, REQUEST_SHARE)
+        if found.lines:
+            return found
     if asks_far:
         most = max(most, min(layout.room.recall - spent, free))
     return search.find(query, most, quoted) if layout.quoted.first and most >= SMALLEST_NOTE else NO_QUOTE

@@ -51,8 +51,11 @@ class Search:
     known: frozenset[str]
     """The words of pinned messages."""
 
-    def find(self, query: str, most: int, quoted: frozenset[LineKey]) -> Quote:
-        """Find the lines that bear on a question, in at most so many tokens, beyond the note and those ``quoted`` before."""
+    def find(self, query: str, most: int, quoted: frozenset[LineKey], least_share: float = 0.0) -> Quote:
+        """Find the lines that bear on a question, in at most so many tokens, beyond the note and those ``quoted`` before.
+
+        With ``least_share`` none are found unless a passage has that share of what is asked.
+        """
         key = (
             query,
             most,
@@ -61,8 +64,9 @@ class Search:
             self.taken,
             quoted,
             by_meaning(self.source),
+            least_share,
         )
-        return self.pool.once(key, partial(self._find, query, most, quoted))
+        return self.pool.once(key, partial(self._find, query, most, quoted, least_share))
 
     def filled(self, query: str, most: int, quoted: frozenset[LineKey], standing: Mapping[int, Message]) -> Quote:
         """Find lines for the newest message, and fill the rest of its tokens with the calls and records that are worth most.
@@ -76,7 +80,7 @@ class Search:
         key = ("filled", query, most, many, count, first, self.taken, quoted, hash(shown), by_meaning(self.source))
         return pool.once(key, partial(self._fill, pool, query, most, many, quoted, shown))
 
-    def _find(self, query: str, most: int, quoted: frozenset[LineKey]) -> Quote:
+    def _find(self, query: str, most: int, quoted: frozenset[LineKey], least_share: float) -> Quote:
         searched = _searched(self.source, self.layout, self.pool, query, self.known)
         if searched is self.pool:
             hide = partial(_hidden, self.layout, searched, self.taken)
@@ -86,7 +90,9 @@ class Search:
         hidden |= places_of(searched, quoted)
         count = self.source.counter.text
         near = nearness_of(self.source)
-        found = recall.excerpts(searched, query, most, count, hidden, self.known, nearness=near)
+        found = recall.excerpts(
+            searched, query, most, count, hidden, self.known, nearness=near, least_share=least_share
+        )
         return self._quote(searched, found)
 
     def _fill(  # noqa: PLR0917  # a search has that many sides

@@ -1,0 +1,38 @@
+"""A message that asks or instructs among other things is given what it needs of the folded part."""
+
+import pytest
+
+from gateway.context.write.aside import QUOTES_OF_REQUEST
+from gateway.wire.message import text_of
+from tests.context.write.test_aside import quoted
+from tests.context.write.test_chat_with_calls import talk
+from tests.context.write.test_compress import folded, user
+
+STORY = (
+    "It was a long day, the bus was late again, and I sat on the stairs for an hour with the shopping and a wet coat."
+)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Draft a mail to my brother that says where the key of the boat house hangs.",
+        f"{STORY} Where was the key of the boat house? {STORY}",
+        f"Hello again. {STORY} Write my neighbour a note about the key of the boat house. {STORY}",
+    ],
+)
+@pytest.mark.parametrize("room", [800, 1500, 3000])
+def test_an_instruction_and_a_question_in_a_story_are_quoted_for(message: str, room: int) -> None:
+    draft = folded([*talk(70), user(message)], room)
+
+    assert "behind the oil lamp" in "".join(map(text_of, draft.messages))
+    assert quoted(draft) <= QUOTES_OF_REQUEST + 60
+    assert draft.cost <= room
+
+
+@pytest.mark.parametrize(
+    "message", ["Write a haiku about winter in Tallinn.", f"{STORY} What should I cook with leeks and barley? {STORY}"]
+)
+def test_one_about_something_new_breaks_no_cached_prefix(message: str) -> None:
+    """Most instructions are about something new: quotes would be guesses, and cost part of the prefix."""
+    assert quoted(folded([*talk(70), user(message)], 1500)) <= 200
