@@ -4,19 +4,20 @@ from typing import Any, Final
 
 from gateway.wire.message import Message, media_kind, media_parts
 
-REASONING: Final = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
+REASONING_FIELDS: Final = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
+"""Fields of a message that carry the reasoning behind an answer."""
 
 
-def carries_more(message: Message) -> bool:
+def has_media_or_reasoning(message: Message) -> bool:
     """Return whether a message has media or reasoning, which are dropped first when it is old."""
-    if not REASONING.isdisjoint(message) and any(map(message.get, REASONING)):
+    if not REASONING_FIELDS.isdisjoint(message) and any(map(message.get, REASONING_FIELDS)):
         return True
     return isinstance(message.get("content"), list) and any(True for _ in media_parts(message))
 
 
-def without_media(message: Message) -> Message:
-    """Replace media by a text that names them, and drop reasoning."""
-    plain = {key: value for key, value in message.items() if key not in REASONING}
+def without_media_and_reasoning(message: Message) -> Message:
+    """Replace media by a text that names their kind, and drop reasoning."""
+    plain = {key: value for key, value in message.items() if key not in REASONING_FIELDS}
     content = message.get("content")
     if isinstance(content, list):
         plain["content"] = [_stub(part) for part in content]

@@ -58,16 +58,16 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
     The turn before the question stands, and what comes after media. The boundary moves in steps, so that the next
     question's request begins like this one.
     """
-    first, units = layout.cut.first, layout.units
-    if not (first and layout.asked_last and source.policy.recall_share and not source.rung.newest_only):
+    first, units = layout.cut.first_kept, layout.units
+    if not (first and layout.ends_with_question and source.policy.recall_share and not source.rung.newest_only):
         return layout
-    calls = any(unit.step >= 0 and unit.asks for unit in units[first:])
-    query = question_text(source, layout.current)
+    calls = any(unit.step >= 0 and unit.can_end_request for unit in units[first:])
+    query = question_text(source, layout.question)
     if (calls and not is_far(layout)) or not is_question(query):
         return layout
     wanted = int(min(most_quotes(layout, query), SHARE_OF_QUOTES * layout.room.free, SHARE_OF_FOLDED * _folded(layout)))
     sums = _sums(layout)
-    missing = wanted - (layout.room.free - layout.cut.digest - sums[-1])
+    missing = wanted - (layout.room.free - layout.cut.digest_tokens - sums[-1])
     if missing <= 0:
         return layout
     step = max(wanted // 2, 1)
@@ -80,7 +80,7 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
     turn = min(
         [turn, *[number for number, index in standing if any(True for _ in media_parts(source.messages[index]))]]
     )
-    return replace(layout, aside=tuple(index for number, index in standing if number < turn))
+    return replace(layout, set_aside=tuple(index for number, index in standing if number < turn))
 
 
 def most_quotes(layout: Layout, query: str) -> int:
@@ -102,13 +102,13 @@ def is_far(layout: Layout) -> bool:
 
 def digest_beside_quotes(source: Source, layout: Layout, digest: int, left: int) -> int:
     """Return the tokens of a digest in ``left`` tokens that it shares with quotes: fewer where only quotes can tell what is asked for."""
-    if not (layout.asked_last and layout.cut.first and source.policy.recall_share and is_far(layout)):
+    if not (layout.ends_with_question and layout.cut.first_kept and source.policy.recall_share and is_far(layout)):
         return digest
-    query = question_text(source, layout.current)
+    query = question_text(source, layout.question)
     skimmed = first_read(source.messages, layout.folded, READ)
     if source.rung.newest_only or not skimmed or left - digest >= BEFORE_DIGEST or not is_question(query):
         return digest
-    if not _asks_of(source, query, frozenset(layout.folded[:skimmed]), frozenset(layout.current)):
+    if not _asks_of(source, query, frozenset(layout.folded[:skimmed]), frozenset(layout.question)):
         return digest
     return max(min(digest, left - BEFORE_DIGEST), int(digest * LEAST_DIGEST))
 
@@ -127,18 +127,18 @@ def _asks_of(source: Source, query: str, past: frozenset[int], current: frozense
 
 def gives_way_for_nothing(layout: Layout, quoted: int) -> bool:
     """Return whether quotes of so many tokens would have had room beside the turns that are aside."""
-    return bool(layout.aside) and quoted <= layout.room.free - layout.cut.digest - _sums(layout)[-1]
+    return bool(layout.set_aside) and quoted <= layout.room.free - layout.cut.digest_tokens - _sums(layout)[-1]
 
 
 def _folded(layout: Layout) -> int:
-    return sum([unit.cost for unit in layout.units[: layout.cut.first]])
+    return sum([unit.cost for unit in layout.units[: layout.cut.first_kept]])
 
 
 def _sums(layout: Layout) -> list[int]:
     """Return the running sums of what stands after the cut."""
-    first = layout.cut.first
+    first = layout.cut.first_kept
     return [0, *accumulate(_cost(layout.cut, place, unit) for place, unit in enumerate(layout.units[first:], first))]
 
 
 def _cost(cut: Cut, place: int, unit: Unit) -> int:
-    return unit.stubbed_cost if place < cut.stubbed else unit.trimmed_cost if place < cut.trimmed else unit.cost
+    return unit.stubbed_cost if place < cut.stubs_end else unit.trimmed_cost if place < cut.trims_end else unit.cost

@@ -41,8 +41,8 @@ def compress(
         return whole
     try:
         level = RUNGS[rung]
-        if level.turns is not None:
-            policy = replace(policy, max_turns=min(policy.max_turns or level.turns, level.turns))
+        if level.max_turns is not None:
+            policy = replace(policy, max_turns=min(policy.max_turns or level.max_turns, level.max_turns))
         source = prepared or source_of(messages, budget, counter, policy, summary=summary, rung=level, memory=memory)
         if rung <= 1 and whole.cost <= budget.room and len(source.conversation.turns) <= (policy.max_turns or 1):
             return whole

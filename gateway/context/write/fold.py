@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from gateway.context.cut import replay
-from gateway.context.cut.attachments import carries_more
+from gateway.context.cut.attachments import has_media_or_reasoning
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.question import kept_whole, question_of
 from gateway.context.cut.rungs import QUESTION
@@ -37,7 +37,7 @@ def fold(source: Source) -> Draft:
         if _over(sketch, source) <= 0:
             break
         sketch = stage(sketch, source)
-    costs = tuple(map(source.bare, sketch.messages))
+    costs = tuple(map(source.cost_without_ids, sketch.messages))
     return Draft(sketch.messages, costs, sketch.steps, sketch.layout.turns_folded, sketch.question_kept)
 
 
@@ -49,7 +49,7 @@ def begin(source: Source, layout: Layout) -> Sketch:
     whole, layout = layout, with_room_for_quotes(source, layout)
     standing = standing_of(source, layout)
     written = _written(source, layout, standing)
-    if layout.aside and (written is None or gives_way_for_nothing(layout, _tokens(source, written))):
+    if layout.set_aside and (written is None or gives_way_for_nothing(layout, _tokens(source, written))):
         layout, standing = whole, standing_of(source, whole)
         written = _written(source, layout, standing)
     return _sketch(source, layout, standing, written)
@@ -70,7 +70,11 @@ def _sketch(source: Source, layout: Layout, standing: Mapping[int, Message], wri
 
 def _written(source: Source, layout: Layout, standing: Mapping[int, Message]) -> Written | None:
     """Return the note and the quotes of a layout; None where every message stands as it came."""
-    if layout.folded or source.earlier or any(standing[index] is not source.messages[index] for index in standing):
+    if (
+        layout.folded
+        or source.earlier_notes
+        or any(standing[index] is not source.messages[index] for index in standing)
+    ):
         return write(source, layout, standing)
     return None
 
@@ -83,17 +87,17 @@ def _tokens(source: Source, written: Written) -> int:
 def _filled(sketch: Sketch, source: Source) -> Sketch:
     """Give what is left of the room to results of the newest step that were cut: as old ones they are cut anew anyway."""
     last = sketch.layout.units[-1] if sketch.layout.units else None
-    newest = last.indices if last and not replay.lasts(last, sketch.layout.room) else ()
+    newest = last.indices if last and not replay.gets_final_size(last, sketch.layout.room) else ()
     cut = [
         index
         for index in newest
         if sketch.standing[index].get("role") in RESULT_ROLES and sketch.standing[index] is not source.messages[index]
     ]
     left = -_over(sketch, source)
-    if not cut or source.rung.characters is not None or left < LEAST_FILLED * source.budget.room:
+    if not cut or source.rung.max_characters is not None or left < LEAST_FILLED * source.budget.room:
         return sketch
-    costs = [source.bare(source.messages[index]) for index in cut]
-    limits = shrink.levels(costs, left + sum([source.bare(sketch.standing[index]) for index in cut]))
+    costs = [source.cost_without_ids(source.messages[index]) for index in cut]
+    limits = shrink.levels(costs, left + sum([source.cost_without_ids(sketch.standing[index]) for index in cut]))
     asked = words_asked_for(source)
     forms = {
         index: shrink.shrink_message(source.messages[index], limit, source.counter, asked, thorough=source.thorough)
@@ -126,7 +130,7 @@ def shrink_others(sketch: Sketch, source: Source) -> Sketch:
 
 def keep_question_only(sketch: Sketch, source: Source) -> Sketch:
     """Fold everything except the question and the newest step."""
-    if sketch.layout.cut.first >= len(sketch.layout.units) - 1:
+    if sketch.layout.cut.first_kept >= len(sketch.layout.units) - 1:
         return sketch
     source = replace(source, rung=QUESTION)
     return begin(source, source.layout)
@@ -146,8 +150,8 @@ def cut_question(sketch: Sketch, source: Source) -> Sketch:
     question = [index for index in question_of(source) if index not in untouched and index in sketch.standing]
     if not question:
         return sketch
-    cost = sum(source.bare(sketch.standing[index]) for index in question)
-    others = sum(map(source.bare, sketch.messages)) - cost
+    cost = sum(source.cost_without_ids(sketch.standing[index]) for index in question)
+    others = sum(map(source.cost_without_ids, sketch.messages)) - cost
     over = cost - source.budget.question_room(others)
     total = sum(len(text_of(sketch.standing[index])) for index in question)
     standing, saved = _cut_largest(sketch, source, (question[:-1], question[-1:]), over)
@@ -188,10 +192,10 @@ def _cut_largest(
     asked = words_asked_for(source)
     saved = 0
     for group in groups:
-        for index in sorted(group, key=lambda index: -source.bare(standing[index])):
+        for index in sorted(group, key=lambda index: -source.cost_without_ids(standing[index])):
             if saved >= over:
                 break
-            cost = source.bare(standing[index])
+            cost = source.cost_without_ids(standing[index])
             standing[index] = shrink.shrink_message(
                 standing[index],
                 max(cost - over + saved, LEAST_OF_MESSAGE),
@@ -199,7 +203,7 @@ def _cut_largest(
                 asked,
                 thorough=source.thorough,
             )
-            saved += cost - source.bare(standing[index])
+            saved += cost - source.cost_without_ids(standing[index])
     return standing, saved
 
 
@@ -229,4 +233,4 @@ def _stage(before: Message, *, gone: bool, own: bool) -> str:
         return "tool_results"
     if any(True for _ in media_parts(before)):
         return "media"
-    return "reasoning" if carries_more(before) else "giant"
+    return "reasoning" if has_media_or_reasoning(before) else "giant"

@@ -19,11 +19,19 @@ def pool_of(source: Source, folded: Sequence[int], whole: frozenset[int] = froze
     folded_messages = [messages[index] for index in folded]
     asked = [messages[callers[index]] for index in folded if index in callers]
     # A message seen before is the same object, and the pool keeps those it was made of, so that no other takes their place.
-    key = ("pool", tuple(map(id, folded_messages)), tuple(map(id, asked)), tuple(folded), first, source.earlier, whole)
+    key = (
+        "pool",
+        tuple(map(id, folded_messages)),
+        tuple(map(id, asked)),
+        tuple(folded),
+        first,
+        source.earlier_notes,
+        whole,
+    )
     found: tuple[object, LinePool] | None = source.memory.recall(key)
     if found is not None:
         return found[1]
-    readings = list(earlier_of(source.earlier, source.memory))
+    readings = list(earlier_of(source.earlier_notes, source.memory))
     newer, spoken = first_read(messages, folded, READ), first_read(messages, folded, SPOKEN_READ)
     for number, index in enumerate(folded):
         least = lines.skim if number >= spoken else lines.glance

@@ -28,19 +28,19 @@ def quotes_of(  # noqa: PLR0917  # as a search has
     So a request begins like the one before it, as far as there is room: quotes beyond `STAYS` are dropped with the next
     question, where tools are called none before the next cut.
     """
-    if not layout.asked or source.rung.newest_only or not source.policy.recall_share:
+    if not layout.questions or source.rung.newest_only or not source.policy.recall_share:
         return {}
     known = frozenset().union(
         *[lines.facts(source.messages[index], source.memory) for index in source.conversation.pinned]
     )
     search = Search(source, layout, pool, taken, known)
-    quoted = _earlier(search, standing) if layout.quoted.first and not layout.aside else {}
+    quoted = _earlier(search, standing) if layout.cut_at_question.first_kept and not layout.set_aside else {}
     spent = sum([quote.size for quote in quoted.values()])
     current = _current(search, standing, spent, left - spent, _lines_of(quoted))
     if spent + current.size > left:
         quoted = {}
     if current.lines:
-        quoted[layout.current[0]] = current
+        quoted[layout.question[0]] = current
     return quoted
 
 
@@ -50,10 +50,10 @@ def _earlier(search: Search, standing: Mapping[int, Message]) -> dict[int, Quote
     A cut that has moved inside a turn has folded these too: their quotes are the current question's again.
     """
     layout = search.layout
-    stays = layout.quoted.quotes * (STAYS_WITH_CALLS if _calls(layout) else STAYS)
+    stays = layout.cut_at_question.quote_tokens * (STAYS_WITH_CALLS if _calls(layout) else STAYS)
     quoted: dict[int, Quote] = {}
     spent = looked = 0
-    for indices in [indices for indices in layout.asked[:-1] if indices[0] in standing]:
+    for indices in [indices for indices in layout.questions[:-1] if indices[0] in standing]:
         if looked == LOOKED_AT or spent + SMALLEST_NOTE > stays:
             break
         query = question_text(search.source, indices)
@@ -79,23 +79,23 @@ def _current(
     tells little of it.
     """
     layout = search.layout
-    query = question_text(search.source, layout.current)
+    query = question_text(search.source, layout.question)
     most = _share(query, layout, spent)
     free, calls = left - AROUND, _calls(layout)
     asks_far = is_question(query) and is_far(layout)
-    if layout.asked_last and is_question(query) and (layout.breaks or asks_far or not calls):
+    if layout.ends_with_question and is_question(query) and (layout.prefix_breaks or asks_far or not calls):
         if not calls and not (asks_far and names_a_subject(query)):
             free = min(free, most_quotes(layout, query))
         return search.filled(query, free, quoted, standing) if free >= SMALLEST_NOTE else NO_QUOTE
     if asks_far:
         most = max(most, min(layout.room.recall - spent, free))
-    return search.find(query, most, quoted) if layout.quoted.first and most >= SMALLEST_NOTE else NO_QUOTE
+    return search.find(query, most, quoted) if layout.cut_at_question.first_kept and most >= SMALLEST_NOTE else NO_QUOTE
 
 
 def _share(query: str, layout: Layout, spent: int) -> int:
     """Return the tokens of quotes for a message, when those before it have spent some: one that asks nothing gets a part,
     and none where tools are called; there a question leaves half to those that follow."""
-    tokens = layout.quoted.quotes
+    tokens = layout.cut_at_question.quote_tokens
     if _calls(layout):
         return (tokens - spent) // 2 if wants_to_know(query) else 0
     return min(tokens if wants_to_know(query) else int(tokens * QUOTED_UNASKED), tokens - spent)
@@ -104,7 +104,7 @@ def _share(query: str, layout: Layout, spent: int) -> int:
 def _calls(layout: Layout) -> bool:
     """Return whether tools were called before the current question: calls for it change none of its quotes."""
     current = layout.units[-1].turn if layout.units else 0
-    return any(unit.step >= 0 and unit.asks and unit.turn < current for unit in layout.units)
+    return any(unit.step >= 0 and unit.can_end_request and unit.turn < current for unit in layout.units)
 
 
 def _lines_of(quoted: Mapping[int, Quote]) -> frozenset[LineKey]:

@@ -57,16 +57,16 @@ def write(source: Source, layout: Layout, standing: Mapping[int, Message], spare
     """Write the note and the quotes for a layout, within the room left by the standing messages, less so many tokens to ``spare``."""
     left = source.budget.room - sum(map(source.cost, standing.values())) - _around(source, standing) - spare
     pool = pool_of(source, layout.folded)
-    size = min(layout.cut.digest, left)
-    if layout.full:
-        size = max(size, left - max(layout.cut.quotes, layout.quoted.quotes))
+    size = min(layout.cut.digest_tokens, left)
+    if layout.tight:
+        size = max(size, left - max(layout.cut.quote_tokens, layout.cut_at_question.quote_tokens))
     size = digest_beside_quotes(source, layout, size, left)
     note = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
     taken = note.taken
     left -= source.counter.text(note.text) + 2
-    if layout.aside:
+    if layout.set_aside:
         noted = keys_of(pool, taken)
-        pool = pool_of(source, layout.gone)
+        pool = pool_of(source, layout.left_out)
         taken = places_of(pool, noted)
     quoted = quotes_of(source, layout, standing, pool, taken, left)
     quotes = {index: quote.text for index, quote in quoted.items()}
@@ -117,8 +117,10 @@ def _with_summary(source: Source, layout: Layout, pool: LinePool, size: int, lef
         return None
     # A client that sends our note back sends our summary with it.
     shown = frozenset(map(str.strip, text.split("\n")))
-    earlier = "\n".join(row for row in source.earlier.split("\n") if row.strip() not in shown)
-    later = pool_of(replace(source, earlier=earlier), [index for index in layout.folded if index >= summary.covers])
+    earlier = "\n".join(row for row in source.earlier_notes.split("\n") if row.strip() not in shown)
+    later = pool_of(
+        replace(source, earlier_notes=earlier), [index for index in layout.folded if index >= summary.covers]
+    )
     rest = _digest(source, later, len(pool.lines) - len(later.lines), size - taken)
     return (
         Note(f"{text}\n\n{rest.text}", rest.taken, "summary") if rest.stage == "digest" else Note(text, stage="summary")
@@ -127,5 +129,5 @@ def _with_summary(source: Source, layout: Layout, pool: LinePool, size: int, lef
 
 def _asker(layout: Layout) -> tuple[int, ...]:
     """Return the user messages of a turn that is cut inside: they stand although they precede the cut."""
-    turn = layout.units[layout.cut.first].turn if layout.units else -1
+    turn = layout.units[layout.cut.first_kept].turn if layout.units else -1
     return next((unit.indices for unit in layout.units if unit.turn == turn and unit.step < 0), ())

@@ -57,7 +57,7 @@ class Search:
             query,
             most,
             self.source.counter.text,
-            self.layout.quoted.first,
+            self.layout.cut_at_question.first_kept,
             self.taken,
             quoted,
             by_meaning(self.source),
@@ -72,7 +72,7 @@ class Search:
         """
         pool, shown = self._with_cut(standing)
         many = inf if is_far(self.layout) else MANY
-        count, first = self.source.counter.text, self.layout.quoted.first
+        count, first = self.source.counter.text, self.layout.cut_at_question.first_kept
         key = ("filled", query, most, many, count, first, self.taken, quoted, hash(shown), by_meaning(self.source))
         return pool.once(key, partial(self._fill, pool, query, most, many, quoted, shown))
 
@@ -80,7 +80,7 @@ class Search:
         searched = _searched(self.source, self.layout, self.pool, query, self.known)
         if searched is self.pool:
             hide = partial(_hidden, self.layout, searched, self.taken)
-            hidden = searched.once((self.layout.quoted.first, self.taken), hide)
+            hidden = searched.once((self.layout.cut_at_question.first_kept, self.taken), hide)
         else:
             hidden = _hidden(self.layout, searched, places_of(searched, self._noted()))
         hidden |= places_of(searched, quoted)
@@ -93,7 +93,7 @@ class Search:
         self, pool: LinePool, query: str, most: int, many: float, quoted: frozenset[LineKey], shown: frozenset[LineKey]
     ) -> Quote:
         count = self.source.counter.text
-        searched = _searched(self.source, self.layout, pool, query, self.known) if self.layout.gone else pool
+        searched = _searched(self.source, self.layout, pool, query, self.known) if self.layout.left_out else pool
         noted = places_of(searched, self._noted())
         cut = frozenset(index for index in searched.places if index not in self.pool.places)
         hidden = _hidden(self.layout, searched, noted, cut) | places_of(searched, quoted | shown)
@@ -118,7 +118,7 @@ class Search:
         if not cut or not source.thorough:
             return self.pool, frozenset()
         shown = frozenset((index, line.text) for index in cut for line in lines.read(standing[index], source.memory))
-        return pool_of(source, sorted({*self.layout.gone, *cut}), frozenset(cut)), shown
+        return pool_of(source, sorted({*self.layout.left_out, *cut}), frozenset(cut)), shown
 
     def _noted(self) -> frozenset[LineKey]:
         return keys_of(self.pool, self.taken)
@@ -164,7 +164,11 @@ def _hidden(layout: Layout, pool: LinePool, taken: frozenset[int], cut: frozense
 
     Messages that stand ``cut`` may be quoted.
     """
-    early = {index for unit in layout.units[: layout.quoted.first] for index in unit.indices} | cut | set(layout.aside)
+    early = (
+        {index for unit in layout.units[: layout.cut_at_question.first_kept] for index in unit.indices}
+        | cut
+        | set(layout.set_aside)
+    )
     late = [place for index, places in pool.places.items() if index >= 0 and index not in early for place in places]
     # A short message is quoted whole or not at all, even where a sentence of it stands in the digest.
     taken_of = {pool.message_of[place] for place in taken} & pool.brief
@@ -174,7 +178,7 @@ def _hidden(layout: Layout, pool: LinePool, taken: frozenset[int], cut: frozense
 
 def _searched(source: Source, layout: Layout, pool: LinePool, query: str, known: Collection[str]) -> LinePool:
     """The pool to search: where its old part is only skimmed, a narrower one in which the messages that matter are read in full."""
-    folded = layout.gone
+    folded = layout.left_out
     newer = first_read(source.messages, folded, READ)
     if not newer:
         return pool
@@ -190,4 +194,4 @@ def _searched(source: Source, layout: Layout, pool: LinePool, query: str, known:
     skimmed = set(folded[:newer])
     newest = [reading for index, reading in pool.readings.items() if index >= 0 and index not in skimmed]
     readings = sorted([*old.values(), *newest], key=lambda reading: reading.message)
-    return LinePool([*earlier_of(source.earlier, source.memory), *readings], pool.first, pool.tally)
+    return LinePool([*earlier_of(source.earlier_notes, source.memory), *readings], pool.first, pool.tally)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.context.count.message_cost import counter
-from gateway.context.cut.attachments import without_media
+from gateway.context.cut.attachments import without_media_and_reasoning
 from gateway.context.write.shrink import levels, shrink_message
 from gateway.context.write.shrink_text import shrink_text
 from tests.running import ROOT
@@ -95,7 +95,7 @@ def test_media_become_text_that_says_what_stood_there() -> None:
         "content": [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "x"}}],
     }
 
-    assert without_media(message) == {
+    assert without_media_and_reasoning(message) == {
         "role": "user",
         "content": [{"type": "text", "text": "see"}, {"type": "text", "text": "[image removed]"}],
     }
