@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.context.cut.budget import Budget
-from gateway.context.cut.replay import Cut, Room, Unit, unit_limits, grow, replay, rounded_room
+from gateway.context.cut.replay import Cut, Room, Unit, grow, replay, rounded_room, unit_limits
 
 ROOM = Room(free=1000, recall=150, low_water=0.6, max_turns=None)
 
