@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.attachments import without_media_and_reasoning
-from gateway.context.write.shrink import levels, shrink_message
+from gateway.context.write.shrink import fair_limits, shrink_message
 from gateway.context.write.shrink_text import shrink_text
 from tests.running import ROOT
 
@@ -106,7 +106,7 @@ def test_media_become_text_that_says_what_stood_there() -> None:
     [([5, 5], 20, [5, 5]), ([10, 100, 100], 90, [10, 40, 40]), ([100], 30, [30]), ([], 3, []), ([50, 60], 0, [0, 0])],
 )
 def test_small_ones_keep_all_and_large_ones_share_the_rest(costs: list[int], total: int, shared: list[int]) -> None:
-    assert levels(costs, total) == shared
+    assert fair_limits(costs, total) == shared
 
 
 GLUED = st.sampled_from(
