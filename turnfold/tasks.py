@@ -41,7 +41,7 @@ def task_of(
     )
     return measuring.task_from(
         request,
-        Measurement(counted, counted, counted.fixed, counted.bounded),
+        Measurement(counted, counted, counted.fixed, counted.has_upper_bounds),
         model=request.model or model,
         window=window,
         reserve=reserve,

@@ -86,7 +86,7 @@ def task_from(
         policy=policy,
         plain=plain,
         plain_fixed=found.plain_fixed,
-        bounded=found.bounded or best.bounded,
+        bounded=found.bounded or best.has_upper_bounds,
         basis=best.basis,
         slack=best.error if sure or found.anchored else min(MOST_SLACK, SLACK_OF_ERROR * best.error),
         **known,

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from gateway.context.count.proof import self_contained
+from gateway.context.count.proof import is_self_contained
 from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.states import Answered, State, TooLarge, Unreachable, Visit
 from gateway.observe.exchange import NOTHING_LOST, Action, Call, Exchange, Why
@@ -80,7 +80,9 @@ def describe(state: State) -> Described:
     attempt: Attempt | None = getattr(state, "attempt", None)
     shown = (visit.planned if visit is not None else None) or attempt
     task = visit.task if visit is not None else None
-    bounded = visit is not None and (visit.proven or (state.life.mode == "off" and self_contained(state.life.request)))
+    bounded = visit is not None and (
+        visit.proven or (state.life.mode == "off" and is_self_contained(state.life.request))
+    )
     too_long = isinstance(state, Answered) and state.too_long and state.life.mode == "enforce"
     return Described(
         state,

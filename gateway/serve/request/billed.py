@@ -37,7 +37,7 @@ def _counted(gateway: Gateway, place: Place, request: Conversation, scope: str) 
     counted = sum(map(counter.message, request.messages)) + fixed_cost.fixed_cost(
         request.body, place.family, request.memory
     )
-    bounded = tokens.has_bounds(request.messages)
+    bounded = tokens.has_upper_bounds(request.messages)
     measured = SentCount(
         request=request, messages=request.messages, counter=counter, counted=counted, prompt=counted, error=error_of(place),
         folded=False, bounded=bounded,
@@ -45,4 +45,4 @@ def _counted(gateway: Gateway, place: Place, request: Conversation, scope: str) 
     upstream, model = place.target.name, place.route.name
     sent = Sent(upstream=upstream, model=model, scope=scope, measured=measured, window=place.window)
     before = gateway.learning.before(identity.conversation(scope, model, request.messages))
-    return replace(sent, before=before, erratic=bool(gateway.learning.calibration(place.owner).absurd))
+    return replace(sent, before=before, erratic=bool(gateway.learning.calibration(place.owner).ignored_bills))

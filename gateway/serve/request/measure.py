@@ -38,7 +38,7 @@ def _believed(count: TokenCount, place: Place, calibration: Calibration) -> Toke
     """Treat a count by a guessed vocabulary as an estimate until bills have confirmed it."""
     if count.basis == "anchor" or not guessed(place):
         return count
-    error = tokens.LEARNED if calibration.confirmed else error_of(place)
+    error = tokens.LEARNED_ERROR if calibration.confirmed else error_of(place)
     return replace(count, basis="estimate", error=max(count.error, error) if calibration.ratio == 1.0 else error)
 
 
@@ -52,7 +52,7 @@ async def proven(gateway: Gateway, place: Place, request: Conversation) -> bool:
         return False
     reserve, _ = _reserve(place, request)
     size_bytes = len(request.raw)
-    proves = partial(proof.proven, size_bytes, reserve, _window(place, reserve), request, place.family)
+    proves = partial(proof.fits_by_size, size_bytes, reserve, _window(place, reserve), request, place.family)
     return proves() if size_bytes < LARGE else await gateway.pool.run(proves, size_bytes=size_bytes)
 
 
@@ -82,7 +82,9 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
     reserve = _reserve(place, request)
     window = _window(place, reserve[0])
     size_bytes = len(request.raw)
-    heavy = size_bytes >= INLINE or delay.heavy(request, place.family, place.images)  # the latter reads the messages
+    heavy = size_bytes >= INLINE or delay.blocks_event_loop(
+        request, place.family, place.images
+    )  # the latter reads the messages
     pooled_bytes = max(size_bytes, INLINE) if heavy else 0
     calibration = learning.calibration(owner)
     found = await gateway.pool.run(partial(_counted, place, request, calibration), size_bytes=pooled_bytes)
@@ -109,7 +111,7 @@ def _counted(place: Place, request: Conversation, calibration: Calibration) -> M
     count = tokens.count_request(request, place.family, place.images, calibration.ratio)
     stable = _believed(count, place, calibration)
     plain_fixed = fixed_cost.fixed_cost(request.body, place.family, request.memory)
-    bounded = stable.bounded or not proof.self_contained(request)
+    bounded = stable.has_upper_bounds or not proof.is_self_contained(request)
     return Measurement(stable, stable, plain_fixed, bounded, calibration.ratio)
 
 
@@ -135,5 +137,5 @@ def _task(
         binds_thinking=facts is not None and facts.binds_thinking,
         before=before,
         cache=caching.terms_for(policy, facts, place.target, request, scope),
-        erratic=calibration.absurd > 0,
+        erratic=calibration.ignored_bills > 0,
     )
