@@ -48,7 +48,7 @@ def task_of(
         family=family,
         images=images,
         policy=policy,
-        configured=window,
+        configured_window=window,
         error=counted.error,
         binds_thinking=facts is not None and facts.binds_thinking,
     )

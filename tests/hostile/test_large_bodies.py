@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from gateway.context.life.evidence import echoed
+from gateway.context.life.evidence import is_echo
 from gateway.standin import StandIn
 from gateway.wire import chat, messages_edits, piecewise, responses_edits
 from gateway.wire.chat import CHAT
@@ -64,7 +64,7 @@ def test_a_quotation_is_found_wherever_it_stands_in_a_large_body(quoted: str, pl
         content = "z" * place + text + "z" * (1_000_000 - place)
         asked = CHAT.parse(orjson.dumps({"model": "m", "messages": [{"role": "user", "content": content}]}), None)
         assert asked is not None
-        assert echoed(said, asked, 2048) is echo
+        assert is_echo(said, asked, 2048) is echo
 
 
 @pytest.mark.parametrize("path", COUNTED)

@@ -81,7 +81,7 @@ def describe(state: State) -> Described:
     shown = (visit.planned if visit is not None else None) or attempt
     task = visit.task if visit is not None else None
     bounded = visit is not None and (
-        visit.proven or (state.life.mode == "off" and is_self_contained(state.life.request))
+        visit.fit_proven or (state.life.mode == "off" and is_self_contained(state.life.request))
     )
     too_long = isinstance(state, Answered) and state.too_long and state.life.mode == "enforce"
     return Described(
@@ -214,7 +214,7 @@ def _enforced(state: State, visit: Visit, attempt: Attempt | None) -> Why:
         return "folded" if attempt.draft is not None else "lowered"
     if state.life.request.refers_elsewhere:
         return "stateful"
-    return "proven" if visit.proven else "fits"
+    return "proven" if visit.fit_proven else "fits"
 
 
 def _share_kept(shown: Attempt | None) -> float | None:
@@ -227,7 +227,7 @@ def _warnings(described: Described, learned: str) -> str:
     attempt, task = described.attempt, described.task
     found: list[str] = []
     if attempt is not None and attempt.output is not None and task is not None:
-        found.append(f"max-tokens-lowered; {task.asked} -> {attempt.output}")
+        found.append(f"max-tokens-lowered; {task.output_limit} -> {attempt.output}")
     kept = attempt.draft.question_kept if attempt is not None and attempt.draft is not None else None
     if kept is not None:
         found.append(f"question-cut; kept={kept.characters}/{kept.total}")

@@ -13,7 +13,7 @@ from gateway.context.life import measuring
 from gateway.context.life.evidence import LastRequest
 from gateway.context.life.identity import conversation
 from gateway.context.life.ladder import Task
-from gateway.context.life.lessons import ANCHORED
+from gateway.context.life.lessons import LEAST_ANCHOR_SHARE
 from gateway.context.life.measuring import Measurement
 from gateway.serve.request import caching
 from gateway.serve.request.places import Place, error_of, family_of, guessed
@@ -88,11 +88,11 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
     pooled_bytes = max(size_bytes, INLINE) if heavy else 0
     calibration = learning.calibration(owner)
     found = await gateway.pool.run(partial(_counted, place, request, calibration), size_bytes=pooled_bytes)
-    if found.stable.total > ANCHORED * window and await learning.follow(owner):
+    if found.stable.total > LEAST_ANCHOR_SHARE * window and await learning.follow(owner):
         calibration = learning.calibration(owner)
         found = await gateway.pool.run(partial(_counted, place, request, calibration), size_bytes=pooled_bytes)
     chain, own = list[str](), learning.has_smaller(owner)
-    if found.stable.total > ANCHORED * window or own or learning.watches(owner):
+    if found.stable.total > LEAST_ANCHOR_SHARE * window or own or learning.watches(owner):
         names = partial(conversation, scope, place.model, request.messages)
         chain = await gateway.pool.run(names, size_bytes=size_bytes)
         smaller = await learning.smaller(owner, chain) if own else None
@@ -131,11 +131,11 @@ def _task(
         family=place.family,
         images=place.images,
         policy=policy,
-        configured=place.configured,
+        configured_window=place.configured,
         scope=scope,
         error=error_of(place),
         binds_thinking=facts is not None and facts.binds_thinking,
-        before=before,
+        last_request=before,
         cache=caching.terms_for(policy, facts, place.target, request, scope),
-        erratic=calibration.ignored_bills > 0,
+        has_erratic_bills=calibration.ignored_bills > 0,
     )
