@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from gateway.context.cache.marking import NOTHING, CacheTerms
+from gateway.context.cache.marking import NO_TERMS, CacheTerms
 from gateway.context.count.counter import Counter
 from gateway.context.count.message_cost import scaled
 from gateway.context.cut.budget import Budget
@@ -102,7 +102,7 @@ class Task:
     """Facts about this conversation's last request."""
     binds_thinking: bool = False
     """Whether the model accepts signed thinking only after the conversation in which it was made."""
-    cache: CacheTerms = NOTHING
+    cache: CacheTerms = NO_TERMS
     """What is added for the provider's prompt cache."""
     has_erratic_bills: bool = False
     """Whether bills of this model were absurd lately."""
@@ -351,7 +351,7 @@ def _encode(task: Task, attempt: Attempt) -> Attempt:
     """Return the attempt with its bytes."""
     messages = attempt.draft.messages if attempt.draft else None
     unbound = task.binds_thinking and attempt.keeps_thinking and messages is not None
-    cache = task.cache if messages is not None or task.cache.always else NOTHING
+    cache = task.cache if messages is not None or task.cache.always else NO_TERMS
     sent = cache.marked(messages or task.request.messages) if cache.style else messages
     edits = Edits(
         task.model, sent, attempt.output, attempt.keeps_thinking, unbound=unbound, added=cache.added(sent or ())
