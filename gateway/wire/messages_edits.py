@@ -45,10 +45,10 @@ def encode(request: MessagesRequest, edits: Edits) -> bytes:
     if edits.output is not None:
         changes |= _lowered(request, edits.output)
     messages = edits.messages or request.views
-    if not request.is_unchanged(messages) or not edits.thinks:
-        changes |= _rewritten(request, messages, thinks=edits.thinks)
-        if edits.unbound and edits.thinks:
-            changes |= _unbound(request, changes)
+    if not request.is_unchanged(messages) or not edits.keeps_thinking:
+        changes |= _rewritten(request, messages, keeps_thinking=edits.keeps_thinking)
+        if edits.may_drop_thinking and edits.keeps_thinking:
+            changes |= _with_drop_permitted(request, changes)
     changes |= {name: value for name, value in edits.added.items() if name not in request.head}
     return splice(request.raw, changes) if changes else request.raw
 
@@ -72,7 +72,7 @@ https://platform.claude.com/docs/en/build-with-claude/preserved-thinking/fix-bou
 """
 
 
-def _unbound(request: MessagesRequest, changes: Mapping[str, Any]) -> dict[str, Any]:
+def _with_drop_permitted(request: MessagesRequest, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Request that unverifiable thinking is dropped, unless the client chose another behaviour."""
     given = changes.get("thinking", request.head.get("thinking"))
     thinking = given if isinstance(given, dict) else {"type": "adaptive"}
@@ -81,9 +81,9 @@ def _unbound(request: MessagesRequest, changes: Mapping[str, Any]) -> dict[str, 
     return {"thinking": {**thinking, "block_binding": PREFIX_BINDING}}
 
 
-def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, thinks: bool) -> dict[str, Any]:
+def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, keeps_thinking: bool) -> dict[str, Any]:
     changes: dict[str, Any] = {}
-    written = [_unread(request, at) for at in range(max(request.compacted[0], 0))]
+    written = [_before_compaction(request, at) for at in range(max(request.compacted[0], 0))]
     for message in messages:
         number = origin_of(message)
         origin = request.origins[number] if number is not None and number < len(request.origins) else None
@@ -96,15 +96,15 @@ def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, thinks:
         else:
             _join(request, written, origin, _blocks(request, number, message), kept=message is request.views[number])
     for each in written:
-        if not thinks and any(block.kind in THINKING for block in each.blocks):
+        if not keeps_thinking and any(block.kind in THINKING for block in each.blocks):
             each.blocks = [block for block in each.blocks if block.kind not in THINKING] or [_EMPTY]
             each.changed = True
     _settle(request, written)
     written = _user_first(request, written)
-    marks = cache_marks.moved(
+    marks = cache_marks.moved_marks(
         [block for each in written for block in each.blocks],
-        [(at, n, block.value) for at, each in enumerate(request.given) for n, block in enumerate(each.blocks)],
-        free=cache_marks.MOST_MARKS - cache_marks.count(request.head),
+        [(at, n, block.value) for at, each in enumerate(request.body_messages) for n, block in enumerate(each.blocks)],
+        free=cache_marks.MOST_MARKS - cache_marks.marks_outside_messages(request.head),
     )
     rows = [_bytes_of(each, marks) for each in written]
     return {**changes, "messages": array([row for row in rows if row])}
@@ -112,7 +112,7 @@ def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, thinks:
 
 def _user_first(request: MessagesRequest, written: list[_Written]) -> list[_Written]:
     """Move the first user message before system messages whose neighbours were folded."""
-    if not written or written[0].role == "user" or request.given[0].role != "user":
+    if not written or written[0].role == "user" or request.body_messages[0].role != "user":
         return written
     first = next((n for n, each in enumerate(written) if each.role == "user"), 0)
     pinned = all(each.role == "system" for each in written[:first])
@@ -127,14 +127,14 @@ _EMPTY: Final = cache_marks.SentBlock(b'{"type":"text","text":"[thinking removed
 """Replaces a message that was nothing but thinking."""
 
 
-def _unread(request: MessagesRequest, at: int) -> _Written:
+def _before_compaction(request: MessagesRequest, at: int) -> _Written:
     """Return a message before the newest compaction, unchanged."""
-    each = request.given[at]
+    each = request.body_messages[at]
     return _Written(at, each.role, _originals(request, at, range(len(each.blocks))), each.raw, changed=False)
 
 
 def _originals(request: MessagesRequest, at: int, numbers: Sequence[int]) -> list[cache_marks.SentBlock]:
-    blocks = request.given[at].blocks
+    blocks = request.body_messages[at].blocks
     return [cache_marks.SentBlock(blocks[n].raw, (at, n)) for n in numbers]
 
 
@@ -151,7 +151,7 @@ def _join(
         written[-1].blocks += blocks
         written[-1].changed |= not kept
         return
-    given = request.given[origin.at]
+    given = request.body_messages[origin.at]
     start = [n for n in range(len(given.blocks)) if (origin.at, n) < request.compacted]
     if start and origin.at == request.compacted[0]:
         blocks = [*_originals(request, origin.at, start), *blocks]
@@ -159,11 +159,11 @@ def _join(
 
 
 def _settle(request: MessagesRequest, written: Sequence[_Written]) -> None:
-    """Note for each message whether it is unchanged, with its blocks in their order."""
+    """Set for each message whether it is changed, and put its blocks in their order."""
     for each in written:
         if each.at is None:
             continue
-        given = request.given[each.at]
+        given = request.body_messages[each.at]
         if given.content is not None:
             continue
         whole = [block.origin for block in each.blocks] == [(each.at, n) for n in range(len(given.blocks))]
@@ -190,9 +190,9 @@ def _blocks(request: MessagesRequest, number: int, message: Message) -> list[cac
 def _result(
     request: MessagesRequest, origin: BlockOrigin, before: Message, message: Message
 ) -> list[cache_marks.SentBlock]:
-    """Return a tool result with another content or a cache mark; its other members, and the blocks behind it, stay."""
+    """Return a tool result with another content or a cache mark; its other members, and the blocks after it, stay."""
     assert origin.blocks is not None
-    block = request.given[origin.at].blocks[origin.blocks[0]]
+    block = request.body_messages[origin.at].blocks[origin.blocks[0]]
     content = message.get("content")
     if isinstance(content, list):
         content = [part for part in content if type(part) is not Opaque]
@@ -213,7 +213,7 @@ def _spoken(
 ) -> Iterator[cache_marks.SentBlock]:
     """Return changed words: parts that still exist keep their bytes, calls keep their places."""
     assert origin.blocks is not None
-    given = request.given[origin.at].blocks
+    given = request.body_messages[origin.at].blocks
     calls = [n for n in origin.blocks if given[n].type == "tool_use"]
     arguments = {calls[number]: text for number, text in changed_arguments(before, message).items()}
     thinks = "reasoning_content" in message or "reasoning_content" not in before

@@ -83,13 +83,13 @@ def _definitions_cost(definitions: Mapping[str, Any], form: Tools, family: str, 
     if len(json) > tools.MOST_WRITTEN_BYTES:
         return tools.TooLong(len(json)).tokens
     key = hash(json), form, family
-    cost = costs.recall(key)
+    cost = costs.get(key)
     if cost is None:
         functions = tools.definitions(definitions)
         cost = ceil(count(tools.write(functions, form), row.vocabulary) * row.ratio) + row.tools_once
         if form == "typescript":
             cost += tools.typescript_extra(functions)
-        costs.keep(key, cost)
+        costs.put(key, cost)
     return cost
 
 

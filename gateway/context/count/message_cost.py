@@ -38,7 +38,7 @@ def counter(family: str, images: str = "", memory: Memory | None = None) -> Coun
     With one memory the same arguments return the same counter.
     """
     memory = memory or Memory()
-    return memory.once(("counter", family, images), partial(_counter, family, images, memory), COUNTER_BYTES)
+    return memory.get_or_make(("counter", family, images), partial(_counter, family, images, memory), COUNTER_BYTES)
 
 
 def _counter(family: str, images: str, memory: Memory) -> Counter:
@@ -80,7 +80,7 @@ def scaled(counter: Counter, ratio: float, memory: Memory) -> Counter:
     """
     if ratio == 1.0:
         return counter
-    return memory.once(("scaled", counter, ratio), partial(_scaled, counter, ratio), COUNTER_BYTES)
+    return memory.get_or_make(("scaled", counter, ratio), partial(_scaled, counter, ratio), COUNTER_BYTES)
 
 
 def _scaled(counter: Counter, ratio: float) -> Counter:
@@ -210,7 +210,7 @@ def _part(part: Any, text: CountText, images: str) -> int:
         return text(value)
     if media_kind(part):
         return media.tokens(part, images)
-    return sum(text(leaf) for leaf in texts_inside(part, 0)) + (part.extra if type(part) is Opaque else 0)
+    return sum(text(leaf) for leaf in texts_inside(part, 0)) + (part.extra_tokens if type(part) is Opaque else 0)
 
 
 def texts_inside(value: Any, depth: int) -> Iterator[str]:

@@ -65,5 +65,5 @@ def _is_client_tool(tool: Mapping[str, Any]) -> bool:
 
 def _is_text(part: Any) -> bool:
     if type(part) is Opaque:
-        return part.stands_here
+        return part.is_in_body
     return isinstance(part, str) or (isinstance(part, dict) and isinstance(part.get("text"), str) and len(part) <= 3)

@@ -85,11 +85,11 @@ class Counts:
 
     def __call__(self, text: str) -> int:
         key = hash(text)
-        tokens = self._tokens.recall(key)
-        return self._tokens.keep(key, count(text, self._vocabulary)) if tokens is None else tokens
+        tokens = self._tokens.get(key)
+        return self._tokens.put(key, count(text, self._vocabulary)) if tokens is None else tokens
 
     def __contains__(self, text: str) -> bool:
-        return self._tokens.recall(hash(text)) is not None
+        return self._tokens.get(hash(text)) is not None
 
 
 def loaded(vocabulary: str) -> bool:

@@ -147,9 +147,8 @@ class Attempt(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...] = ()
     keeps_thinking: bool = True
     """False when all signed thinking was removed, because the upstream did not accept it."""
-    unbound: bool = False
-    """Whether signed thinking follows another conversation than the one it was made in, and the body allows dropping
-    it."""
+    may_drop_thinking: bool = False
+    """Whether signed thinking follows another conversation than the one it was made in, and the upstream may drop it."""
 
     @property
     def turns_folded(self) -> int:
@@ -350,13 +349,20 @@ def _with_output(task: Task, attempt: Attempt, output: int) -> Attempt:
 def _encode(task: Task, attempt: Attempt) -> Attempt:
     """Return the attempt with its bytes."""
     messages = attempt.draft.messages if attempt.draft else None
-    unbound = task.binds_thinking and attempt.keeps_thinking and messages is not None
+    may_drop_thinking = task.binds_thinking and attempt.keeps_thinking and messages is not None
     cache = task.cache if messages is not None or task.cache.always else NO_TERMS
     sent = cache.marked(messages or task.request.messages) if cache.style else messages
     edits = Edits(
-        task.model, sent, attempt.output, attempt.keeps_thinking, unbound=unbound, added=cache.added(sent or ())
+        task.model,
+        sent,
+        attempt.output,
+        attempt.keeps_thinking,
+        may_drop_thinking=may_drop_thinking,
+        added=cache.added(sent or ()),
     )
-    return structs.replace(attempt, body=task.request.format.encode(task.request, edits), unbound=unbound)
+    return structs.replace(
+        attempt, body=task.request.format.encode(task.request, edits), may_drop_thinking=may_drop_thinking
+    )
 
 
 def _is_smaller(task: Task, candidate: Attempt, before: int, output_limit: int | None) -> bool:

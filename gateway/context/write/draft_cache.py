@@ -36,7 +36,7 @@ def find(key: Hashable | None, messages: Sequence[Message], memory: Memory | Non
     """Return the draft that was made of these messages before; None without one."""
     if key is None or memory is None:
         return None
-    cached: CachedDraft | None = memory.recall(key)
+    cached: CachedDraft | None = memory.get(key)
     if cached is None:
         return None
     draft, parts = cached
@@ -54,4 +54,4 @@ def store(key: Hashable | None, messages: Sequence[Message], draft: Draft, memor
     parts = tuple([index_of.get(id(message), message) for message in draft.messages])
     size = DRAFT_BYTES + INDEX_BYTES * (len(messages) + len(parts))
     size += sum([MESSAGE_BYTES + getsizeof(text_of(message)) for message in made])
-    memory.keep(key, CachedDraft(replace(draft, messages=()), parts), size)
+    memory.put(key, CachedDraft(replace(draft, messages=()), parts), size)

@@ -35,7 +35,7 @@ def pool_of(source: Source, folded: Sequence[int], read_in_full: frozenset[int] 
     # A message that was seen before is the same object. The entry keeps these objects alive, so no other gets their ids.
     ids = tuple(map(id, folded_messages)), tuple(map(id, callers_of_results))
     key = ("pool", *ids, tuple(folded), first_question, source.earlier_notes, read_in_full)
-    cached: tuple[object, LinePool] | None = source.memory.recall(key)
+    cached: tuple[object, LinePool] | None = source.memory.get(key)
     if cached is not None:
         return cached[1]
     readings = list(readings_of_notes(source.earlier_notes, source.memory))
@@ -48,18 +48,18 @@ def pool_of(source: Source, folded: Sequence[int], read_in_full: frozenset[int] 
             read = lines.skim if number >= glanced else lines.glance
         readings.append(reading_of(source, index, read))
     pool = LinePool(readings, first_question, _newest_tally(source))
-    _, entry = source.memory.keep(key, ((folded_messages, callers_of_results), pool), bytes_of(pool))
+    _, entry = source.memory.put(key, ((folded_messages, callers_of_results), pool), bytes_of(pool))
     pool.grown = entry.grow
     if (name := _newest_pool_name(source)) is not None:
-        source.memory.keep(name, key, POOL_KEY_BYTES)
+        source.memory.put(name, key, POOL_KEY_BYTES)
     return pool
 
 
 def _newest_tally(source: Source) -> Tally | None:
     """Return the tally of this conversation's newest pool; None when it is not remembered."""
     name = _newest_pool_name(source)
-    key = source.memory.recall(name) if name is not None else None
-    cached: tuple[object, LinePool] | None = source.memory.recall(key) if key is not None else None
+    key = source.memory.get(name) if name is not None else None
+    cached: tuple[object, LinePool] | None = source.memory.get(key) if key is not None else None
     return cached[1].tally if cached is not None else None
 
 

@@ -71,7 +71,7 @@ def _style(target: Target, rule: CacheRule, request: Conversation) -> MarkStyle 
     if style is None or target.provider.name not in VENDORS[style.member]:
         return None
     own = request.body if style is BREAKPOINT_STYLE else request.head
-    return None if cache_marks.count(own) or own.get("prompt_cache_options") else style
+    return None if cache_marks.marks_outside_messages(own) or own.get("prompt_cache_options") else style
 
 
 def _key(scope: str, request: Conversation) -> str:

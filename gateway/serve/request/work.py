@@ -188,8 +188,8 @@ async def _called(caller: Caller, place: Place, attempt: Attempt, life: Life) ->
         body = caller.raw  # unchanged, in its original encoding
     else:
         headers.popall("Content-Encoding", None)
-    if attempt.unbound:
-        for name, value in life.request.format.unbound_headers.items():
+    if attempt.may_drop_thinking:
+        for name, value in life.request.format.drop_thinking_headers.items():
             headers[name] = ",".join([*headers.popall(name, ()), value])
     headers = place.target.authorised(headers)
     call = call_of("POST", caller.request.rel_url, place.route.name)
