@@ -168,7 +168,7 @@ def ours(raw: bytes) -> None:
     for row in (marks.row(text), *marks.rows(text).split("\n")):
         frame = marks.framed(marks.QUOTES, row)
         assert marks.is_frame(frame)
-        rest, found = marks._bare(frame)
+        rest, found = marks._without_frames(frame)
         assert (rest, len(found)) == ("", 1)
     left, _ = marks.without({"role": "user", "content": text})
     assert left is None or wire_message.text_of(left) in text

@@ -94,29 +94,29 @@ def skimmed(raw: bytes, memory: Memory) -> Skimmed | None:
     last = bodies.get(raw[:BEGINNING_BYTES])
     if last is not None and last.raw == raw:
         return last.found
-    body_now = _continued(raw, last) if last is not None else None
-    if body_now is None:
+    current = _continued(raw, last) if last is not None else None
+    if current is None:
         found = _read(raw)
         if found is None:
             return None
-        body_now = SkimmedBody(raw, found)
+        current = SkimmedBody(raw, found)
     if len(raw) <= memory.budget * LONGEST_SHARE:
-        body_now = _with_size(body_now, last if body_now.checked_bytes else None)
-        if body_now.size <= memory.budget * LONGEST_SHARE:
-            bodies.put(raw[:BEGINNING_BYTES], body_now)
-    return body_now.found
+        current = _with_size(current, last if current.checked_bytes else None)
+        if current.size <= memory.budget * LONGEST_SHARE:
+            bodies.put(raw[:BEGINNING_BYTES], current)
+    return current.found
 
 
-def _with_size(body_now: SkimmedBody, last: SkimmedBody | None) -> SkimmedBody:
+def _with_size(current: SkimmedBody, last: SkimmedBody | None) -> SkimmedBody:
     """Return a skimmed body with its size. ``last`` is the body that it continues."""
     known, before = (last.outline_bytes, len(last.found.outline)) if last is not None else (0, 0)
-    outline_bytes = known + held_bytes(body_now.found.outline[before:])
-    size = len(body_now.raw) + outline_bytes + held_bytes(body_now.found.head.values())
-    return body_now._replace(outline_bytes=outline_bytes, size=size)
+    outline_bytes = known + held_bytes(current.found.outline[before:])
+    size = len(current.raw) + outline_bytes + held_bytes(current.found.head.values())
+    return current._replace(outline_bytes=outline_bytes, size=size)
 
 
 def _bodies(memory: Memory) -> Recent[bytes, SkimmedBody]:
-    return Recent(memory, lambda beginning, body_now: len(beginning) + body_now.size, BODIES_SHARE)
+    return Recent(memory, lambda beginning, current: len(beginning) + current.size, BODIES_SHARE)
 
 
 _content: Final = attrgetter("content")
