@@ -109,6 +109,25 @@ def test_standing_wishes_of_held_out_chats_are_kept_behind_a_question_without_a_
     assert statistics.mean(kept) >= least
 
 
+LAPTOP = "The small laptop has gone to my sister for good."
+FILES = "From today on send me every file in one piece."
+
+
+@pytest.mark.parametrize(
+    ("rows", "stands"),
+    [
+        ([f"user: {LAPTOP} {FILES}"], True),
+        ([f"user: {FILES}", f"user: Morning. {LAPTOP}"], True),
+        ([f"user: {LAPTOP}", "user: From today on send me nothing."], False),
+        ([f"user: {FILES}"], False),
+    ],
+)
+def test_a_remark_stands_where_all_of_its_sentences_do(rows: list[str], stands: bool) -> None:
+    out = [{"role": "user", "content": row} for row in rows]
+
+    assert needed.stands(f"{LAPTOP} {FILES}", out) is stands
+
+
 def test_what_is_held_out_stands_where_it_is_said_to_stand() -> None:
     for talk in [talk for chats in ALL_HELD_OUT for talk in recall.rows_of(chats)]:
         told = [each for probe in talk["probes"] for each in probe["evidence"]]

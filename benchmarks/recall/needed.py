@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from gateway.context.choose import lines
 from gateway.wire.message import call_arguments, call_name, text_of, tool_calls
 
 
@@ -157,5 +158,11 @@ def _words(text: str) -> list[str]:
 
 
 def stands(remark: str, out: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a folded request still has a remark: word for word, or four fifths of its words in one row."""
-    return found(Point([], remarks=(remark,)), out) == 1.0
+    """Whether a folded request still has a remark: word for word, four fifths of its words in one row, or each of its sentences.
+
+    A fold chooses sentences: one of a remark may be in the digest, the other among the quotes.
+    """
+    if found(Point([], remarks=(remark,)), out) == 1.0:
+        return True
+    text = "\n".join(map(whole, out))
+    return all(line.text in text for line in lines.read({"role": "user", "content": remark}))

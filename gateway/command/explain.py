@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from codecs import BOM_UTF8
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,10 +38,11 @@ def run(path: Path, config: Path | None, window: int | None, upstream: str | Non
     except SettingsError as error:
         click.echo("\n".join(error.problems), err=True)
         return 2
+    raw = raw.removeprefix(BOM_UTF8)  # editors on Windows write it
     request = recognise(raw, Memory(settings.server.memory))
     if request is None:
         click.echo(
-            f"{path}: no request for chat completions, responses or messages: expected JSON with messages or input",
+            f"{path}: no request for chat completions, responses or messages: expected JSON with messages or input{_flaw(raw)}",
             err=True,
         )
         return 2
@@ -50,6 +52,15 @@ def run(path: Path, config: Path | None, window: int | None, upstream: str | Non
     else:
         _show(Console(), decision, lines)
     return 0
+
+
+def _flaw(raw: bytes) -> str:
+    """Return where a text stops being JSON, and why; empty for JSON."""
+    try:
+        orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        return f" (line {error.lineno}, column {error.colno}: {error.msg.partition(':')[0]})"
+    return ""
 
 
 def _url(upstream: str | None) -> str:

@@ -18,7 +18,7 @@ from gateway.serve.incoming.tls import certificate
 from gateway.state.store import open_store
 from gateway.upstream.client import context_for
 
-BUSY = frozenset({errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES})
+BUSY = frozenset({errno.EADDRINUSE, errno.EACCES})
 
 
 def check(file: Path, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
@@ -69,13 +69,18 @@ def keyless(settings: Settings) -> Iterator[str]:
 
 
 def busy_ports(settings: Settings) -> Iterator[str]:
-    """Return each port that another program uses, one line each."""
+    """Return each port that another program uses, and each host that is no address of this machine, one line each."""
     for name, flag, host, port in (
         ("server", "port", settings.server.host, settings.server.port),
         ("admin", "admin-port", settings.admin.host, settings.admin.port),
     ):
-        if port and (reason := _busy(host, port)):
+        if not port or not (found := _busy(host, port)):
+            continue
+        reason, is_address = found
+        if is_address:
             yield f"{name}.port: {host}:{port} cannot be bound ({reason}); end the program that uses it, or choose another port: --{flag} PORT"
+        else:
+            yield f"{name}.host: {host}:{port} cannot be bound ({reason}); choose an address of this machine, such as 127.0.0.1 or 0.0.0.0"
 
 
 def _store_problem(settings: Settings) -> str:
@@ -149,13 +154,16 @@ def _unwritable(path: Path) -> str:
         return error.strerror or str(error)
 
 
-def _busy(host: str, port: int) -> str:
-    """Bind a port for a moment, as a worker would; return "" when it works or the reason is unknown."""
+def _busy(host: str, port: int) -> tuple[str, bool] | None:
+    """Bind a port for a moment, as a worker would; return why it fails, and whether the host is an address of this machine. None when
+    it works or the reason is unknown."""
     try:
         [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except OSError as error:
-        return (error.strerror or str(error)) if error.errno in BUSY or isinstance(error, socket.gaierror) else ""
-    return ""
+        is_foreign = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
+        if is_foreign or error.errno in BUSY:
+            return error.strerror or str(error), not is_foreign
+    return None

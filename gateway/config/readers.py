@@ -209,7 +209,7 @@ def checked_url(written: str, schemes: Sequence[str] = ("http", "https"), *, hin
     if _is_url(found, schemes):
         return found
     nearest_url = f"{_likely_scheme(found, schemes)}://{found}"
-    near = hint and "@" not in found and "://" not in found and _is_url(nearest_url, schemes)
+    near = hint and "@" not in found and "://" not in written and _is_url(nearest_url, schemes)
     raise Wrong(
         f"a URL that begins with {' or '.join(scheme + '://' for scheme in schemes)} and names a host"
         + (f"; did you mean {nearest_url}?" if near else "")

@@ -32,7 +32,8 @@ _MARK: Final = re.compile(
     r"(?<!\\)\[(?=\s{0,4}(?:end of quote|earlier messages|summary of the earliest|from earlier messages))", re.I
 )
 _SPEAKER: Final = re.compile(
-    r"[\W_]{0,8}(?:user|assistant|system|developer|tool|function|human|ai)[\W_]{0,8}[:：]", re.I
+    r"[\W_]{0,8}(?:user|assistant|system|developer|tool|function|human|ai)[\W_]{0,8}(?:\([\w.-]{1,64}\)[\W_]{0,8})?[:：]",
+    re.I,
 )
 
 

@@ -24,7 +24,7 @@ RULES: Final = {
     "marks": "at most four blocks carry cache_control, none of them thinking, and longer ones come first",
     "signature": "thinking is sent back as it was signed",
     "thinking_first": "where thinking is on, the assistant message of the running tool loop begins with thinking",
-    "server_tool": "the result of a server tool follows its server_tool_use in the same message",
+    "server_tool": "the result of a server tool follows its server_tool_use, in the same message or a later one",
     "max_tokens": "max_tokens is given, and larger than the thinking budget",
 }
 
@@ -53,6 +53,7 @@ def violations(body: Any) -> list[Violation]:
         *_limits(body),
         *_contents(messages),
         *_pairs(messages),
+        *_served(messages),
         *_marks(body, messages),
         *_thoughts(body, messages),
     ]
@@ -100,7 +101,6 @@ def _pairs(messages: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
     for at, message in enumerate(messages):
         blocks = blocks_of(message)
         yield from _calls(at, blocks, seen)
-        yield from _served(at, blocks)
         asked = (
             [block.get("id") for block in blocks_of(messages[at - 1]) if block.get("type") == "tool_use"] if at else []
         )
@@ -167,16 +167,31 @@ def _results(at: int, blocks: Sequence[Mapping[str, Any]], asked: Sequence[Any])
         answered.add(name)
 
 
-def _served(at: int, blocks: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
-    called = {block.get("id") for block in blocks if block.get("type") in ("server_tool_use", "mcp_tool_use")}
-    answered = {block.get("tool_use_id") for block in blocks if str(block.get("type")).endswith("_tool_result")}
-    for name in sorted(map(str, called ^ answered)):
-        yield Violation(
-            "server_tool",
-            at,
-            f"messages.{at}: unexpected `tool_use_id` found in server tool result blocks: {name}. Each must have a corresponding "
-            "`server_tool_use` block before it.",
-        )
+def _served(messages: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
+    """A server's tool may call the client's tools first: then its result is in a later message, with nothing but results between."""
+    waiting: dict[Any, int] = {}
+    called: set[Any] = set()
+    for at, message in enumerate(messages):
+        blocks = blocks_of(message)
+        if message["role"] == "user" and not any(block.get("type") == "tool_result" for block in blocks):
+            yield from (_unserved(before, name) for name, before in waiting.items())
+            waiting.clear()
+        for block in blocks:
+            kind, caller = str(block.get("type")), block.get("caller")
+            needed = caller.get("tool_id") if isinstance(caller, dict) else None
+            if kind in ("server_tool_use", "mcp_tool_use"):
+                called.add(block.get("id"))
+                waiting[block.get("id")] = at
+            elif kind.endswith("_tool_result"):
+                needed = block.get("tool_use_id")
+                waiting.pop(needed, None)
+            if needed is not None and needed not in called:
+                yield _unserved(at, needed)
+
+
+def _unserved(at: int, name: Any) -> Violation:
+    text = f"unexpected `tool_use_id` found in server tool result blocks: {name}. Each must have a corresponding `server_tool_use` block before it."
+    return Violation("server_tool", at, f"messages.{at}: {text}")
 
 
 def _marks(body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:

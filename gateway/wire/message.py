@@ -17,6 +17,10 @@ MOST_WRITTEN_LEVELS: Final = 253
 Message = Mapping[str, Any]
 """One message of the request. It is never changed: a smaller form is a new message."""
 
+CONTINUES: Final = "turnfold.continues"
+"""A member of a message that cannot stand without an earlier one: by how many messages the earlier one is before it. The
+earlier message has the call of a server's tool. This one has the tool's result, or calls that the tool itself made."""
+
 PINNED_ROLES: Final = frozenset({"system", "developer"})
 RESULT_ROLES: Final = frozenset({"tool", "function"})
 

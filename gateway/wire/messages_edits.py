@@ -217,7 +217,7 @@ def _changed_words(
     given = request.body_messages[origin.at].blocks
     calls = [n for n in origin.blocks if given[n].type == "tool_use"]
     arguments = {calls[number]: text for number, text in changed_arguments(before, message).items()}
-    thinks = "reasoning_content" in message or "reasoning_content" not in before
+    thinks = "reasoning" in message or "reasoning" not in before
     numbers = _part_numbers(origin, given, before)
     waiting = [n for n in origin.blocks if given[n].type == "tool_use" or (given[n].type in THINKING and thinks)]
     waiting = [n for n in waiting if n not in numbers]
@@ -251,7 +251,7 @@ def _places(
 def _part_numbers(origin: BlockOrigin, given: Sequence[Piece], before: Message) -> list[int]:
     """Return for each content part of a view the number of its block."""
     assert origin.blocks is not None
-    hidden = {"tool_use"} | (THINKING if "reasoning_content" in before else frozenset())
+    hidden = {"tool_use"} | (THINKING if "reasoning" in before else frozenset())
     return [n for n in origin.blocks if before.get("role") != "assistant" or given[n].type not in hidden]
 
 

@@ -14,7 +14,7 @@ import orjson
 from gateway.wire import piecewise
 from gateway.wire.format import Format
 from gateway.wire.memory import Memory
-from gateway.wire.message import Message, dumps
+from gateway.wire.message import CONTINUES, Message, dumps
 from gateway.wire.raw_json import members, readable
 from gateway.wire.views import Piece, ViewedRequest, opaque, pieces, texts_in, view
 
@@ -24,6 +24,8 @@ IN_BODY: Final = frozenset(
     {"compaction", "server_tool_use", "mcp_tool_use", "mcp_tool_result", "web_search_tool_result"}
 )
 """Blocks besides texts, calls and thinking whose whole content is in the body."""
+SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
+"""Calls of tools that the server runs. The result is in the same message or in a later one."""
 REMINDER: Final = "<system-reminder>"
 """Claude Code puts such blocks after tool results (https://code.claude.com/docs). They are no question of the user."""
 
@@ -113,12 +115,16 @@ def _body_message(row: Piece) -> BodyMessage | None:
     return None if blocks is None else BodyMessage(row.raw, role, None, tuple(blocks))
 
 
+OriginatedView = tuple[Mapping[str, Any], BlockOrigin]
+"""A view and its origin."""
+
+
 def _views(
     system: Any, body_messages: Sequence[BodyMessage], compacted: tuple[int, int]
 ) -> tuple[tuple[Message, ...], tuple[BlockOrigin, ...]]:
     """Return all views in order with their origins. Messages before the newest compaction are not read, so they have
     none."""
-    found: list[tuple[Mapping[str, Any], BlockOrigin]] = []
+    found: list[OriginatedView] = []
     if system:
         found.append(({"role": "system", "content": system}, BlockOrigin(-1, None)))
     start, block = compacted
@@ -130,8 +136,37 @@ def _views(
             found.append(_compaction(at, block, message))
         first_block = block + 1 if at == start else 0
         found += _views_of(at, message, first_block, in_current_turn=at > last_question)
+    found = _with_continues(found, body_messages)
     views = tuple(view(number, shown) for number, (shown, _) in enumerate(found))
     return views, tuple(origin for _, origin in found)
+
+
+def _with_continues(found: list[OriginatedView], body_messages: Sequence[BodyMessage]) -> list[OriginatedView]:
+    """Mark each view that cannot stand without an earlier one. The earlier one has the call of a server's tool; the marked
+    one has the tool's result, or a call that the tool itself made.
+
+    https://platform.claude.com/docs/en/agents-and-tools/tool-use/programmatic-tool-calling
+    """
+    callers: dict[str, int] = {}
+    marked: list[OriginatedView] = []
+    for number, (shown, origin) in enumerate(found):
+        needed: list[int] = []
+        for n in origin.blocks or () if shown["role"] == "assistant" else ():
+            block = body_messages[origin.at].blocks[n]
+            if block.type in SERVER_CALLS:
+                callers[str(block.value.get("id"))] = number
+            elif callers.get(_server_call_id(block), number) < number:
+                needed.append(callers[_server_call_id(block)])
+        marked.append(({**shown, CONTINUES: number - min(needed)} if needed else shown, origin))
+    return marked
+
+
+def _server_call_id(block: Piece) -> str:
+    """Return the id of the server's call whose result a block is, or whose tool made the block's call. Empty for any other
+    block."""
+    caller = block.value.get("caller")
+    call_id = block.value.get("tool_use_id", caller.get("tool_id") if isinstance(caller, dict) else None)
+    return call_id if isinstance(call_id, str) else ""
 
 
 def _newest_compaction(body_messages: Sequence[BodyMessage]) -> tuple[int, int]:
@@ -145,7 +180,7 @@ def _newest_compaction(body_messages: Sequence[BodyMessage]) -> tuple[int, int]:
     return max(places, default=(-1, -1))
 
 
-def _compaction(at: int, block: int, message: BodyMessage) -> tuple[Mapping[str, Any], BlockOrigin]:
+def _compaction(at: int, block: int, message: BodyMessage) -> OriginatedView:
     return {"role": "system", "content": [opaque(message.blocks[block].value)]}, BlockOrigin(at, (block,))
 
 
@@ -168,9 +203,7 @@ def _user_blocks(message: BodyMessage, first: int) -> list[int]:
     return [] if _results(message) and reminders else rest
 
 
-def _views_of(
-    at: int, message: BodyMessage, first: int, *, in_current_turn: bool
-) -> Iterator[tuple[Mapping[str, Any], BlockOrigin]]:
+def _views_of(at: int, message: BodyMessage, first: int, *, in_current_turn: bool) -> Iterator[OriginatedView]:
     """Return the views of one message, from a block on."""
     if message.content is not None:
         # As a part, so that text placed before it is a separate block, which can carry a cache mark.
@@ -185,7 +218,7 @@ def _views_of(
         yield {"role": message.role, **fields}, BlockOrigin(at, numbers)
 
 
-def _user_views(at: int, message: BodyMessage, first: int) -> Iterator[tuple[Mapping[str, Any], BlockOrigin]]:
+def _user_views(at: int, message: BodyMessage, first: int) -> Iterator[OriginatedView]:
     results, words = [n for n in _results(message) if n >= first], _user_blocks(message, first)
     reminders = [n for n in range(first, len(message.blocks)) if n not in results and n not in words]
     for n in results:
@@ -217,7 +250,7 @@ def _assistant(blocks: Sequence[Piece], *, in_current_turn: bool) -> dict[str, A
     message: dict[str, Any] = {}
     thinking = [block for block in blocks if block.type in THINKING]
     if thinking and not in_current_turn:
-        message["reasoning_content"] = "\n".join(str(block.value.get("thinking") or "[redacted]") for block in thinking)
+        message["reasoning"] = "\n".join(str(block.value.get("thinking") or "[redacted]") for block in thinking)
     parts: list[Mapping[str, Any]] = []
     calls: list[Mapping[str, Any]] = []
     for block in blocks:

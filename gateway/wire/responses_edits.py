@@ -1,14 +1,16 @@
 """Write edits into a body of the OpenAI Responses format. An unchanged item keeps its bytes, its id and its status."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from gateway.wire.format import Edits
-from gateway.wire.message import Message, dumps
+from gateway.wire.message import Message, dumps, tool_calls
 from gateway.wire.raw_json import array
-from gateway.wire.responses_reading import TEXT_OF, ItemOrigin, ResponsesRequest, call_of, item_type
+from gateway.wire.responses_reading import TEXT_OF, TEXT_OUTPUTS, ItemOrigin, ResponsesRequest, call_of, item_type
 from gateway.wire.splice import splice
 from gateway.wire.views import Opaque, Piece, changed_arguments, origin_of, texts_in
+
+REMOVED_RESULT: Final = "[result removed]"
 
 
 def encode(request: ResponsesRequest, edits: Edits) -> bytes:
@@ -27,8 +29,11 @@ def encode(request: ResponsesRequest, edits: Edits) -> bytes:
 def _rewritten(request: ResponsesRequest, messages: Sequence[Message]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     rows: list[bytes] = []
+    dropped_results = _dropped_results(request, messages)
     for message in messages:
         number = origin_of(message)
+        while number is not None and dropped_results and dropped_results[0] < number:
+            rows.append(_result_without_text(request, dropped_results.pop(0)))
         if number is None or number >= len(request.views):
             rows.append(_new(message))
             continue
@@ -45,6 +50,28 @@ def _rewritten(request: ResponsesRequest, messages: Sequence[Message]) -> dict[s
     return {**changes, "input": array(rows)}
 
 
+def _dropped_results(request: ResponsesRequest, messages: Sequence[Message]) -> list[int]:
+    """Return the views, by number, of left-out results whose calls only the server has. The server refuses a call without a
+    result, so these are sent without their texts."""
+    if not request.refers_elsewhere:
+        return []
+    kept = set(map(origin_of, messages))
+    calls = {call.get("id") for message in request.views for call in tool_calls(message)}
+    return [
+        number
+        for number, message in enumerate(request.views)
+        if message["role"] == "tool" and number not in kept and message["tool_call_id"] not in calls
+    ]
+
+
+def _result_without_text(request: ResponsesRequest, number: int) -> bytes:
+    """Return a result with `REMOVED_RESULT` instead of its text. A result that cannot be a text, or is short, is unchanged."""
+    item = request.items[request.origins[number].items[0]]
+    if item.type not in TEXT_OUTPUTS:
+        return item.raw
+    return min(item.raw, splice(item.raw, {"output": REMOVED_RESULT}), key=len)
+
+
 def _new(message: Message) -> bytes:
     """Return the item of a new message."""
     role = str(message.get("role"))
@@ -56,6 +83,7 @@ def _changed(request: ResponsesRequest, origin: ItemOrigin, before: Message, mes
     """Return the items of a changed view; unchanged parts keep their bytes."""
     calls = [at for at in origin.items if call_of(request.items[at].value)]
     arguments = {calls[number]: text for number, text in changed_arguments(before, message).items()}
+    results = _result_parts(message)
     for at in origin.items:
         item = request.items[at]
         kind = str(item_type(item.value))
@@ -65,8 +93,8 @@ def _changed(request: ResponsesRequest, origin: ItemOrigin, before: Message, mes
             yield splice(item.raw, {"output": _content(message, "input_text")})
         elif at in arguments:
             yield splice(item.raw, {"arguments": arguments[at]})
-        elif kind in TEXT_OF:
-            yield _with_result(item, kind, message)
+        elif kind in TEXT_OF and isinstance(item.value.get(TEXT_OF[kind]), str):
+            yield _with_result(item, kind, results)
         else:
             yield item.raw
 
@@ -89,15 +117,19 @@ def _content(message: Message, kind: str) -> Any:
     return texts_in(own, kind)
 
 
-def _with_result(item: Piece, kind: str, message: Message) -> bytes:
+def _result_parts(message: Message) -> list[Message]:
+    """Return the parts of a view that are results inside items, in their order."""
     content = message.get("content")
     parts = content if isinstance(content, list) else []
-    mine = [
-        part
-        for part in parts
-        if isinstance(part, dict) and part.get("type") == kind and part.get("id") == item.value.get("id")
-    ]
-    text = mine[0].get("text") if mine else None
+    return [part for part in parts if type(part) is dict and str(part.get("type")) in TEXT_OF]
+
+
+def _with_result(item: Piece, kind: str, results: list[Message]) -> bytes:
+    """Return an item with its changed result. This is the first of ``results`` with the kind and id of the item, and is
+    removed from them: several items may have the same id, or none."""
+    key = kind, item.value.get("id")
+    place = next((n for n, part in enumerate(results) if (part.get("type"), part.get("id")) == key), None)
+    text = results.pop(place).get("text") if place is not None else None
     if isinstance(text, str) and text != item.value[TEXT_OF[kind]]:
         return splice(item.raw, {TEXT_OF[kind]: text})
     return item.raw

@@ -28,6 +28,8 @@ SCREENSHOT_TOKENS: Final = 1600
 """Tokens of a computer tool's screenshot, at most: https://platform.openai.com/docs/guides/images-vision"""
 TEXT_OF: Final = {"mcp_call": "output"}
 """Assistant items that contain their result as one text."""
+TEXT_OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
+"""Outputs that may be a text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,3 +154,20 @@ def test_with_the_extra_questions_by_meaning_are_all_right(tmp_path, text, place
 
     assert done.exit_code == 0, done.output
     assert ("by words and meaning" in done.output) is (place == "fold")
+
+
+@pytest.mark.parametrize(
+    ("raw", "status", "told"),
+    [
+        (b'\xef\xbb\xbf{"messages":[{"role":"user","content":"hi"}]}', 0, "fits"),
+        (b'{"messages":\n[}', 2, "(line 2, column 2: "),
+        (b"[]", 2, "or input\n"),
+    ],
+)
+def test_a_request_that_is_no_json_is_told_by_its_place(tmp_path, raw, status, told):
+    request = tmp_path / "request.json"
+    request.write_bytes(raw)
+
+    found = CliRunner().invoke(main, ["explain", str(request), "--window", "2000"])
+
+    assert (found.exit_code, told in found.output) == (status, True), found.output

@@ -79,6 +79,7 @@ UPSTREAM_MISTAKES = {
     "api.openai.com": "did you mean https://api.openai.com?",
     "htp://x": "begins with http:// or https://",
     "": "begins with http:// or https://",
+    "http://": "https:// and names a host\n",
     "me:hunter2@host": "not shown",
 }
 
@@ -88,7 +89,7 @@ async def test_an_upstream_that_is_no_url_is_told(tmp_path, upstream, told):
     status, lines = await run(tmp_path, "serve", "--upstream", upstream, "--port", "0", "--admin-port", "0")
     assert (status, len(lines)) == (1, 1)
     assert lines[0].startswith("turnfold: --upstream: ")
-    assert told in lines[0]
+    assert told in f"{lines[0]}\n"
     assert "hunter2" not in lines[0]
 
 
@@ -125,6 +126,14 @@ async def test_a_busy_port_is_told_by_its_setting(tmp_path, standin, place, work
         status, lines = await run(tmp_path, "check", "t.yaml")
         assert status == 0  # whoever serves this file already has its port
         assert f"Note: {place}.port: 127.0.0.1:{ports[place]} cannot be bound" in lines[-1]
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no.such.host.invalid"])
+async def test_a_host_that_is_no_address_of_this_machine_is_told(tmp_path, host):
+    status, lines = await run(tmp_path, "serve", "--upstream", "http://127.0.0.1:9/v1", "--host", host, "--port", "9")
+    assert (status, len(lines)) == (1, 1)
+    assert lines[0].startswith(f"turnfold: server.host: {host}:9 cannot be bound (")
+    assert "choose an address of this machine" in lines[0]
 
 
 async def test_an_unwritable_store_is_told_and_does_not_keep_the_gateway_from_serving(tmp_path, standin):

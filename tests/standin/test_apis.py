@@ -40,6 +40,11 @@ BROKEN_MESSAGES = [
     ("marks", [told(MARKED, {**TEXT, "cache_control": {"type": "ephemeral", "ttl": "1h"}})]),
     ("signature", [USER, said({**THOUGHT, "thinking": "hm!"}, TEXT), USER]),
     ("server_tool", [USER, said({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}), USER]),
+    ("server_tool", [USER, said({"type": "code_execution_tool_result", "tool_use_id": "s1", "content": {}}), USER]),
+    (
+        "server_tool",
+        [USER, said({**USE, "caller": {"type": "code_execution_20250825", "tool_id": "s1"}}), told(RESULT)],
+    ),
     ("shape", [{"role": "tool", "content": "x"}]),
 ]
 
@@ -47,6 +52,15 @@ BROKEN_MESSAGES = [
 @pytest.mark.parametrize(("rule", "rows"), BROKEN_MESSAGES)
 def test_the_rules_of_messages(rule: str, rows: list[dict[str, Any]]) -> None:
     assert rule in [found.rule for found in messages.violations({"max_tokens": 9, "messages": rows})]
+
+
+def test_a_servers_tool_may_call_the_clients_tools_before_its_result() -> None:
+    code = {"type": "server_tool_use", "id": "s1", "name": "code_execution", "input": {}}
+    calls = said(code, {**USE, "caller": {"type": "code_execution_20250825", "tool_id": "s1"}})
+    result = {"type": "code_execution_tool_result", "tool_use_id": "s1", "content": {}}
+
+    for rows in ([USER, calls, told(RESULT)], [USER, calls, told(RESULT), said(result, TEXT), USER]):
+        assert messages.violations({"max_tokens": 9, "messages": rows}) == []
 
 
 def test_a_whole_messages_conversation_breaks_no_rule() -> None:

@@ -45,7 +45,7 @@ def test_one_user_message_is_read_as_its_results_and_what_the_user_said() -> Non
     )
 
     assert [message["role"] for message in request.messages] == ["user", "assistant", "tool", "user"]
-    assert request.messages[1]["reasoning_content"] == "hm"
+    assert request.messages[1]["reasoning"] == "hm"
     assert request.messages[1]["tool_calls"][0]["function"] == {"name": "look", "arguments": '{"path":"a"}'}
 
 
@@ -53,7 +53,7 @@ def test_a_reminder_behind_results_is_no_question() -> None:
     request = read(MESSAGES, body_of(user("go"), assistant(SIGNED, CALL), user(RESULT, REMINDER)))
 
     assert [message["role"] for message in request.messages] == ["user", "assistant", "tool"]
-    assert "reasoning_content" not in request.messages[1]  # the running loop keeps its thinking
+    assert "reasoning" not in request.messages[1]  # the running loop keeps its thinking
 
 
 def test_instructions_come_as_a_pinned_message() -> None:
@@ -154,3 +154,37 @@ def test_signed_thinking_is_never_written_anew() -> None:
                     seen += 1
                     assert orjson.dumps(block) in given
     assert seen > 50
+
+
+@pytest.mark.parametrize("rung", [1, 2, 3])
+@pytest.mark.parametrize("share", [0.7, 0.3, 0.1])
+def test_a_servers_tool_that_calls_the_clients_keeps_its_result(share: float, rung: int) -> None:
+    """Programmatic tool calling: code runs on the server, calls the client's tools, and ends some messages later."""
+    steps = [message for number in range(6) for message in _program(number)]
+    body = body_of(user("What is in these tables?"), *steps, *_program(6)[:2])
+    assert strict.violations(body) == []
+
+    assert strict.added(body, orjson.loads(folded(MESSAGES, body, share, rung))) == []
+
+
+def _program(number: int) -> list[dict[str, Any]]:
+    code = {
+        "type": "server_tool_use",
+        "id": f"s{number}",
+        "name": "code_execution",
+        "input": {"code": f"look({number})"},
+    }
+    calls = [
+        {**CALL, "id": f"t{number}_{each}", "caller": {"type": "code_execution_20250825", "tool_id": f"s{number}"}}
+        for each in range(2)
+    ]
+    results = [{**RESULT, "tool_use_id": call["id"], "content": f"row {number} of the table\n" * 40} for call in calls]
+    printed = {"type": "code_execution_tool_result", "tool_use_id": f"s{number}", "content": {"stdout": "done\n" * 20}}
+    return [
+        assistant({"type": "text", "text": "I look."}, code, calls[0]),
+        user(results[0]),
+        assistant(calls[1]),
+        user(results[1]),
+        assistant(printed, {**CALL, "id": f"t{number}"}),
+        user({**RESULT, "tool_use_id": f"t{number}"}),
+    ]

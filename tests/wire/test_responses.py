@@ -95,6 +95,43 @@ def test_a_call_of_any_kind_is_found_by_the_id_of_its_output(pair: tuple[dict[st
     assert call["tool_calls"][0]["id"] == output["tool_call_id"] == "c1"
 
 
+@pytest.mark.parametrize("rung", [1, 2, 3])
+@pytest.mark.parametrize("elsewhere", [{}, {"previous_response_id": "resp_1"}])
+def test_a_result_whose_call_only_the_server_has_is_never_left_out(elsewhere: dict[str, str], rung: int) -> None:
+    """The Vercel AI SDK refers to stored calls by `item_reference`; a call without a result is refused."""
+    turns = [
+        [user(f"Question {n}: " + "what was it again? " * 20), *([] if elsewhere else [{"type": "item_reference", "id": f"fc_{n}"}]),
+         {**OUTPUT, "call_id": f"c{n}", "output": f"row {n} of many\n" * 60}, said("Noted. " * 60, f"msg_{n}")]
+        for n in range(8)
+    ]  # fmt: skip
+    screen = {"type": "computer_screenshot", "image_url": "data:,"}
+    turns[0].append({"type": "computer_call_output", "call_id": "k", "output": screen})
+    given = [*(item for turn in turns for item in turn), user("And now?")]
+
+    sent = orjson.loads(folded(RESPONSES, {**elsewhere, "input": given}, 0.1, rung))["input"]
+
+    results = [item for item in sent if item["type"].endswith("_output")]
+    assert [item["call_id"] for item in results] == ["c0", "k", *(f"c{n}" for n in range(1, 8))]
+    assert results[0]["output"] == "[result removed]"
+    assert results[1]["output"] == screen
+    assert len(orjson.dumps(sent)) < 0.4 * len(orjson.dumps(given))
+
+
+@pytest.mark.parametrize("ids", [{}, {"id": "mcp_1"}])
+def test_long_results_in_items_are_cut_each_for_itself(ids: dict[str, str]) -> None:
+    """Also where items have no id, or the same."""
+    outputs = ["one\n" * 400, None, "two\n" * 400]
+    calls = [{"type": "mcp_call", **ids, "name": "f", "arguments": "{}", "output": output} for output in outputs]
+
+    sent = orjson.loads(folded(RESPONSES, {"input": [user("go"), *calls, CALL, OUTPUT]}, 0.5))
+
+    first, none, second = (item["output"] for item in sent["input"] if item["type"] == "mcp_call")
+    assert "one" in first and "two" not in first
+    assert none is None
+    assert "two" in second and "one" not in second
+    assert len(first) + len(second) < 2 * len(str(outputs[0]))
+
+
 def test_a_compaction_is_pinned_whole() -> None:
     compaction = {"type": "compaction", "id": "cmp_1", "encrypted_content": "QUJD"}
     body = {"input": [user("old " * 400), compaction, said("so", "msg_2"), user("new")]}

@@ -8,7 +8,7 @@ statement.
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 _BINDING_WORDS: Final = (
     # English
@@ -55,6 +55,49 @@ _SELF_WORDS: Final = (
 )
 SELF: Final = frozenset(_SELF_WORDS.split())
 _SELF_UNSPACED: Final = re.compile("我|私|僕|저|나는|제 ")
+_POSSESSIVE: Final = frozenset(
+    [
+        "my",
+        "mine",
+        "mein",
+        "meine",
+        "meinen",
+        "meinem",
+        "meiner",
+        "mon",
+        "ma",
+        "mes",
+        "mi",
+        "mis",
+        "mío",
+        "mía",
+        "mio",
+        "mia",
+        "miei",
+        "mie",
+        "meu",
+        "minha",
+        "meus",
+        "minhas",
+        "мой",
+        "моя",
+        "моё",
+        "мое",
+        "мои",
+        "моей",
+        "моего",
+        "mijn",
+        "min",
+        "mitt",
+        "mina",
+        "mój",
+        "moja",
+        "moje",
+        "moim",
+        "benim",
+    ]
+)
+"""Words by which speakers speak of what is theirs."""
 _OTHER_WORDS: Final = (
     "you you'd you'll you've you're your yours du dich dir dein deine deinen deiner tu te toi ton ta tes vous votre vos tú ti usted ustedes"
     " ci tuo tua você vocês seu sua ты тебя тебе вы вас вам твой ваш jij je jou jouw sen sana siz"
@@ -94,6 +137,24 @@ def binding(sentence: str) -> float:
 def speaks_of_self(text: str) -> bool:
     """Return whether a text says *I* or *my*."""
     return not SELF.isdisjoint(_tokens(text)) or (not text.isascii() and _SELF_UNSPACED.search(text) is not None)
+
+
+class SelfWords(NamedTuple):
+    """How many times a text speaks of its speaker."""
+
+    all: int
+    """*I*, *my* and the like."""
+    possessive: int
+    """*My* and the like; in scripts without spaces the same as ``all``."""
+
+
+def self_words(text: str) -> SelfWords:
+    """Count the words by which a text speaks of its speaker."""
+    tokens = _tokens(text)
+    unspaced = 0 if text.isascii() else len(_SELF_UNSPACED.findall(text))
+    return SelfWords(
+        sum(map(SELF.__contains__, tokens)) + unspaced, sum(map(_POSSESSIVE.__contains__, tokens)) + unspaced
+    )
 
 
 def speaks_to_other(text: str) -> bool:
@@ -144,6 +205,11 @@ def wants_to_know(text: str) -> bool:
     """Return whether a message asks something: with a question mark, or as a short one that begins like a question or a request
     to tell something. Many people type no question mark."""
     return asks(text) or (len(text) <= UNMARKED_QUESTION and _WANTS.match(text) is not None)
+
+
+def asks_for_a_fact(text: str) -> bool:
+    """Return whether a message is a short question that begins with a question word, or a request to tell something: *when did I*, not *could you*."""
+    return len(text) <= SHORT_QUESTION and _WANTS.match(text) is not None
 
 
 def is_question(text: str) -> bool:

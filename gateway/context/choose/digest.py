@@ -6,7 +6,7 @@ from typing import Final
 
 from gateway.context.choose.greedy import Greedy
 from gateway.context.choose.rows import render
-from gateway.context.choose.weights import UNSURE_WISHES_OF_AGENT, WISHES_OF_AGENT, WISHES_OF_CHAT
+from gateway.context.choose.weights import UNSURE_WISHES, WISHES_OF_AGENT, WISHES_OF_CHAT
 from gateway.context.choose.worth import LinePool
 from gateway.context.count.counter import CountText
 
@@ -32,9 +32,10 @@ def choose(
     """
     greedy = Greedy(pool, known, relevance)
     if relevance is None:
-        if pool.called:
+        if pool.runs_errands:
             greedy.take(pool.wishes.sure, tokens * WISHES_OF_AGENT)
-        greedy.take(pool.wishes.ranked, tokens * (UNSURE_WISHES_OF_AGENT if pool.called else WISHES_OF_CHAT))
+        few = pool.runs_errands or pool.dialogue.between_people
+        greedy.take(pool.wishes.ranked, tokens * (UNSURE_WISHES if few else WISHES_OF_CHAT))
     fill = float(tokens)
     spent = before = 0
     for _ in range(4):

@@ -64,6 +64,8 @@ class MessageLines(NamedTuple):
     lines: tuple[Line, ...]
     tool: str = ""
     """The tool of a result."""
+    name: str = ""
+    """The name that the client gave to the speaker."""
 
 
 def make(  # noqa: PLR0917  # called for every line: keywords would cost

@@ -13,8 +13,9 @@ from typing import Final, NamedTuple
 
 from gateway.context import marks
 from gateway.context.choose import fields, rows
-from gateway.context.choose.cues import speaks_of_self, speaks_to_other, wants_to_know
+from gateway.context.choose.cues import wants_to_know
 from gateway.context.choose.lookup import beside, distinguishes
+from gateway.context.choose.speakers import likely
 from gateway.context.choose.subject import names_a_subject
 from gateway.context.choose.weights import (
     ALIKE,
@@ -24,11 +25,9 @@ from gateway.context.choose.weights import (
     LEAST_TOLD,
     MANY,
     MEANT,
-    OWN_WORDS,
     PINNED_WORD,
     RELATED,
     STATEMENT_SHARE,
-    UNNAMED,
 )
 from gateway.context.choose.words import Word, words
 from gateway.context.choose.worth import FAMILY, LinePool, Passage
@@ -82,7 +81,8 @@ def excerpts(  # noqa: PLR0917  # a search has that many sides
         return []
     scores = relevance(pool, query, known, nearness)
     hidden = frozenset(skip)
-    least = LEAST_OF_BEST_IN_LARGE if many == inf and room > MANY else LEAST_OF_BEST
+    weak = pool.dialogue.between_people or (many == inf and room > MANY)
+    least = LEAST_OF_BEST_IN_LARGE if weak else LEAST_OF_BEST
     return _fitting(pool, _ranked(pool, scores, least, hidden, many), room, count, hidden)
 
 
@@ -151,7 +151,7 @@ def relevance(
     """
     if not names_a_subject(query):
         return {}
-    asked = words(query)
+    asked = [word for word in words(query) if word.key not in pool.dialogue.named]
     sought = _sought(pool, asked, known)
     subjects = _subjects(pool, asked, known)
     wants = wants_to_know(query)
@@ -169,7 +169,7 @@ def relevance(
         best[index] = max(best.get(index, 0.0), score)
     if max(best.values(), default=0.0) <= least:
         return {}
-    return _spread(pool, own, best, speakers(query))
+    return _spread(pool, own, best, likely(query, pool.dialogue))
 
 
 def _by_words(pool: LinePool, bearing: Mapping[Word, Sequence[tuple[Meaning, float]]]) -> dict[Passage, float]:
@@ -266,14 +266,6 @@ def _bearing(
 
 def _rarity(number: int, total: int) -> float:
     return log(1 + (total - number + 0.5) / (number + 0.5)) ** 2
-
-
-def speakers(query: str) -> Mapping[str, float]:
-    """Return by role how much more likely it is to have said the answer. A user who asks about himself has said it
-    himself."""
-    if speaks_to_other(query):
-        return {}
-    return {"user": OWN_WORDS if speaks_of_self(query) else UNNAMED}
 
 
 def _spread(

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from gateway.context import marks
-from gateway.context.choose.line import CALL, CLOSING, FIRST_CALL, GAP, OUTPUT, RECORD, SAID, Line
+from gateway.context.choose.line import CALL, CLOSING, FIRST_CALL, GAP, OUTPUT, RECORD, SAID, Line, MessageLines
 from gateway.context.choose.worth import LinePool
 
-SPEAKERS: Final = {"user": "user: ", "assistant": "assistant: "}
+SPEAKERS: Final = frozenset({"user", "assistant"})
 NEXT_ROW: Final = " / "
 """Between lines of an answer that stood in rows of their own and end without a full stop, such as items of a list."""
 UNSHOWN: Final = " …"
@@ -73,7 +73,7 @@ def _unshown(pool: LinePool, result: int) -> str:
 def _opened(pool: LinePool, last: int, position: int) -> str:
     """Return a line behind its speaker; a result behind its call, or else its tool; a call needs no speaker."""
     reading, line = pool.readings[pool.message_of[position]], pool.lines[position]
-    speaker = SPEAKERS.get(reading.role)
+    speaker = _speaker(pool, reading)
     if line.sort is RECORD or line.sort is OUTPUT:
         if speaker:
             return f"\n{speaker}{QUOTED_BLOCK[reading.role]}{marks.escaped(line.text)}"
@@ -87,6 +87,14 @@ def _opened(pool: LinePool, last: int, position: int) -> str:
     lacks = reading.role != "user" and position != pool.places[pool.message_of[position]].start
     gap = GAP if lacks or _replies_elsewhere(pool, last, position) else ""
     return f"\n{speaker}{gap}{marks.escaped(line.text)}"
+
+
+def _speaker(pool: LinePool, reading: MessageLines) -> str:
+    """Return the beginning of a row: who speaks, with a name where several have one; empty for a result."""
+    if reading.role not in SPEAKERS:
+        return ""
+    named = reading.name and reading.role in pool.several_names
+    return f"{reading.role} ({reading.name}): " if named else f"{reading.role}: "
 
 
 def _replies_elsewhere(pool: LinePool, last: int, position: int) -> bool:
@@ -108,7 +116,7 @@ def _continued(pool: LinePool, last: int, position: int) -> str:
         return f"\n{GAP if _lacks_rows(pool, last, position) else ''}{marks.row(line.text)}"
     if before.sort is OUTPUT:
         # The speaker's own words again, behind a block.
-        speaker = SPEAKERS.get(pool.readings[pool.message_of[position]].role, "")
+        speaker = _speaker(pool, pool.readings[pool.message_of[position]])
         return f"\n{speaker}{marks.escaped(line.text)}"
     if line.group == before.group:
         # The rows of a block need no mark: a line before them says what they are.

@@ -145,10 +145,10 @@ LEAST_WISH_WITH_CALLS: Final = -0.5
 SURE_WISH_WITH_CALLS: Final = 0.8
 """A sentence above this is hardly anything else there: one in fifty of what customers say."""
 WISHES_IN_QUOTES: Final = 0.1
-"""Share of the current question's quotes that is kept for standing wishes which the digest has no room for. Chosen: see docs/recall.md."""
+"""Share of the current question's quotes that is kept for standing wishes which the digest has no room for. Chosen: see docs/experiments.md."""
 WISHES_OF_CHAT: Final = 0.95
 """Share of a digest that wishes may take where no tool has been called."""
 WISHES_OF_AGENT: Final = 0.6
 """The same of sure wishes where tools have been called: their facts need the place."""
-UNSURE_WISHES_OF_AGENT: Final = 0.2
-"""The same of all wishes there."""
+UNSURE_WISHES: Final = 0.2
+"""The same of all wishes there, and in a chat between two people, who wish little of each other."""

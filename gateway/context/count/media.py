@@ -12,6 +12,7 @@ from math import ceil, floor, sqrt
 from typing import Any, Final
 
 from gateway.context.count import documents
+from gateway.wire.message import media_kind
 
 Part = Mapping[str, Any]
 
@@ -42,8 +43,27 @@ def tokens(part: Part, images: str) -> int:
     return _file(part, images)
 
 
+def document_content(part: Part) -> list[Any] | None:
+    """Return the texts and parts of a document whose content is written in the body. None for any other media.
+
+    https://platform.claude.com/docs/en/build-with-claude/citations
+    """
+    source = part.get("source")
+    if not isinstance(source, dict):
+        return None
+    kind = source.get("type")
+    content = source.get("data") if kind == "text" else source.get("content") if kind == "content" else None
+    if not isinstance(content, (str, list)):
+        return None
+    about = [part[name] for name in ("title", "context") if isinstance(part.get(name), str)]
+    return [*about, *(content if isinstance(content, list) else [content])]
+
+
 def is_upper_bound(part: Part) -> bool:
-    """Return whether the tokens of a part are only an upper bound: it is not an image with a readable size."""
+    """Return whether the tokens of a part are only an upper bound. They are not for an image with a readable size, and for
+    a document written in the body."""
+    if (content := document_content(part)) is not None:
+        return any(media_kind(inner) and is_upper_bound(inner) for inner in content)
     return "image" not in str(part.get("type", "")) or image_size(_image_url(part)[0]) is None
 
 

@@ -168,11 +168,18 @@ def _extras(message: Message, row: Family, text: CountText) -> int:
 
 
 def reasoning_texts(message: Message) -> Iterator[str]:
-    """Yield the reasoning that a message has in fields of its own."""
-    for key in ("reasoning_content", "reasoning"):
-        value = message.get(key)
-        if isinstance(value, str):
-            yield value
+    """Yield the reasoning that a message has in fields of its own.
+
+    Its details are read only if there is no other reasoning: OpenRouter sends the same reasoning in both.
+    """
+    plain = [value for key in ("reasoning_content", "reasoning") if isinstance(value := message.get(key), str)]
+    yield from plain
+    details = message.get("reasoning_details")
+    if isinstance(details, list) and not any(plain):
+        for detail in details:
+            value = detail.get("text", detail.get("summary")) if isinstance(detail, dict) else None
+            if isinstance(value, str):
+                yield value
 
 
 def _without_thinking(content: Any) -> Any:
@@ -209,7 +216,10 @@ def _part(part: Any, text: CountText, images: str) -> int:
     if isinstance(value, str):
         return text(value)
     if media_kind(part):
-        return media.tokens(part, images)
+        content = media.document_content(part)
+        if content is None:
+            return media.tokens(part, images)
+        return sum([_part(inner, text, images) for inner in content])
     return sum(text(leaf) for leaf in texts_inside(part, 0)) + (part.extra_tokens if type(part) is Opaque else 0)
 
 

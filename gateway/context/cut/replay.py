@@ -18,6 +18,8 @@ from typing import Final, NamedTuple
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.shares import (
     AGENT,
+    AGENT_CALL_TOKENS_SHARE,
+    AGENT_CALLING_TURNS_SHARE,
     CHAT,
     GROWTH_REQUESTS,
     GROWTH_TURNS,
@@ -189,6 +191,30 @@ def prefix_breaks(units: Sequence[Unit], room: Room) -> bool:
     return len(ends) < 2 or units[ends[-2]].cost > _old_unit_limit(room)
 
 
+def calls_often(units: Sequence[Unit]) -> bool:
+    """Return whether a conversation is an agent's: calls and results are a large part of it, or many turns have calls."""
+    return _calls_often_until(units)[-1] if units else False
+
+
+def _calls_often_until(units: Sequence[Unit]) -> list[bool]:
+    """Return for each unit whether the conversation up to it calls tools often. Simulated growth has no messages, so it has
+    no calls."""
+    often: list[bool] = []
+    tokens = call_tokens = calling_turns = 0
+    last_calling_turn = -1
+    for unit in units:
+        tokens += unit.cost
+        if unit.step >= 0 and unit.can_end_request and unit.indices:
+            call_tokens += unit.cost
+            calling_turns += unit.turn != last_calling_turn
+            last_calling_turn = unit.turn
+        turns = unit.turn + 1
+        often.append(
+            call_tokens > AGENT_CALL_TOKENS_SHARE * tokens or calling_turns > AGENT_CALLING_TURNS_SHARE * turns
+        )
+    return often
+
+
 def unit_limits(units: Sequence[Unit], room: Room) -> list[int]:
     """Return the most tokens of each unit when it is kept and the last one is the newest."""
     limits = [_old_unit_limit(room)] * len(units)
@@ -257,11 +283,8 @@ class _CostSums:
         """For each unit the unit with the user messages of its turn; -1 without one."""
         self.requests = list(accumulate([unit.can_end_request for unit in units]))
         """For each unit the number of requests so far."""
-        self.tool_steps = list(
-            accumulate([unit.step >= 0 and unit.can_end_request and bool(unit.indices) for unit in units])
-        )
-        """For each unit the number of steps with tool results so far. Simulated growth has no messages and does not
-        count."""
+        self.calls_often = _calls_often_until(units)
+        """For each unit whether the conversation up to it calls tools often."""
         self.uncut_cost: list[int] = []
         """For each unit the cost of all units up to it in full, with the newest unit and its question at their own
         limits."""
@@ -405,7 +428,7 @@ def _with_shares(sums: _CostSums, cut: Cut, newest: int, limit: int, quotes: int
     if cut.first_kept == 0:
         return replace(cut, quote_tokens=0)
     recall = sums.room.recall
-    shares = AGENT if sums.tool_steps[newest] > 0 else CHAT
+    shares = AGENT if sums.calls_often[newest] else CHAT
     left = max(limit - sums.kept_cost(cut, newest), 0)
     if usual := _usual_digest(sums, newest, left, shares):
         quotes_kept_free = int(min(recall * shares.quotes, shares.most_quote_tokens))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gateway.wire.message import PINNED_ROLES, RESULT_ROLES, Message
+from gateway.wire.message import CONTINUES, PINNED_ROLES, RESULT_ROLES, Message
 
 
 class Turn(NamedTuple):
@@ -43,10 +43,10 @@ def split(messages: Sequence[Message]) -> SplitConversation:
     """Split a conversation. Every index is exactly once in the result.
 
     A user message between a call and its result does not begin a turn: a cut before it would separate the two (case 7).
-    A result without a call belongs to the step before it.
+    A message that continues an earlier one belongs to its step. A result without a call belongs to the step before it.
     """
     callers = callers_of(messages)
-    spanned = _between_call_and_result(messages, callers)
+    spanned = _between_call_and_result(messages, {**callers, **_continued(messages)})
     pinned: list[int] = []
     turns: list[Turn] = []
     user: list[int] = []
@@ -109,6 +109,12 @@ def callers_of(messages: Sequence[Message]) -> dict[int, int]:
             if caller is not None:
                 callers[index] = caller
     return callers
+
+
+def _continued(messages: Sequence[Message]) -> dict[int, int]:
+    """Map the index of each message that continues an earlier one to the index of the earlier one."""
+    found = [(index, message[CONTINUES]) for index, message in enumerate(messages) if CONTINUES in message]
+    return {index: index - before for index, before in found if isinstance(before, int) and 0 < before <= index}
 
 
 def _between_call_and_result(messages: Sequence[Message], callers: Mapping[int, int]) -> set[int]:

@@ -7,7 +7,8 @@ from gateway.context.choose.cues import is_question, wants_to_know
 from gateway.context.choose.subject import names_a_subject
 from gateway.context.choose.weights import QUOTED_UNASKED, STAYS, STAYS_WITH_CALLS
 from gateway.context.cut.layout import Layout
-from gateway.context.write.quote_room import is_long, most_quotes, question_text
+from gateway.context.cut.replay import calls_often
+from gateway.context.write.quote_room import is_about_conversation, is_long, most_quotes, question_text
 from gateway.context.write.search import JOINT_TOKENS, NO_QUOTE, LineKey, Query, Quote, Search
 from gateway.wire.message import Message
 
@@ -44,7 +45,7 @@ def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Qu
     If the cut has moved inside a turn, it has folded these questions too: then only the current question has quotes.
     """
     layout = search.layout
-    stays = layout.cut_at_question.quote_tokens * (STAYS_WITH_CALLS if _has_calls(layout) else STAYS)
+    stays = layout.cut_at_question.quote_tokens * (STAYS_WITH_CALLS if calls_often(layout.units) else STAYS)
     quotes: dict[int, Quote] = {}
     spent = searched = 0
     for indices in [indices for indices in layout.questions[:-1] if indices[0] in kept]:
@@ -67,19 +68,19 @@ def _current_quote(
 ) -> Quote:
     """Return the quotes for the current question, in ``left`` tokens; earlier quotes have ``spent`` so many.
 
-    If it is the newest message and mainly a question, its quotes may fill the free room, where this costs nothing but the
-    quotes: in a chat, up to `most_quotes`; and if the request begins unlike the one before it in any case, all of it. Once
-    tools are called, quotes stay for many requests and must be small, unless the folded part is so long that the digest
-    says little of it.
+    The quotes of a question about the conversation may fill the free room, up to `most_quotes`. Those of any other
+    question may fill it if the question is the newest message, and the request begins unlike the one before it in any
+    case: then they cost nothing but themselves. Else quotes in a conversation with many calls stay for many requests and
+    must be small, unless the folded part is so long that the digest says little of it.
     """
     layout = search.layout
     text = question_text(search.source, layout.question)
-    most = _share(text, layout, spent)
-    free, has_calls = left - JOINT_TOKENS, _has_calls(layout)
+    most, free = _share(text, layout, spent), left - JOINT_TOKENS
+    about_conversation = is_about_conversation(layout, text)
     asks_long_history = is_question(text) and is_long(layout)
-    may_fill = layout.prefix_breaks or asks_long_history or not has_calls
-    if layout.ends_with_question and is_question(text) and may_fill:
-        if not has_calls and not (asks_long_history and names_a_subject(text)):
+    costs_only_itself = layout.ends_with_question and (layout.prefix_breaks or asks_long_history)
+    if is_question(text) and (about_conversation or costs_only_itself):
+        if about_conversation and not (asks_long_history and names_a_subject(text)):
             free = min(free, most_quotes(layout, text))
         return search.find_and_fill(Query(text, free, quoted_before), kept) if free >= LEAST_TO_SEARCH else NO_QUOTE
     if asks_long_history:
@@ -92,20 +93,13 @@ def _current_quote(
 def _share(text: str, layout: Layout, spent: int) -> int:
     """Return the tokens of quotes for a message; those before it have ``spent`` so many.
 
-    A message that asks nothing gets a part. Once tools are called, it gets none, and a question leaves half to those that
-    follow.
+    A message that asks nothing gets a part. Where tools are called often, it gets none, and a question leaves half to those
+    that follow.
     """
     tokens = layout.cut_at_question.quote_tokens
-    if _has_calls(layout):
+    if calls_often(layout.units):
         return (tokens - spent) // 2 if wants_to_know(text) else 0
     return min(tokens if wants_to_know(text) else int(tokens * QUOTED_UNASKED), tokens - spent)
-
-
-def _has_calls(layout: Layout) -> bool:
-    """Return whether tools were called before the current question. Calls after it do not count: they must not change its
-    quotes."""
-    current = layout.units[-1].turn if layout.units else 0
-    return any(unit.step >= 0 and unit.can_end_request and unit.turn < current for unit in layout.units)
 
 
 def _lines_of(quotes: Mapping[int, Quote]) -> frozenset[LineKey]:

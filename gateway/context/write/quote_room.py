@@ -10,11 +10,11 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Final
 
-from gateway.context.choose import lookup, recall
-from gateway.context.choose.cues import is_question
+from gateway.context.choose import lookup, speakers
+from gateway.context.choose.cues import asks_for_a_fact, is_question
 from gateway.context.choose.subject import names_a_subject
 from gateway.context.cut.layout import Layout, Source
-from gateway.context.cut.replay import Cut, Unit
+from gateway.context.cut.replay import Cut, Unit, calls_often
 from gateway.context.write.readings import FULLY_READ_CHARACTERS, skimmed_messages
 from gateway.wire.message import media_parts, text_of
 
@@ -62,16 +62,11 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
     next question's request begins like this one.
     """
     first, units = layout.cut.first_kept, layout.units
-    if not (first and layout.ends_with_question and source.policy.recall_share and not source.rung.newest_only):
+    wanted = quote_tokens_for_question(source, layout)
+    if not wanted:
         return layout
-    calls = any(unit.step >= 0 and unit.can_end_request for unit in units[first:])
-    query = question_text(source, layout.question)
-    if (calls and not is_long(layout)) or not is_question(query):
-        return layout
-    free = layout.room.free
-    wanted = int(min(most_quotes(layout, query), MOST_QUOTES_OF_ROOM * free, MOST_QUOTES_OF_FOLDED * _folded(layout)))
     sums = _kept_sums(layout)
-    missing = wanted - (free - layout.cut.digest_tokens - sums[-1])
+    missing = wanted - (layout.room.free - layout.cut.digest_tokens - sums[-1])
     if missing <= 0:
         return layout
     step = max(wanted // 2, 1)
@@ -84,6 +79,33 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
     turns_with_media = [turn for turn, index in kept if any(True for _ in media_parts(source.messages[index]))]
     first_turn = min([units[boundary].turn, units[-1].turn - 1, *turns_with_media])
     return replace(layout, set_aside=tuple(index for turn, index in kept if turn < first_turn))
+
+
+def quote_tokens_for_question(source: Source, layout: Layout) -> int:
+    """Return the tokens of quotes for which kept turns are set aside; none for a message that asks nothing."""
+    if not (layout.cut.first_kept and layout.question and source.policy.recall_share and not source.rung.newest_only):
+        return 0
+    query = question_text(source, layout.question)
+    about_conversation = is_about_conversation(layout, query) or (layout.ends_with_question and is_long(layout))
+    if not (about_conversation and is_question(query)):
+        return 0
+    free = layout.room.free
+    return int(min(most_quotes(layout, query), MOST_QUOTES_OF_ROOM * free, MOST_QUOTES_OF_FOLDED * _folded(layout)))
+
+
+def quote_tokens_before_digest(source: Source, layout: Layout) -> int:
+    """Return the tokens of quotes that a digest leaves free although it may take the whole room: those for the question of
+    a chat."""
+    return 0 if calls_often(layout.units) else quote_tokens_for_question(source, layout)
+
+
+def is_about_conversation(layout: Layout, query: str) -> bool:
+    """Return whether the current question is likely about what was said before.
+
+    In a chat it is, also after calls that look something up for the answer. Where tools are called often, a new task has
+    the form of a question, too: there only a question for a fact is, before any call.
+    """
+    return not calls_often(layout.units) or (layout.ends_with_question and asks_for_a_fact(query))
 
 
 def most_quotes(layout: Layout, query: str) -> int:
@@ -125,7 +147,8 @@ def _is_about(source: Source, query: str, part: frozenset[int], question: frozen
     indices = [index for index in range(len(source.messages)) if index not in not_searched]
     texts = [text_of(source.messages[index]) for index in indices]
     roles = [str(source.messages[index].get("role")) for index in indices]
-    best = lookup.bearing(texts, roles, query, (), recall.speakers(query))[:TOPIC_MESSAGES]
+    likely = speakers.likely(query, speakers.dialogue_of(zip(reversed(roles), reversed(texts), strict=True)))
+    best = lookup.bearing(texts, roles, query, (), likely)[:TOPIC_MESSAGES]
     return sum([indices[place] in part for place in best]) >= OLD_TOPIC_SHARE * len(best)
 
 

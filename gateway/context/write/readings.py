@@ -1,5 +1,6 @@
 """Messages read for a fold: each with its role, its lines and, if it is a tool result, its call."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -19,6 +20,11 @@ the worst text and 1 s for prose; a window of a million tokens has four times as
 LONGEST_SHOWN_CALL: Final = 72
 """Characters. A longer call is shown before its result by its tool's name only."""
 
+_NAME: Final = re.compile(r"[\w.-]{1,64}")
+"""The name of a speaker. OpenAI allows these characters, and fewer letters. None of them can end the name in a row."""
+_SPEAKER: Final = re.compile(rf"(user|assistant)(?: \(({_NAME.pattern})\))?: ")
+"""The beginning of a row in a note: a role and, in a group, a name."""
+
 
 def skimmed_messages(messages: Sequence[Message], folded: Sequence[int], characters: int) -> int:
     """Return the number of folded messages before the last so many characters. They are only skimmed, so that the time
@@ -36,8 +42,16 @@ def skimmed_messages(messages: Sequence[Message], folded: Sequence[int], charact
 def reading_of(source: Source, index: int, read: Callable[[Message, Memory], tuple[Line, ...]]) -> MessageLines:
     """Return a message of a conversation with its lines; ``read`` reads it in full or skims it."""
     message = source.messages[index]
-    tool = _call_of(source, index)
-    return MessageLines(index, str(message.get("role")), read(message, source.memory), tool)
+    call = _call_of(source, index)
+    role, name = str(message.get("role")), _speaker_name(message)
+    return MessageLines(index, role, read(message, source.memory), call, name)
+
+
+def _speaker_name(message: Message) -> str:
+    """Return the name that the client gave to a speaker; empty without one."""
+    name = message.get("name")
+    speaks = message.get("role") not in RESULT_ROLES
+    return name if speaks and isinstance(name, str) and _NAME.fullmatch(name) else ""
 
 
 def _call_of(source: Source, index: int) -> str:
@@ -59,8 +73,8 @@ def readings_of_notes(text: str, memory: Memory) -> Iterator[MessageLines]:
     """Yield the rows of notes that the client sent back, each as a message of its original speaker."""
     rows = [row for row in text.split("\n") if row.strip()]
     for number, row in enumerate(rows):
-        speaker, _, said = row.partition(": ")
-        role = speaker if speaker in ("user", "assistant") else ""
-        message = {"role": role, "content": said if role else row}
+        speaker = _SPEAKER.match(row)
+        role, name = (speaker[1], speaker[2] or "") if speaker else ("", "")
+        message = {"role": role, "content": row[speaker.end() :] if speaker else row}
         # Negative indices: these rows are older than the first message.
-        yield MessageLines(number - len(rows) - 1, role, lines.read(message, memory))
+        yield MessageLines(number - len(rows) - 1, role, lines.read(message, memory), name=name)

@@ -10,7 +10,7 @@ from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.write.pools import pool_of
 from gateway.context.write.questions import quotes_of
-from gateway.context.write.quote_room import digest_beside_quotes
+from gateway.context.write.quote_room import digest_beside_quotes, quote_tokens_before_digest
 from gateway.context.write.search import Search, keys_of, places_of, words_of_pinned
 from gateway.wire.message import PINNED_ROLES, Message
 
@@ -59,7 +59,9 @@ def replacement_of(source: Source, layout: Layout, kept: Mapping[int, Message], 
     pool = pool_of(source, layout.folded)
     size = min(layout.cut.digest_tokens, left)
     if layout.tight:
-        size = max(size, left - max(layout.cut.quote_tokens, layout.cut_at_question.quote_tokens))
+        quotes_first = quote_tokens_before_digest(source, layout)
+        most_kept_free = max(layout.cut.quote_tokens, layout.cut_at_question.quote_tokens)
+        size = min(size, left - quotes_first) if quotes_first else max(size, left - most_kept_free)
     size = digest_beside_quotes(source, layout, size, left)
     note = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
     left -= source.counter.text(note.text) + 2

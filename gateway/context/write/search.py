@@ -6,7 +6,7 @@ from functools import partial
 from math import inf
 from typing import Final, NamedTuple
 
-from gateway.context.choose import embedding, lines, lookup, recall
+from gateway.context.choose import embedding, lines, lookup, recall, speakers
 from gateway.context.choose.line import MessageLines
 from gateway.context.choose.weights import MANY, WISHES_IN_QUOTES
 from gateway.context.choose.worth import LinePool
@@ -200,7 +200,8 @@ def _searched(source: Source, layout: Layout, pool: LinePool, query: str, known:
     roles = [str(source.messages[index].get("role")) for index in folded[:skimmed]]
     left = OLD_CHARACTERS
     old: list[MessageLines] = []
-    for number in lookup.bearing(texts, roles, query, known, recall.speakers(query)):
+    likely = speakers.likely(query, speakers.dialogue_of(zip(reversed(roles), reversed(texts), strict=True)))
+    for number in lookup.bearing(texts, roles, query, known, likely):
         left -= len(texts[number])
         if left <= 0:
             break

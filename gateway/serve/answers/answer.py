@@ -25,6 +25,8 @@ LONGEST_ERROR: Final = 2**20
 LONGEST_HELD: Final = 2**16
 LONGEST_HEAD: Final = 2**18
 """Bytes of a stream that are held until it carries content."""
+NO_BODY: Final = frozenset({b"", b"data", b"event", b"id", b"retry"})
+"""What stands before the colon of a line of a stream; nothing in a comment."""
 LONGEST_HOLD_S: Final = 5.0
 """Seconds from a stream's first byte in which it is held; see `LONGEST_PREAMBLE`."""
 
@@ -171,8 +173,18 @@ async def _hold_preamble(answer: Answer, failed: Failed, longest_hold_s: float) 
             if answer.refusal is not None or not _is_preamble(answer, event.data, failed):
                 return
         if answer.complete:
-            answer.empty_stream = not anything
+            if not anything:
+                _read_without_events(answer, failed)
             return
+
+
+def _read_without_events(answer: Answer, failed: Failed) -> None:
+    """Read a stream without events: it is empty, or some servers' JSON under a stream's type."""
+    text = readable(answer.response, answer.held)
+    answer.empty_stream = all(line.partition(b":")[0].strip() in NO_BODY for line in text.splitlines())
+    if not answer.empty_stream:
+        answer.text = text
+        answer.refusal = _refusal(answer, text, "http", failed)
 
 
 async def _next_piece(response: Response, deadline: float | None) -> bytes | None:

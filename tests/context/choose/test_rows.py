@@ -305,3 +305,30 @@ def test_a_wish_that_was_taken_back_never_stands_without_its_revocation() -> Non
     for tokens in range(8, 90, 2):
         row = render(found, choose(found, tokens, COUNT))
         assert "always answer with bullet points" not in row or "forget that" in row
+
+
+def named(*messages: tuple[str, str]) -> LinePool:
+    """A folded part of user messages, each with the name of its speaker."""
+    return LinePool(
+        [
+            MessageLines(n, "user", lines.read({"role": "user", "content": text}), name=name)
+            for n, (name, text) in enumerate(messages)
+        ]
+    )
+
+
+def test_the_members_of_a_group_are_told_apart_by_the_names_that_the_client_gives() -> None:
+    group = named(("ines", "I bring the tent."), ("ola", "I bring the stove."), ("", "Who brings wood?"))
+
+    assert written(group) == [
+        "user (ines): I bring the tent.",
+        "user (ola): I bring the stove.",
+        "user: Who brings wood?",
+    ]
+
+
+def test_one_name_alone_tells_nothing_and_is_left_out() -> None:
+    assert written(named(("ines", "I bring the tent."), ("ines", "And the stove."))) == [
+        "user: I bring the tent.",
+        "user: And the stove.",
+    ]

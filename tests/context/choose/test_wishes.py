@@ -236,10 +236,17 @@ REQUESTS = (
 def test_what_a_customer_asks_each_time_is_no_wish_beside_what_is_said_once(wish: str) -> None:
     said = [(role, text) for text in REQUESTS for role, text in (("user", text), ("assistant", "It is done."))]
     talk = pool(("user", wish), ("assistant", "What can I look up?"), *said)
-    done = lines.read({"role": "tool", "tool_call_id": "1", "content": "cancelled"})
-    with_call = LinePool([*talk.readings.values(), MessageLines(len(talk.readings), "tool", done, "cancel")])
+    with_call = LinePool([*talk.readings.values(), *results(after=talk)])
 
     assert texts(with_call)[0] == wish
+
+
+def results(after: LinePool) -> list[MessageLines]:
+    """Return results of calls behind a talk, one for each of the user's messages."""
+    done = lines.read({"role": "tool", "tool_call_id": "1", "content": "cancelled"})
+    first = len(after.readings)
+    asked = sum(reading.role == "user" for reading in after.readings.values())
+    return [MessageLines(index, "tool", done, "cancel") for index in range(first, first + asked)]
 
 
 ERRANDS = (
@@ -258,8 +265,7 @@ ERRANDS = (
 def test_a_wish_is_surer_than_errands_of_the_same_form(wish: str) -> None:
     said = [(role, text) for text in ERRANDS for role, text in (("user", text), ("assistant", "One moment."))]
     talk = pool(*said, ("user", f"{ERRANDS[0]} {wish}"), ("assistant", "One moment."))
-    done = lines.read({"role": "tool", "tool_call_id": "1", "content": "cancelled"})
-    with_call = LinePool([*talk.readings.values(), MessageLines(len(talk.readings), "tool", done, "cancel")])
+    with_call = LinePool([*talk.readings.values(), *results(after=talk)])
 
     assert texts(with_call)[0] == wish
     assert with_call.wishes.sure == with_call.wishes.ranked[:1]

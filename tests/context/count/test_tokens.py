@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from gateway.context.count import delay
 from gateway.context.count.families import FAMILIES
 from gateway.context.count.fixed_cost import fixed_cost
+from gateway.context.count.media import tokens
 from gateway.context.count.message_cost import counter
 from gateway.context.count.proof import fits_by_size
-from gateway.context.count.tokens import Anchor, TokenCount, count_request, margin
+from gateway.context.count.tokens import Anchor, TokenCount, count_request, has_upper_bounds, margin
 from gateway.wire.chat import ChatRequest, parse, skim
 from tests.context.pictures import png
 from tests.context.texts import TEXTS
@@ -91,6 +92,23 @@ def test_reasoning_that_a_template_drops_counts_only_while_its_turn_runs(family:
     assert count_request(running, family).total > count_request(over, family).total + 300
 
 
+@pytest.mark.parametrize(
+    "detail",
+    [{"type": "reasoning.text", "text": TEXTS["english"]}, {"type": "reasoning.summary", "summary": TEXTS["english"]}],
+)
+def test_reasoning_in_details_counts_once(detail: dict[str, str]) -> None:
+    count = GPT_4O.message
+    message = {"role": "assistant", "content": "ok"}
+    said = count({**message, "reasoning": TEXTS["english"]})
+
+    assert said > count(message)
+    assert count({**message, "reasoning_details": [detail]}) == said
+    assert count({**message, "reasoning_details": [detail], "reasoning": TEXTS["english"]}) == said
+    assert count({**message, "reasoning_details": [{"type": "reasoning.encrypted", "data": "QUJD"}, 7, {}]}) == count(
+        message
+    )
+
+
 def test_images_cost_their_price_not_their_bytes() -> None:
     """Case 32."""
     one = {"type": "image_url", "image_url": {"url": png(1024, 1024, padding=150_000)}}
@@ -99,6 +117,28 @@ def test_images_cost_their_price_not_their_bytes() -> None:
     assert GPT_4O.message(user([one])) == 4 + 765
     assert GPT_4O.message(user([one, one])) == 4 + 2 * 765
     assert counter("gemini", "crops 258").message(user([one])) >= 258
+
+
+@pytest.mark.parametrize(
+    "source",
+    [{"type": "text", "media_type": "text/plain", "data": TEXTS["english"]}, {"type": "content", "content": TEXTS["english"]},
+     {"type": "content", "content": [{"type": "text", "text": TEXTS["english"]}]}],
+)  # fmt: skip
+def test_a_document_that_is_written_in_the_body_costs_its_text(source: dict[str, Any]) -> None:
+    part = {"type": "document", "title": "News", "context": None, "source": source, "citations": {"enabled": True}}
+    one = GPT_4O.text(TEXTS["english"]) + GPT_4O.text("News")
+
+    assert GPT_4O.message(user([part])) == 4 + one
+    assert GPT_4O.message(user([part] * 50)) == 4 + 50 * one
+    assert not has_upper_bounds([user([part])])
+
+
+def test_a_picture_in_a_written_document_costs_its_price() -> None:
+    picture = {"type": "image", "source": {"type": "url", "url": "https://example.com/cat.png"}}
+    part = {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "A cat."}, picture]}}
+
+    assert GPT_4O.message(user([part])) == 4 + GPT_4O.text("A cat.") + tokens(picture, "tiles 85 170")
+    assert has_upper_bounds([user([part])])
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.context.cut.turns import callers_of, split
+from gateway.wire.message import CONTINUES
 
 U: dict[str, Any] = {"role": "user", "content": "u"}
 A: dict[str, Any] = {"role": "assistant", "content": "a"}
@@ -20,6 +21,11 @@ def call(*names: str) -> dict[str, Any]:
 
 def res(name: str) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": name, "content": "r"}
+
+
+def later(before: Any) -> dict[str, Any]:
+    """A message that continues another, so many messages before it."""
+    return {**A, CONTINUES: before}
 
 
 F: dict[str, Any] = {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}}
@@ -42,6 +48,9 @@ R: dict[str, Any] = {"role": "function", "name": "f", "content": "r"}
         ([U, call("a"), res("a"), U, call("a"), res("a")], (), [((0,), ((1, 2),)), ((3,), ((4, 5),))]),
         ([res("x"), U], (), [((), ((0,),)), ((1,), ())]),
         ([U, call("a")], (), [((0,), ((1,),))]),
+        ([U, call("a"), res("a"), later(2), A, U], (), [((0,), ((1, 2, 3), (4,))), ((5,), ())]),
+        ([U, A, later(1), U, later(3), U], (), [((0,), ((1, 2, 3, 4),)), ((5,), ())]),
+        ([U, A, later(9), later("x"), later(0), U], (), [((0,), ((1,), (2,), (3,), (4,))), ((5,), ())]),
     ],
 )
 def test_turns_begin_with_the_user_and_steps_with_the_assistant(

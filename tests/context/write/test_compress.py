@@ -496,6 +496,23 @@ def test_the_smallest_draft_comes_back_where_nothing_fits(room: int) -> None:
     assert "last" in text_of(draft.messages[-1])
 
 
+@pytest.mark.parametrize("share", [0.7, 0.4, 0.2])
+def test_a_step_that_stands_keeps_some_of_its_thought(share: float) -> None:
+    """DeepSeek and Moonshot refuse the answers of a tool loop without ``reasoning_content``."""
+    messages = [user("Find the port.")]
+    for number in range(20):
+        thought = {"reasoning_content": f"Thought {number}: the next file may name it. " * 12}
+        messages += [{**called((f"c{number}", "read", "{}")), **thought}, result(f"c{number}", f"line {number}\n" * 60)]
+
+    draft = folded(messages, int(cost(messages) * share))
+
+    thoughts = [message["reasoning_content"] for message in draft.messages if message["role"] == "assistant"]
+    assert draft.steps
+    assert thoughts[-1] == messages[-2]["reasoning_content"]
+    assert all(thoughts)
+    assert len(set(thoughts)) == len(thoughts)
+
+
 def test_the_third_rung_keeps_the_step_that_a_tool_loop_ends_with() -> None:
     messages = [*chatter(3), user("run it"), called(("c1", "run", "{}")), result("c1", "fine")]
 

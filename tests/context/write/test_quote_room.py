@@ -44,6 +44,29 @@ def test_a_question_has_room_for_quotes_wherever_the_cut_stands(turns: int) -> N
     assert draft.cost <= 1500
 
 
+@pytest.mark.parametrize("room", [250, 300, 400, 500])
+def test_a_question_in_a_room_too_small_to_grow_is_answered_from_quotes(room: int) -> None:
+    """Every request moves the cut there, so quotes break no cached prefix that would otherwise stand."""
+    draft = folded([*talk(70), user(QUESTION)], room)
+
+    quotes = sum(-step.saved for step in draft.steps if step.stage == "recall")
+    assert "behind the oil lamp" in "".join(map(text_of, draft.messages))
+    assert room / 4 < quotes
+    assert draft.cost <= room
+
+
+def test_a_question_about_a_chat_of_long_messages_is_answered_from_quotes() -> None:
+    long = [
+        {**message, "content": f"{text_of(message)} {'and so on, as we said about that thing ' * 20}"}
+        for message in chatter(20, 90)
+    ]
+    fact = user("The key of the boat house hangs behind the oil lamp, remember that place.")
+
+    draft = folded([fact, said("I will."), *long, user(QUESTION)], 900)
+
+    assert "behind the oil lamp" in text_of(draft.messages[-1])
+
+
 def test_a_question_of_a_chat_fills_no_more_of_a_large_room_than_history_gives_way_for() -> None:
     """Quotes are processed anew at once: what is free costs as much as what gives way."""
     draft = folded([*talk(370), user(QUESTION)], 12_000)

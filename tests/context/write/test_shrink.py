@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.context.count.message_cost import counter
-from gateway.context.cut.attachments import without_media_and_reasoning
+from gateway.context.cut.attachments import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.write.shrink import fair_limits, shrink_message
 from gateway.context.write.shrink_text import shrink_text
 from tests.running import ROOT
@@ -91,7 +91,8 @@ def test_media_become_text_that_says_what_stood_there() -> None:
     """Case 47; reasoning goes with them."""
     message = {
         "role": "user",
-        "reasoning_content": "hm",
+        "reasoning": "hm",
+        "reasoning_details": [{"type": "reasoning.text", "text": "hm"}],
         "content": [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "x"}}],
     }
 
@@ -99,6 +100,15 @@ def test_media_become_text_that_says_what_stood_there() -> None:
         "role": "user",
         "content": [{"type": "text", "text": "see"}, {"type": "text", "text": "[image removed]"}],
     }
+
+
+@pytest.mark.parametrize(("reasoning", "kept"), [("", ""), ("hm", "hm"), ("hm " * 100, "hm " * 39 + "hm…")])
+def test_the_beginning_of_reasoning_content_stays(reasoning: str, kept: str) -> None:
+    message = {"role": "assistant", "content": "ok", "reasoning_content": reasoning}
+
+    assert without_media_and_reasoning(message) == {**message, "reasoning_content": kept}
+    assert has_media_or_reasoning(message) == (reasoning != kept)
+    assert not has_media_or_reasoning(without_media_and_reasoning(message))
 
 
 @pytest.mark.parametrize(
