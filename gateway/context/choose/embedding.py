@@ -63,12 +63,13 @@ class Vectors:
 class Embedding:
     """The vectors of parts of words. One object serves all threads: it is never changed."""
 
-    __slots__ = ("_np", "_rows", "parts")
+    __slots__ = ("_np", "parts", "rows")
 
     def __init__(self, parts: "Parts", rows: "NDArray[int8]") -> None:
         self._np: Any = importlib.import_module("numpy")
         self.parts = parts
-        self._rows = rows
+        self.rows = rows
+        """The vector of each part, by its number: `STEPS` for one unit of the package's."""
 
     def nearness(self, question: str, passages: Sequence[str], memory: Memory) -> list[float]:
         """Return how near each passage is to a question, in standard deviations above the mean of all; never negative."""
@@ -92,10 +93,10 @@ class Embedding:
     def vectors(self, texts: Sequence[str]) -> list[bytes]:
         """Return for each text the sum of the vectors of its parts, brought to one length, as bytes."""
         np = self._np
-        sums = np.zeros((len(texts), self._rows.shape[1]), np.int64)
+        sums = np.zeros((len(texts), self.rows.shape[1]), np.int64)
         for at, rows in enumerate(self._cut(texts)):
             if rows:
-                self._rows.take(rows, axis=0).sum(axis=0, dtype=np.int32, out=sums[at])
+                self.rows.take(rows, axis=0).sum(axis=0, dtype=np.int32, out=sums[at])
         lengths = np.sqrt(np.maximum((sums * sums).sum(axis=1), 1).astype(np.float64))
         rounded = np.rint(sums * LENGTH / lengths[:, None])
         return [vector.tobytes() for vector in np.clip(rounded, -127, 127).astype(np.int8)]

@@ -1,7 +1,8 @@
 """Recall: find passages of the folded part that bear on the current question.
 
 A passage is a short message, a part of a longer one, or a record. It is found by its own words and by those of
-neighbouring messages, because an answer seldom repeats its question. Rare words count by the square of their rarity.
+neighbouring messages, because an answer seldom repeats its question. Rare words count by the square of their rarity,
+those that tell little in any conversation for less.
 Where vectors of meaning are at hand (`embedding`), a passage near the question counts without any word of it.
 """
 
@@ -15,6 +16,7 @@ from gateway.context import marks
 from gateway.context.choose import fields, rows
 from gateway.context.choose.cues import wants_to_know
 from gateway.context.choose.lookup import beside, distinguishes
+from gateway.context.choose.salience import salience
 from gateway.context.choose.speakers import likely
 from gateway.context.choose.subject import names_a_subject
 from gateway.context.choose.weights import (
@@ -212,7 +214,8 @@ def _weight_of(pool: LinePool, asked: Iterable[Word], known: Collection[str]) ->
 
 
 def _sought(pool: LinePool, asked: Iterable[Word], known: Collection[str]) -> dict[str, float]:
-    """Return by word the worth of a passage that has it. Words of one family count for less than the word itself."""
+    """Return by word the worth of a passage that has it. Words of one family count for less than the word itself, and
+    words that tell little in any conversation for less than others."""
     total = len(pool.lines)
     sought: dict[str, float] = {}
     for word in asked:
@@ -227,7 +230,7 @@ def _sought(pool: LinePool, asked: Iterable[Word], known: Collection[str]) -> di
                 worth = ALIKE * _rarity(pool.count(other), total)
                 if worth > sought.get(other, 0.0):
                     sought[other] = worth
-    return sought
+    return {key: worth * salience(key) for key, worth in sought.items()}
 
 
 def _subjects(pool: LinePool, asked: Collection[Word], known: Collection[str]) -> list[Subject]:

@@ -18,6 +18,10 @@ MEANT: Final = 0.075
 """What a standard deviation of likeness in meaning counts, of the worth of all words of the question (see `embedding`)."""
 PINNED_WORD: Final = 0.3
 """What a word counts that the system prompt has too: it names the subject of the whole conversation."""
+EMPTY_WORD: Final = 0.4
+"""What a word counts of which questions are built (*said*, *thing*), however rare it is in a chat (see `salience`)."""
+COMMON_WORD: Final = 0.7
+"""What another common word counts (*name*, *time*)."""
 OWN_WORDS: Final = 2.2
 """How much more likely the user is to have said what he asks of himself ("my", "I"), as a factor."""
 UNNAMED: Final = 1.8

@@ -1,0 +1,31 @@
+"""Salience: how much a word tells in any conversation, whatever that is about.
+
+How rare a word is in one chat says little of words that questions are built of: *thing* may stand there once. The file
+has two rows of stems: those that tell least, and other common ones. It was computed from the lengths of the vectors of the
+package wordllama (`python -m benchmarks.recall.salience`): a vector is short where a word changes little of what a text means.
+"""
+
+import pkgutil
+from collections.abc import Mapping
+from itertools import groupby
+from operator import itemgetter
+from types import MappingProxyType
+from typing import Final
+
+from gateway.context.choose.weights import COMMON_WORD, EMPTY_WORD
+
+
+def _by_letter(row: str) -> Mapping[str, str]:
+    """Return by first letter the stems of a sorted row, each between two blanks: sets of them would take 15 times as much memory."""
+    found = {letter: f" {' '.join(stems)} " for letter, stems in groupby(row.split(), key=itemgetter(0))}
+    return MappingProxyType(found)
+
+
+_EMPTY, _COMMON = map(_by_letter, (pkgutil.get_data(__package__, "salience.txt") or b"\n").decode().split("\n")[:2])
+_WORTH: Final = ((_EMPTY, EMPTY_WORD), (_COMMON, COMMON_WORD))
+
+
+def salience(key: str) -> float:
+    """Return what a word counts, given by its stem: 1 where it is not known to be common."""
+    sought = f" {key} "
+    return next((worth for stems, worth in _WORTH if sought in stems.get(key[:1], "")), 1.0)
