@@ -147,8 +147,9 @@ def _is_about(source: Source, query: str, part: frozenset[int], question: frozen
     indices = [index for index in range(len(source.messages)) if index not in not_searched]
     texts = [text_of(source.messages[index]) for index in indices]
     roles = [str(source.messages[index].get("role")) for index in indices]
-    likely = speakers.likely(query, speakers.dialogue_of(zip(reversed(roles), reversed(texts), strict=True)))
-    best = lookup.bearing(texts, roles, query, (), likely)[:TOPIC_MESSAGES]
+    dialogue = speakers.dialogue_of(zip(reversed(roles), reversed(texts), strict=True))
+    factors = speakers.answer_factors(query, dialogue)
+    best = lookup.bearing(texts, roles, query, (), factors)[:TOPIC_MESSAGES]
     return sum([indices[place] in part for place in best]) >= OLD_TOPIC_SHARE * len(best)
 
 

@@ -200,8 +200,9 @@ def _searched(source: Source, layout: Layout, pool: LinePool, query: str, known:
     roles = [str(source.messages[index].get("role")) for index in folded[:skimmed]]
     left = OLD_CHARACTERS
     old: list[MessageLines] = []
-    likely = speakers.likely(query, speakers.dialogue_of(zip(reversed(roles), reversed(texts), strict=True)))
-    for number in lookup.bearing(texts, roles, query, known, likely):
+    dialogue = speakers.dialogue_of(zip(reversed(roles), reversed(texts), strict=True))
+    factors = speakers.answer_factors(query, dialogue)
+    for number in lookup.bearing(texts, roles, query, known, factors):
         left -= len(texts[number])
         if left <= 0:
             break
