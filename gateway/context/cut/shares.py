@@ -63,7 +63,7 @@ AGENT: Final = Shares(
     small_quotes=0.1,
     tight_quotes=0.1,
 )
-"""Tools are called. Later calls need tool results that no question names, so the digest is larger."""
+"""Tools are called often. Later calls need tool results that no question names, so the digest is larger."""
 CHAT: Final = Shares(
     digest=0.22,
     quotes=0.5,
