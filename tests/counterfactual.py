@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from gateway.context.cache.prompt import Encode, rendered
 from gateway.context.cache.rules import CacheRule
-from gateway.context.cache.simulate import Bill, Block, Cache, ask
+from gateway.context.cache.simulate import Bill, Block, Cache, send
 from gateway.wire.message import PINNED_ROLES, Message
 
 
@@ -59,12 +59,12 @@ def counterfactual(requests: Sequence[Request], rule: CacheRule, encode: Encode)
     for request in requests:
         whole = rendered(request.came, rule, encode, request.tools)
         too_large += _size(whole) > request.room
-        unfolded_cache, bill = ask(unfolded_cache, whole, request.at_s)
+        unfolded_cache, bill = send(unfolded_cache, whole, request.at_s)
         unfolded += bill
-        ours_cache, bill = ask(ours_cache, rendered(request.sent, rule, encode, request.tools), request.at_s)
+        ours_cache, bill = send(ours_cache, rendered(request.sent, rule, encode, request.tools), request.at_s)
         ours += bill
         kept = drop_oldest_half(request.came, request.room - len(encode(request.tools)), rule, encode)
-        cut_cache, bill = ask(cut_cache, rendered(kept, rule, encode, request.tools), request.at_s)
+        cut_cache, bill = send(cut_cache, rendered(kept, rule, encode, request.tools), request.at_s)
         cut += bill
     return Comparison(ours, unfolded, cut, too_large)
 

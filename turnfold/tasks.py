@@ -41,14 +41,14 @@ def task_of(
     )
     return measuring.task_from(
         request,
-        Measurement(counted, counted, counted.fixed, counted.bounded),
+        Measurement(counted, counted, counted.fixed, counted.has_upper_bounds),
         model=request.model or model,
         window=window,
         reserve=reserve,
         family=family,
         images=images,
         policy=policy,
-        configured=window,
+        configured_window=window,
         error=counted.error,
         binds_thinking=facts is not None and facts.binds_thinking,
     )

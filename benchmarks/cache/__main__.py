@@ -37,10 +37,10 @@ from benchmarks.cache.causes import CAUSES, causes_of, pieces
 from benchmarks.cache.strategies import STRATEGIES
 from benchmarks.recall.ours import COUNTER
 from gateway.command.recast import recast
-from gateway.context.cache.marking import BREAKPOINT, CONTROL, marked, quotes_pass
+from gateway.context.cache.marking import BREAKPOINT_STYLE, CACHE_CONTROL_STYLE, ends_with_passing_quotes, marked
 from gateway.context.cache.prompt import rendered
 from gateway.context.cache.rules import OPENAI, RULES, CacheRule, Matching
-from gateway.context.cache.simulate import Bill, Block, Cache, ask
+from gateway.context.cache.simulate import Bill, Block, Cache, send
 from gateway.wire.formats import FORMATS
 
 Messages = Sequence[dict[str, Any]]
@@ -88,7 +88,7 @@ def points(messages: Messages) -> Iterator[int]:
 def blocks_of(messages: Messages, rule: CacheRule, tools: str = "") -> list[Block]:
     """The rendered prompt, with the marks that the gateway sets where the provider takes some; a client that cuts by itself is
     taken to set the same ones."""
-    style = {Matching.MARKED: CONTROL, Matching.BOUNDARY: BREAKPOINT}.get(rule.matching)
+    style = {Matching.MARKED: CACHE_CONTROL_STYLE, Matching.BOUNDARY: BREAKPOINT_STYLE}.get(rule.matching)
     return rendered(marked(messages, style) if style else messages, rule, encode, tools)
 
 
@@ -97,7 +97,7 @@ def billed(requests: Sequence[Messages], rule: CacheRule, tools: str = "") -> li
     cache, bills = Cache(rule), []
     for number, messages in enumerate(requests):
         blocks = blocks_of(messages, rule, tools)
-        cache, bill = ask(cache, blocks, number * BETWEEN_S, managed=not quotes_pass(messages))
+        cache, bill = send(cache, blocks, number * BETWEEN_S, managed=not ends_with_passing_quotes(messages))
         bills.append(bill)
     return bills
 

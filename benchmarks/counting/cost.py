@@ -14,7 +14,7 @@ import orjson
 from gateway.context.count import delay, tokens
 from gateway.context.count import vocabularies as tokenizers
 from gateway.context.count.families import FAMILIES
-from gateway.context.count.proof import proven
+from gateway.context.count.proof import fits_by_size
 from gateway.wire.chat import CHAT, parse
 from gateway.wire.memory import Memory
 
@@ -118,13 +118,13 @@ def proof(raw: bytes) -> float:
     """Prove a fit by size, in milliseconds."""
     request = CHAT.read(raw)
     assert request
-    return best(lambda: [proven(len(raw), 4096, 10**7, request, "o200k") for _ in range(100)]) / 100
+    return best(lambda: [fits_by_size(len(raw), 4096, 10**7, request, "o200k") for _ in range(100)]) / 100
 
 
 def longest_call(text: str, vocabulary: str) -> tuple[float, float]:
     """Count a text in its pieces; (the whole, the longest piece) in milliseconds. Between pieces others may run."""
     spent = []
-    for piece in tokenizers.pieces(text, tokenizers.PIECE if text.isascii() else tokenizers.PIECE // 3):
+    for piece in tokenizers.pieces(text, tokenizers.PIECE_BYTES if text.isascii() else tokenizers.PIECE_BYTES // 3):
         began = time.process_time_ns()
         tokenizers.count(piece, vocabulary)
         spent.append((time.process_time_ns() - began) / 1e6)

@@ -72,7 +72,7 @@ def _folds(asked: Conversation) -> None:
     """Whatever the first attempts make of a conversation is a request in its format, for the same model."""
     prompt = sum(map(COUNT.message, asked.messages))
     task = Task(
-        asked, asked.model, WINDOW, prompt, 10, 0, 0, 50, None, 16, COUNT, Policy(), plain=COUNT, plain_fixed=10, configured=WINDOW
+        asked, asked.model, WINDOW, prompt, 10, 0, 0, 50, None, 16, COUNT, Policy(), plain_counter=COUNT, plain_fixed=10, configured_window=WINDOW
     )  # fmt: skip
     attempt: ladder.Attempt | None = ladder.first_attempt(task)
     for _ in range(3):
@@ -124,15 +124,15 @@ def refusal(raw: bytes) -> None:
     row = orjson.dumps({"model": "m", "messages": [{"role": "user", "content": f"Said: {text}"}]})
     asked = FORMATS["/v1/chat/completions"].parse(row)
     assert asked is not None
-    quoted = evidence._bare(text)
+    quoted = evidence._letters_and_digits(text)
     if (
-        len(quoted) >= evidence.RUN
-        and len(text) <= evidence.LONGEST_SAID
+        len(quoted) >= evidence.RUN_CHARACTERS
+        and len(text) <= evidence.COMPARED_CHARACTERS
         and "\\" not in text
         and "%" not in text
         and "&" not in text
     ):
-        assert evidence.echoed(text.encode(), asked), "what the client wrote is an echo"
+        assert evidence.is_echo(text.encode(), asked), "what the client wrote is an echo"
 
 
 def settings(raw: bytes) -> None:
@@ -168,7 +168,7 @@ def ours(raw: bytes) -> None:
     for row in (marks.row(text), *marks.rows(text).split("\n")):
         frame = marks.framed(marks.QUOTES, row)
         assert marks.is_frame(frame)
-        rest, found = marks._bare(frame)
+        rest, found = marks._without_frames(frame)
         assert (rest, len(found)) == ("", 1)
     left, _ = marks.without({"role": "user", "content": text})
     assert left is None or wire_message.text_of(left) in text

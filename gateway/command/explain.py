@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gateway.config import Settings, SettingsError, Wrong, checked_url, load
-from gateway.context.write.explain import PINNED, STANDS, Fate
+from gateway.context.write.explain import PINNED, UNCHANGED, Fate
 from gateway.serve.admin.explain import explain, fates
 from gateway.serve.shared import Gateway
 from gateway.state.store import open_store
@@ -95,8 +95,8 @@ def _show(console: Console, decision: dict[str, Any], lines: tuple[Fate, ...]) -
     for step in decision["steps"]:
         table.add_row(step["stage"], str(step["saved"]), step["detail"])
     console.print(table)
-    console.print("\n[green]stands[/]  [yellow]quoted or in the digest[/]  [red]gone[/]\n")
+    console.print("\n[green]kept[/]  [yellow]quoted or in the digest[/]  [red]dropped[/]\n")
     for fate in lines:
-        style = "green" if fate.why in (PINNED, STANDS) else "yellow" if fate.kept else "red"
+        style = "green" if fate.why in (PINNED, UNCHANGED) else "yellow" if fate.kept else "red"
         shown = fate.text if len(fate.text) <= SHOWN else f"{fate.text[:SHOWN]} ... ({len(fate.text)} characters)"
         console.print(Text(f"{fate.index:>4} {fate.role}: {shown}", style=style), Text(f"     {fate.why}", style="dim"))

@@ -142,7 +142,7 @@ class Passage:
         if attempt is None or attempt.body == body:
             return replies.go_on("request_body", headers=length)
         headers = {"content-length": str(len(attempt.body))}
-        for name, value in request.format.unbound_headers.items() if attempt.unbound else ():
+        for name, value in request.format.drop_thinking_headers.items() if attempt.may_drop_thinking else ():
             headers[name] = ",".join([*self.headers.getall(name, ()), value])
         return replies.go_on("request_body", headers=headers, body=attempt.body)
 

@@ -18,7 +18,7 @@ from gateway.observe.exchange import Action, Call, Exchange, Why
 from gateway.serve.incoming.callers import Identity, identity_of
 from gateway.serve.shared import Gateway
 from gateway.upstream.client import Target
-from gateway.wire.message import OPENING
+from gateway.wire.message import OPENING_CHARACTERS
 from providers.record import Usage
 
 CLIENT_GONE: Final = 499
@@ -180,7 +180,7 @@ class Record(msgspec.Struct, eq=False):
 
 def name_of(caller: str, opening: str) -> str:
     """Return `identity.name_of`, remembered for the conversations that are going on."""
-    return _name_of(caller, opening[:OPENING])
+    return _name_of(caller, opening[:OPENING_CHARACTERS])
 
 
 _name_of: Final = lru_cache(maxsize=CONVERSATIONS_KEPT)(identity.name_of)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from gateway.context.count.calibration import KEPT, LEAST_RATIO, MOST_RATIO, Calibration
+from gateway.context.count.calibration import LEAST_RATIO, MOST_RATIO, MOST_REPORTS, Calibration
 from gateway.context.life.evidence import SMALLEST_WINDOW
 from gateway.context.life.identity import key_hash_in
 from gateway.context.life.lessons import Kind
@@ -170,7 +170,7 @@ def read_ratio(stored: bytes) -> Ratio | None:
         stored,
         VERSION,
         ratio=values.number(0.9 * LEAST_RATIO, 1.1 * MOST_RATIO),
-        reports=values.each(lambda pair: report(pair) and len(pair) == 2, KEPT),
+        reports=values.each(lambda pair: report(pair) and len(pair) == 2, MOST_REPORTS),
         confirmed=values.flag,
         since=_TIME,
         until=_TIME,

@@ -328,7 +328,7 @@ class Learning:
         calibration = known.calibration.observe(lesson.counted, lesson.billed, stated=lesson.stated)
         if calibration == known.calibration:
             return
-        if not lesson.stated and known.calibration.stopped_at(lesson.counted, lesson.billed):
+        if not lesson.stated and known.calibration.has_stopped_growing(lesson.counted, lesson.billed):
             log.warning("bills_stopped_growing", upstream=owner[0], model=owner[1], billed=lesson.billed,
                         counted=lesson.counted)  # fmt: skip
         learned = Ratio(calibration, known.since, now + RATIO_TTL_S)

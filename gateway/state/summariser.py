@@ -16,7 +16,7 @@ import structlog
 
 from gateway.context.choose import transcript
 from gateway.context.count.counter import CountText
-from gateway.context.cut.foresight import Wish, foresee
+from gateway.context.cut.foresight import SummaryGoal, next_summary
 from gateway.context.cut.layout import Source
 from gateway.context.cut.summary import Summary
 from gateway.context.life import identity
@@ -175,12 +175,12 @@ class Summarizer:
             return  # the same request is being checked
         async with self._holding(chain[-1]):
             earlier = await self.find(chain)
-            wish = await asyncio.to_thread(foresee, job.source, earlier.covers if earlier else 0)
-            key = chain[wish.covers - 1] if wish else ""
-            if wish is None or key in self._running or await self._store.get(KIND, key) is not None:
+            goal = await asyncio.to_thread(next_summary, job.source, earlier.covers if earlier else 0)
+            key = chain[goal.covers - 1] if goal else ""
+            if goal is None or key in self._running or await self._store.get(KIND, key) is not None:
                 return
             async with self._holding(key):
-                await self._make(job, ask, key, wish, earlier)
+                await self._make(job, ask, key, goal, earlier)
 
     @asynccontextmanager
     async def _holding(self, key: str) -> AsyncIterator[None]:
@@ -190,8 +190,8 @@ class Summarizer:
         finally:
             self._running.discard(key)
 
-    async def _make(self, job: SummaryJob, ask: Ask, key: str, wish: Wish, earlier: Summary | None) -> None:
-        plan = await asyncio.to_thread(_plan, job, wish, earlier)
+    async def _make(self, job: SummaryJob, ask: Ask, key: str, goal: SummaryGoal, earlier: Summary | None) -> None:
+        plan = await asyncio.to_thread(_plan, job, goal, earlier)
         if plan is None:
             await self._give_up(job, key, "window_too_small")
         elif await self._store.claim(key, ttl_s=job.deadline_s * len(plan.pieces) + 30):
@@ -234,8 +234,8 @@ class Summarizer:
             return
         self._remember(key, judged.text)
         self._observed("stored", plan.cost)
-        log.info("summary_stored", covers=plan.wish.covers, calls=len(plan.pieces),
-                 replaced=plan.wish.replaced, chars=len(judged.text))  # fmt: skip
+        log.info("summary_stored", covers=plan.goal.covers, calls=len(plan.pieces),
+                 replaced=plan.goal.replaced_tokens, chars=len(judged.text))  # fmt: skip
 
     async def _asked(self, job: SummaryJob, ask: Ask, messages: Sequence[Message], breaker: Breaker) -> bytes | None:
         try:
@@ -293,7 +293,7 @@ class Summarizer:
 class Plan(msgspec.Struct, frozen=True):
     """The calls that make a summary: one per piece, each continuing the one before."""
 
-    wish: Wish
+    goal: SummaryGoal
     pieces: list[str]
     earlier: str
     size: int
@@ -302,23 +302,23 @@ class Plan(msgspec.Struct, frozen=True):
     """Approximate tokens of all calls together."""
 
 
-def _plan(job: SummaryJob, wish: Wish, earlier: Summary | None) -> Plan | None:
+def _plan(job: SummaryJob, goal: SummaryGoal, earlier: Summary | None) -> Plan | None:
     """Write the messages in as few pieces as the summariser's window allows; None when impossible.
 
     An earlier summary that leaves no room for new messages is ignored: the client still has all the messages.
     """
-    size = max(min(wish.replaced // SIZE_SHARE, job.window // WINDOW_SHARE, LARGEST_SUMMARY), SMALLEST_SUMMARY)
+    size = max(min(goal.replaced_tokens // SIZE_SHARE, job.window // WINDOW_SHARE, LARGEST_SUMMARY), SMALLEST_SUMMARY)
     for known in (earlier, None) if earlier else (None,):
         text, first = (known.text, known.covers) if known else ("", 0)
         room = transcript.input_room(job.window, size, text, job.count)
         if room < size:
             continue
         for longest in transcript.LONGEST_ENTRY:
-            entries = transcript.write(job.source.messages, first, wish.covers, longest)
+            entries = transcript.write(job.source.messages, first, goal.covers, longest)
             pieces = transcript.pieces(entries, room, job.count)
             if 0 < len(pieces) <= MOST_PIECES:
                 cost = sum(job.count(piece) for piece in pieces) + len(pieces) * 2 * size
-                return Plan(wish, pieces, text, size, cost)
+                return Plan(goal, pieces, text, size, cost)
     return None
 
 
@@ -341,8 +341,10 @@ def _read(body: bytes) -> str:
 def _judge(job: SummaryJob, plan: Plan, text: str) -> "Verdict":
     from gateway.context.write import verdict  # noqa: PLC0415  # see `_read`
 
-    covered = job.source.messages[: plan.wish.covers]
-    return verdict.judge(text, covered, plan.earlier, replaced=plan.wish.replaced, size=plan.size, count=job.count)
+    covered = job.source.messages[: plan.goal.covers]
+    return verdict.judge(
+        text, covered, plan.earlier, replaced=plan.goal.replaced_tokens, size=plan.size, count=job.count
+    )
 
 
 def _text_in(value: bytes) -> str:

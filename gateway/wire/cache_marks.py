@@ -16,9 +16,9 @@ from gateway.wire.message import CACHE_CONTROL
 from gateway.wire.splice import splice
 
 MOST_MARKS: Final = 4
-"""Marks in one request: https://platform.claude.com/docs/en/build-with-claude/prompt-caching"""
+"""Most marks in one request: https://platform.claude.com/docs/en/build-with-claude/prompt-caching"""
 _CARRIERS: Final = frozenset({"text", "image", "document", "tool_use", "tool_result"})
-"""Blocks that may carry a mark; thinking may not."""
+"""Types of blocks that may have a mark; thinking may not."""
 
 BlockPlace = tuple[int, int]
 """Index of the message and of the block in it."""
@@ -40,30 +40,30 @@ class SentBlock:
         return kind if isinstance(kind, str) and (kind != "text" or value.get("text")) else ""
 
 
-def count(head: Mapping[str, Any]) -> int:
+def marks_outside_messages(head: Mapping[str, Any]) -> int:
     """Count the marks outside the messages: on tools, on system blocks, and the one of the whole request."""
     rows = [row for name in ("tools", "system") if isinstance(head.get(name), list) for row in head[name]]
     return sum(isinstance(row, dict) and bool(row.get(CACHE_CONTROL)) for row in rows) + bool(head.get(CACHE_CONTROL))
 
 
-def moved(
+def moved_marks(
     kept: Sequence[SentBlock], originals: Sequence[tuple[int, int, Mapping[str, Any]]], free: int
 ) -> dict[int, bytes]:
-    """Return by the ``id`` of a kept block its bytes with a new mark; ``free`` marks are allowed in the messages."""
+    """Return the bytes of kept blocks with a new mark, by the ``id`` of the block; the messages may have ``free`` marks."""
     marked = {(at, n): value[CACHE_CONTROL] for at, n, value in originals if value.get(CACHE_CONTROL)}
     if not marked:
         return {}
-    stands = {block.origin for block in kept if block.origin is not None}
-    given = {id(block): marked[block.origin] for block in kept if block.origin in marked}
+    kept_places = {block.origin for block in kept if block.origin is not None}
+    kept_marks = {id(block): marked[block.origin] for block in kept if block.origin in marked}
     new: dict[int, Any] = {}
-    for place in sorted(marked.keys() - stands):
+    for place in sorted(marked.keys() - kept_places):
         carrier = _before(kept, place)
-        if carrier is not None and id(carrier) not in given:
+        if carrier is not None and id(carrier) not in kept_marks:
             new.setdefault(id(carrier), marked[place])
     digest = next((block for block in kept if block.origin is None and block.kind == "text"), None)
     if digest is not None and id(digest) not in new:
-        new = {**new, id(digest): _neighbour(kept, digest, given | new, marked)}
-    left = free - len(given)
+        new = {**new, id(digest): _mark_for_digest(kept, digest, kept_marks | new, marked)}
+    left = free - len(kept_marks)
     chosen = [block for block in kept if id(block) in new][: max(left, 0)]
     return {id(block): splice(block.raw, {CACHE_CONTROL: new[id(block)]}) for block in chosen}
 
@@ -79,9 +79,10 @@ def _before(kept: Sequence[SentBlock], place: BlockPlace) -> SentBlock | None:
     return found
 
 
-def _neighbour(
+def _mark_for_digest(
     kept: Sequence[SentBlock], digest: SentBlock, marks: Mapping[int, Any], all_marks: Mapping[BlockPlace, Any]
 ) -> Any:
-    """Return the mark after the digest, or the last one before: marks that last longer must come first."""
+    """Return the mark for the digest: that of the next marked block, or the last one. Marks with a longer lifetime must come
+    first."""
     after = kept[kept.index(digest) :]
     return next((marks[id(block)] for block in after if id(block) in marks), all_marks[max(all_marks)])

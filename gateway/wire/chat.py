@@ -18,11 +18,11 @@ from gateway.wire.format import Edits, Format
 from gateway.wire.memory import Memory
 from gateway.wire.message import Message, dumps, opening_of
 from gateway.wire.openai_error import error
-from gateway.wire.skim import ELSEWHERE, OUTPUT_FIELDS, skimmed
+from gateway.wire.skim import OUTPUT_FIELDS, OUTSIDE_MEMBERS, skimmed
 from gateway.wire.splice import splice
 from gateway.wire.views import event_type
 
-_ELSEWHERE: Final = frozenset(ELSEWHERE)
+_OUTSIDE_MEMBERS: Final = frozenset(OUTSIDE_MEMBERS)
 
 
 class ChatRequest:
@@ -98,7 +98,7 @@ class ChatRequest:
 
     @property
     def refers_elsewhere(self) -> bool:
-        return not _ELSEWHERE.isdisjoint(self.head) and any(self.head.get(name) for name in ELSEWHERE)
+        return not _OUTSIDE_MEMBERS.isdisjoint(self.head) and any(self.head.get(name) for name in OUTSIDE_MEMBERS)
 
     def _read(self) -> "ChatRequest":
         if not self._skimmed:
@@ -117,7 +117,7 @@ def parse(raw: bytes, memory: Memory | None = None) -> ChatRequest | None:
     forwarded unchanged; the upstream's own error is better than ours (cases 1, 118).
     """
     memory = memory or Memory()
-    body = interned.read(raw, memory) if len(raw) > interned.WORTHWHILE else None
+    body = interned.read(raw, memory) if len(raw) > interned.LEAST_BYTES else None
     if body is None:
         try:
             body = surrogates.loads(raw)
@@ -137,7 +137,7 @@ def parse(raw: bytes, memory: Memory | None = None) -> ChatRequest | None:
 def skim(raw: bytes, memory: Memory | None = None) -> ChatRequest | None:
     """Read as little of a body as possible; return None when it cannot be decided about.
 
-    ``head`` has the members in `gateway.wire.skim.HEAD`, ``outline`` the messages whose content is more than one text.
+    ``head`` has the members in `gateway.wire.skim.READ_MEMBERS`, ``outline`` the messages whose content is more than one text.
     """
     memory = memory or Memory()
     found = skimmed(raw, memory)
@@ -152,15 +152,15 @@ def skim(raw: bytes, memory: Memory | None = None) -> ChatRequest | None:
 
 
 def encode(request: ChatRequest, edits: Edits) -> bytes:
-    """Write the edits into the body. Messages that stay, and all other members, keep their bytes."""
+    """Write the edits into the body. Unchanged messages, and all other members, keep their bytes."""
     changes: dict[str, Any] = {}
     if edits.model is not None and request.model and edits.model != request.model:
         changes["model"] = edits.model
     raw = request.raw
     if edits.messages is not None and edits.messages != request.messages:
-        own = _bytes_of(request)
-        changes["messages"] = _written(request, edits.messages, own)
-        raw = raw_json.emptied(raw, "messages", own)
+        original_bytes = _bytes_of(request)
+        changes["messages"] = _messages_array(request, edits.messages, original_bytes)
+        raw = raw_json.without_rows(raw, "messages", original_bytes)
     if edits.output is not None:
         for name in OUTPUT_FIELDS:
             value = request.head.get(name)
@@ -172,21 +172,23 @@ def encode(request: ChatRequest, edits: Edits) -> bytes:
 
 
 def _bytes_of(request: ChatRequest) -> Sequence[bytes]:
-    """Return the bytes of each message; nothing where they cannot be told."""
-    known = [message.raw for message in request.messages if type(message) is Interned]
-    if len(known) == len(request.messages) and all(known):
-        return known
+    """Return the bytes of each message; empty if they cannot be found."""
+    interned_bytes = [message.raw for message in request.messages if type(message) is Interned]
+    if len(interned_bytes) == len(request.messages) and all(interned_bytes):
+        return interned_bytes
     return raw_json.rows((raw_json.members(request.raw) or {}).get("messages", b"")) or ()
 
 
-def _written(request: ChatRequest, messages: Sequence[Message], own: Sequence[bytes]) -> orjson.Fragment:
-    """Return the list of messages; each that is the very object of the request keeps its bytes."""
-    kept = {id(message): row for message, row in zip(request.messages, own, strict=False)}
-    return raw_json.array(kept.get(id(message)) or dumps(message) for message in messages)
+def _messages_array(
+    request: ChatRequest, messages: Sequence[Message], original_bytes: Sequence[bytes]
+) -> orjson.Fragment:
+    """Return the array of messages. A message that is the very object of the request keeps its bytes."""
+    bytes_by_id = {id(message): row for message, row in zip(request.messages, original_bytes, strict=False)}
+    return raw_json.array(bytes_by_id.get(id(message)) or dumps(message) for message in messages)
 
 
 def refusal(window: int, prompt: int, reserve: int, largest: str) -> bytes:
-    """Return the honest refusal, recognisable by its code and by its message.
+    """Return our own refusal, which clients recognise by its code or by its message.
 
     langchain-openai and LiteLLM look for ``context_length_exceeded`` or "maximum context length" in the message text.
     """
@@ -206,7 +208,7 @@ class _Choice(msgspec.Struct, gc=False):
 
 
 PING: Final = "ping"
-"""Type of an event that keeps a stream alive: relays before Anthropic's models send it to clients of chat completions, too."""
+"""Type of an event that keeps a stream alive. Relays of Anthropic's models send it in chat completions, too."""
 
 
 class _Chunk(msgspec.Struct, gc=False):

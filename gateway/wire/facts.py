@@ -1,4 +1,4 @@
-"""The facts about a message: computed once, kept with the message, counted in bytes."""
+"""The facts about a message: computed once, stored with the message, counted in bytes."""
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
@@ -14,14 +14,14 @@ MESSAGE_BYTES: Final = 1300
 
 
 class Remembered:
-    """A remembered object. ``size`` is in bytes and includes all that was derived from it."""
+    """An entry of a memory. ``size`` is its bytes, with everything that was derived from it."""
 
     __slots__ = ("grown", "size")
 
     def __init__(self, size: int = 0) -> None:
         self.size = size
         self.grown: Callable[[int], None] | None = None
-        """Called with each growth; None when the entry is not kept, so that nothing is counted."""
+        """Called with the bytes of each growth; None if the entry is not in a memory."""
 
     def grow(self, more: int) -> None:
         """Add the bytes of a derived value."""
@@ -68,12 +68,13 @@ class Interned(dict[str, Any]):
 
 
 def facts_of(message: Mapping[str, Any]) -> MessageFacts[Any]:
-    """Return the facts of a message; for one that is not interned, new facts that are not kept."""
+    """Return the facts of a message; new facts, which are not stored, if it is not interned."""
     return message.facts if type(message) is Interned else MessageFacts()
 
 
 def held_bytes(values: Iterable[Any]) -> int:
-    """Return the bytes that values of JSON take with everything inside them: of many small ones, thirty times their text."""
+    """Return the bytes that JSON values take in Python, with everything inside them: many small values take thirty times
+    their text."""
     size, level = 0, list(values)
     while level:
         size += sum(map(getsizeof, level))

@@ -33,7 +33,7 @@ class Conversation(Protocol):
 
     @property
     def memory(self) -> Memory:
-        """Where what is found out about the messages is remembered."""
+        """The cache of everything that is computed from the messages."""
 
     @property
     def format(self) -> "Format":
@@ -49,7 +49,7 @@ class Conversation(Protocol):
 
     @property
     def rewritten(self) -> bool:
-        """Whether ``raw`` is not what the client sent, because that held something only we can read."""
+        """Whether ``raw`` is not the client's body, because that contained an item that only we can read."""
 
     @property
     def stream(self) -> bool:
@@ -73,7 +73,7 @@ class Conversation(Protocol):
 
     @property
     def may_call_tools(self) -> bool:
-        """Whether a message may hold calls of tools; cheap, so True where that is not known."""
+        """Whether a message may have tool calls; cheap, so it is True when this is not known."""
 
     @property
     def opening(self) -> str:
@@ -98,17 +98,17 @@ class Edits:
     """All messages to send. Objects from the conversation's ``messages`` keep their bytes."""
     output: int | None = None
     """The output limit in tokens; only larger limits in the body are lowered to it."""
-    thinks: bool = True
-    """False: remove signed thinking of earlier answers, if the format has it."""
+    keeps_thinking: bool = True
+    """False removes the signed thinking of earlier answers, if the format has it."""
     added: Mapping[str, Any] = field(default_factory=dict)
     """Members to add to the body, each where the client has none of that name."""
-    unbound: bool = False
-    """Let the upstream drop signed thinking that follows another conversation than the one it was made in, if the
-    format can."""
+    may_drop_thinking: bool = False
+    """Whether the upstream may drop signed thinking that follows another conversation than the one it was made in, if the
+    format can say so."""
 
 
 class Parse(Protocol):
-    """Reads a body with what is remembered of its messages. Without a memory the body gets one of its own."""
+    """Reads a body, with the memory of its messages. Without a memory the body gets one of its own."""
 
     def __call__(self, raw: bytes, memory: Memory | None = None, /) -> Conversation | None: ...
 
@@ -141,14 +141,14 @@ class Format:
     """
     rejects_thinking: Callable[[bytes], bool] = _never
     """Returns whether an error says that signed thinking is not accepted."""
-    unbound_headers: Mapping[str, str] = field(default_factory=dict)
-    """Headers that a body with `Edits.unbound` needs; each value is added to existing ones."""
+    drop_thinking_headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers that a body with `Edits.may_drop_thinking` needs; each value is added to existing ones."""
     usage_in_first_event: bool = False
     """Whether a stream states the prompt's usage in its first events and the output's in its last."""
     skim_from_bytes: int = 2**14
     """Bytes from which a body is skimmed; a shorter body is parsed as quickly as it is skimmed."""
     skim_to_bytes: int = 2**23
-    """Bytes up to which it is: the size of a longer body proves nothing, as no window has so many tokens."""
+    """Bytes up to which a body is skimmed. The size of a longer one proves nothing, because no window has so many tokens."""
 
     def read(self, raw: bytes, memory: Memory | None = None) -> Conversation | None:
         """Read a body in the cheaper way: skim a long one, parse any other."""

@@ -1,7 +1,7 @@
-"""Messages interned: one that was seen before is not read again.
+"""Interned messages: a message that was seen before is not parsed again.
 
-A client sends its whole conversation with every request. A message is found again by its bytes, and is then the very object it was
-last time, with what has been found out about it since in its ``facts``.
+A client sends its whole conversation with every request. A message is found again by its bytes. It is then the same object
+as last time, and its ``facts`` are known.
 """
 
 from typing import Any, Final
@@ -11,8 +11,8 @@ import orjson
 from gateway.wire import piecewise, raw_json
 from gateway.wire.memory import Memory
 
-WORTHWHILE: Final = 4096
-"""Bytes. A shorter body is read as quickly as it is taken apart."""
+LEAST_BYTES: Final = 4096
+"""Bytes. Parsing a shorter body is as fast as splitting it into messages."""
 
 
 def read(raw: bytes, memory: Memory) -> dict[str, Any] | None:

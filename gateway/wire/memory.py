@@ -1,8 +1,8 @@
-"""One process's cache of messages and of values derived from them, within one budget of bytes.
+"""The memory: one process's cache of messages and of values derived from them, within one budget of bytes.
 
-It holds the only copy of nothing: a forgotten value is computed again, which costs time. The shell makes it and hands it in with each request.
-A fold may run in a thread beside the event loop: each step here is one operation of the interpreter, and when two threads compute the same
-value, one of the results is kept.
+A forgotten value is computed again, so nothing is lost. The shell makes the memory and passes it in with each request. A
+fold may run in a thread beside the event loop: each step here is one operation of the interpreter, and if two threads
+compute the same value, one of the results is stored.
 """
 
 from collections import OrderedDict
@@ -20,7 +20,7 @@ T = TypeVar("T")
 BUDGET: Final = 10 * 2**20
 """Bytes, the default of ``server.memory``: about four conversations of 85,000 tokens with their derived values."""
 LONGEST_SHARE: Final = 1 / 8
-"""Share of the budget. A larger message, which contains an image or a file, is not kept: it would drive out all others."""
+"""Share of the budget. A larger message, which contains an image or a file, is not stored: it would push out all others."""
 
 
 class Derived(Remembered):
@@ -62,7 +62,7 @@ class Memory:
         self._add(raw, message, message.facts)
         return message
 
-    def recall(self, key: Hashable) -> Any:
+    def get(self, key: Hashable) -> Any:
         """Return the value under a key that is not bytes; None without one."""
         found = self._entries.get(key)
         if found is None:
@@ -70,16 +70,16 @@ class Memory:
         self._touch(key)
         return found.value if isinstance(found, Derived) else None
 
-    def keep(self, key: Hashable, value: T, size: int) -> tuple[T, Remembered]:
-        """Keep a value that is not None, and return it with the entry whose ``grow`` counts later growth."""
+    def put(self, key: Hashable, value: T, size: int) -> tuple[T, Remembered]:
+        """Store a value that is not None, and return it with its entry, whose ``grow`` counts later growth."""
         entry = Derived(value, size)
         self._add(key, entry, entry)
         return value, entry
 
-    def once(self, key: Hashable, make: Callable[[], T], size: int) -> T:
-        """Return the value under a key; make and keep it if it is missing. It must not be None."""
-        found: T | None = self.recall(key)
-        return self.keep(key, make(), size)[0] if found is None else found
+    def get_or_make(self, key: Hashable, make: Callable[[], T], size: int) -> T:
+        """Return the value under a key; make and store it if it is missing. It must not be None."""
+        found: T | None = self.get(key)
+        return self.put(key, make(), size)[0] if found is None else found
 
     def part(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return a permanent part of this memory, made at first use. It bounds and counts itself, as `Recent` does."""
@@ -87,7 +87,7 @@ class Memory:
         return self._parts.setdefault(key, make()) if found is None else found
 
     def count(self, more: int) -> None:
-        """Count bytes taken, or given back when negative, and forget entries until the budget is kept."""
+        """Count more bytes (fewer if negative), and forget entries until the rest is within the budget."""
         self.size += more
         while self.size > self.budget and self._entries:
             self._forget_oldest()
@@ -121,7 +121,7 @@ class Memory:
         self._release(oldest)
 
     def _release(self, value: Interned | Derived) -> None:
-        # Both refer back to the entry: without these it would stay until Python collects cycles.
+        # These values refer back to the entry: without this, it would live until Python collects cycles.
         if isinstance(value, Interned):
             entry: Remembered = value.facts
             value.facts.shrunk = {}
@@ -133,9 +133,9 @@ class Memory:
 
 
 class Recent(Generic[K, V]):
-    """Many small values in two generations: a value used since the last change of generation survives the next one.
+    """A cache of many small values in two generations. A value used since the last change of generation survives the next one.
 
-    ``share`` is the share of the memory's budget that they may take, ``size`` returns the bytes of a value with its key.
+    ``share`` is the share of the memory's budget for these values; ``size`` returns the bytes of a value with its key.
     """
 
     __slots__ = ("_memory", "_old", "_old_bytes", "_share", "_size", "_young", "_young_bytes")
@@ -150,18 +150,18 @@ class Recent(Generic[K, V]):
 
     @property
     def young(self) -> Mapping[K, V]:
-        """The values used or kept since the last change of generation, for a quick look before `recall`."""
+        """The values used or stored since the last change of generation, to be looked up before `get`, which costs more."""
         return self._young
 
-    def recall(self, key: K) -> V | None:
+    def get(self, key: K) -> V | None:
         """Return the value of a key; None without one."""
         found = self._young.get(key)
         if found is None and (found := self._old.get(key)) is not None:
-            self.keep(key, found)
+            self.put(key, found)
         return found
 
-    def keep(self, key: K, value: V) -> V:
-        """Keep a value that is not None, and return it. It takes the place of the key's earlier one."""
+    def put(self, key: K, value: V) -> V:
+        """Store a value that is not None in place of the key's earlier one, and return it."""
         size = self._size(key, value)
         if (replaced := self._young.pop(key, None)) is not None:
             given_back = self._size(key, replaced)

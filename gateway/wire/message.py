@@ -12,14 +12,14 @@ import orjson
 
 from gateway.wire import piecewise
 
-DEEPEST_WRITTEN: Final = 253
-"""Levels of lists and objects that orjson writes, less the outermost."""
+MOST_WRITTEN_LEVELS: Final = 253
+"""Levels of lists and objects inside the outermost one that orjson writes."""
 Message = Mapping[str, Any]
 """One message of the request. It is never changed: a smaller form is a new message."""
 
 CONTINUES: Final = "turnfold.continues"
-"""The member of a message that cannot stand without an earlier one: how many messages before it that is. It has the result of a server's
-tool that was called there, or calls on behalf of that tool."""
+"""A member of a message that cannot stand without an earlier one: by how many messages the earlier one is before it. The
+earlier message has the call of a server's tool. This one has the tool's result, or calls that the tool itself made."""
 
 PINNED_ROLES: Final = frozenset({"system", "developer"})
 RESULT_ROLES: Final = frozenset({"tool", "function"})
@@ -45,26 +45,27 @@ def text_of(message: Message) -> str:
     return "\n".join(texts(message.get("content")))
 
 
-OPENING: Final = 10_000
-"""Characters of the first user message that name a conversation: it may be a pasted book, and the name is made on the event loop."""
+OPENING_CHARACTERS: Final = 10_000
+"""Characters of the first user message from which a conversation gets its name. The name is made on the event loop, and
+the message may be a pasted book."""
 
 
 def opening_of(messages: Iterable[Message]) -> str:
-    """Return how the first user message begins: it stays the same while a conversation grows."""
+    """Return the beginning of the first user message. It stays the same while a conversation grows."""
     first = next((message for message in messages if message.get("role") == "user"), None)
     return "" if first is None else opening_in(first.get("content"))
 
 
 def opening_in(content: Any) -> str:
-    """Return the first `OPENING` characters of a content's text."""
+    """Return the first `OPENING_CHARACTERS` characters of a content's text."""
     found: list[str] = []
-    missing = OPENING
+    missing = OPENING_CHARACTERS
     for text in texts(content):
         found.append(text[:missing])
         missing -= len(text) + 1
         if missing <= 0:
             break
-    return "\n".join(found)[:OPENING]
+    return "\n".join(found)[:OPENING_CHARACTERS]
 
 
 def texts(content: Any) -> Iterator[str]:
@@ -85,7 +86,7 @@ def texts(content: Any) -> Iterator[str]:
 
 
 def media_kind(part: Any) -> str:
-    """Return what a content part holds besides text: ``image``, ``audio``, ``video`` or ``file``; empty for any other, and for what is no part."""
+    """Return the kind of media in a content part: ``image``, ``audio``, ``video`` or ``file``; empty for any other value."""
     kind = part.get("type") if isinstance(part, Mapping) else None
     return MEDIA_TYPES.get(kind, "") if isinstance(kind, str) else ""
 
@@ -141,37 +142,39 @@ def canonical(message: Message) -> bytes:
     Keys are sorted, a list of plain text parts is joined to a string, an absent or null content is left out, and JSON
     in tool arguments is normalised. Used for identity and caching, never sent.
     """
-    return orjson.dumps(_normal(message), option=orjson.OPT_SORT_KEYS)
+    return orjson.dumps(_normalised(message), option=orjson.OPT_SORT_KEYS)
 
 
 def canonical_pieces(message: Message) -> Iterator[bytes]:
-    """Yield the same bytes in pieces of at most some hundred kilobytes: of a text of 30 MB writing all at once takes 45 ms. Raises TypeError, too."""
-    return _written(_normal(message), 0)
+    """Yield the bytes of `canonical` in pieces of at most some hundred kilobytes: writing a text of 30 MB at once takes 45 ms.
+    Raises TypeError if the message is nested too deep."""
+    return _json_pieces(_normalised(message), 0)
 
 
-def _written(value: Any, depth: int) -> Iterator[bytes]:
-    if isinstance(value, str) and len(value) > piecewise.LONGEST:
+def _json_pieces(value: Any, depth: int) -> Iterator[bytes]:
+    if isinstance(value, str) and len(value) > piecewise.PIECE_BYTES:
         yield b'"'
-        for start in range(0, len(value), piecewise.LONGEST):
-            yield orjson.dumps(value[start : start + piecewise.LONGEST])[1:-1]
+        for start in range(0, len(value), piecewise.PIECE_BYTES):
+            yield orjson.dumps(value[start : start + piecewise.PIECE_BYTES])[1:-1]
         yield b'"'
-    elif isinstance(value, (dict, list)) and depth > DEEPEST_WRITTEN:
+    elif isinstance(value, (dict, list)) and depth > MOST_WRITTEN_LEVELS:
         raise TypeError("nested deeper than orjson writes")
     elif isinstance(value, dict):
         for number, name in enumerate(sorted(value)):
             yield b"%b%b:" % (b"," if number else b"{", orjson.dumps(name))
-            yield from _written(value[name], depth + 1)
+            yield from _json_pieces(value[name], depth + 1)
         yield b"}" if value else b"{}"
     elif isinstance(value, list):
         for number, inner in enumerate(value):
             yield b"," if number else b"["
-            yield from _written(inner, depth + 1)
+            yield from _json_pieces(inner, depth + 1)
         yield b"]" if value else b"[]"
     else:
         yield orjson.dumps(value)
 
 
-def _normal(message: Message) -> dict[str, Any]:
+def _normalised(message: Message) -> dict[str, Any]:
+    """Return a message in a form in which equal meaning has equal values."""
     plain = dict(message)
     content = plain.get("content")
     if content is None:
@@ -179,7 +182,7 @@ def _normal(message: Message) -> dict[str, Any]:
     elif isinstance(content, list) and content and all(_plain_text(part) for part in content):
         plain["content"] = "\n".join(part["text"] for part in content)
     elif isinstance(content, list):
-        plain["content"] = [_unmarked(part) for part in content]
+        plain["content"] = [_without_mark(part) for part in content]
     calls = plain.get("tool_calls")
     if isinstance(calls, list) and calls:
         plain["tool_calls"] = [_canonical_call(call) for call in calls]
@@ -192,7 +195,7 @@ def _plain_text(part: Any) -> bool:
     )
 
 
-def _unmarked(part: Any) -> Any:
+def _without_mark(part: Any) -> Any:
     return {key: value for key, value in part.items() if key != CACHE_CONTROL} if isinstance(part, dict) else part
 
 

@@ -48,14 +48,14 @@ def refusal(window: int, prompt: int, reserve: int, largest: str) -> bytes:
 
 def error(message: str, code: str, kind: str, param: str | None) -> bytes:
     """Return any other error of our own, in the shape that Anthropic's SDKs read."""
-    known = ERROR_TYPES.get(code) or ("invalid_request_error" if kind == "invalid_request_error" else "api_error")
-    return dumps({"type": "error", "error": {"type": known, "message": message, "code": code}})
+    error_type = ERROR_TYPES.get(code) or ("invalid_request_error" if kind == "invalid_request_error" else "api_error")
+    return dumps({"type": "error", "error": {"type": error_type, "message": message, "code": code}})
 
 
-def rejects_thinking(said: bytes) -> bool:
+def rejects_thinking(body: bytes) -> bool:
     """Return whether an error says that thinking blocks of earlier answers are not accepted."""
-    return b"thinking" in said and (
-        b"signature" in said or b"cannot be modified" in said or b"different conversation" in said
+    return b"thinking" in body and (
+        b"signature" in body or b"cannot be modified" in body or b"different conversation" in body
     )
 
 
@@ -74,6 +74,6 @@ MESSAGES: Final = Format(
     error=error,
     is_preamble=is_preamble,
     rejects_thinking=rejects_thinking,
-    unbound_headers={"anthropic-beta": BINDING_BETA},
+    drop_thinking_headers={"anthropic-beta": BINDING_BETA},
     usage_in_first_event=True,
 )

@@ -26,14 +26,15 @@ room."""
 
 
 @dataclass(slots=True)
-class _Written:
-    """One message to send; ``blocks`` are numbers of blocks in the body, or new ones as bytes."""
+class _SentMessage:
+    """One message to send."""
 
     at: int | None
+    """The index of its original message in the body; None for a new message."""
     role: str
     blocks: list[cache_marks.SentBlock]
     raw: bytes | None = None
-    """The message's own bytes, if it has some."""
+    """The bytes of the original message; None for a new message."""
     changed: bool = True
 
 
@@ -45,10 +46,10 @@ def encode(request: MessagesRequest, edits: Edits) -> bytes:
     if edits.output is not None:
         changes |= _lowered(request, edits.output)
     messages = edits.messages or request.views
-    if not request.is_unchanged(messages) or not edits.thinks:
-        changes |= _rewritten(request, messages, thinks=edits.thinks)
-        if edits.unbound and edits.thinks:
-            changes |= _unbound(request, changes)
+    if not request.is_unchanged(messages) or not edits.keeps_thinking:
+        changes |= _rewritten(request, messages, keeps_thinking=edits.keeps_thinking)
+        if edits.may_drop_thinking and edits.keeps_thinking:
+            changes |= _with_drop_permitted(request, changes)
     changes |= {name: value for name, value in edits.added.items() if name not in request.head}
     return splice(request.raw, changes) if changes else request.raw
 
@@ -72,7 +73,7 @@ https://platform.claude.com/docs/en/build-with-claude/preserved-thinking/fix-bou
 """
 
 
-def _unbound(request: MessagesRequest, changes: Mapping[str, Any]) -> dict[str, Any]:
+def _with_drop_permitted(request: MessagesRequest, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Request that unverifiable thinking is dropped, unless the client chose another behaviour."""
     given = changes.get("thinking", request.head.get("thinking"))
     thinking = given if isinstance(given, dict) else {"type": "adaptive"}
@@ -81,42 +82,42 @@ def _unbound(request: MessagesRequest, changes: Mapping[str, Any]) -> dict[str, 
     return {"thinking": {**thinking, "block_binding": PREFIX_BINDING}}
 
 
-def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, thinks: bool) -> dict[str, Any]:
+def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, keeps_thinking: bool) -> dict[str, Any]:
     changes: dict[str, Any] = {}
-    written = [_unread(request, at) for at in range(max(request.compacted[0], 0))]
+    sent = [_before_compaction(request, at) for at in range(max(request.compacted[0], 0))]
     for message in messages:
         number = origin_of(message)
         origin = request.origins[number] if number is not None and number < len(request.origins) else None
         if number is None or origin is None:
             blocks = [cache_marks.SentBlock(dumps(part), new=True) for part in texts_in(message.get("content"), "text")]
-            written.append(_Written(None, _role(message), blocks))
+            sent.append(_SentMessage(None, _role(message), blocks))
         elif origin.at < 0:
             if message is not request.views[number]:
                 changes["system"] = message["content"]
         else:
-            _join(request, written, origin, _blocks(request, number, message), kept=message is request.views[number])
-    for each in written:
-        if not thinks and any(block.kind in THINKING for block in each.blocks):
+            _join(request, sent, origin, _blocks(request, number, message), kept=message is request.views[number])
+    for each in sent:
+        if not keeps_thinking and any(block.kind in THINKING for block in each.blocks):
             each.blocks = [block for block in each.blocks if block.kind not in THINKING] or [_EMPTY]
             each.changed = True
-    _settle(request, written)
-    written = _user_first(request, written)
-    marks = cache_marks.moved(
-        [block for each in written for block in each.blocks],
-        [(at, n, block.value) for at, each in enumerate(request.given) for n, block in enumerate(each.blocks)],
-        free=cache_marks.MOST_MARKS - cache_marks.count(request.head),
+    _mark_changed(request, sent)
+    sent = _user_first(request, sent)
+    marks = cache_marks.moved_marks(
+        [block for each in sent for block in each.blocks],
+        [(at, n, block.value) for at, each in enumerate(request.body_messages) for n, block in enumerate(each.blocks)],
+        free=cache_marks.MOST_MARKS - cache_marks.marks_outside_messages(request.head),
     )
-    rows = [_bytes_of(each, marks) for each in written]
+    rows = [_bytes_of(each, marks) for each in sent]
     return {**changes, "messages": array([row for row in rows if row])}
 
 
-def _user_first(request: MessagesRequest, written: list[_Written]) -> list[_Written]:
+def _user_first(request: MessagesRequest, sent: list[_SentMessage]) -> list[_SentMessage]:
     """Move the first user message before system messages whose neighbours were folded."""
-    if not written or written[0].role == "user" or request.given[0].role != "user":
-        return written
-    first = next((n for n, each in enumerate(written) if each.role == "user"), 0)
-    pinned = all(each.role == "system" for each in written[:first])
-    return [written[first], *written[:first], *written[first + 1 :]] if pinned else written
+    if not sent or sent[0].role == "user" or request.body_messages[0].role != "user":
+        return sent
+    first = next((n for n, each in enumerate(sent) if each.role == "user"), 0)
+    pinned = all(each.role == "system" for each in sent[:first])
+    return [sent[first], *sent[:first], *sent[first + 1 :]] if pinned else sent
 
 
 def _role(message: Message) -> str:
@@ -127,43 +128,43 @@ _EMPTY: Final = cache_marks.SentBlock(b'{"type":"text","text":"[thinking removed
 """Replaces a message that was nothing but thinking."""
 
 
-def _unread(request: MessagesRequest, at: int) -> _Written:
+def _before_compaction(request: MessagesRequest, at: int) -> _SentMessage:
     """Return a message before the newest compaction, unchanged."""
-    each = request.given[at]
-    return _Written(at, each.role, _originals(request, at, range(len(each.blocks))), each.raw, changed=False)
+    each = request.body_messages[at]
+    return _SentMessage(at, each.role, _originals(request, at, range(len(each.blocks))), each.raw, changed=False)
 
 
 def _originals(request: MessagesRequest, at: int, numbers: Sequence[int]) -> list[cache_marks.SentBlock]:
-    blocks = request.given[at].blocks
+    blocks = request.body_messages[at].blocks
     return [cache_marks.SentBlock(blocks[n].raw, (at, n)) for n in numbers]
 
 
 def _join(
     request: MessagesRequest,
-    written: list[_Written],
+    sent: list[_SentMessage],
     origin: BlockOrigin,
     blocks: list[cache_marks.SentBlock],
     *,
     kept: bool,
 ) -> None:
     """Add the edited form of a view to its message."""
-    if written and written[-1].at == origin.at:
-        written[-1].blocks += blocks
-        written[-1].changed |= not kept
+    if sent and sent[-1].at == origin.at:
+        sent[-1].blocks += blocks
+        sent[-1].changed |= not kept
         return
-    given = request.given[origin.at]
+    given = request.body_messages[origin.at]
     start = [n for n in range(len(given.blocks)) if (origin.at, n) < request.compacted]
     if start and origin.at == request.compacted[0]:
         blocks = [*_originals(request, origin.at, start), *blocks]
-    written.append(_Written(origin.at, given.role, blocks, given.raw, changed=not kept))
+    sent.append(_SentMessage(origin.at, given.role, blocks, given.raw, changed=not kept))
 
 
-def _settle(request: MessagesRequest, written: Sequence[_Written]) -> None:
-    """Note for each message whether it is unchanged, with its blocks in their order."""
-    for each in written:
+def _mark_changed(request: MessagesRequest, sent: Sequence[_SentMessage]) -> None:
+    """Set for each message whether it is changed, and put its blocks in their order."""
+    for each in sent:
         if each.at is None:
             continue
-        given = request.given[each.at]
+        given = request.body_messages[each.at]
         if given.content is not None:
             continue
         whole = [block.origin for block in each.blocks] == [(each.at, n) for n in range(len(given.blocks))]
@@ -183,16 +184,16 @@ def _blocks(request: MessagesRequest, number: int, message: Message) -> list[cac
     if message is before:
         return _originals(request, origin.at, origin.blocks)
     if message.get("role") == "tool":
-        return _result(request, origin, before, message)
-    return list(_spoken(request, origin, before, message))
+        return _changed_result(request, origin, before, message)
+    return list(_changed_words(request, origin, before, message))
 
 
-def _result(
+def _changed_result(
     request: MessagesRequest, origin: BlockOrigin, before: Message, message: Message
 ) -> list[cache_marks.SentBlock]:
-    """Return a tool result with another content or a cache mark; its other members, and the blocks behind it, stay."""
+    """Return a tool result with another content or a cache mark; its other members, and the blocks after it, stay."""
     assert origin.blocks is not None
-    block = request.given[origin.at].blocks[origin.blocks[0]]
+    block = request.body_messages[origin.at].blocks[origin.blocks[0]]
     content = message.get("content")
     if isinstance(content, list):
         content = [part for part in content if type(part) is not Opaque]
@@ -208,12 +209,12 @@ def _result(
     ]
 
 
-def _spoken(
+def _changed_words(
     request: MessagesRequest, origin: BlockOrigin, before: Message, message: Message
 ) -> Iterator[cache_marks.SentBlock]:
     """Return changed words: parts that still exist keep their bytes, calls keep their places."""
     assert origin.blocks is not None
-    given = request.given[origin.at].blocks
+    given = request.body_messages[origin.at].blocks
     calls = [n for n in origin.blocks if given[n].type == "tool_use"]
     arguments = {calls[number]: text for number, text in changed_arguments(before, message).items()}
     thinks = "reasoning" in message or "reasoning" not in before
@@ -223,12 +224,12 @@ def _spoken(
     parts = texts_in(message.get("content"), "text")
     for part, n in zip(parts, _places(parts, before.get("content") or (), numbers), strict=True):
         while waiting and n is not None and waiting[0] < n:
-            yield _called(origin, given, waiting.pop(0), arguments)
+            yield _sent_call(origin, given, waiting.pop(0), arguments)
         same = n is not None and any(part is each for each in before["content"])
         raw = given[n].raw if same and n is not None else dumps(part)
         yield cache_marks.SentBlock(raw, None if n is None else (origin.at, n), new=not same)
     for n in waiting:
-        yield _called(origin, given, n, arguments)
+        yield _sent_call(origin, given, n, arguments)
 
 
 def _places(
@@ -254,13 +255,15 @@ def _part_numbers(origin: BlockOrigin, given: Sequence[Piece], before: Message) 
     return [n for n in origin.blocks if before.get("role") != "assistant" or given[n].type not in hidden]
 
 
-def _called(origin: BlockOrigin, given: Sequence[Piece], n: int, arguments: Mapping[int, str]) -> cache_marks.SentBlock:
+def _sent_call(
+    origin: BlockOrigin, given: Sequence[Piece], n: int, arguments: Mapping[int, str]
+) -> cache_marks.SentBlock:
     shorter = arguments.get(n)
     raw = given[n].raw if shorter is None else splice(given[n].raw, {"input": orjson.Fragment(shorter.encode())})
     return cache_marks.SentBlock(raw, (origin.at, n))
 
 
-def _bytes_of(each: _Written, marks: Mapping[int, bytes]) -> bytes:
+def _bytes_of(each: _SentMessage, marks: Mapping[int, bytes]) -> bytes:
     """Return the bytes to send for a message: its own bytes when nothing changed."""
     marked = any(id(block) in marks for block in each.blocks)
     if each.raw is not None and not each.changed and not marked:

@@ -20,12 +20,14 @@ from gateway.wire.views import Piece, ViewedRequest, opaque, pieces, texts_in, v
 
 THINKING: Final = frozenset({"thinking", "redacted_thinking"})
 MEDIA: Final = frozenset({"image", "document"})
-LOCAL: Final = frozenset({"compaction", "server_tool_use", "mcp_tool_use", "mcp_tool_result", "web_search_tool_result"})
+IN_BODY: Final = frozenset(
+    {"compaction", "server_tool_use", "mcp_tool_use", "mcp_tool_result", "web_search_tool_result"}
+)
 """Blocks besides texts, calls and thinking whose whole content is in the body."""
-SERVED: Final = frozenset({"server_tool_use", "mcp_tool_use"})
-"""Calls that the server answers, in the same message or in a later one."""
+SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
+"""Calls of tools that the server runs. The result is in the same message or in a later one."""
 REMINDER: Final = "<system-reminder>"
-"""Claude Code puts such blocks behind tool results (https://code.claude.com/docs): they are not a question."""
+"""Claude Code puts such blocks after tool results (https://code.claude.com/docs). They are no question of the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class BlockOrigin:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class BodyMessage:
     """One message of the body."""
 
     raw: bytes
@@ -52,18 +54,18 @@ class Given:
 class MessagesRequest(ViewedRequest):
     """A Messages body: its bytes, its messages, and their views."""
 
-    given: tuple[Given, ...]
+    body_messages: tuple[BodyMessage, ...]
     origins: tuple[BlockOrigin, ...]
     compacted: tuple[int, int]
     """The message and the block of the newest compaction; (-1, -1) where there is none."""
 
     @property
     def message_count(self) -> int:
-        return len(self.given)
+        return len(self.body_messages)
 
     @property
     def output_limits(self) -> tuple[int, ...]:
-        return self.limits_named("max_tokens")
+        return self.output_limits_named("max_tokens")
 
     @property
     def refers_elsewhere(self) -> bool:
@@ -76,170 +78,184 @@ def read(raw: bytes, memory: Memory, made_by: Format) -> MessagesRequest | None:
     rows = pieces(found["messages"]) if found and "messages" in found else None
     if not found or not rows:
         return None
-    given = [_given(row) for row in rows]
+    parsed = [_body_message(row) for row in rows]
     try:
         head = {name: piecewise.loads(value) for name, value in found.items() if name != "messages"}
     except orjson.JSONDecodeError:
         return None
-    if None in given:
+    body_messages = tuple(message for message in parsed if message is not None)
+    if len(body_messages) < len(parsed):
         return None
-    whole = tuple(each for each in given if each is not None)
-    compacted = _newest_compaction(whole)
-    views, origins = _views(head.get("system"), whole, compacted)
+    compacted = _newest_compaction(body_messages)
+    views, origins = _views(head.get("system"), body_messages, compacted)
     return MessagesRequest(
         format=made_by,
         raw=raw,
         head=head,
         views=views,
-        shaped={**{name: value for name, value in head.items() if name != "system"}, **_shaped(head)},
+        translated_head={
+            **{name: value for name, value in head.items() if name != "system"},
+            **_translated_tools(head),
+        },
         memory=memory,
-        given=whole,
+        body_messages=body_messages,
         origins=origins,
         compacted=compacted,
     )
 
 
-def _given(row: Piece) -> Given | None:
+def _body_message(row: Piece) -> BodyMessage | None:
     role, content = row.value.get("role"), row.value.get("content")
     if not isinstance(role, str):
         return None
     if isinstance(content, str):
-        return Given(row.raw, role, content)
+        return BodyMessage(row.raw, role, content)
     inside = members(row.raw)
     blocks = pieces(inside["content"]) if inside and "content" in inside else None
-    return None if blocks is None else Given(row.raw, role, None, tuple(blocks))
+    return None if blocks is None else BodyMessage(row.raw, role, None, tuple(blocks))
 
 
-Found = tuple[Mapping[str, Any], BlockOrigin]
+OriginatedView = tuple[Mapping[str, Any], BlockOrigin]
+"""A view and its origin."""
 
 
 def _views(
-    system: Any, given: Sequence[Given], compacted: tuple[int, int]
+    system: Any, body_messages: Sequence[BodyMessage], compacted: tuple[int, int]
 ) -> tuple[tuple[Message, ...], tuple[BlockOrigin, ...]]:
     """Return all views in order with their origins. Messages before the newest compaction are not read, so they have
     none."""
-    found: list[Found] = []
+    found: list[OriginatedView] = []
     if system:
         found.append(({"role": "system", "content": system}, BlockOrigin(-1, None)))
     start, block = compacted
-    running = max((at for at, each in enumerate(given) if _asks(each)), default=-1)
-    for at, each in enumerate(given):
+    last_question = max((at for at, message in enumerate(body_messages) if _is_question(message)), default=-1)
+    for at, message in enumerate(body_messages):
         if at < start:
             continue
         if at == start:
-            found.append(_compaction(at, block, each))
-        found += _views_of(at, each, block + 1 if at == start else 0, running=at > running)
-    found = _connected(found, given)
-    views = tuple(view(number, message) for number, (message, _) in enumerate(found))
+            found.append(_compaction(at, block, message))
+        first_block = block + 1 if at == start else 0
+        found += _views_of(at, message, first_block, in_current_turn=at > last_question)
+    found = _with_continues(found, body_messages)
+    views = tuple(view(number, shown) for number, (shown, _) in enumerate(found))
     return views, tuple(origin for _, origin in found)
 
 
-def _connected(found: list[Found], given: Sequence[Given]) -> list[Found]:
-    """Mark each view that cannot stand without an earlier one: a server's tool was called there, and its result, or a call that it made
-    itself, is here.
+def _with_continues(found: list[OriginatedView], body_messages: Sequence[BodyMessage]) -> list[OriginatedView]:
+    """Mark each view that cannot stand without an earlier one. The earlier one has the call of a server's tool; the marked
+    one has the tool's result, or a call that the tool itself made.
 
     https://platform.claude.com/docs/en/agents-and-tools/tool-use/programmatic-tool-calling
     """
-    called: dict[str, int] = {}
-    connected: list[Found] = []
-    for number, (message, origin) in enumerate(found):
-        used: list[int] = []
-        for n in origin.blocks or () if message["role"] == "assistant" else ():
-            block = given[origin.at].blocks[n]
-            if block.type in SERVED:
-                called[str(block.value.get("id"))] = number
-            elif called.get(_served(block), number) < number:
-                used.append(called[_served(block)])
-        connected.append(({**message, CONTINUES: number - min(used)} if used else message, origin))
-    return connected
+    callers: dict[str, int] = {}
+    marked: list[OriginatedView] = []
+    for number, (shown, origin) in enumerate(found):
+        needed: list[int] = []
+        for n in origin.blocks or () if shown["role"] == "assistant" else ():
+            block = body_messages[origin.at].blocks[n]
+            if block.type in SERVER_CALLS:
+                callers[str(block.value.get("id"))] = number
+            elif callers.get(_server_call_id(block), number) < number:
+                needed.append(callers[_server_call_id(block)])
+        marked.append(({**shown, CONTINUES: number - min(needed)} if needed else shown, origin))
+    return marked
 
 
-def _served(block: Piece) -> str:
-    """Return the id of the server's call that a block belongs to, as its result or as a call that it makes; empty for any other block."""
+def _server_call_id(block: Piece) -> str:
+    """Return the id of the server's call whose result a block is, or whose tool made the block's call. Empty for any other
+    block."""
     caller = block.value.get("caller")
-    name = block.value.get("tool_use_id", caller.get("tool_id") if isinstance(caller, dict) else None)
-    return name if isinstance(name, str) else ""
+    call_id = block.value.get("tool_use_id", caller.get("tool_id") if isinstance(caller, dict) else None)
+    return call_id if isinstance(call_id, str) else ""
 
 
-def _newest_compaction(given: Sequence[Given]) -> tuple[int, int]:
+def _newest_compaction(body_messages: Sequence[BodyMessage]) -> tuple[int, int]:
     """Return the message and the block of the newest compaction; (-1, -1) without one."""
     places = (
-        (at, n) for at, each in enumerate(given) for n, block in enumerate(each.blocks) if block.type == "compaction"
+        (at, n)
+        for at, message in enumerate(body_messages)
+        for n, block in enumerate(message.blocks)
+        if block.type == "compaction"
     )
     return max(places, default=(-1, -1))
 
 
-def _compaction(at: int, block: int, each: Given) -> Found:
-    return {"role": "system", "content": [opaque(each.blocks[block].value)]}, BlockOrigin(at, (block,))
+def _compaction(at: int, block: int, message: BodyMessage) -> OriginatedView:
+    return {"role": "system", "content": [opaque(message.blocks[block].value)]}, BlockOrigin(at, (block,))
 
 
-def _asks(each: Given) -> bool:
+def _is_question(message: BodyMessage) -> bool:
     """Return whether a message is a question of the user, and not only results of a tool loop."""
-    return each.role == "user" and (each.content is not None or not _results(each) or bool(_said(each, 0)))
+    return message.role == "user" and (
+        message.content is not None or not _results(message) or bool(_user_blocks(message, 0))
+    )
 
 
-def _results(each: Given) -> list[int]:
-    return [n for n, block in enumerate(each.blocks) if block.type == "tool_result"]
+def _results(message: BodyMessage) -> list[int]:
+    return [n for n, block in enumerate(message.blocks) if block.type == "tool_result"]
 
 
-def _said(each: Given, first: int) -> list[int]:
-    """Return the blocks of the user's words, without blocks that a program put behind tool results."""
-    rest = [n for n, block in enumerate(each.blocks) if n >= first and block.type != "tool_result"]
-    texts = [each.blocks[n].value.get("text") for n in rest]
+def _user_blocks(message: BodyMessage, first: int) -> list[int]:
+    """Return the blocks of the user's words, without blocks that a program put after tool results."""
+    rest = [n for n, block in enumerate(message.blocks) if n >= first and block.type != "tool_result"]
+    texts = [message.blocks[n].value.get("text") for n in rest]
     reminders = all(isinstance(text, str) and text.lstrip().startswith(REMINDER) for text in texts)
-    return [] if _results(each) and reminders else rest
+    return [] if _results(message) and reminders else rest
 
 
-def _views_of(at: int, each: Given, first: int, *, running: bool) -> Iterator[Found]:
+def _views_of(at: int, message: BodyMessage, first: int, *, in_current_turn: bool) -> Iterator[OriginatedView]:
     """Return the views of one message, from a block on."""
-    if each.content is not None:
+    if message.content is not None:
         # As a part, so that text placed before it is a separate block, which can carry a cache mark.
-        content = texts_in(each.content, "text") if each.role == "user" else each.content
-        yield {"role": each.role, "content": content}, BlockOrigin(at, None)
-    elif each.role == "user":
-        yield from _user_views(at, each, first)
-    elif numbers := tuple(range(first, len(each.blocks))):
-        blocks = [each.blocks[n] for n in numbers]
-        message = _assistant(blocks, running=running) if each.role == "assistant" else {"content": _values(blocks)}
-        yield {"role": each.role, **message}, BlockOrigin(at, numbers)
+        content = texts_in(message.content, "text") if message.role == "user" else message.content
+        yield {"role": message.role, "content": content}, BlockOrigin(at, None)
+    elif message.role == "user":
+        yield from _user_views(at, message, first)
+    elif numbers := tuple(range(first, len(message.blocks))):
+        blocks = [message.blocks[n] for n in numbers]
+        is_assistant = message.role == "assistant"
+        fields = _assistant(blocks, in_current_turn=in_current_turn) if is_assistant else {"content": _values(blocks)}
+        yield {"role": message.role, **fields}, BlockOrigin(at, numbers)
 
 
-def _user_views(at: int, each: Given, first: int) -> Iterator[Found]:
-    results, said = [n for n in _results(each) if n >= first], _said(each, first)
-    reminders = [n for n in range(first, len(each.blocks)) if n not in results and n not in said]
+def _user_views(at: int, message: BodyMessage, first: int) -> Iterator[OriginatedView]:
+    results, words = [n for n in _results(message) if n >= first], _user_blocks(message, first)
+    reminders = [n for n in range(first, len(message.blocks)) if n not in results and n not in words]
     for n in results:
-        block = each.blocks[n].value
+        block = message.blocks[n].value
         content = block.get("content", "")
         covered: tuple[int, ...] = (n,)
         if n == results[-1] and reminders:
-            content = [*texts_in(content, "text"), *(opaque(each.blocks[r].value) for r in reminders)]
+            content = [*texts_in(content, "text"), *(opaque(message.blocks[r].value) for r in reminders)]
             covered = (n, *reminders)
         yield {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": content}, BlockOrigin(at, covered)
-    if said or not results:
-        yield {"role": "user", "content": _values([each.blocks[n] for n in said])}, BlockOrigin(at, tuple(said))
+    if words or not results:
+        yield {"role": "user", "content": _values([message.blocks[n] for n in words])}, BlockOrigin(at, tuple(words))
 
 
 def _values(blocks: Sequence[Piece]) -> list[Mapping[str, Any]]:
     """Return blocks as content parts: texts and media unchanged, anything else as a part that is never cut."""
-    return [block.value if _plain(block) else opaque(block.value, stands_here=block.type in LOCAL) for block in blocks]
+    return [
+        block.value if _is_plain(block) else opaque(block.value, is_in_body=block.type in IN_BODY) for block in blocks
+    ]
 
 
-def _plain(block: Piece) -> bool:
+def _is_plain(block: Piece) -> bool:
     return block.type in MEDIA or (block.type == "text" and isinstance(block.value.get("text"), str))
 
 
-def _assistant(blocks: Sequence[Piece], *, running: bool) -> dict[str, Any]:
+def _assistant(blocks: Sequence[Piece], *, in_current_turn: bool) -> dict[str, Any]:
     """Return an assistant message: older thinking as reasoning, which may be dropped; that of the current tool loop as
     parts, which stay."""
     message: dict[str, Any] = {}
-    thoughts = [block for block in blocks if block.type in THINKING]
-    if thoughts and not running:
-        message["reasoning"] = "\n".join(str(block.value.get("thinking") or "[redacted]") for block in thoughts)
+    thinking = [block for block in blocks if block.type in THINKING]
+    if thinking and not in_current_turn:
+        message["reasoning"] = "\n".join(str(block.value.get("thinking") or "[redacted]") for block in thinking)
     parts: list[Mapping[str, Any]] = []
     calls: list[Mapping[str, Any]] = []
     for block in blocks:
         if block.type in THINKING:
-            if running:
+            if in_current_turn:
                 parts.append(opaque(block.value))
         elif block.type == "tool_use":
             calls.append(_call(block.value))
@@ -260,7 +276,7 @@ def _call(block: Mapping[str, Any]) -> dict[str, Any]:
 _CHOICES: Final = {"any": "required", "auto": "auto", "none": "none"}
 
 
-def _shaped(head: Mapping[str, Any]) -> dict[str, Any]:
+def _translated_tools(head: Mapping[str, Any]) -> dict[str, Any]:
     """Return tools, their choice and the answer's schema in chat-completions form."""
     shaped: dict[str, Any] = {}
     tools = head.get("tools")

@@ -53,7 +53,7 @@ def is_ambiguous(body: bytes, names: Sequence[str] = ("model",)) -> bool:
     try:
         found = [(name, bytes(value)) for name, value in all_members(body) if name in names]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        whole = surrogates.mended(body)
+        whole = surrogates.repaired(body)
         return whole is not body and is_ambiguous(whole, names)
     return len(set(found)) > len({name for name, _ in found})
 

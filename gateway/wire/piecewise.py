@@ -11,27 +11,28 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-LONGEST: Final = 2**18
-"""Bytes that are parsed at once: 5 ms for many small values, less for text (measured)."""
-DEEPEST: Final = 8
-"""Levels that are taken apart; what is deeper is parsed at once. The properties of a tool's parameters lie at the sixth."""
+PIECE_BYTES: Final = 2**18
+"""Bytes that are parsed at once, in 5 ms for many small values, less for text (measured)."""
+SPLIT_LEVELS: Final = 8
+"""Levels of a value that are split. Deeper values are parsed at once. The properties of a tool's parameters are at the
+sixth level."""
 LONGEST_ESCAPE: Final = len(rb"\ud83d\ude00")
-"""Bytes in which a text cannot be cut: an emoji as a pair of escapes."""
-LARGEST_TEXT: Final = 40 * 2**20
-"""Bytes that one text may take in Python: some 20 ms to join (measured). A single emoji makes each of its letters take four; that is ten million
-letters, the most that OpenAI takes in one text."""
-_WIDE: Final = re.compile("[\U00010000-\U0010ffff]")
-"""Letters that take four bytes, and make every other letter of their text do so (PEP 393)."""
-_MIDDLE: Final = re.compile("[\u0100-\uffff]")
-"""The same for two."""
+"""Bytes of the longest escape, an emoji as a pair of escapes. A text cannot be cut inside it."""
+MOST_TEXT_BYTES: Final = 40 * 2**20
+"""Bytes that one text may take in Python. Joining so many takes some 20 ms (measured). A single emoji makes each character
+of its text take four bytes: then it is ten million characters, the most that OpenAI accepts in one text."""
+_FOUR_BYTES: Final = re.compile("[\U00010000-\U0010ffff]")
+"""Characters that take four bytes, and make every other character of their text take four (PEP 393)."""
+_TWO_BYTES: Final = re.compile("[\u0100-\uffff]")
+"""Characters that make every character of their text take two bytes."""
 _QUOTE: Final = b'"'
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _rows: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
-def loads(raw: bytes, levels: int = DEEPEST) -> Any:
-    """Return the value of a JSON text. Raises orjson.JSONDecodeError when it is not JSON, and TooLarge for a text beyond `LARGEST_TEXT`."""
-    if len(raw) <= LONGEST or not levels:
+def loads(raw: bytes, levels: int = SPLIT_LEVELS) -> Any:
+    """Return the value of a JSON text. Raises orjson.JSONDecodeError when it is not JSON, and TooLarge for a text beyond `MOST_TEXT_BYTES`."""
+    if len(raw) <= PIECE_BYTES or not levels:
         return orjson.loads(raw)
     try:
         match raw[:1]:
@@ -47,11 +48,11 @@ def loads(raw: bytes, levels: int = DEEPEST) -> Any:
 
 
 def _text(raw: bytes) -> Any:
-    """Return the text of a JSON string. A piece that ends inside an escape or a character is not valid, and made longer."""
+    """Return the text of a JSON string. A piece that ends inside an escape or a character is not valid; it is made longer."""
     parts, start, end = list[str](), 1, len(raw) - 1
-    letters, width = 0, 1
+    characters, width = 0, 1
     while start < end:
-        for stop in range(min(start + LONGEST, end), min(start + LONGEST + LONGEST_ESCAPE, end) + 1):
+        for stop in range(min(start + PIECE_BYTES, end), min(start + PIECE_BYTES + LONGEST_ESCAPE, end) + 1):
             try:
                 parts.append(orjson.loads(_QUOTE + raw[start:stop] + _QUOTE))
             except orjson.JSONDecodeError:
@@ -59,10 +60,10 @@ def _text(raw: bytes) -> Any:
             break
         else:
             return orjson.loads(raw)
-        start, letters = stop, letters + len(parts[-1])
-        if len(raw) * 4 > LARGEST_TEXT:
+        start, characters = stop, characters + len(parts[-1])
+        if len(raw) * 4 > MOST_TEXT_BYTES:
             width = max(width, _width(parts[-1]))
-            if letters * width > LARGEST_TEXT:
+            if characters * width > MOST_TEXT_BYTES:
                 while parts:
                     parts.pop()  # freed one by one: all at once took 65 ms
                 raise TooLarge("a text is too long", "", 0)
@@ -70,10 +71,10 @@ def _text(raw: bytes) -> Any:
 
 
 def _width(text: str) -> int:
-    """Return how many bytes each letter of a text takes."""
+    """Return the bytes that each character of a text takes."""
     if text.isascii():
         return 1
-    return 4 if _WIDE.search(text) else 2 if _MIDDLE.search(text) else 1
+    return 4 if _FOUR_BYTES.search(text) else 2 if _TWO_BYTES.search(text) else 1
 
 
 class TooLarge(orjson.JSONDecodeError):
@@ -81,12 +82,13 @@ class TooLarge(orjson.JSONDecodeError):
 
 
 def loads_text(text: str) -> Any:
-    """Return the value of JSON that stands in a text. Raises as `loads` does."""
-    return orjson.loads(text) if len(text) <= LONGEST else loads(text.encode("utf-8", "surrogatepass"))
+    """Return the value of a text with JSON. Raises like `loads`."""
+    return orjson.loads(text) if len(text) <= PIECE_BYTES else loads(text.encode("utf-8", "surrogatepass"))
 
 
 def beginning(raw: bytes, characters: int, *, whole: bool) -> str:
-    """Return the first characters of a JSON string, of which ``raw`` is the beginning or all. Raises orjson.JSONDecodeError for what is none."""
+    """Return the first characters of a JSON string. ``raw`` is its beginning or, if ``whole``, all of it. Raises
+    orjson.JSONDecodeError if it is no JSON string."""
     for cut in range(len(raw), max(len(raw) - LONGEST_ESCAPE, 1), -1) if not whole else ():
         with suppress(orjson.JSONDecodeError):
             return str(orjson.loads(raw[:cut] + _QUOTE))[:characters]

@@ -1,4 +1,4 @@
-"""Take JSON apart without reading it: members and rows keep their bytes."""
+"""Split JSON without reading its values: members and rows keep their bytes."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 import orjson
 
-from gateway.wire.surrogates import PIECE, mended
+from gateway.wire.surrogates import PIECE_BYTES, repaired
 
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _rows: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -30,17 +30,18 @@ def all_members(raw: bytes) -> list[tuple[str, msgspec.Raw]]:
 
 
 def occurs(text: bytes, raw: bytes, times: int = 1) -> bool:
-    """Return whether a short text stands in bytes so many times."""
+    """Return whether bytes contain a short text so many times."""
     start = 0
     while times and start < len(raw):
-        found = raw.find(text, start, start + PIECE + len(text) - 1)
-        start, times = (found + 1, times - 1) if found >= 0 else (start + PIECE, times)
+        found = raw.find(text, start, start + PIECE_BYTES + len(text) - 1)
+        start, times = (found + 1, times - 1) if found >= 0 else (start + PIECE_BYTES, times)
     return not times
 
 
 def copies(raw: bytes, start: int, end: int) -> list[bytes]:
-    """Return the bytes between two places in pieces: joining them lets other threads run (`Objects/stringlib/join.h`), copying does not."""
-    return [raw[at : min(at + PIECE, end)] for at in range(start, end, PIECE)]
+    """Return the bytes between two positions in pieces. Joining pieces lets other threads run (`Objects/stringlib/join.h`),
+    copying a long one does not."""
+    return [raw[at : min(at + PIECE_BYTES, end)] for at in range(start, end, PIECE_BYTES)]
 
 
 def members(raw: bytes) -> dict[str, bytes] | None:
@@ -52,9 +53,9 @@ def members(raw: bytes) -> dict[str, bytes] | None:
 
 
 def readable(raw: bytes) -> tuple[bytes, dict[str, bytes] | None]:
-    """Return the members of a JSON object, and the bytes that they are from: mended where a strict parser refuses them."""
+    """Return the members of a JSON object, and the bytes that they are from: repaired if a strict parser refuses them."""
     found = members(raw)
-    if found is None and (whole := mended(raw)) is not raw:
+    if found is None and (whole := repaired(raw)) is not raw:
         return whole, members(whole)
     return raw, found
 
@@ -67,42 +68,43 @@ def rows(raw: bytes) -> list[bytes] | None:
         return None
 
 
-_BETWEEN: Final = frozenset((b",", b" ", b"\t", b"\r", b"\n"))
-"""What may stand between the values of an array."""
+_SEPARATORS: Final = frozenset((b",", b" ", b"\t", b"\r", b"\n"))
+"""The characters between the values of an array."""
 
 
-def emptied(raw: bytes, name: str, known: Sequence[bytes]) -> bytes:
-    """Return a valid body without the objects in its array ``name``, which are ``known``; the body itself where that is uncertain.
+def without_rows(raw: bytes, name: str, known: Sequence[bytes]) -> bytes:
+    """Return a body with an empty array ``name``. ``known`` are the bytes of the array's objects. Return the body unchanged if
+    they cannot be found with certainty.
 
-    Finding objects that are known takes a tenth of reading them.
+    Finding known objects takes a tenth of the time of reading them.
     """
     start = _array(raw, b'"%b"' % name.encode())
     if not start:
         return raw
-    end = _behind(raw, start)
+    end = _after_space(raw, start)
     for value in known:
         if not raw.startswith(value, end):
             return raw
-        end = _behind(raw, end + len(value))
+        end = _after_space(raw, end + len(value))
     short = b"".join([*copies(raw, 0, start), *copies(raw, end, len(raw))])
-    # Of two members with one name the last one counts, and a member of an inner object may have the name, too.
+    # Of two members with one name, parsers use the last one; and an inner object may have a member of this name, too.
     return short if (members(short) or {}).get(name) == b"[]" else raw
 
 
 def _array(raw: bytes, key: bytes) -> int:
-    """Return where the first array under a key begins, behind its bracket; 0 without one."""
+    """Return the position after the opening bracket of the first array under a key; 0 without one."""
     at = raw.find(key)
     while at >= 0:
-        colon = _behind(raw, at + len(key))
-        start = _behind(raw, colon + 1)
+        colon = _after_space(raw, at + len(key))
+        start = _after_space(raw, colon + 1)
         if raw[colon : colon + 1] == b":" and raw[start : start + 1] == b"[":
             return start + 1
         at = raw.find(key, at + 1)
     return 0
 
 
-def _behind(raw: bytes, position: int) -> int:
-    while raw[position : position + 1] in _BETWEEN:
+def _after_space(raw: bytes, position: int) -> int:
+    while raw[position : position + 1] in _SEPARATORS:
         position += 1
     return position
 

@@ -10,6 +10,8 @@ from gateway.wire.responses_reading import TEXT_OF, TEXT_OUTPUTS, ItemOrigin, Re
 from gateway.wire.splice import splice
 from gateway.wire.views import Opaque, Piece, changed_arguments, origin_of, texts_in
 
+REMOVED_RESULT: Final = "[result removed]"
+
 
 def encode(request: ResponsesRequest, edits: Edits) -> bytes:
     """Write edits into a body; unchanged parts keep their bytes."""
@@ -27,11 +29,11 @@ def encode(request: ResponsesRequest, edits: Edits) -> bytes:
 def _rewritten(request: ResponsesRequest, messages: Sequence[Message]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     rows: list[bytes] = []
-    owed = _owed(request, messages)
+    dropped_results = _dropped_results(request, messages)
     for message in messages:
         number = origin_of(message)
-        while number is not None and owed and owed[0] < number:
-            rows.append(_removed(request, owed.pop(0)))
+        while number is not None and dropped_results and dropped_results[0] < number:
+            rows.append(_result_without_text(request, dropped_results.pop(0)))
         if number is None or number >= len(request.views):
             rows.append(_new(message))
             continue
@@ -48,27 +50,26 @@ def _rewritten(request: ResponsesRequest, messages: Sequence[Message]) -> dict[s
     return {**changes, "input": array(rows)}
 
 
-def _owed(request: ResponsesRequest, messages: Sequence[Message]) -> list[int]:
-    """Return the views, by number, of left-out results whose calls only the server has: it refuses calls without a result."""
+def _dropped_results(request: ResponsesRequest, messages: Sequence[Message]) -> list[int]:
+    """Return the views, by number, of left-out results whose calls only the server has. The server refuses a call without a
+    result, so these are sent without their texts."""
     if not request.refers_elsewhere:
         return []
     kept = set(map(origin_of, messages))
-    called = {call.get("id") for each in request.views for call in tool_calls(each)}
+    calls = {call.get("id") for message in request.views for call in tool_calls(message)}
     return [
         number
-        for number, each in enumerate(request.views)
-        if each["role"] == "tool" and number not in kept and each["tool_call_id"] not in called
+        for number, message in enumerate(request.views)
+        if message["role"] == "tool" and number not in kept and message["tool_call_id"] not in calls
     ]
 
 
-REMOVED: Final = "[result removed]"
-
-
-def _removed(request: ResponsesRequest, number: int) -> bytes:
-    """Return a result without its text; one that may not be a text stays as it came."""
+def _result_without_text(request: ResponsesRequest, number: int) -> bytes:
+    """Return a result with `REMOVED_RESULT` instead of its text. A result that cannot be a text, or is short, is unchanged."""
     item = request.items[request.origins[number].items[0]]
-    is_long = item.type in TEXT_OUTPUTS and len(item.raw) > len(splice(item.raw, {"output": REMOVED}))
-    return splice(item.raw, {"output": REMOVED}) if is_long else item.raw
+    if item.type not in TEXT_OUTPUTS:
+        return item.raw
+    return min(item.raw, splice(item.raw, {"output": REMOVED_RESULT}), key=len)
 
 
 def _new(message: Message) -> bytes:
@@ -82,7 +83,7 @@ def _changed(request: ResponsesRequest, origin: ItemOrigin, before: Message, mes
     """Return the items of a changed view; unchanged parts keep their bytes."""
     calls = [at for at in origin.items if call_of(request.items[at].value)]
     arguments = {calls[number]: text for number, text in changed_arguments(before, message).items()}
-    results = _results(message)
+    results = _result_parts(message)
     for at in origin.items:
         item = request.items[at]
         kind = str(item_type(item.value))
@@ -116,17 +117,18 @@ def _content(message: Message, kind: str) -> Any:
     return texts_in(own, kind)
 
 
-def _results(message: Message) -> list[Message]:
-    """Return the parts of a view that are results in items, in their order."""
+def _result_parts(message: Message) -> list[Message]:
+    """Return the parts of a view that are results inside items, in their order."""
     content = message.get("content")
     parts = content if isinstance(content, list) else []
     return [part for part in parts if type(part) is dict and str(part.get("type")) in TEXT_OF]
 
 
 def _with_result(item: Piece, kind: str, results: list[Message]) -> bytes:
-    """Return an item with its result: the next one of its kind and id, which is taken off the list. Items may have no id, or the same."""
-    known = kind, item.value.get("id")
-    place = next((n for n, part in enumerate(results) if (part.get("type"), part.get("id")) == known), None)
+    """Return an item with its changed result. This is the first of ``results`` with the kind and id of the item, and is
+    removed from them: several items may have the same id, or none."""
+    key = kind, item.value.get("id")
+    place = next((n for n, part in enumerate(results) if (part.get("type"), part.get("id")) == key), None)
     text = results.pop(place).get("text") if place is not None else None
     if isinstance(text, str) and text != item.value[TEXT_OF[kind]]:
         return splice(item.raw, {TEXT_OF[kind]: text})

@@ -1,6 +1,6 @@
 """Read a body of the OpenAI Responses format as views of its items.
 
-The assistant's items up to the next output are one view: its reasoning, its message and its calls stand or are folded
+The assistant's items up to the next output are one view: its reasoning, its message and its calls are kept or folded
 together, so reasoning never loses the item that follows it.
 """
 
@@ -18,11 +18,13 @@ from gateway.wire.message import Message, dumps
 from gateway.wire.raw_json import members, readable
 from gateway.wire.views import Opaque, Piece, ViewedRequest, opaque, pieces, texts_in, view
 
-ELSEWHERE: Final = ("previous_response_id", "conversation", "prompt")
+OUTSIDE_MEMBERS: Final = ("previous_response_id", "conversation", "prompt")
 """Members that add text to the prompt from outside the body."""
-UNSEEN: Final = frozenset({"item_reference", "web_search_call", "code_interpreter_call", "image_generation_call"})
-"""Items that represent text outside the body."""
-SCREENSHOT: Final = 1600
+OUTSIDE_ITEMS: Final = frozenset(
+    {"item_reference", "web_search_call", "code_interpreter_call", "image_generation_call"}
+)
+"""Items whose text is outside the body."""
+SCREENSHOT_TOKENS: Final = 1600
 """Tokens of a computer tool's screenshot, at most: https://platform.openai.com/docs/guides/images-vision"""
 TEXT_OF: Final = {"mcp_call": "output"}
 """Assistant items that contain their result as one text."""
@@ -52,13 +54,13 @@ class ResponsesRequest(ViewedRequest):
 
     @property
     def output_limits(self) -> tuple[int, ...]:
-        return self.limits_named("max_output_tokens")
+        return self.output_limits_named("max_output_tokens")
 
 
 def read(raw: bytes, memory: Memory, made_by: Format) -> ResponsesRequest | None:
     """Read a body; return None when it cannot be decided about."""
-    mended, found = readable(raw)
-    if (raw := opened(mended)) is not mended:
+    repaired, found = readable(raw)
+    if (raw := opened(repaired)) is not repaired:
         found = members(raw)
     if not found or "input" not in found:
         return None
@@ -76,12 +78,15 @@ def read(raw: bytes, memory: Memory, made_by: Format) -> ResponsesRequest | None
         raw=raw,
         head=head,
         views=views,
-        shaped={**{name: value for name, value in head.items() if name != "instructions"}, **_shaped(head)},
+        translated_head={
+            **{name: value for name, value in head.items() if name != "instructions"},
+            **_translated_tools(head),
+        },
         memory=memory,
-        rewritten=raw is not mended,
+        rewritten=raw is not repaired,
         items=tuple(items),
         origins=origins,
-        refers_elsewhere=any(map(head.get, ELSEWHERE)) or any(item.type == "item_reference" for item in items),
+        refers_elsewhere=any(map(head.get, OUTSIDE_MEMBERS)) or any(item.type == "item_reference" for item in items),
     )
 
 
@@ -134,8 +139,8 @@ def _part_of(kind: str, item: Mapping[str, Any]) -> str:
         return role if isinstance(role, str) else "user"
     if kind in ("compaction", "compaction_summary", "item_reference", "mcp_list_tools", "additional_tools", TRIGGER):
         return "system"
-    answers = kind.endswith(("_output", "_response")) and call_id(item) != ""
-    return "tool" if answers else "assistant"
+    is_output = kind.endswith(("_output", "_response")) and call_id(item) != ""
+    return "tool" if is_output else "assistant"
 
 
 def call_id(item: Mapping[str, Any]) -> str:
@@ -152,7 +157,7 @@ def _single(role: str, item: Mapping[str, Any]) -> dict[str, Any]:
     if role == "tool":
         return {"role": "tool", "tool_call_id": call_id(item), "content": _output(item)}
     if item_type(item) != "message":
-        return {"role": role, "content": [opaque(item, stands_here=str(item_type(item)) not in UNSEEN)]}
+        return {"role": role, "content": [opaque(item, is_in_body=str(item_type(item)) not in OUTSIDE_ITEMS)]}
     content = item.get("content")
     if role == "user" and isinstance(content, str):
         return {"role": role, "content": texts_in(content, "input_text")}
@@ -164,7 +169,7 @@ def _output(item: Mapping[str, Any]) -> Any:
     if isinstance(output, (str, list)):
         return output
     if isinstance(output, dict) and "image_url" in output:
-        return [Opaque({"type": str(output.get("type"))}, extra=SCREENSHOT, stands_here=False)]
+        return [Opaque({"type": str(output.get("type"))}, extra_tokens=SCREENSHOT_TOKENS, is_in_body=False)]
     return [opaque(item)]
 
 
@@ -188,7 +193,7 @@ def _grouped(items: Sequence[Piece], group: Sequence[int]) -> Found:
         elif kind in TEXT_OF and isinstance(item.get(TEXT_OF[kind]), str):
             parts += [opaque({k: v for k, v in item.items() if k != TEXT_OF[kind]}), _text_part(kind, item)]
         else:
-            parts.append(opaque(item, stands_here=kind not in UNSEEN))
+            parts.append(opaque(item, is_in_body=kind not in OUTSIDE_ITEMS))
     if parts:
         message["content"] = parts
     if calls:
@@ -219,7 +224,7 @@ def call_of(item: Mapping[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _shaped(head: Mapping[str, Any]) -> dict[str, Any]:
+def _translated_tools(head: Mapping[str, Any]) -> dict[str, Any]:
     """Return tools and the answer's schema in chat-completions form."""
     shaped: dict[str, Any] = {}
     tools = head.get("tools")

@@ -1,7 +1,8 @@
-"""Read as little of a chat-completions body as possible: texts are only measured, and of a conversation that has grown only what is new.
+"""Skim a chat-completions body: read as little of it as possible. Texts are only measured, and of a conversation that has
+grown, only the new messages are read.
 
-A client sends its whole conversation with every request, and appends to it. So a body usually begins as the one before it, up to the end of
-its last message; comparing shows that at a hundredth of the cost of reading.
+A client sends its whole conversation with every request, and appends to it. So a body usually begins like the one before
+it, up to the end of its last message. Comparing the two costs a hundredth of reading.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,12 +19,12 @@ import orjson
 from gateway.wire import piecewise, surrogates
 from gateway.wire.facts import held_bytes
 from gateway.wire.memory import LONGEST_SHARE, Memory, Recent
-from gateway.wire.message import OPENING, Message, opening_in
+from gateway.wire.message import OPENING_CHARACTERS, Message, opening_in
 from gateway.wire.piecewise import LONGEST_ESCAPE
 
 OUTPUT_FIELDS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
-ELSEWHERE: Final = (
+OUTSIDE_MEMBERS: Final = (
     "previous_response_id",
     "prompt_cache_id",
     "cached_content",
@@ -34,18 +35,18 @@ ELSEWHERE: Final = (
     "preset",
 )
 """Members that add text to the prompt from outside the body."""
-HEAD: Final = ("model", "stream", *OUTPUT_FIELDS, "tools", "prompt_cache_key", "session_id", *ELSEWHERE)
+READ_MEMBERS: Final = ("model", "stream", *OUTPUT_FIELDS, "tools", "prompt_cache_key", "session_id", *OUTSIDE_MEMBERS)
 """The members that are read besides the messages."""
-BEGINNING: Final = 2**14
-"""Bytes by which the body before is found. Chosen: shorter bodies are parsed."""
+BEGINNING_BYTES: Final = 2**14
+"""Bytes at the beginning of a body, by which the body before it is found. Chosen: shorter bodies are parsed."""
 BODIES_SHARE: Final = 1 / 2
-"""Share of the memory's budget for whole bodies: the rest is left for what folds need."""
-_NAME: Final = (b'"messages"', rb"\u006", rb"\u007")
-"""What stands in a body that names its messages: the name, or an escape of one of its letters, which no library writes."""
-_OPENED: Final = b'{"messages":['
-"""What is put in front of messages that are read without those before."""
-_ONE_MORE: Final = b',{"role":""}]}'
-"""What is appended to learn whether the list that goes on there is that of the messages."""
+"""Share of the memory's budget for whole bodies. Folds need the rest."""
+_MESSAGES_NAMES: Final = (b'"messages"', rb"\u006", rb"\u007")
+"""A body that names its messages has one of these: the name, or an escape of one of its letters, which no library writes."""
+_LIST_START: Final = b'{"messages":['
+"""Put before messages that are read without the earlier ones."""
+_PROBE: Final = b',{"role":""}]}'
+"""Appended to find out whether the list that is open there is the list of the messages."""
 _ABSENT: Final = msgspec.Raw(b"null")
 
 
@@ -59,63 +60,63 @@ class _Message(msgspec.Struct, gc=False):
 
 
 class Skimmed(msgspec.Struct, frozen=True):
-    """What was read of a body."""
+    """The parts of a body that a skim has read."""
 
     head: Mapping[str, Any]
     outline: tuple[Message, ...]
     """The messages whose content is more than one text, without their texts."""
     message_count: int
     opening: str | None
-    """How the first user message begins; None without one, or where it cannot be read."""
+    """The beginning of the first user message; None without one, or if it cannot be read."""
     may_call_tools: bool
 
 
-class Seen(NamedTuple):
-    """A body and what was read of it."""
+class SkimmedBody(NamedTuple):
+    """A body, and what a skim has read of it."""
 
     raw: bytes
     found: Skimmed
-    checked: int = 0
-    """Bytes up to the end of some message, which is known to be one of the list; 0 when none is."""
-    before: int = 0
-    """Messages up to there."""
-    front: Mapping[str, Any] = MappingProxyType({})
-    """What was read in front of the messages; known where a message is."""
+    checked_bytes: int = 0
+    """Bytes up to the end of a message that is known to be one of the list; 0 if none is known."""
+    checked_messages: int = 0
+    """The number of messages up to there."""
+    members_before: Mapping[str, Any] = MappingProxyType({})
+    """The members before the list of messages; read once ``checked_bytes`` is known."""
     outline_bytes: int = 0
     """Bytes that the outline takes."""
     size: int = 0
-    """Bytes that the body takes with what was read of it: many small values take thirty times their text."""
+    """Bytes that the body takes, with the values that were read: many small values take thirty times their text."""
 
 
 def skimmed(raw: bytes, memory: Memory) -> Skimmed | None:
     """Return what a skim reads of a body; None when it cannot be decided about."""
     bodies = memory.part(skimmed, partial(_bodies, memory))
-    last = bodies.recall(raw[:BEGINNING])
+    last = bodies.get(raw[:BEGINNING_BYTES])
     if last is not None and last.raw == raw:
         return last.found
-    seen = _grown(raw, last) if last is not None else None
-    if seen is None:
+    current = _continued(raw, last) if last is not None else None
+    if current is None:
         found = _read(raw)
         if found is None:
             return None
-        seen = Seen(raw, found)
+        current = SkimmedBody(raw, found)
     if len(raw) <= memory.budget * LONGEST_SHARE:
-        seen = _weighed(seen, last if seen.checked else None)
-        if seen.size <= memory.budget * LONGEST_SHARE:
-            bodies.keep(raw[:BEGINNING], seen)
-    return seen.found
+        current = _with_size(current, last if current.checked_bytes else None)
+        if current.size <= memory.budget * LONGEST_SHARE:
+            bodies.put(raw[:BEGINNING_BYTES], current)
+    return current.found
 
 
-def _weighed(seen: Seen, last: Seen | None) -> Seen:
-    """Return what was seen with its size. ``last`` is what it was read on from."""
+def _with_size(current: SkimmedBody, last: SkimmedBody | None) -> SkimmedBody:
+    """Return a skimmed body with its size. ``last`` is the body that it continues."""
     known, before = (last.outline_bytes, len(last.found.outline)) if last is not None else (0, 0)
-    outline_bytes = known + held_bytes(seen.found.outline[before:])
-    size = len(seen.raw) + outline_bytes + held_bytes(seen.found.head.values())
-    return seen._replace(outline_bytes=outline_bytes, size=size)
+    outline_bytes = known + held_bytes(current.found.outline[before:])
+    size = len(current.raw) + outline_bytes + held_bytes(current.found.head.values())
+    return current._replace(outline_bytes=outline_bytes, size=size)
 
 
-def _bodies(memory: Memory) -> Recent[bytes, Seen]:
-    return Recent(memory, lambda beginning, seen: len(beginning) + seen.size, BODIES_SHARE)
+def _bodies(memory: Memory) -> Recent[bytes, SkimmedBody]:
+    return Recent(memory, lambda beginning, current: len(beginning) + current.size, BODIES_SHARE)
 
 
 _content: Final = attrgetter("content")
@@ -126,7 +127,7 @@ _view: Final[Callable[[msgspec.Raw], "memoryview[int]"]] = memoryview
 _QUOTE: Final = ord('"')
 _TEXT_OR_NULL: Final = frozenset(b'"n')
 _Body: Final = msgspec.defstruct(
-    "_Body", [("messages", list[_Message]), *((name, Any, msgspec.UNSET) for name in HEAD)]
+    "_Body", [("messages", list[_Message]), *((name, Any, msgspec.UNSET) for name in READ_MEMBERS)]
 )
 _body: Final = msgspec.json.Decoder(_Body).decode
 value_of: Final = msgspec.json.Decoder().decode
@@ -134,7 +135,7 @@ value_of: Final = msgspec.json.Decoder().decode
 
 
 def _read(raw: bytes, *, opening: bool = True) -> Skimmed | None:
-    """Read a body, without its ``opening`` where that is known already or not wanted."""
+    """Read a body; its ``opening`` only on request."""
     try:
         body: Any = _body(raw)
         outline = tuple(map(_outline, _rich(body.messages)))
@@ -143,7 +144,7 @@ def _read(raw: bytes, *, opening: bool = True) -> Skimmed | None:
     messages: list[_Message] = body.messages
     first = next((message.content for message in messages if message.role == "user"), None) if opening else None
     return Skimmed(
-        {name: value for name in HEAD if (value := getattr(body, name)) is not msgspec.UNSET},
+        {name: value for name in READ_MEMBERS if (value := getattr(body, name)) is not msgspec.UNSET},
         outline,
         len(messages),
         _opening(first) if first is not None else None,
@@ -152,32 +153,34 @@ def _read(raw: bytes, *, opening: bool = True) -> Skimmed | None:
 
 
 def _opening(content: msgspec.Raw) -> str | None:
-    """Return how a text begins. A client may have cut it in the middle of an emoji."""
+    """Return the beginning of a content's text. A client may have cut it in the middle of an emoji."""
     view = memoryview(content)
     try:
         if view[0] != _QUOTE:
             return opening_in(surrogates.loads(bytes(view)))
-        short = bytes(view[: LONGEST_ESCAPE * OPENING + 1])
+        short = bytes(view[: LONGEST_ESCAPE * OPENING_CHARACTERS + 1])
         with suppress(orjson.JSONDecodeError):
-            return piecewise.beginning(short, OPENING, whole=len(short) == len(view))
-        return piecewise.beginning(surrogates.mended(short), OPENING, whole=len(short) == len(view))
+            return piecewise.beginning(short, OPENING_CHARACTERS, whole=len(short) == len(view))
+        return piecewise.beginning(surrogates.repaired(short), OPENING_CHARACTERS, whole=len(short) == len(view))
     except orjson.JSONDecodeError:
         return None
 
 
-def _grown(raw: bytes, last: Seen) -> Seen | None:
-    """Read a body to whose messages some were appended since the last; return None for any other.
+def _continued(raw: bytes, last: SkimmedBody) -> SkimmedBody | None:
+    """Skim a body that continues the last one: messages were appended to its list. Return None for any other body.
 
-    Both have the same bytes up to the end of a message. There the last closes the list, and this one goes on with a comma.
+    Both have the same bytes up to the end of a message. There the last body closes the list, and this one has a comma.
     """
-    end = _common(raw, last.raw)
+    end = _common_bytes(raw, last.raw)
     if raw[end : end + 1] != b"," or last.raw[end : end + 1] != b"]":
         return None
-    if any(name in tail for tail in (raw[end:], last.raw[end:]) for name in _NAME):  # of two lists the last one counts
+    if any(
+        name in tail for tail in (raw[end:], last.raw[end:]) for name in _MESSAGES_NAMES
+    ):  # of two lists of messages, parsers use the last one
         return None
-    front = _front(last, end)
+    front = _members_before(last, end)
     known = last.found
-    new = _read(_OPENED + raw[end + 1 :], opening=known.opening is None)
+    new = _read(_LIST_START + raw[end + 1 :], opening=known.opening is None)
     if front is None or new is None or not new.message_count:
         return None
     found = Skimmed(
@@ -187,25 +190,25 @@ def _grown(raw: bytes, last: Seen) -> Seen | None:
         known.opening if known.opening is not None else new.opening,
         known.may_call_tools or new.may_call_tools,
     )
-    return Seen(raw, found, end, known.message_count, front)
+    return SkimmedBody(raw, found, end, known.message_count, front)
 
 
-def _front(last: Seen, end: int) -> Mapping[str, Any] | None:
-    """Return what stands in front of the messages; None unless the list of messages ends there.
+def _members_before(last: SkimmedBody, end: int) -> Mapping[str, Any] | None:
+    """Return the members before the list of messages; None if the list that ends at ``end`` is not the list of messages.
 
-    At the second request of a conversation this reads the whole body once more, at later ones what was new in the one before.
+    In the second request of a conversation this reads the whole body again, in later ones only what was new in the last.
     """
-    if end <= last.checked:
+    if end <= last.checked_bytes:
         return None
-    unchecked = _OPENED + last.raw[last.checked + 1 : end] if last.checked else last.raw[:end]
-    probed = _read(unchecked + _ONE_MORE, opening=False)
-    if probed is None or probed.message_count != last.found.message_count - last.before + 1:
+    unchecked = _LIST_START + last.raw[last.checked_bytes + 1 : end] if last.checked_bytes else last.raw[:end]
+    probed = _read(unchecked + _PROBE, opening=False)
+    if probed is None or probed.message_count != last.found.message_count - last.checked_messages + 1:
         return None
-    return last.front if last.checked else probed.head
+    return last.members_before if last.checked_bytes else probed.head
 
 
-def _common(raw: bytes, other: bytes) -> int:
-    """Return how many bytes two bodies have in common at their beginnings."""
+def _common_bytes(raw: bytes, other: bytes) -> int:
+    """Return the number of bytes that two bodies have in common at their beginnings."""
     view = memoryview(other)
     least, most = 0, min(len(raw), len(other))
     while least < most:

@@ -9,7 +9,7 @@ import orjson
 
 from gateway.wire import lenient_json
 from gateway.wire.raw_json import all_members, copies, occurs
-from gateway.wire.surrogates import PIECE, levelled
+from gateway.wire.surrogates import PIECE_BYTES, repaired_in_place
 
 
 def splice(raw: bytes, changes: Mapping[str, Any]) -> bytes:
@@ -18,7 +18,7 @@ def splice(raw: bytes, changes: Mapping[str, Any]) -> bytes:
     A missing member is added at the end; a member whose new value is ``None`` becomes ``null``. Of duplicate keys the
     last one is replaced, because parsers use it. Raises ValueError when ``raw`` is not a JSON object.
     """
-    quick = _splice_first(raw, changes)
+    quick = _splice_model(raw, changes)
     if quick is not None:
         return quick
     spans = _spans(raw)
@@ -38,8 +38,9 @@ def splice(raw: bytes, changes: Mapping[str, Any]) -> bytes:
     return b"".join(pieces)
 
 
-def _splice_first(raw: bytes, changes: Mapping[str, Any]) -> bytes | None:
-    """Handle the common alias: ``{"model":"x",...`` with that key once in the body needs no scan."""
+def _splice_model(raw: bytes, changes: Mapping[str, Any]) -> bytes | None:
+    """Replace the model of a body that begins with it (``{"model":"x",...``) and has this key once: it needs no scan. Return
+    None for any other body."""
     if len(changes) != 1 or "model" not in changes or occurs(b'"model"', raw, 2) or occurs(b"\\u00", raw):
         return None
     head = raw[:256]
@@ -58,39 +59,42 @@ def _splice_first(raw: bytes, changes: Mapping[str, Any]) -> bytes | None:
 _NAME: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.S)
 _SPACE: Final = re.compile(rb"[ \t\r\n]*+")
 LONGEST_NAME: Final = 2**16
-"""Bytes of a member's name, so that finding its end takes no time. Chosen: far more than any has."""
+"""Most bytes of a member's name: finding its end takes no time then. Chosen far above real names."""
 
 
 def _spans(raw: bytes) -> dict[str, tuple[int, int]]:
-    """Return where each top-level member's value begins and ends; of several with one name the last. Raises ValueError."""
+    """Return the start and the end of each top-level member's value; the last one of several with one name. Raises
+    ValueError when the body is not a JSON object."""
     try:
         found = all_members(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         try:
-            found = all_members(levelled(raw))
+            found = all_members(repaired_in_place(raw))
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return _lenient_spans(raw)
     spans: dict[str, tuple[int, int]] = {}
-    position = _past(raw, 0)
+    position = _after_space(raw, 0)
     for name, value in found:
-        written = _NAME.match(raw, _past(raw, position + 1), position + LONGEST_NAME)  # behind the brace, or a comma
+        written = _NAME.match(
+            raw, _after_space(raw, position + 1), position + LONGEST_NAME
+        )  # after the brace, or a comma
         if written is None:
             raise ValueError("a member's name is too long")
-        start = _past(raw, _past(raw, written.end()) + 1)
+        start = _after_space(raw, _after_space(raw, written.end()) + 1)
         end = start + memoryview(value).nbytes
         spans[name] = (start, end)
-        position = _past(raw, end)
+        position = _after_space(raw, end)
     return spans
 
 
-def _past(raw: bytes, position: int) -> int:
-    found = _SPACE.match(raw, position, position + PIECE)
+def _after_space(raw: bytes, position: int) -> int:
+    found = _SPACE.match(raw, position, position + PIECE_BYTES)
     assert found is not None
-    return found.end() if found.end() < position + PIECE else _past(raw, found.end())
+    return found.end() if found.end() < position + PIECE_BYTES else _after_space(raw, found.end())
 
 
 def _lenient_spans(raw: bytes) -> dict[str, tuple[int, int]]:
-    """Do the same for what strict parsers refuse."""
+    """Return the spans of a body that strict parsers refuse."""
     text = raw.decode()
     spans = {member.name: (member.start, member.end) for member in lenient_json.members_of(text)}
     return {name: (len(text[:start].encode()), len(text[:end].encode())) for name, (start, end) in spans.items()}

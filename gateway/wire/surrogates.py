@@ -1,4 +1,4 @@
-r"""JSON that strict parsers refuse: lone surrogates and numbers that are none.
+r"""JSON that strict parsers refuse: lone surrogates, ``NaN`` and ``Infinity``.
 
 An escape like ``\ud83d`` without its other half is allowed by JSON, and no text can contain it. A client that cuts a text in the middle of an
 emoji sends one; it is read as the replacement character, U+FFFD. ``NaN``, ``Infinity`` and ``-Infinity``, which Python and JavaScript libraries
@@ -17,41 +17,41 @@ _ESCAPE: Final = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.S
 )
 _HALF: Final = len(rb"\ud83d")
-_REPLACED: Final = rb"\ufffd"
-_NO_NUMBER: Final = re.compile(rb"-?\b(?:NaN|Infinity)\b")
+_REPLACEMENT: Final = rb"\ufffd"
+_NOT_A_NUMBER: Final = re.compile(rb"-?\b(?:NaN|Infinity)\b")
 _TEXT: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.S)
 _LETTERS: Final = re.compile(rb"[-A-Za-z]*+")
 _QUOTE: Final = b'"'
-PIECE: Final = 2**20
+PIECE_BYTES: Final = 2**20
 """Bytes that are searched at once, so that other threads run in between."""
 
 
 def loads(raw: bytes) -> Any:
-    """Parse such JSON. Raises orjson.JSONDecodeError when it is not JSON."""
+    """Parse JSON that strict parsers may refuse. Raises orjson.JSONDecodeError when it is not JSON."""
     try:
         return piecewise.loads(raw)
     except orjson.JSONDecodeError:
-        whole = mended(raw)
+        whole = repaired(raw)
         if whole is raw:
             raise
         return piecewise.loads(whole)
 
 
-def mended(raw: bytes) -> bytes:
-    """Return the JSON as strict parsers read it; the very same bytes when there is nothing to mend."""
-    whole = _ESCAPE.sub(_whole, raw) if b"\\u" in raw else raw
+def repaired(raw: bytes) -> bytes:
+    """Return JSON that strict parsers read; the very same bytes when nothing needs repair."""
+    whole = _ESCAPE.sub(_replaced, raw) if b"\\u" in raw else raw
     if b"NaN" in raw or b"Infinity" in raw:
         whole = _outside_texts(whole, lambda found: b"null")
     return raw if whole == raw else whole
 
 
-def levelled(raw: bytes) -> bytes:
-    """Return JSON that strict parsers read, with every member where it was: numbers that are none become numbers of their length."""
-    return _outside_texts(_ESCAPE.sub(_whole, raw), lambda found: b"1" * len(found[0]))
+def repaired_in_place(raw: bytes) -> bytes:
+    """Return JSON that strict parsers read, with every value at its place: ``NaN`` becomes a number of the same length."""
+    return _outside_texts(_ESCAPE.sub(_replaced, raw), lambda found: b"1" * len(found[0]))
 
 
 def _outside_texts(raw: bytes, replace: Callable[[re.Match[bytes]], bytes]) -> bytes:
-    """Replace numbers that are none outside of texts, piece by piece."""
+    """Replace ``NaN`` and ``Infinity`` outside of texts, piece by piece."""
     pieces: list[bytes] = []
     position, inside = 0, False
     while position < len(raw):
@@ -62,19 +62,19 @@ def _outside_texts(raw: bytes, replace: Callable[[re.Match[bytes]], bytes]) -> b
             inside = following != _QUOTE
             pieces.append(raw[position:end])
         else:
-            end = raw.find(_QUOTE, position, position + PIECE)
+            end = raw.find(_QUOTE, position, position + PIECE_BYTES)
             inside = end >= 0
-            end = end + 1 if inside else _end_of(_LETTERS, raw, min(position + PIECE, len(raw)))
-            pieces.append(_NO_NUMBER.sub(replace, raw[position:end]))
+            end = end + 1 if inside else _end_of(_LETTERS, raw, min(position + PIECE_BYTES, len(raw)))
+            pieces.append(_NOT_A_NUMBER.sub(replace, raw[position:end]))
         position = end
     return b"".join(pieces)
 
 
 def _end_of(pattern: re.Pattern[bytes], raw: bytes, position: int) -> int:
-    found = pattern.match(raw, position, position + PIECE)
+    found = pattern.match(raw, position, position + PIECE_BYTES)
     return found.end() if found is not None else position
 
 
-def _whole(escape: re.Match[bytes]) -> bytes:
+def _replaced(escape: re.Match[bytes]) -> bytes:
     found = escape[0]
-    return _REPLACED if len(found) == _HALF and found[1:2] == b"u" else found
+    return _REPLACEMENT if len(found) == _HALF and found[1:2] == b"u" else found

@@ -32,13 +32,13 @@ ENCRYPTED_BYTES_PER_TOKEN: Final = 5.4
 class Opaque(dict[str, Any]):
     """A content part that is neither cut nor rewritten; its readable texts are counted."""
 
-    __slots__ = ("extra", "stands_here")
+    __slots__ = ("extra_tokens", "is_in_body")
 
-    def __init__(self, part: Mapping[str, Any], *, extra: int = 0, stands_here: bool = True) -> None:
+    def __init__(self, part: Mapping[str, Any], *, extra_tokens: int = 0, is_in_body: bool = True) -> None:
         super().__init__(part)
-        self.extra = extra
+        self.extra_tokens = extra_tokens
         """Tokens besides those of its texts: encrypted text, or an image."""
-        self.stands_here = stands_here
+        self.is_in_body = is_in_body
         """Whether all of it is in the body, so that the body's size bounds its tokens."""
 
 
@@ -57,15 +57,15 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True)
 class ViewedRequest:
-    """A body of a format whose items are presented as views. A format adds its items and where the views come from."""
+    """A body of a format whose items are presented as views. Each format adds its items and the origins of the views."""
 
     format: Format = field(repr=False)
     raw: bytes
     head: Mapping[str, Any]
     """The members besides the items."""
     views: tuple[Message, ...]
-    shaped: Mapping[str, Any] = field(repr=False)
-    """The members with their chat-completions names, tools and schema in chat-completions form."""
+    translated_head: Mapping[str, Any] = field(repr=False)
+    """The members besides the items with their chat-completions names; tools and schema in chat-completions form."""
     memory: Memory = field(repr=False, compare=False)
     rewritten: bool = False
 
@@ -96,25 +96,25 @@ class ViewedRequest:
 
     @cached_property
     def body(self) -> Mapping[str, Any]:
-        return {**self.shaped, "messages": list(self.views)}
+        return {**self.translated_head, "messages": list(self.views)}
 
-    def limits_named(self, name: str) -> tuple[int, ...]:
+    def output_limits_named(self, name: str) -> tuple[int, ...]:
         """Return the output limit in a member, in tokens; nothing when it is missing or not a whole number."""
         limit = self.head.get(name)
         return (limit,) if isinstance(limit, int) and not isinstance(limit, bool) else ()
 
     def is_unchanged(self, messages: Sequence[Message]) -> bool:
-        """Return whether messages are the very views of this body."""
+        """Return whether these messages are all views of this body, in order and unchanged."""
         return len(messages) == len(self.views) and all(map(is_, messages, self.views))
 
 
 def pieces(raw: bytes) -> list[Piece] | None:
     """Return the objects of a JSON array; None when it is not an array of objects."""
-    given = rows(raw)
-    if given is None:
+    values = rows(raw)
+    if values is None:
         return None
     try:
-        found = [Piece(row, piecewise.loads(row)) for row in given]
+        found = [Piece(row, piecewise.loads(row)) for row in values]
     except orjson.JSONDecodeError:
         return None
     return found if all(type(piece.value) is dict for piece in found) else None
@@ -136,13 +136,13 @@ _DEEPEST: Final = 16
 """Levels of nested content that are read. Chosen: real content has up to three."""
 
 
-def opaque(value: Mapping[str, Any], *, stands_here: bool = True) -> Opaque:
+def opaque(value: Mapping[str, Any], *, is_in_body: bool = True) -> Opaque:
     """Return a block as a part that is never cut: its texts are counted, encrypted content by its length."""
     readable = {name: inner for name, inner in value.items() if name not in ("text", CACHE_CONTROL)}
     if isinstance(value.get("text"), str):
         readable["said"] = value["text"]  # under the name "text" it would be cut like any text
     plain, extra = _readable(readable, 0)
-    return Opaque(plain, extra=extra, stands_here=stands_here)
+    return Opaque(plain, extra_tokens=extra, is_in_body=is_in_body)
 
 
 def _readable(value: Any, depth: int) -> tuple[Any, int]:
@@ -174,10 +174,11 @@ def texts_in(content: Any, kind: str) -> list[dict[str, Any]]:
 
 
 def changed_arguments(before: Message, after: Message) -> dict[int, str]:
-    """Return the new arguments of the calls whose arguments were cut, by position: ids may be missing, or the same twice."""
-    given = [call["function"]["arguments"] if "function" in call else None for call in before.get("tool_calls", ())]
+    """Return the new arguments of the calls whose arguments were cut, by the position of the call: ids may be missing or
+    equal."""
+    original = [call["function"]["arguments"] if "function" in call else None for call in before.get("tool_calls", ())]
     sent = [call["function"]["arguments"] if "function" in call else None for call in after.get("tool_calls", ())]
-    pairs = enumerate(zip(given, sent, strict=True))
+    pairs = enumerate(zip(original, sent, strict=True))
     return {number: new for number, (old, new) in pairs if new is not None and new != old}
 
 

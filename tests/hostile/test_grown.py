@@ -9,14 +9,14 @@ import pytest
 
 from gateway.wire.chat import CHAT
 from gateway.wire.memory import Memory
-from gateway.wire.skim import BEGINNING, Skimmed, skimmed
+from gateway.wire.skim import BEGINNING_BYTES, Skimmed, skimmed
 
 
 def message(content: object, role: str = "user") -> str:
     return orjson.dumps({"role": role, "content": content}).decode()
 
 
-FIRST = message("x" * BEGINNING)
+FIRST = message("x" * BEGINNING_BYTES)
 IMAGE = message([{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}])
 NEXT, OTHER = message("Next.", "assistant"), message("Another opening.")
 
@@ -54,7 +54,7 @@ def test_a_body_that_has_grown_is_read_as_one_never_seen(case: str) -> None:
 def many_values(number: int) -> bytes:
     """A body of some 50 KB, of which 32 KB take a megabyte as values."""
     rows = [
-        {"role": "user", "content": f"{number} {'x' * BEGINNING}"},
+        {"role": "user", "content": f"{number} {'x' * BEGINNING_BYTES}"},
         {"role": "user", "content": [{"a": number}] * 4000},
     ]
     return orjson.dumps({"model": "m", "messages": rows})

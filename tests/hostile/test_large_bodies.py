@@ -7,13 +7,13 @@ from typing import Any
 import orjson
 import pytest
 
-from gateway.context.life.evidence import echoed
+from gateway.context.life.evidence import is_echo
 from gateway.standin import StandIn
 from gateway.wire import chat, messages_edits, piecewise, responses_edits
 from gateway.wire.chat import CHAT
 from gateway.wire.format import Edits, Format
 from gateway.wire.formats import FORMATS
-from gateway.wire.message import OPENING
+from gateway.wire.message import OPENING_CHARACTERS
 from gateway.wire.splice import splice
 from tests.hostile.test_fair import calls
 from tests.hostile.test_long_text import steps
@@ -64,7 +64,7 @@ def test_a_quotation_is_found_wherever_it_stands_in_a_large_body(quoted: str, pl
         content = "z" * place + text + "z" * (1_000_000 - place)
         asked = CHAT.parse(orjson.dumps({"model": "m", "messages": [{"role": "user", "content": content}]}), None)
         assert asked is not None
-        assert echoed(said, asked, 2048) is echo
+        assert is_echo(said, asked, 2048) is echo
 
 
 @pytest.mark.parametrize("path", COUNTED)
@@ -136,8 +136,8 @@ def test_a_conversation_is_named_by_the_beginning_of_a_giant_text_alone(monkeypa
         opening = asked.opening
         monkeypatch.undo()
         assert opening == said[: len(opening)]
-        assert len(opening) == OPENING
-        assert longest <= piecewise.LONGEST + 2 + piecewise.LONGEST_ESCAPE
+        assert len(opening) == OPENING_CHARACTERS
+        assert longest <= piecewise.PIECE_BYTES + 2 + piecewise.LONGEST_ESCAPE
 
 
 async def test_a_body_with_a_text_that_is_too_large_to_read_travels_on_as_it_came(gateway) -> None:

@@ -9,7 +9,7 @@ import pytest
 from gateway.context.choose import lines
 from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
-from gateway.context.cut.layout import SEARCHED
+from gateway.context.cut.layout import MOST_SEARCHED_CHARACTERS
 from gateway.context.cut.policy import Policy
 from gateway.context.write import pools
 from gateway.context.write.compress import compress
@@ -97,8 +97,8 @@ def conversation(characters: int) -> list[dict[str, Any]]:
 def test_what_one_request_may_cost_is_bounded() -> None:
     """Beyond the budget heads and tails stand: ten times the text takes no more steps than what may be searched."""
     budget = Budget(20_000, 2000, 0, 0)
-    within = conversation(SEARCHED // 12)
-    beyond = conversation(SEARCHED * 3)
+    within = conversation(MOST_SEARCHED_CHARACTERS // 12)
+    beyond = conversation(MOST_SEARCHED_CHARACTERS * 3)
 
     searched, bounded = (steps(lambda messages=messages: compress(messages, budget, COUNTER, Policy()))
                          for messages in (within, beyond))  # fmt: skip
@@ -118,8 +118,8 @@ def test_old_words_of_a_user_take_a_bounded_number_of_steps(unit: str, monkeypat
         turns = [(user(f"{number} {said}"), assistant(f"Noted {number}.")) for number in range(100)]
         return [*(message for turn in turns for message in turn), user("Where was the whale?")]
 
-    monkeypatch.setattr(pools, "READ", 2_000)
-    monkeypatch.setattr(pools, "SPOKEN_READ", 10_000)
+    monkeypatch.setattr(pools, "FULLY_READ_CHARACTERS", 2_000)
+    monkeypatch.setattr(pools, "USER_READ_CHARACTERS", 10_000)
     budget = Budget(4000, 400, 0, 0)
     some, more = (
         steps(lambda messages=messages: compress(messages, budget, COUNTER, Policy()))

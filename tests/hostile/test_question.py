@@ -15,8 +15,8 @@ from gateway.context.life.ladder import (
     Attempt,
     StatedNumbers,
     Task,
+    certainly_too_long,
     first_attempt,
-    hopeless,
     lower_output,
     next_attempt,
 )
@@ -99,8 +99,8 @@ def task_of(rng: random.Random, messages: list[dict[str, Any]], window: int) -> 
     reserve = asked if asked is not None else window // 4
     return Task(
         request, "m", window, prompt, FIXED, margin, margin, reserve, asked, 1024, count, Policy(),
-        plain=count, plain_fixed=FIXED, configured=window,
-        slack=0.0 if count.exact else 0.3,
+        plain_counter=count, plain_fixed=FIXED, configured_window=window,
+        overcount=0.0 if count.exact else 0.3,
     )  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def refusal(rng: random.Random, mode: str, task: Task, attempt: Attempt) -> Stat
         "all": StatedNumbers(limit=limit, prompt=prompt),
         "limit": StatedNumbers(limit=limit),
         "prompt": StatedNumbers(prompt=prompt),
-        "output": StatedNumbers(limit=limit, prompt=prompt, completion=task.asked or 0),
+        "output": StatedNumbers(limit=limit, prompt=prompt, completion=task.output_limit or 0),
         "excess": StatedNumbers(excess=max(prompt - task.window, 7)),
         "nothing": StatedNumbers(),
     }[mode]
@@ -192,7 +192,7 @@ def check_cut(task: Task, attempt: Attempt, question: dict[str, Any], kept: str)
 def test_a_pasted_book_keeps_at_least_half_of_the_room_however_often_it_is_refused(stated: StatedNumbers) -> None:
     rng = random.Random(5)
     task = task_of(rng, [system("Be kind."), user(f"{words(rng, 6000)}\nWhat is the whale called?")], 2000)
-    task = replace(task, counter=characters(exact=True), asked=None, margin=0, fold_margin=0)
+    task = replace(task, counter=characters(exact=True), output_limit=None, margin=0, fold_margin=0)
     attempt: Attempt | None = first_attempt(task)
     seen = []
     while attempt is not None:
@@ -222,7 +222,7 @@ def test_with_refuse_a_question_is_never_cut() -> None:
     rng = random.Random(7)
     messages = [system("Be kind."), user(words(rng, 30)), assistant("ok"), user(words(rng, 4000))]
     task = replace(
-        task_of(rng, messages, 2000), policy=Policy(question="refuse"), counter=characters(exact=True), slack=0.0
+        task_of(rng, messages, 2000), policy=Policy(question="refuse"), counter=characters(exact=True), overcount=0.0
     )
 
     attempt = first_attempt(task)
@@ -230,5 +230,5 @@ def test_with_refuse_a_question_is_never_cut() -> None:
     assert attempt.draft is not None
     assert attempt.draft.question_kept is None
     assert text_of(last_user(attempt.draft.messages)) == messages[-1]["content"]
-    assert hopeless(task, attempt), "so that the refusal is ours, and no upstream is asked"
+    assert certainly_too_long(task, attempt), "so that the refusal is ours, and no upstream is asked"
     assert next_attempt(task, attempt, StatedNumbers()) is None

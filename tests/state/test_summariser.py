@@ -10,7 +10,7 @@ import pytest
 
 from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
-from gateway.context.cut.foresight import cut_of, foresee
+from gateway.context.cut.foresight import messages_before_cut, next_summary
 from gateway.context.cut.layout import Source
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.summary import Summary
@@ -71,9 +71,9 @@ def source(messages: Sequence[Message], room: int = 450) -> Source:
 
 def end_of(messages: Sequence[Message], covered: int = 0, room: int = 450) -> int:
     """How many messages the next summary will cover."""
-    wish = foresee(source(messages, room), covered)
-    assert wish is not None
-    return wish.covers
+    goal = next_summary(source(messages, room), covered)
+    assert goal is not None
+    return goal.covers
 
 
 def job(
@@ -352,7 +352,7 @@ async def test_a_session_attached_late_is_told_in_pieces_that_fit_the_summariser
     assert 4 < len(sizes) <= 16
     assert max(sizes) + LARGEST_SUMMARY <= window
     assert all(TEXT in question for question in model.questions()[1:]), "each piece is told on top of the ones before"
-    assert await summarizer.find(chain(messages)) == Summary(TEXT, cut_of(source(messages, 16_000)))
+    assert await summarizer.find(chain(messages)) == Summary(TEXT, messages_before_cut(source(messages, 16_000)))
 
 
 async def test_a_window_that_takes_nothing_makes_no_call(summarizer: Summarizer) -> None:

@@ -141,9 +141,9 @@ def test_the_same_conversation_is_folded_once_and_written_the_same() -> None:
 def test_a_value_that_takes_the_place_of_another_gives_its_bytes_back() -> None:
     memory = Memory(2**20)
     recent: Recent[str, bytes] = Recent(memory, lambda key, value: len(key) + len(value), 0.5)
-    recent.keep("other", b"o" * KB)
+    recent.put("other", b"o" * KB)
     for length in range(1000):
-        recent.keep("one", b"1" * (KB + length))
-    assert recent.recall("other") is not None
+        recent.put("one", b"1" * (KB + length))
+    assert recent.get("other") is not None
     assert len(recent.young) == 2, "a thousand values of one key have not begun a new generation"
     assert memory.size == sum(len(key) + len(value) for key, value in recent.young.items())

@@ -16,7 +16,7 @@ SHORT = 16
 
 @pytest.fixture(autouse=True)
 def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(piecewise, "LONGEST", SHORT)
+    monkeypatch.setattr(piecewise, "PIECE_BYTES", SHORT)
 
 
 TEXTS = st.text(st.sampled_from('a"\\/\n\t\x7f é漢😀'), max_size=60)

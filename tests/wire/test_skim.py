@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gateway.wire.chat import parse, skim
 from gateway.wire.memory import Memory
-from gateway.wire.skim import BEGINNING, ELSEWHERE, Skimmed, skimmed
+from gateway.wire.skim import BEGINNING_BYTES, OUTSIDE_MEMBERS, Skimmed, skimmed
 
 TEXTS = st.text(max_size=20)
 PARTS = st.fixed_dictionaries(
@@ -42,7 +42,7 @@ BODIES = st.fixed_dictionaries(
         "max_tokens": st.integers(-5, 10**6) | st.none() | TEXTS,
         "tools": JSON,
         "metadata": JSON,
-        ELSEWHERE[0]: JSON,
+        OUTSIDE_MEMBERS[0]: JSON,
     },
 )
 
@@ -58,7 +58,7 @@ def test_a_skimmed_body_says_what_a_parsed_one_says(body):
     assert skimmed is not None and parsed is not None
     assert skimmed.model == parsed.model
     assert skimmed.stream == parsed.stream
-    for name in ("model", "max_tokens", "tools", *ELSEWHERE):
+    for name in ("model", "max_tokens", "tools", *OUTSIDE_MEMBERS):
         assert skimmed.head.get(name) == body.get(name)
     seen = [message for message in body["messages"] if more_than_one_text(message)]
     for outline, message in zip(skimmed.outline, seen, strict=True):
@@ -119,7 +119,7 @@ def test_a_text_that_cannot_be_parsed_leaves_nothing_to_fold():
     assert (skimmed.model, skimmed.messages, skimmed.body["model"]) == ("m", (), "m")
 
 
-LONG = {"role": "user", "content": "x" * BEGINNING}
+LONG = {"role": "user", "content": "x" * BEGINNING_BYTES}
 """A first message by which the body before is found."""
 
 
@@ -170,7 +170,7 @@ def test_what_grows_elsewhere_is_read_as_if_it_were_new(end, added):
     def body(more: bytes) -> bytes:
         first = orjson.dumps(LONG)
         parts = (more, first) if end.startswith(b'"tools"') else (first, more)
-        return b'{"model":"m",' + b'"user":"%b",' % (b"u" * BEGINNING) + end % parts
+        return b'{"model":"m",' + b'"user":"%b",' % (b"u" * BEGINNING_BYTES) + end % parts
 
     assert same(read_after(body(added), body(b"")), read_after(body(added)))
     assert same(read_after(body(2 * added), body(b""), body(added)), read_after(body(2 * added)))
@@ -194,7 +194,7 @@ def test_of_a_grown_conversation_only_what_is_new_is_read():
 
 
 def test_a_body_larger_than_a_share_of_the_memory_is_not_kept():
-    memory = Memory(budget=4 * BEGINNING)
+    memory = Memory(budget=4 * BEGINNING_BYTES)
     skimmed(orjson.dumps({"messages": [LONG]}), memory)
 
     assert memory.size == 0

@@ -54,17 +54,17 @@ def test_a_large_body_is_spliced_without_reading_its_values(monkeypatch: pytest.
 
 
 def test_no_copy_of_a_large_body_is_longer_than_a_piece() -> None:
-    raw = bytes(3 * raw_json.PIECE + 5)
+    raw = bytes(3 * raw_json.PIECE_BYTES + 5)
     pieces = raw_json.copies(raw, 7, len(raw))
     assert b"".join(pieces) == raw[7:]
-    assert max(map(len, pieces)) <= raw_json.PIECE
+    assert max(map(len, pieces)) <= raw_json.PIECE_BYTES
 
 
 class Watched(bytes):
     """Bytes that refuse to be searched in longer pieces."""
 
     def find(self, text: bytes, start: int = 0, end: int | None = None) -> int:  # type: ignore[override]
-        assert end is not None and end - start <= raw_json.PIECE + len(text)
+        assert end is not None and end - start <= raw_json.PIECE_BYTES + len(text)
         return super().find(text, start, end)
 
     def __contains__(self, _: object) -> bool:
@@ -73,9 +73,9 @@ class Watched(bytes):
     count = __contains__  # type: ignore[assignment]
 
 
-@pytest.mark.parametrize("at", [0, raw_json.PIECE - 3, raw_json.PIECE, 2 * raw_json.PIECE - 1])
+@pytest.mark.parametrize("at", [0, raw_json.PIECE_BYTES - 3, raw_json.PIECE_BYTES, 2 * raw_json.PIECE_BYTES - 1])
 def test_a_word_is_found_wherever_it_stands_by_searching_pieces(at: int) -> None:
-    raw = Watched(b"x" * at + b'"model"' + b"x" * (3 * raw_json.PIECE) + b'"model"')
+    raw = Watched(b"x" * at + b'"model"' + b"x" * (3 * raw_json.PIECE_BYTES) + b'"model"')
     assert raw_json.occurs(b'"model"', raw)
     assert raw_json.occurs(b'"model"', raw, 2)
     assert not raw_json.occurs(b'"model"', raw, 3)
@@ -87,12 +87,12 @@ def test_numbers_that_are_none_are_replaced_outside_of_texts_alone_however_small
 ) -> None:
     value = {"a": text + "NaN", "b": [f"\\{text}\\\\", "Infinity"]}
     raw = orjson.dumps(value)[:-1] + b',"c":[NaN,-Infinity, Infinity ],"NaN":NaN}'
-    before = surrogates.PIECE
-    surrogates.PIECE = piece  # type: ignore[misc]
+    before = surrogates.PIECE_BYTES
+    surrogates.PIECE_BYTES = piece  # type: ignore[misc]
     try:
-        found = surrogates.mended(raw)
+        found = surrogates.repaired(raw)
     finally:
-        surrogates.PIECE = before  # type: ignore[misc]
+        surrogates.PIECE_BYTES = before  # type: ignore[misc]
     assert orjson.loads(found) == {**value, "c": [None, None, None], "NaN": None}
 
 

@@ -98,7 +98,7 @@ class Decider:
             return None
         _, task = await task_of(self._gateway, request, "")
         attempt = ladder.first_attempt(task)
-        refused = not task.fits and ladder.hopeless(task, attempt)
+        refused = not task.fits and ladder.certainly_too_long(task, attempt)
         return Decided(
             format=request.format.name,
             model=request.model[:LONGEST_NAME],
@@ -108,7 +108,7 @@ class Decider:
             before=task.prompt,
             after=task.prompt if refused else attempt.prompt,
             action="error" if refused else "fold" if attempt.altered else "none",
-            too_long=task.prompt + (task.asked or 0) > task.window,
+            too_long=task.prompt + (task.output_limit or 0) > task.window,
             exact=task.basis == "exact",
             turns=0 if refused else attempt.turns_folded,
             lost=() if refused else tuple(lost_by(task, attempt)),

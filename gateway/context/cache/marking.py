@@ -1,7 +1,8 @@
-"""Cache marks: where a folded request tells its provider that the next request will begin like this one.
+"""Cache marks: the places up to which a folded request and the next one are equal, so that the provider caches them.
 
-Marks stand at the ends of the pinned messages, of the note, of the newest message of the request before, and of the
-newest message, before quotes, which the next turn will not have. A client that sets marks itself keeps its own.
+Marks are set at the end of the pinned messages, of the note, of the newest message of the request before, and of the
+newest message; there they are before quotes, which the next turn will not have. A client that sets marks itself keeps its
+own.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,8 @@ from gateway.wire.message import CACHE_CONTROL, PINNED_ROLES, RESULT_ROLES, Mess
 from gateway.wire.views import Opaque
 
 MOST_MARKS: Final = 4
-"""Marks in one request. Anthropic takes four; OpenAI writes the latest three besides its own, and reads at older ones."""
+"""Most marks in one request. Anthropic takes four. OpenAI writes entries at the latest three and at its own, and reads at
+older ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +25,14 @@ class MarkStyle:
     member: str
     value: Any
     on_results: bool
-    """Whether a tool result may carry one."""
+    """Whether a tool result may have one."""
 
 
-BREAKPOINT: Final = MarkStyle("prompt_cache_breakpoint", {"mode": "explicit"}, on_results=False)
+BREAKPOINT_STYLE: Final = MarkStyle("prompt_cache_breakpoint", {"mode": "explicit"}, on_results=False)
 """https://developers.openai.com/api/docs/guides/prompt-caching: on text parts; the newest result is marked by OpenAI itself."""
-EXPLICIT: Final = {"prompt_cache_options": {"mode": "explicit"}}
+NO_AUTOMATIC_BREAKPOINT: Final = {"prompt_cache_options": {"mode": "explicit"}}
 """OpenAI then sets no breakpoint of its own behind the newest message. https://developers.openai.com/api/docs/guides/prompt-caching"""
-CONTROL: Final = MarkStyle(CACHE_CONTROL, {"type": "ephemeral"}, on_results=True)
+CACHE_CONTROL_STYLE: Final = MarkStyle(CACHE_CONTROL, {"type": "ephemeral"}, on_results=True)
 """https://platform.claude.com/docs/en/build-with-claude/prompt-caching"""
 
 
@@ -39,25 +41,29 @@ class CacheTerms:
     """What may be added to a request for its provider's cache."""
 
     style: MarkStyle | None = None
-    """How marks are written; None: none are set."""
+    """How marks are written; None if none are set."""
     key: str = ""
-    """``prompt_cache_key``; empty: none is set."""
+    """The ``prompt_cache_key``; empty if none is set."""
     always: bool = False
-    """Whether requests that fit get them too."""
+    """Whether requests that fit get marks too."""
 
     def added(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the members to add to a body with these marked messages, where it has none of that name."""
-        found: dict[str, Any] = {"prompt_cache_key": self.key} if self.key else {}
-        if self.style is BREAKPOINT and quotes_pass(messages) and _has_mark(messages[-1], BREAKPOINT):
-            found |= EXPLICIT
-        return found
+        added: dict[str, Any] = {"prompt_cache_key": self.key} if self.key else {}
+        if (
+            self.style is BREAKPOINT_STYLE
+            and ends_with_passing_quotes(messages)
+            and _has_mark(messages[-1], BREAKPOINT_STYLE)
+        ):
+            added |= NO_AUTOMATIC_BREAKPOINT
+        return added
 
     def marked(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Return the messages with marks, if any are set."""
         return marked(messages, self.style) if self.style else tuple(messages)
 
 
-NOTHING: Final = CacheTerms()
+NO_TERMS: Final = CacheTerms()
 """Nothing is added."""
 
 TextPlace = tuple[int, int]
@@ -68,41 +74,41 @@ def marked(messages: Sequence[Message], style: MarkStyle) -> tuple[Message, ...]
     """Return the messages with marks; unchanged when the client sets marks of this style itself."""
     if any(_has_mark(message, style) for message in messages):
         return tuple(messages)
-    chosen = dict.fromkeys(places(messages))
+    chosen = dict.fromkeys(mark_places(messages))
     changed = {
         index: _with_marks(messages[index], {n for at, n in chosen if at == index}, style) for index, _ in chosen
     }
     return tuple(changed.get(index, message) for index, message in enumerate(messages))
 
 
-def places(messages: Sequence[Message]) -> list[TextPlace]:
-    """Return where marks stand, in order; at most `MOST_MARKS`."""
-    found: list[TextPlace] = []
-    pinned = next((n for n, m in enumerate(messages) if m.get("role") not in PINNED_ROLES), len(messages))
-    if pinned:
-        found.append((pinned - 1, len(parts_of(messages[pinned - 1])) - 1))
-    if pinned < len(messages) and (frames := framed(messages[pinned])):
-        found.append((pinned, frames - 1))
-    ends = _ends(messages, pinned)
-    found += [(index, _last_that_stays(messages[index])) for index in ends]
-    return [place for place in dict.fromkeys(found) if place[1] >= 0]
+def mark_places(messages: Sequence[Message]) -> list[TextPlace]:
+    """Return the places of marks, in order; at most `MOST_MARKS`."""
+    places: list[TextPlace] = []
+    first = next((n for n, m in enumerate(messages) if m.get("role") not in PINNED_ROLES), len(messages))
+    if first:
+        places.append((first - 1, len(parts_of(messages[first - 1])) - 1))
+    if first < len(messages) and (frames := frames_before(messages[first])):
+        places.append((first, frames - 1))
+    places += [(index, _last_before_quotes(messages[index])) for index in _marked_ends(messages, first)]
+    return [place for place in dict.fromkeys(places) if place[1] >= 0]
 
 
-def _ends(messages: Sequence[Message], first: int) -> list[int]:
-    """Return the newest messages of the request before and of this one."""
+def _marked_ends(messages: Sequence[Message], first: int) -> list[int]:
+    """Return the newest message of the request before, and that of this one."""
     able = [n for n in range(first, len(messages)) if messages[n].get("role") in {"user", *RESULT_ROLES}]
     if not able:
         return []
-    spoken = [n for n in range(first, able[-1]) if messages[n].get("role") == "assistant"]
-    before = [n for n in able if spoken and n < spoken[-1]]
+    answers = [n for n in range(first, able[-1]) if messages[n].get("role") == "assistant"]
+    before = [n for n in able if answers and n < answers[-1]]
     return [*before[-1:], able[-1]]
 
 
-def quotes_pass(messages: Sequence[Message]) -> bool:
-    """Return whether a request ends with quotes that the next one will not have: what is written behind the question is never read."""
-    called = any(message.get("role") in RESULT_ROLES or message.get("tool_calls") for message in messages)
+def ends_with_passing_quotes(messages: Sequence[Message]) -> bool:
+    """Return whether a request ends with quotes that the next one will not have: then a cache entry at its end is never
+    read."""
+    has_calls = any(message.get("role") in RESULT_ROLES or message.get("tool_calls") for message in messages)
     last = parts_of(messages[-1]) if messages and messages[-1].get("role") == "user" else []
-    return not called and len(last) > 1 and marks.is_quotes(marks.text_in(last[-1]))
+    return not has_calls and len(last) > 1 and marks.is_quotes(marks.text_in(last[-1]))
 
 
 def parts_of(message: Message) -> list[Any]:
@@ -116,8 +122,8 @@ def parts_of(message: Message) -> list[Any]:
     return [{"type": "text", "text": text} for text in texts]
 
 
-def framed(message: Message) -> int:
-    """Return how many parts at the beginning of a message are frames of the gateway."""
+def frames_before(message: Message) -> int:
+    """Return the number of parts at the beginning of a message that are frames of the gateway."""
     if message.get("role") != "user":
         return 0
     number = 0
@@ -128,13 +134,12 @@ def framed(message: Message) -> int:
     return number
 
 
-def _last_that_stays(message: Message) -> int:
-    """Return the last part of a message before its quotes."""
+def _last_before_quotes(message: Message) -> int:
+    """Return the number of the last part of a message before its quotes."""
     parts = parts_of(message)
     last = len(parts) - 1
-    return (
-        last - 1 if last > 0 and message.get("role") == "user" and marks.is_quotes(marks.text_in(parts[-1])) else last
-    )
+    has_quotes = last > 0 and message.get("role") == "user" and marks.is_quotes(marks.text_in(parts[-1]))
+    return last - 1 if has_quotes else last
 
 
 def _with_marks(message: Message, numbers: set[int], style: MarkStyle) -> Message:

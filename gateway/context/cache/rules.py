@@ -26,29 +26,29 @@ class CacheRule:
 
     name: str
     matching: Matching
-    smallest: int
-    """A shorter prompt is neither read nor written."""
+    least_prompt: int
+    """Tokens. A shorter prompt is neither read nor written."""
     step: int
-    """Read tokens come in multiples of this."""
+    """Tokens. The number of read tokens is a multiple of this."""
     read: float
     """Price of a token read from the cache."""
     written: float
     """Price of a token written to it; 1.0 where writing is free of charge."""
     lifetime_s: float
-    """How long an entry lives after it was last used."""
+    """Seconds that an entry lives after it was last used."""
     written_long: float = 1.0
     """Price of a token written with the longer lifetime."""
     lifetime_long_s: float = 0.0
     marks: int = 0
-    """The most marks in one request."""
+    """Most marks in one request."""
     lookback: int = 0
-    """Blocks before a mark that are searched for an older entry; 0: all of them."""
+    """Number of blocks before a mark that are searched for an older entry; 0 for all of them."""
     capacity: int = 0
-    """Tokens that the cache holds; the least recently used are dropped first. 0: unlimited."""
+    """Tokens that the cache holds; the least recently used are dropped first. 0 if it is unlimited."""
     takes_key: bool = False
     """Whether ``prompt_cache_key`` keeps a conversation at the server that has its entries."""
     tools_first: bool = True
-    """Whether tools stand before the system message; else behind it, as most chat templates print them."""
+    """Whether tools come before the system message. Most chat templates print them after it."""
     source: str = ""
     read_on: str = ""
 
@@ -57,7 +57,7 @@ _OPENAI: Final = "https://developers.openai.com/api/docs/guides/prompt-caching"
 _ANTHROPIC: Final = "https://platform.claude.com/docs/en/build-with-claude/prompt-caching"
 
 OPENAI: Final = CacheRule(
-    "openai", Matching.PREFIX, smallest=1024, step=128, read=0.5, written=1.0, lifetime_s=300,
+    "openai", Matching.PREFIX, least_prompt=1024, step=128, read=0.5, written=1.0, lifetime_s=300,
     takes_key=True, source=_OPENAI, read_on="2026-11-22",
 )  # fmt: skip
 """gpt-4o and o1. Entries live 5 to 10 minutes: the shorter is assumed."""
@@ -70,48 +70,48 @@ OPENAI_TENTH: Final = replace(OPENAI, name="openai-5", read=0.1)
 
 OPENAI_BOUNDARY: Final = CacheRule(
     # Up to four entries are written a request, one of them at the newest user or tool message; the latest 80 are searched.
-    "openai-5.6", Matching.BOUNDARY, smallest=1024, step=1, read=0.1, written=1.25, lifetime_s=1800, marks=4, lookback=80,
+    "openai-5.6", Matching.BOUNDARY, least_prompt=1024, step=1, read=0.1, written=1.25, lifetime_s=1800, marks=4, lookback=80,
     takes_key=True, source=_OPENAI, read_on="2026-11-22",
 )  # fmt: skip
 
 ANTHROPIC: Final = CacheRule(
     # The smallest prompt is 1,024 tokens for most models, up to 4,096 for some; entries are searched 20 blocks back from each mark.
-    "anthropic", Matching.MARKED, smallest=1024, step=1, read=0.1, written=1.25, lifetime_s=300, written_long=2.0,
+    "anthropic", Matching.MARKED, least_prompt=1024, step=1, read=0.1, written=1.25, lifetime_s=300, written_long=2.0,
     lifetime_long_s=3600, marks=4, lookback=20, source=_ANTHROPIC, read_on="2026-11-22",
 )  # fmt: skip
 
 GEMINI: Final = CacheRule(
     # 2,048 tokens for Flash, 4,096 for Pro: the larger is assumed. No lifetime is published; five minutes are assumed.
-    "gemini", Matching.PREFIX, smallest=4096, step=1, read=0.1, written=1.0, lifetime_s=300,
+    "gemini", Matching.PREFIX, least_prompt=4096, step=1, read=0.1, written=1.0, lifetime_s=300,
     source="https://ai.google.dev/gemini-api/docs/caching", read_on="2026-11-22",
 )  # fmt: skip
 
 DEEPSEEK: Final = CacheRule(
     # Unused entries go "within hours to days": one hour is assumed.
-    "deepseek", Matching.PREFIX, smallest=64, step=64, read=0.1, written=1.0, lifetime_s=3600,
+    "deepseek", Matching.PREFIX, least_prompt=64, step=64, read=0.1, written=1.0, lifetime_s=3600,
     source="https://api-docs.deepseek.com/guides/kv_cache", read_on="2026-11-22",
 )  # fmt: skip
 
 MISTRAL: Final = CacheRule(
     # The discount is published, the step and lifetime are not: blocks of 64 and five minutes are assumed.
-    "mistral", Matching.PREFIX, smallest=64, step=64, read=0.1, written=1.0, lifetime_s=300,
+    "mistral", Matching.PREFIX, least_prompt=64, step=64, read=0.1, written=1.0, lifetime_s=300,
     source="https://docs.mistral.ai/", read_on="2026-11-22",
 )  # fmt: skip
 
 VLLM: Final = CacheRule(
     # Processing costs, not money: a token read from the cache is free. 16 tokens a block by default.
-    "vllm", Matching.PREFIX, tools_first=False, smallest=16, step=16, read=0.0, written=1.0, lifetime_s=float("inf"), capacity=400_000,
+    "vllm", Matching.PREFIX, tools_first=False, least_prompt=16, step=16, read=0.0, written=1.0, lifetime_s=float("inf"), capacity=400_000,
     source="https://docs.vllm.ai/en/latest/design/prefix_caching/", read_on="2026-11-22",
 )  # fmt: skip
 
 SGLANG: Final = CacheRule(
-    "sglang", Matching.PREFIX, tools_first=False, smallest=1, step=1, read=0.0, written=1.0, lifetime_s=float("inf"), capacity=400_000,
+    "sglang", Matching.PREFIX, tools_first=False, least_prompt=1, step=1, read=0.0, written=1.0, lifetime_s=float("inf"), capacity=400_000,
     source="https://docs.sglang.ai/advanced_features/hyperparameter_tuning.html", read_on="2026-11-22",
 )  # fmt: skip
 
 LLAMA_CPP: Final = CacheRule(
     # One slot holds one prompt; the next request in it reads their common beginning.
-    "llama.cpp", Matching.PREFIX, tools_first=False, smallest=1, step=1, read=0.0, written=1.0, lifetime_s=float("inf"), capacity=1,
+    "llama.cpp", Matching.PREFIX, tools_first=False, least_prompt=1, step=1, read=0.0, written=1.0, lifetime_s=float("inf"), capacity=1,
     source="https://github.com/ggml-org/llama.cpp/tree/master/tools/server", read_on="2026-11-22",
 )  # fmt: skip
 

@@ -20,7 +20,7 @@ class Block:
     tokens: tuple[int, ...]
     """Token ids, or any numbers that are equal exactly when the tokens are."""
     mark_s: float = 0.0
-    """Lifetime of the entry that the client requests at the end of this block; 0: none."""
+    """Lifetime, in seconds, of the entry that the client requests at the end of this block; 0 for no entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Bill:
         )
 
     def cost(self, rule: CacheRule) -> float:
-        """The price in uncached input tokens."""
+        """Return the price, in uncached input tokens."""
         return self.read * rule.read + self.written * rule.written + self.written_long * rule.written_long + self.fresh
 
 
@@ -67,20 +67,20 @@ class Cache:
     entries: tuple[Entry, ...] = ()
 
 
-def ask(cache: Cache, blocks: Sequence[Block], now_s: float, *, managed: bool = True) -> tuple[Cache, Bill]:
+def send(cache: Cache, blocks: Sequence[Block], now_s: float, *, managed: bool = True) -> tuple[Cache, Bill]:
     """Send one request: return the cache after it, and the bill.
 
-    ``now_s`` must not run backwards from one request to the next. ``managed``: the provider sets a breakpoint of its own behind the
-    newest message, unless the request tells it not to.
+    ``now_s`` must not decrease from one request to the next. ``managed`` is whether the provider sets a breakpoint of its own
+    after the newest message; a request may tell it not to.
     """
     rule = cache.rule
     alive = tuple(entry for entry in cache.entries if now_s - entry.used_s <= entry.lifetime_s)
     prompt = tuple(token for block in blocks for token in block.tokens)
-    if len(prompt) < rule.smallest:
+    if len(prompt) < rule.least_prompt:
         return replace(cache, entries=alive), Bill(fresh=len(prompt))
     if rule.matching is Matching.PREFIX:
-        return _ask_prefix(replace(cache, entries=alive), prompt, now_s)
-    return _ask_entries(replace(cache, entries=alive), blocks, prompt, now_s, managed=managed)
+        return _send_by_prefix(replace(cache, entries=alive), prompt, now_s)
+    return _send_by_entries(replace(cache, entries=alive), blocks, prompt, now_s, managed=managed)
 
 
 def common_prefix(one: tuple[int, ...], other: tuple[int, ...]) -> int:
@@ -95,12 +95,12 @@ def common_prefix(one: tuple[int, ...], other: tuple[int, ...]) -> int:
     return low
 
 
-def _ask_prefix(cache: Cache, prompt: tuple[int, ...], now_s: float) -> tuple[Cache, Bill]:
+def _send_by_prefix(cache: Cache, prompt: tuple[int, ...], now_s: float) -> tuple[Cache, Bill]:
     rule = cache.rule
     shared = [common_prefix(entry.tokens, prompt) for entry in cache.entries]
     best = max(shared, default=0)
     read = best // rule.step * rule.step
-    read = read if read >= rule.smallest else 0
+    read = read if read >= rule.least_prompt else 0
     # The last token is always processed: prediction starts from it.
     read = min(read, len(prompt) - 1)
     # The new prompt replaces an entry that it continues.
@@ -121,7 +121,7 @@ def _within(entries: tuple[Entry, ...], capacity: int) -> tuple[Entry, ...]:
     )
 
 
-def _ask_entries(
+def _send_by_entries(
     cache: Cache, blocks: Sequence[Block], prompt: tuple[int, ...], now_s: float, *, managed: bool
 ) -> tuple[Cache, Bill]:
     rule = cache.rule
@@ -133,7 +133,7 @@ def _ask_entries(
     start = read
     entries = {entry.tokens: entry for entry in cache.entries}
     for end, lifetime_s in sorted(writes.items()):
-        if end < rule.smallest:
+        if end < rule.least_prompt:
             continue
         if end > start:
             if rule.lifetime_long_s and lifetime_s >= rule.lifetime_long_s:
@@ -152,7 +152,7 @@ def _ask_entries(
 def _writes(
     rule: CacheRule, blocks: Sequence[Block], ends: Sequence[int], *, managed: bool
 ) -> Iterator[tuple[int, float]]:
-    """Return where entries are written, and their lifetimes."""
+    """Yield the ends at which entries are written, and the lifetimes of these entries."""
     marked = [(end, block.mark_s) for block, end in zip(blocks, ends, strict=True) if block.mark_s]
     if rule.matching is Matching.MARKED:
         yield from marked[: rule.marks]
@@ -165,7 +165,7 @@ def _writes(
 
 
 def _searched(rule: CacheRule, blocks: Sequence[Block], ends: Sequence[int], writes: dict[int, float]) -> Iterator[int]:
-    """Return where older entries may end, the longest first."""
+    """Yield the ends at which older entries are searched, the longest first."""
     if rule.matching is Matching.BOUNDARY:
         kinds = ("user", "tool")
         able = [end for block, end in zip(blocks, ends, strict=True) if block.section in kinds or block.mark_s]

@@ -97,7 +97,7 @@ _POSSESSIVE: Final = frozenset(
         "benim",
     ]
 )
-"""Words by which speakers speak of what is theirs."""
+"""*My* and *mine* in several languages."""
 _OTHER_WORDS: Final = (
     "you you'd you'll you've you're your yours du dich dir dein deine deinen deiner tu te toi ton ta tes vous votre vos tú ti usted ustedes"
     " ci tuo tua você vocês seu sua ты тебя тебе вы вас вам твой ваш jij je jou jouw sen sana siz"
@@ -140,12 +140,12 @@ def speaks_of_self(text: str) -> bool:
 
 
 class SelfWords(NamedTuple):
-    """How many times a text speaks of its speaker."""
+    """The number of words in a text that speak of its speaker."""
 
     all: int
     """*I*, *my* and the like."""
     possessive: int
-    """*My* and the like; in scripts without spaces the same as ``all``."""
+    """*My* and the like. In scripts without spaces it is the same as ``all``."""
 
 
 def self_words(text: str) -> SelfWords:
@@ -208,7 +208,8 @@ def wants_to_know(text: str) -> bool:
 
 
 def asks_for_a_fact(text: str) -> bool:
-    """Return whether a message is a short question that begins with a question word, or a request to tell something: *when did I*, not *could you*."""
+    """Return whether a message is a short question for a fact: it begins with a question word, or with a request to tell
+    something. *When did I* is one, *could you* is not."""
     return len(text) <= SHORT_QUESTION and _WANTS.match(text) is not None
 
 

@@ -32,9 +32,9 @@ def choose(
     """
     greedy = Greedy(pool, known, relevance)
     if relevance is None:
-        if pool.runs_errands:
+        if pool.calls_often:
             greedy.take(pool.wishes.sure, tokens * WISHES_OF_AGENT)
-        few = pool.runs_errands or pool.dialogue.between_people
+        few = pool.calls_often or pool.dialogue.between_people
         greedy.take(pool.wishes.ranked, tokens * (UNSURE_WISHES if few else WISHES_OF_CHAT))
     fill = float(tokens)
     spent = before = 0

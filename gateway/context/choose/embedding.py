@@ -84,10 +84,10 @@ class Embedding:
 
     def _remembered(self, texts: Sequence[str], known: Recent[int, bytes]) -> list[bytes]:
         keys = list(map(hash, texts))
-        found = {key: vector for key in keys if (vector := known.recall(key)) is not None}
+        found = {key: vector for key in keys if (vector := known.get(key)) is not None}
         missing = {key: text[:LONGEST] for key, text in zip(keys, texts, strict=True) if key not in found}
         for key, vector in zip(missing, self.vectors(list(missing.values())), strict=True):
-            found[key] = known.keep(key, vector)
+            found[key] = known.put(key, vector)
         return [found[key] for key in keys]
 
     def vectors(self, texts: Sequence[str]) -> list[bytes]:

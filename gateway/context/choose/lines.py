@@ -64,10 +64,10 @@ def read(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
     content = message.get("content")
     plain = isinstance(content, str) and "tool_calls" not in message and "function_call" not in message
     key = ("lines", message.get("role"), content) if plain else ("lines", canonical(message))
-    found: tuple[Line, ...] | None = memory.recall(key)
+    found: tuple[Line, ...] | None = memory.get(key)
     if found is None:
         found = _read_whole(message, memory)
-        memory.keep(key, found, getsizeof(key[-1]) + bytes_of(found))
+        memory.put(key, found, getsizeof(key[-1]) + bytes_of(found))
     return found
 
 

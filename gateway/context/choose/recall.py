@@ -17,7 +17,7 @@ from gateway.context.choose import fields, rows
 from gateway.context.choose.cues import instructs, wants_to_know
 from gateway.context.choose.lookup import beside, distinguishes
 from gateway.context.choose.salience import salience
-from gateway.context.choose.speakers import likely
+from gateway.context.choose.speakers import answer_factors
 from gateway.context.choose.subject import names_a_subject
 from gateway.context.choose.weights import (
     ALIKE,
@@ -154,7 +154,7 @@ def relevance(
     """
     if not names_a_subject(query):
         return {}
-    asked = [word for word in words(query) if word.key not in pool.dialogue.named]
+    asked = [word for word in words(query) if word.key not in pool.dialogue.role_of_name]
     sought = _sought(pool, asked, known)
     subjects = _subjects(pool, asked, known)
     wants = wants_to_know(query) or instructs(query)
@@ -175,7 +175,7 @@ def relevance(
         best[index] = max(best.get(index, 0.0), score)
     if max(best.values(), default=0.0) <= least:
         return {}
-    return _spread(pool, own, best, likely(query, pool.dialogue))
+    return _spread(pool, own, best, answer_factors(query, pool.dialogue))
 
 
 def _by_words(pool: LinePool, bearing: Mapping[Word, Sequence[tuple[Meaning, float]]]) -> dict[Passage, float]:

@@ -90,10 +90,10 @@ def _opened(pool: LinePool, last: int, position: int) -> str:
 
 
 def _speaker(pool: LinePool, reading: MessageLines) -> str:
-    """Return the beginning of a row: who speaks, with a name where several have one; empty for a result."""
+    """Return the beginning of a row: the role, and the name in a group. Empty for a tool result."""
     if reading.role not in SPEAKERS:
         return ""
-    named = reading.name and reading.role in pool.several_names
+    named = reading.name and reading.role in pool.roles_with_names
     return f"{reading.role} ({reading.name}): " if named else f"{reading.role}: "
 
 

@@ -101,8 +101,8 @@ class Lexicon:
         """Return the words of a text that can be facts, each once, in the order of their first place."""
         if len(text) > _SHORT:
             return self._distinct(text)
-        found = self._texts.recall(text)
-        return self._texts.keep(text, self._distinct(text)) if found is None else found
+        found = self._texts.get(text)
+        return self._texts.put(text, self._distinct(text)) if found is None else found
 
     def _distinct(self, text: str) -> tuple[Word, ...]:
         # Ten times as fast as translating the text; bytes of characters beyond ASCII stay.
@@ -114,8 +114,8 @@ class Lexicon:
         return tuple(found.values())
 
     def _known(self, token: str) -> tuple[Word, ...]:
-        found = self._tokens.recall(token)
-        return self._tokens.keep(token, self._read(token)) if found is None else found
+        found = self._tokens.get(token)
+        return self._tokens.put(token, self._read(token)) if found is None else found
 
     def _read(self, token: str) -> tuple[Word, ...]:
         bare = token.strip(_EDGES)

@@ -22,11 +22,12 @@ from gateway.context.choose.words import Word
 BRIEF: Final = 60
 """Tokens up to which a message is short."""
 
-ERRAND_TOKENS: Final = 0.2
-"""Share of the lines' tokens that calls and data have in a conversation about errands, at least. Of recorded customers' conversations nearly all have
-more (with 0.25 a hundredth less is found in them at 10 %); in a chat that calls a tool in every fourth turn it is a tenth."""
-ERRAND_TURNS: Final = 0.5
-"""Results beside the user's messages, at least: the same of calls with short results."""
+CALL_TOKENS_SHARE: Final = 0.2
+"""Share of the lines' tokens. If calls and results have more, tools are called often. Nearly all recorded conversations of
+customers have more (with 0.25, a hundredth less of what they need is found at a tenth of their size). A chat that calls a
+tool in every fourth turn has a tenth."""
+RESULTS_PER_USER_MESSAGE: Final = 0.5
+"""If there are more results, tools are called often, even if calls and results are short."""
 
 FAMILY: Final = 5
 """Letters that two words of one family share: compounds, and endings that the stem does not know."""
@@ -233,31 +234,32 @@ class LinePool:
         return any([reading.tool for reading in self.readings.values()])
 
     @cached_property
-    def several_names(self) -> frozenset[str]:
-        """Return the roles whose messages have several names: a group whose members are told apart."""
+    def roles_with_names(self) -> frozenset[str]:
+        """Return the roles whose messages have several names: rows of a group's members have their names."""
         names = {(reading.role, reading.name) for reading in self.readings.values() if reading.name}
         roles = [role for role, _ in names]
         return frozenset([role for role in roles if roles.count(role) > 1])
 
     @cached_property
-    def runs_errands(self) -> bool:
-        """Return whether calls and results are much of the folded part; a chat looks something up now and then."""
-        asked = results = 0
-        tokens = data = 0.0
+    def calls_often(self) -> bool:
+        """Return whether calls and results are a large part of the folded part. In a chat they are not: it calls tools only
+        now and then."""
+        user_messages = results = 0
+        tokens = call_tokens = 0.0
         for reading in self.readings.values():
             size = sum([line.size for line in reading.lines])
             tokens += size
-            asked += reading.role == "user"
+            user_messages += reading.role == "user"
             if reading.tool:
                 results += 1
-                data += size
+                call_tokens += size
             elif reading.role != "user":
-                data += sum([line.size for line in reading.lines if line.sort is CALL])
-        return data > ERRAND_TOKENS * tokens or results > ERRAND_TURNS * asked
+                call_tokens += sum([line.size for line in reading.lines if line.sort is CALL])
+        return call_tokens > CALL_TOKENS_SHARE * tokens or results > RESULTS_PER_USER_MESSAGE * user_messages
 
     @cached_property
     def dialogue(self) -> Dialogue:
-        """Return who speaks: by the newest messages."""
+        """Return the speakers, as the newest messages show them."""
         newest = reversed(self.readings.values())
         return dialogue_of((reading.role, line.text) for reading in newest for line in reading.lines)
 

@@ -1,44 +1,44 @@
-"""Tell whether counting a request would hold the event loop for long, and load vocabularies before they are needed."""
+"""Decide whether counting a request would block the event loop, and load vocabularies before they are needed."""
 
 from collections.abc import Iterable
 from typing import Final
 
 from gateway.context.count.families import family_of
-from gateway.context.count.message_cost import arguments, counter, counting
+from gateway.context.count.message_cost import arguments, counter, counts_of
 from gateway.context.count.vocabularies import loaded
 from gateway.context.count.vocabularies import preload as load_vocabulary
 from gateway.wire.facts import facts_of
 from gateway.wire.format import Conversation
 from gateway.wire.message import texts, tool_calls
 
-HEAVY: Final = 48_000
-"""Bytes of text without a cached count; in the worst case about 50 ms of counting. More than this is counted in a
-thread."""
+BLOCKING_BYTES: Final = 48_000
+"""Bytes of text without a cached count. In the worst case they take about 50 ms; more is counted in a thread."""
 
 
-def heavy(request: Conversation, family: str, images: str = "") -> bool:
-    """Return whether counting would block the event loop for long: much text without a cached count, or a vocabulary to
-    load."""
+def blocks_event_loop(request: Conversation, family: str, images: str = "") -> bool:
+    """Return whether counting would block the event loop: it has much text without a cached count, or a vocabulary must be
+    loaded."""
     row = family_of(family)
     if not loaded(row.vocabulary):
         return True
-    if len(request.raw) <= HEAVY:
+    if len(request.raw) <= BLOCKING_BYTES:
         return False
-    counted = counting(row.vocabulary, request.memory)
+    cached_counts = counts_of(row.vocabulary, request.memory)
     name = counter(family, images, request.memory).name
     size = 0
     for message in request.messages:
         if name not in facts_of(message).costs:
-            size += sum(_bytes(value) for value in texts(message.get("content")) if value not in counted)
+            size += sum(_bytes(value) for value in texts(message.get("content")) if value not in cached_counts)
             if "tool_calls" in message:
-                given = map(arguments, tool_calls(message))
-                size += sum(_bytes(value) for value in given if len(value) > 2000 and value not in counted)
-            if size > HEAVY:
+                of_calls = map(arguments, tool_calls(message))
+                size += sum(_bytes(value) for value in of_calls if len(value) > 2000 and value not in cached_counts)
+            if size > BLOCKING_BYTES:
                 return True
     return False
 
 
 def _bytes(text: str) -> int:
+    """Return at most how many bytes a text has, without encoding it."""
     return len(text) if text.isascii() else 3 * len(text)
 
 

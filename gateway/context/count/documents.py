@@ -8,7 +8,7 @@ from typing import Final
 _PAGE: Final = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
 _PAGES: Final = re.compile(rb"/Count\s+(\d{1,5})")
 _STREAM: Final = re.compile(rb"stream\r?\n")
-_SHOWN: Final = re.compile(rb"\(((?:[^\\()]|\\.){1,2000})\)|<([0-9A-Fa-f]{2,4000})>")
+_TEXT_OPERAND: Final = re.compile(rb"\(((?:[^\\()]|\\.){1,2000})\)|<([0-9A-Fa-f]{2,4000})>")
 
 LARGEST_DOCUMENT: Final = 2_000_000
 """Bytes of a document that are read, and bytes to which its streams may unpack; the rest is estimated from the size."""
@@ -33,7 +33,7 @@ def read(document: bytes) -> Contents:
         content = _unpack(head, found.end(), left)
         left -= len(content)
         if b"BT" in content:
-            characters += sum(len(text) + len(code) // 4 for text, code in _SHOWN.findall(content))
+            characters += sum(len(text) + len(code) // 4 for text, code in _TEXT_OPERAND.findall(content))
         pages += len(_PAGE.findall(content)) if b"/Page" in content else 0
         if left <= 0:
             break

@@ -22,21 +22,21 @@ class Family:
     error: float
     """The largest relative undercount, in 999 of 1000 long requests without media."""
     exact: bool = True
-    """The vocabulary is the model's own."""
+    """Whether the vocabulary is the model's own."""
     normalises: bool = False
-    """The vocabulary splits some letters before it encodes them."""
+    """Whether the vocabulary splits some letters before it encodes them."""
     ratio: float = 1.0
     """Tokens of the model per token of the vocabulary."""
 
     request: int = 3
-    """Per request: the begin mark and the start of the answer."""
+    """Tokens for each request: the begin mark and the start of the answer."""
     message: int = 4
-    """Around each message; ``roles`` has the exceptions by role."""
+    """Tokens around each message; ``roles`` has the exceptions by role."""
     roles: Mapping[str, int] = field(default_factory=dict)
     preamble: int = 0
-    """System text that the template adds to every request."""
+    """Tokens of the system text that the template adds to every request."""
     default_system: int = 0
-    """Text that the template adds when the request has no system message."""
+    """Tokens of the text that the template adds when the request has no system message."""
     effort: Mapping[str, int] = field(default_factory=dict)
     """Tokens added when the request switches thinking ``on`` or ``off``."""
 
@@ -44,17 +44,17 @@ class Family:
     """Tokens added when the request sets a task budget (Anthropic's ``output_config.task_budget``)."""
 
     call: int = 8
-    """Around each tool call and its result, besides the frame of a message."""
+    """Tokens around each tool call and its result, besides the frame of a message."""
     call_names: int = 1
     """How many times the name of a called tool is written: some templates repeat it with the result."""
     parallel: int | None = None
-    """Tokens for wrapping several calls of one message into one (OpenAI's ``multi_tool_use``)."""
-    call_or_text: bool = False
-    """A message that has ``tool_calls``, even null, loses its text."""
-    thinking: bool = True
-    """Reasoning that is sent back with the history is read."""
-    tags: bool = False
-    """The text of an assistant up to ``</think>`` is dropped."""
+    """Tokens around several calls of one message, which are wrapped into one (OpenAI's ``multi_tool_use``)."""
+    calls_replace_text: bool = False
+    """Whether a message that has ``tool_calls``, even null, loses its text."""
+    reads_thinking: bool = True
+    """Whether the model reads reasoning that is sent back with the history."""
+    drops_thinking_tags: bool = False
+    """Whether the template drops the text of an assistant up to ``</think>``."""
 
     tools: Tools = "lines"
     tools_once: int = 0
@@ -65,11 +65,10 @@ class Family:
     """Tokens for a ``tool_choice`` that demands a call."""
     forced_tools: Tools | None = None
     """How definitions are written when a call is demanded, if different."""
-    unused_tools: bool = True
-    """False when ``tool_choice: none`` removes the definitions."""
+    writes_unused_tools: bool = True
+    """Whether the definitions are written if ``tool_choice`` is ``none``."""
     schema_once: int | None = None
-    """Tokens for having a response schema, besides the schema; None when the schema only steers sampling and is not
-    read."""
+    """Tokens around a response schema. None if the model does not read the schema: it only limits the sampling."""
 
 
 _TEMPLATE: Final = 0.03
@@ -100,7 +99,7 @@ _GPT_OSS: Final = replace(
     tools_once=28,
     call=8,
     parallel=None,
-    thinking=False,
+    reads_thinking=False,
     schema_once=58,
 )
 
@@ -127,8 +126,8 @@ _QWEN: Final = Family(
     call=12,
     tools_once=91,
     tools_merge=5,
-    thinking=False,
-    tags=True,
+    reads_thinking=False,
+    drops_thinking_tags=True,
     effort={"off": 4},
 )
 
@@ -145,7 +144,7 @@ _DEEPSEEK: Final = Family(
 
 # The R1 template writes no tools, drops everything before </think>, and writes a message's calls or its text:
 # https://huggingface.co/deepseek-ai/DeepSeek-R1/blob/main/tokenizer_config.json
-_R1: Final = replace(_DEEPSEEK, tools="none", thinking=False, tags=True, call_or_text=True)
+_R1: Final = replace(_DEEPSEEK, tools="none", reads_thinking=False, drops_thinking_tags=True, calls_replace_text=True)
 
 _MISTRAL: Final = Family(
     # [INST] [/INST], [SYSTEM_PROMPT], [AVAILABLE_TOOLS], </s>: https://github.com/mistralai/mistral-common
@@ -166,8 +165,8 @@ _GLM: Final = Family(
     message=1,
     call=30,
     tools_once=86,
-    thinking=False,
-    tags=True,
+    reads_thinking=False,
+    drops_thinking_tags=True,
 )
 
 _CLAUDE: Final = Family(
@@ -186,7 +185,7 @@ _CLAUDE: Final = Family(
     tools_once=506,
     tools_forced=97,
     schema_once=152,
-    thinking=False,
+    reads_thinking=False,
     effort={"on": 28},
     task_budget=36,  # as billed
 )
@@ -208,9 +207,9 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "llama3": _LLAMA3,
     "llama3.1": replace(_LLAMA3, preamble=20, default_system=5),
     "llama4": replace(_LLAMA3, tools_once=83, tools="lines"),
-    "llama4-groq": replace(_LLAMA3, tools_once=653, tools="compact", tools_forced=8, unused_tools=False, call=28),
+    "llama4-groq": replace(_LLAMA3, tools_once=653, tools="compact", tools_forced=8, writes_unused_tools=False, call=28),
     # "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
-    "qwen2": replace(_QWEN, default_system=20, thinking=True, tags=False, effort={}),
+    "qwen2": replace(_QWEN, default_system=20, reads_thinking=True, drops_thinking_tags=False, effort={}),
     "qwen3": _QWEN,
     # These expect calls as XML, with longer instructions.
     "qwen3-coder": replace(_QWEN, tools_once=239, tools="compact", effort={}),
@@ -249,8 +248,8 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "claude-3": replace(_CLAUDE, tools_once=285, tools_forced=10),
     "claude-4": replace(_CLAUDE, tools_once=324, tools_forced=10),
     "claude-4.5": _CLAUDE,
-    "claude-4.6": replace(_CLAUDE, thinking=True),
-    "claude-5": replace(_CLAUDE, vocabulary="claude-5", thinking=True, tools_once=400),
+    "claude-4.6": replace(_CLAUDE, reads_thinking=True),
+    "claude-5": replace(_CLAUDE, vocabulary="claude-5", reads_thinking=True, tools_once=400),
     "nova": replace(_UNKNOWN, error=0.3, ratio=1.0, request=0, message=0, roles={"assistant": 4}, tools_once=334, call=20),
     "nova-2": replace(_UNKNOWN, error=0.3, ratio=1.0, request=0, message=0, roles={"assistant": 4}, tools_once=836, call=20),
     "command": replace(_UNKNOWN, error=0.2),

@@ -43,8 +43,8 @@ def tokens(part: Part, images: str) -> int:
     return _file(part, images)
 
 
-def written(part: Part) -> list[Any] | None:
-    """Return the texts and parts of a document whose content is written in the body; None for any other media.
+def document_content(part: Part) -> list[Any] | None:
+    """Return the texts and parts of a document whose content is written in the body. None for any other media.
 
     https://platform.claude.com/docs/en/build-with-claude/citations
     """
@@ -59,10 +59,11 @@ def written(part: Part) -> list[Any] | None:
     return [*about, *(content if isinstance(content, list) else [content])]
 
 
-def bounded(part: Part) -> bool:
-    """Return whether the tokens of a part are only an upper bound: it is neither an image with a readable size nor a written document."""
-    if (inside := written(part)) is not None:
-        return any(media_kind(each) and bounded(each) for each in inside)
+def is_upper_bound(part: Part) -> bool:
+    """Return whether the tokens of a part are only an upper bound. They are not for an image with a readable size, and for
+    a document written in the body."""
+    if (content := document_content(part)) is not None:
+        return any(media_kind(inner) and is_upper_bound(inner) for inner in content)
     return "image" not in str(part.get("type", "")) or image_size(_image_url(part)[0]) is None
 
 
@@ -90,8 +91,8 @@ def _tiles(size: Size, low: bool, base: float, tile: float) -> int:
 
 
 def _patches(size: Size, low: bool, most: float, factor: float) -> int:
-    """Return the size scaled so that whole patches cover it: in the documentation's example 1800 x 2400 becomes 33 x 44
-    patches."""
+    """Return the tokens of an image by its patches. A large image is scaled so that whole patches cover it: 1800 x 2400
+    becomes 33 x 44 patches in the documentation's example."""
     if size is None:
         return ceil(most * factor)
     width, height = size
@@ -155,14 +156,14 @@ def image_size(url: str) -> tuple[int, int] | None:
         try:
             head = base64.b64decode(url[comma + 1 : comma + 1 + characters], validate=True)
         except (binascii.Error, ValueError):
-            head = _lenient(url[comma + 1 : comma + 1 + characters])
+            head = _decoded(url[comma + 1 : comma + 1 + characters])
         size = _size_in(head)
         if size or len(url) - comma <= characters or not head.startswith(b"\xff\xd8"):
             return size if size and min(size) > 0 else None
     return None
 
 
-def _lenient(text: str) -> bytes:
+def _decoded(text: str) -> bytes:
     """Decode the complete part of base64 that is truncated, unpadded or URL-safe."""
     plain = re.sub(r"[^A-Za-z0-9+/]", "", text.replace("-", "+").replace("_", "/"))
     try:
@@ -197,7 +198,7 @@ _FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
 def _jpeg_size(head: bytes) -> tuple[int, int] | None:
-    """Walk through the segments to the frame header, which states the size."""
+    """Return the size in the frame header, which comes after other segments."""
     position = 2
     while position + 9 <= len(head) and head[position] == 0xFF:
         marker = head[position + 1]
@@ -213,7 +214,7 @@ def _jpeg_size(head: bytes) -> tuple[int, int] | None:
 
 
 def _audio(part: Part, images: str) -> int:
-    """Multiply seconds by a rate: 10 tokens a second at OpenAI, 32 at Google; an unknown length counts as 10 minutes.
+    """Return the tokens of audio: 10 a second at OpenAI, 32 at Google. An unknown length counts as 10 minutes.
 
     https://platform.openai.com/docs/guides/realtime-costs and https://ai.google.dev/gemini-api/docs/audio
     """
@@ -229,7 +230,7 @@ def _audio(part: Part, images: str) -> int:
 def _bytes_per_second(data: str) -> int:
     """Return the rate in a WAV header; 8,000 (64 kbit/s) for compressed audio, which seldom has less."""
     start = data.find(",", 0, 100) + 1
-    head = _lenient(data[start : start + 80])
+    head = _decoded(data[start : start + 80])
     rate = (
         int.from_bytes(head[28:32], "little")
         if head[:4] == b"RIFF" and head[8:12] == b"WAVE" and len(head) >= 32
@@ -239,8 +240,8 @@ def _bytes_per_second(data: str) -> int:
 
 
 def _video(part: Part) -> int:
-    """Count 300 tokens a second (https://ai.google.dev/gemini-api/docs/video-understanding) at 1 Mbit/s; one minute if
-    not in the body."""
+    """Return the tokens of a video: 300 a second (https://ai.google.dev/gemini-api/docs/video-understanding), at 1 Mbit/s. A
+    video that is not in the body counts as one minute."""
     source = part.get("video_url", part.get("input_video", part))
     data = source.get("url", source.get("data")) if isinstance(source, dict) else source
     if not isinstance(data, str) or data.startswith("http"):
@@ -248,14 +249,14 @@ def _video(part: Part) -> int:
     return max(300, len(data) * 3 // 4 // 125_000 * 300)
 
 
-_TEXT_OF_PAGE: Final = 500
+_TEXT_TOKENS_PER_PAGE: Final = 500
 """Tokens of a page whose text is unknown. Chosen as half of a dense page, which has up to 1,000 tokens."""
-_UNSEEN_PAGES: Final = 2
+_ASSUMED_PAGES: Final = 2
 """Pages assumed for a document known only by an address or an id. Chosen: nothing bounds it, and most are short."""
 
 
 def _file(part: Part, images: str) -> int:
-    """Count the text on a document's pages and, except at Mistral, an image of each page.
+    """Return the tokens of a document: the text on its pages and, except at Mistral, an image of each page.
 
     https://platform.openai.com/docs/guides/pdf-files, https://platform.claude.com/docs/en/build-with-claude/pdf-support
     and https://docs.mistral.ai/capabilities/document_ai/document_qna/
@@ -263,20 +264,20 @@ def _file(part: Part, images: str) -> int:
     page = 0 if "document_url" in part else min(image(images, (816, 1056)), 1_600)
     data = _file_data(part)
     if not data:
-        return _UNSEEN_PAGES * (page + _TEXT_OF_PAGE)
+        return _ASSUMED_PAGES * (page + _TEXT_TOKENS_PER_PAGE)
     comma = data.find(",")
     head, start = data[: max(comma, 0)], comma + 1
     size = (len(data) - start) * 3 // 4
-    if head.startswith("data:text") or _plain(head):
+    if head.startswith("data:text") or _is_plain_text(head):
         return size // 3
-    contents = documents.read(_lenient(data[start : start + documents.LARGEST_DOCUMENT * 4 // 3]))
+    contents = documents.read(_decoded(data[start : start + documents.LARGEST_DOCUMENT * 4 // 3]))
     beyond = max(0, size - documents.LARGEST_DOCUMENT) // 50_000
     if not contents.pages:
-        return max(1, size // 50_000) * (page + _TEXT_OF_PAGE)
-    return contents.pages * page + contents.characters // 3 + beyond * (page + _TEXT_OF_PAGE) + 1
+        return max(1, size // 50_000) * (page + _TEXT_TOKENS_PER_PAGE)
+    return contents.pages * page + contents.characters // 3 + beyond * (page + _TEXT_TOKENS_PER_PAGE) + 1
 
 
-def _plain(head: str) -> bool:
+def _is_plain_text(head: str) -> bool:
     return any(kind in head for kind in ("json", "csv", "xml", "markdown", "yaml"))
 
 

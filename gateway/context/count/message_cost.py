@@ -38,38 +38,38 @@ def counter(family: str, images: str = "", memory: Memory | None = None) -> Coun
     With one memory the same arguments return the same counter.
     """
     memory = memory or Memory()
-    return memory.once(("counter", family, images), partial(_counter, family, images, memory), COUNTER_BYTES)
+    return memory.get_or_make(("counter", family, images), partial(_counter, family, images, memory), COUNTER_BYTES)
 
 
 def _counter(family: str, images: str, memory: Memory) -> Counter:
     row = family_of(family)
     text = text_counter(row, memory)
-    answer = _without_thoughts(text) if row.tags else text
-    frames, frame = dict(row.roles), row.message
+    assistant_text = _counting_after_thinking(text) if row.drops_thinking_tags else text
+    frames, usual_frame = dict(row.roles), row.message
     name = f"{family}\n{images}"
 
     def message(value: Message) -> int:
         if type(value) is not Interned:
-            return counted(value)
+            return count(value)
         costs = value.facts.costs
-        found = costs.get(name)
-        if found is None:
-            found = costs[name] = counted(value)
-        return found
+        cost = costs.get(name)
+        if cost is None:
+            cost = costs[name] = count(value)
+        return cost
 
-    def counted(value: Message) -> int:
+    def count(value: Message) -> int:
         role = value.get("role")
-        around = frames.get(role, frame) if type(role) is str else frame
+        frame = frames.get(role, usual_frame) if type(role) is str else usual_frame
         content = value.get("content")
         if type(content) is str and (len(value) == 2 or role == "tool"):  # by far the most messages: a role and a text
-            return around + (answer(content) if role == "assistant" else text(content))
-        return around + _rest(value, row, text, images)
+            return frame + (assistant_text(content) if role == "assistant" else text(content))
+        return frame + _without_frame(value, row, text, images)
 
     return Counter(message, text, exact=row.exact, name=name)
 
 
-def counting(vocabulary: str, memory: Memory) -> Counts:
-    """Return the cached counts of a vocabulary, which all its families share."""
+def counts_of(vocabulary: str, memory: Memory) -> Counts:
+    """Return the cache of token counts of a vocabulary; all its families share it."""
     return memory.part(("counts", vocabulary), partial(Counts, vocabulary, memory))
 
 
@@ -80,7 +80,7 @@ def scaled(counter: Counter, ratio: float, memory: Memory) -> Counter:
     """
     if ratio == 1.0:
         return counter
-    return memory.once(("scaled", counter, ratio), partial(_scaled, counter, ratio), COUNTER_BYTES)
+    return memory.get_or_make(("scaled", counter, ratio), partial(_scaled, counter, ratio), COUNTER_BYTES)
 
 
 def _scaled(counter: Counter, ratio: float) -> Counter:
@@ -93,58 +93,60 @@ def _scaled(counter: Counter, ratio: float) -> Counter:
     )
 
 
-def _without_thoughts(text: CountText) -> CountText:
-    """Count the part of an assistant's text that a template keeps: everything up to ``</think>`` is dropped."""
+def _counting_after_thinking(text: CountText) -> CountText:
+    """Return a count of the part of an assistant's text that a template keeps: it drops everything up to ``</think>``."""
     return lambda value: text(value.rpartition("</think>")[2] if "</think>" in value else value)
 
 
 def text_counter(row: Family, memory: Memory) -> CountText:
-    """Count a bare text as the family does."""
-    plain = counting(row.vocabulary, memory)
+    """Return the function that counts a bare text for a family."""
+    plain = counts_of(row.vocabulary, memory)
     if row.ratio == 1.0:
         return plain
     ratio = row.ratio
     return lambda value: ceil(plain(value) * ratio)
 
 
-def _rest(message: Message, row: Family, text: CountText, images: str) -> int:
+def _without_frame(message: Message, row: Family, text: CountText, images: str) -> int:
     """Count everything in a message except its frame: parts, calls, reasoning, a name."""
     total = 0
-    usual = 1 + ("content" in message)
+    counted_fields = 1 + ("content" in message)
     calls: Sequence[Mapping[str, Any]] = ()
     if "tool_calls" in message or "function_call" in message:
         calls = tool_calls(message)
-        usual += 1
+        counted_fields += 1
         total += _calls(calls, row, text)
     content = message.get("content")
-    if content and not (row.call_or_text and "tool_calls" in message and message.get("role") == "assistant"):
-        if message.get("role") == "assistant" and (row.tags or (calls and not row.thinking)):
-            content = _spoken(content)
+    if content and not (row.calls_replace_text and "tool_calls" in message and message.get("role") == "assistant"):
+        if message.get("role") == "assistant" and (row.drops_thinking_tags or (calls and not row.reads_thinking)):
+            content = _without_thinking(content)
         total += text(content) if type(content) is str else sum(_part(part, text, images) for part in _parts(content))
-    if len(message) > usual:
+    if len(message) > counted_fields:
         total += _extras(message, row, text)
     return total
 
 
 def _calls(calls: Sequence[Mapping[str, Any]], row: Family, text: CountText) -> int:
+    """Count the calls of one message."""
     if len(calls) > 1 and row.parallel is not None:
         return row.parallel + text(_wrapped(calls))
     total = row.call * len(calls)
     for call in calls:
         function = call.get("function")
-        name, given = (function.get("name"), function.get("arguments")) if type(function) is dict else (None, None)
-        if type(name) is str and type(given) is str:
-            total += row.call_names * text(name) + text(given)
+        name, value = (function.get("name"), function.get("arguments")) if type(function) is dict else (None, None)
+        if type(name) is str and type(value) is str:
+            total += row.call_names * text(name) + text(value)
         else:
             total += row.call_names * text(call_name(call)) + text(arguments(call))
     return total
 
 
 def arguments(call: Mapping[str, Any]) -> str:
+    """Return the arguments of a call as text."""
     try:
         return call_arguments(call)
     except TypeError:  # arguments that are not text, nested deeper than orjson writes
-        return tools.flat(call)
+        return tools.flat_text(call)
 
 
 def _wrapped(calls: Iterable[Mapping[str, Any]]) -> str:
@@ -155,7 +157,7 @@ def _wrapped(calls: Iterable[Mapping[str, Any]]) -> str:
 
 def _extras(message: Message, row: Family, text: CountText) -> int:
     """Count rare fields: reasoning, a refusal, the speaker's name."""
-    total = sum(map(text, thoughts(message))) if row.thinking else 0
+    total = sum(map(text, reasoning_texts(message))) if row.reads_thinking else 0
     refusal = message.get("refusal")
     if isinstance(refusal, str):
         total += text(refusal)
@@ -165,8 +167,11 @@ def _extras(message: Message, row: Family, text: CountText) -> int:
     return total
 
 
-def thoughts(message: Message) -> Iterator[str]:
-    """Yield the texts of a message's reasoning. Details are read only without them: OpenRouter sends the same reasoning twice."""
+def reasoning_texts(message: Message) -> Iterator[str]:
+    """Yield the reasoning that a message has in fields of its own.
+
+    Its details are read only if there is no other reasoning: OpenRouter sends the same reasoning in both.
+    """
     plain = [value for key in ("reasoning_content", "reasoning") if isinstance(value := message.get(key), str)]
     yield from plain
     details = message.get("reasoning_details")
@@ -177,7 +182,7 @@ def thoughts(message: Message) -> Iterator[str]:
                 yield value
 
 
-def _spoken(content: Any) -> Any:
+def _without_thinking(content: Any) -> Any:
     """Return an assistant's content without the text up to ``</think>``."""
     if isinstance(content, str):
         return content.rpartition("</think>")[2]
@@ -211,23 +216,25 @@ def _part(part: Any, text: CountText, images: str) -> int:
     if isinstance(value, str):
         return text(value)
     if media_kind(part):
-        inside = media.written(part)
-        return media.tokens(part, images) if inside is None else sum([_part(each, text, images) for each in inside])
-    return sum(text(leaf) for leaf in leaves(part, 0)) + (part.extra if type(part) is Opaque else 0)
+        content = media.document_content(part)
+        if content is None:
+            return media.tokens(part, images)
+        return sum([_part(inner, text, images) for inner in content])
+    return sum(text(leaf) for leaf in texts_inside(part, 0)) + (part.extra_tokens if type(part) is Opaque else 0)
 
 
-def leaves(value: Any, depth: int) -> Iterator[str]:
+def texts_inside(value: Any, depth: int) -> Iterator[str]:
     """Yield all texts in a JSON value except member names; parts that are nested too deep count as JSON."""
     if isinstance(value, str):
         yield value
-    elif depth > tools.DEEPEST:
-        yield tools.flat(value)
+    elif depth > tools.MOST_LEVELS:
+        yield tools.flat_text(value)
     elif isinstance(value, dict):
         for key, inner in value.items():
             if key not in ("type", "id", "signature", CACHE_CONTROL, "data"):
-                yield from leaves(inner, depth + 1)
+                yield from texts_inside(inner, depth + 1)
     elif isinstance(value, list):
         for inner in value:
-            yield from leaves(inner, depth + 1)
+            yield from texts_inside(inner, depth + 1)
     elif value is not None:
         yield str(value)

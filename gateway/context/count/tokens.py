@@ -12,7 +12,7 @@ from typing import Final, Literal
 from gateway.context.count import media
 from gateway.context.count.families import family_of
 from gateway.context.count.fixed_cost import fixed_cost
-from gateway.context.count.message_cost import counter, scaled, text_counter, thoughts
+from gateway.context.count.message_cost import counter, reasoning_texts, scaled, text_counter
 from gateway.wire.format import Conversation
 from gateway.wire.memory import Memory
 from gateway.wire.message import Message, media_parts, texts, tool_calls
@@ -20,7 +20,7 @@ from gateway.wire.message import Message, media_parts, texts, tool_calls
 Basis = Literal["exact", "anchor", "estimate"]
 
 
-LEARNED: Final = 0.05
+LEARNED_ERROR: Final = 0.05
 """Relative error of a count that was corrected by an earlier bill."""
 
 
@@ -34,8 +34,8 @@ class TokenCount:
     basis: Basis
     error: float
     """The largest amount by which the truth may exceed ``total``, as a share of it."""
-    bounded: bool = False
-    """Media were counted by an upper bound, so a bill for this request teaches nothing."""
+    has_upper_bounds: bool = False
+    """Whether media were counted by an upper bound: then a bill for this request teaches nothing."""
 
     @property
     def total(self) -> int:
@@ -61,7 +61,7 @@ def count_request(
     memory = request.memory
     fixed = ceil(fixed_cost(request.body, family, memory) * ratio)
     cost = scaled(counter(family, images, memory), ratio, memory).message
-    bounded = has_bounds(request.messages)
+    bounded = has_upper_bounds(request.messages)
     if anchor is not None and 0 < anchor.covered <= len(request.messages):
         new = sum(map(cost, request.messages[anchor.covered :]))
         total = max(anchor.billed + fixed - anchor.fixed + new, 1)
@@ -69,7 +69,7 @@ def count_request(
         return TokenCount(max(total - fixed, 0), fixed, "anchor", error, bounded)
     messages = sum(map(cost, request.messages)) + cross_message_tokens(request.messages, family, memory)
     sure = row.exact and ratio == 1.0 and not bounded
-    error = row.error if ratio == 1.0 else min(row.error, LEARNED)
+    error = row.error if ratio == 1.0 else min(row.error, LEARNED_ERROR)
     return TokenCount(messages, fixed, "exact" if sure else "estimate", error, bounded)
 
 
@@ -82,15 +82,17 @@ def cross_message_tokens(messages: Sequence[Message], family: str, memory: Memor
     """
     row = family_of(family)
     extra = 0
-    if not row.thinking:
+    if not row.reads_thinking:
         text = text_counter(row, memory or Memory())
-        extra += sum(text(thought) for message in _running(messages) for thought in thoughts(message))
+        extra += sum(text(part) for message in _current_turn(messages) for part in reasoning_texts(message))
     if row.parallel is not None:
-        extra += sum(_escape_cost(value) for message in _together(messages) for value in texts(message.get("content")))
+        extra += sum(
+            _escape_cost(value) for message in _parallel_results(messages) for value in texts(message.get("content"))
+        )
     return extra
 
 
-def _running(messages: Sequence[Message]) -> Iterator[Message]:
+def _current_turn(messages: Sequence[Message]) -> Iterator[Message]:
     """Yield the messages after the last user message, newest first."""
     for message in reversed(messages):
         if message.get("role") == "user":
@@ -98,7 +100,7 @@ def _running(messages: Sequence[Message]) -> Iterator[Message]:
         yield message
 
 
-def _together(messages: Sequence[Message]) -> Iterator[Message]:
+def _parallel_results(messages: Sequence[Message]) -> Iterator[Message]:
     """Yield the results of calls that one message made in parallel."""
     calls: set[str] = set()
     for message in messages:
@@ -111,13 +113,14 @@ def _together(messages: Sequence[Message]) -> Iterator[Message]:
 
 
 def _escape_cost(value: str) -> int:
+    """Return about how many tokens a text costs more when its letters beyond ASCII are escaped."""
     return 0 if value.isascii() else 3 * (len(value) - len(value.encode("ascii", "ignore")))
 
 
-def has_bounds(messages: Iterable[Message]) -> bool:
+def has_upper_bounds(messages: Iterable[Message]) -> bool:
     """Return whether the messages contain something that can only be counted by an upper bound."""
     return any(
-        media.bounded(part)
+        media.is_upper_bound(part)
         for message in messages
         if type(message.get("content")) is list
         for part in media_parts(message)
@@ -128,9 +131,9 @@ def margin(count: TokenCount, window: int, share: float) -> int:
     """Return tokens to keep free because a count may be too low: its own error; for an estimate at least ``share`` of
     the window.
 
-    A reliable count keeps less than ``share`` free. With a share of 0 the operator keeps nothing free.
+    A reliable count keeps less than ``share`` free. A share of 0 keeps nothing free.
     """
     if share <= 0:
         return 0
-    kept = max(count.error, share) if count.basis == "estimate" else min(count.error, share)
-    return ceil(kept * window)
+    kept_free = max(count.error, share) if count.basis == "estimate" else min(count.error, share)
+    return ceil(kept_free * window)

@@ -14,14 +14,14 @@ from gateway.context.count.families import Tools
 Definition = Mapping[str, Any]
 """A function: ``name``, ``description``, ``parameters``."""
 
-DEEPEST: Final = 48
-"""Levels of a schema that are written out; deeper levels count as JSON. Chosen above real schemas, below the stack
-limit."""
+MOST_LEVELS: Final = 48
+"""Levels of a schema that are written as types; deeper levels are written as JSON. Chosen above real schemas, below the
+stack limit."""
 
 WRITTEN_AT_ONCE: Final = 1000
-"""Values of a schema that are written at once: 1 ms."""
+"""Values of a schema that are written at once, in about 1 ms."""
 TEXT_AS_VALUES: Final = 200
-"""Characters of a text that are written in the time of one value (measured)."""
+"""Characters of a text that are written in the time of one other value (measured)."""
 
 
 def definitions(body: Mapping[str, Any]) -> list[Definition]:
@@ -43,7 +43,7 @@ def _definition(tool: Definition) -> Definition:
 
 
 def parameters(tool: Definition) -> Any:
-    """Return the JSON schema of a function's arguments, whatever its field is called in the dialect."""
+    """Return the JSON schema of a function's arguments, which each dialect has in another field."""
     return tool.get("parameters") or tool.get("input_schema") or tool.get("inputSchema") or tool.get("format") or {}
 
 
@@ -52,19 +52,19 @@ def write(tools: Sequence[Definition], form: Tools) -> str:
     return _FORMS[form](tools)
 
 
-VAST: Final = 2**23
-"""Letters, or bytes, of definitions or of a schema from which they are no longer written and counted: no window holds two million tokens of
-them, and joining 31 MB with emoji took a second."""
-LETTERS_PER_TOKEN: Final = 4
-"""Of JSON in English; an estimate that only has to be far beyond every window."""
+MOST_WRITTEN_BYTES: Final = 2**23
+"""Bytes (or characters) of definitions or of a schema. Longer ones are not written and counted: no window holds two million
+tokens, and joining 31 MB with emoji took a second."""
+CHARACTERS_PER_TOKEN: Final = 4
+"""Characters of JSON in English. The estimate only has to be far above every window."""
 
 
-class Vast(ValueError):
-    """Definitions are too long to be written. ``tokens`` is an estimate."""
+class TooLong(ValueError):
+    """Definitions or a schema are too long to be written. ``tokens`` is an estimate."""
 
-    def __init__(self, letters: int) -> None:
+    def __init__(self, characters: int) -> None:
         super().__init__()
-        self.tokens = letters // LETTERS_PER_TOKEN
+        self.tokens = characters // CHARACTERS_PER_TOKEN
 
 
 def _json(value: Any, *, separators: tuple[str, str] = (", ", ": "), indent: int | None = None) -> str:
@@ -73,13 +73,13 @@ def _json(value: Any, *, separators: tuple[str, str] = (", ", ": "), indent: int
             return json.dumps(value, ensure_ascii=False, indent=indent)
         parts: list[str] = []
         _append(parts, value, _ENCODERS[separators], *separators)
-        if (letters := sum(map(len, parts))) > VAST:
-            raise Vast(letters)
+        if (characters := sum(map(len, parts))) > MOST_WRITTEN_BYTES:
+            raise TooLong(characters)
         return "".join(parts)
-    except Vast:
+    except TooLong:
         raise
     except (RecursionError, ValueError):
-        return flat(value)
+        return flat_text(value)
 
 
 _ENCODERS: Final = MappingProxyType(
@@ -116,7 +116,7 @@ def _is_small(value: Any) -> bool:
     return True
 
 
-def flat(value: Any) -> str:
+def flat_text(value: Any) -> str:
     """Return all names and values of a JSON value in order, at any depth."""
     found: list[str] = []
     waiting = [value]
@@ -151,7 +151,7 @@ def _bare(tool: Definition) -> str:
 
 
 def _words_of(schema: Any, depth: int) -> Iterator[str]:
-    if not isinstance(schema, dict) or depth > DEEPEST:
+    if not isinstance(schema, dict) or depth > MOST_LEVELS:
         return
     for key in ("type", "description", "format"):
         if isinstance(schema.get(key), str):
@@ -199,7 +199,7 @@ def typescript_extra(tools: Sequence[Definition]) -> int:
 
 def _described(schema: Any, depth: int) -> int:
     values = [value for value in _properties_of(schema).values() if isinstance(value, dict)]
-    if depth > DEEPEST:
+    if depth > MOST_LEVELS:
         return 0
     return sum(bool(value.get("description")) + _described(value, depth + 1) for value in values)
 
@@ -228,7 +228,7 @@ def _default(schema: Mapping[str, Any]) -> str:
 
 def _type(schema: Any, depth: int) -> str:
     """Return the TypeScript type of a schema; each alternative gets its own line."""
-    if not isinstance(schema, dict) or depth > DEEPEST:
+    if not isinstance(schema, dict) or depth > MOST_LEVELS:
         return _json(schema) if schema else "any"
     if alternatives := _list(schema.get("enum")):
         return " | ".join(_json(value) for value in alternatives)
@@ -282,7 +282,7 @@ def response_schema(body: Mapping[str, Any]) -> str:
 
 
 def _stripped(value: Any, depth: int) -> Any:
-    if depth > DEEPEST:
+    if depth > MOST_LEVELS:
         return value
     if isinstance(value, dict):
         return {k: _stripped(v, depth + 1) for k, v in value.items() if k not in ("required", "additionalProperties")}

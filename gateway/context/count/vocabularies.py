@@ -26,12 +26,12 @@ VOCABULARIES: Final = frozenset(
 """The vocabularies of the package that we use. ``gemma4`` counts like Gemma 2 and 3, 20 times faster than their
 SentencePiece form."""
 
-PIECE: Final = 32_000
-"""Bytes counted in one call, approximately: 1-2 ms for ordinary text, 20 ms for the most hostile."""
+PIECE_BYTES: Final = 32_000
+"""Bytes, about, that are counted in one call. It takes 1-2 ms for ordinary text, 20 ms for the most hostile one."""
 
 COUNT_BYTES: Final = 130
 """Bytes of a cached count: two numbers and their place in a table. The texts themselves are not kept."""
-SHARE: Final = 1 / 16
+COUNTS_SHARE: Final = 1 / 16
 """Share of the memory's budget that the counts of one vocabulary may take."""
 
 
@@ -39,9 +39,9 @@ def count(text: str, vocabulary: str) -> int:
     """Count the tokens of a text; with an unknown vocabulary they are estimated."""
     if not text:
         return 0
-    if vocabulary in _LIKE:
-        return _LIKE[vocabulary].count(text)
-    size = PIECE if text.isascii() else PIECE // 3
+    if vocabulary in _LIKENESSES:
+        return _LIKENESSES[vocabulary].count(text)
+    size = PIECE_BYTES if text.isascii() else PIECE_BYTES // 3
     if len(text) <= size:
         return _count(text, vocabulary)
     return sum(_count(piece, vocabulary) for piece in pieces(text, size))
@@ -63,7 +63,7 @@ class Likeness:
         return ceil(count(text, self.vocabulary) * self.ratio + self.capitals * len(_CAPITALS.findall(text)))
 
 
-_LIKE: Final = {
+_LIKENESSES: Final = {
     "claude": Likeness("cl100k_base", 1.06, 0.7),
     # Since Opus 4.7 "roughly 1.0 to 1.35 times" as many: https://platform.claude.com/docs/about-claude/models/whats-new-claude-4-7
     "claude-5": Likeness("cl100k_base", 1.32, 0.7),
@@ -77,25 +77,25 @@ class Counts:
     that is secret to the process, so of ten thousand texts two share a hash less than once in 10^11.
     """
 
-    __slots__ = ("_known", "_vocabulary")
+    __slots__ = ("_tokens", "_vocabulary")
 
     def __init__(self, vocabulary: str, memory: Memory) -> None:
         self._vocabulary = vocabulary
-        self._known: Recent[int, int] = Recent(memory, lambda key, tokens: COUNT_BYTES, SHARE)
+        self._tokens: Recent[int, int] = Recent(memory, lambda key, tokens: COUNT_BYTES, COUNTS_SHARE)
 
     def __call__(self, text: str) -> int:
         key = hash(text)
-        found = self._known.recall(key)
-        return self._known.keep(key, count(text, self._vocabulary)) if found is None else found
+        tokens = self._tokens.get(key)
+        return self._tokens.put(key, count(text, self._vocabulary)) if tokens is None else tokens
 
     def __contains__(self, text: str) -> bool:
-        return self._known.recall(hash(text)) is not None
+        return self._tokens.get(hash(text)) is not None
 
 
 def loaded(vocabulary: str) -> bool:
     """Return whether counting can begin without loading anything."""
-    if vocabulary in _LIKE:
-        vocabulary = _LIKE[vocabulary].vocabulary
+    if vocabulary in _LIKENESSES:
+        vocabulary = _LIKENESSES[vocabulary].vocabulary
     return vocabulary not in VOCABULARIES or vocabulary in _LOADED
 
 
@@ -141,7 +141,7 @@ def _encoder(vocabulary: str) -> tuple[Any, int]:
         return encode, len(encode(""))
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # noqa: BLE001  # a missing or broken wheel: the estimate answers
+    except BaseException:  # noqa: BLE001  # a missing or broken wheel: tokens are estimated
         return None, 0
     finally:
         _LOADED.add(vocabulary)
@@ -155,7 +155,7 @@ _LOOK_BACK: Final = 2_000
 
 
 def pieces(text: str, size: int) -> Iterator[str]:
-    """Cut a long text into pieces with the same total count; without a good place nearby, a cut adds one or two tokens."""
+    """Yield the pieces of a long text. Their counts add up to the text's; where no seam is near, one or two tokens more."""
     start = 0
     while len(text) - start > size:
         end = start + size

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
-LEAST_OF_QUESTION: Final = 0.7
-"""Share of the remaining room for a question that must be cut. Chosen: it then always gets at least half, although
-texts are cut by rows."""
+QUESTION_SHARE: Final = 0.7
+"""Share of the window without all other messages that a question gets at least when it must be cut. Chosen: texts are cut
+by rows, so it then keeps at least half of the window in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,24 +19,25 @@ class Budget:
     """Tool definitions, response schema, legacy functions and the fixed overhead of a request."""
     margin: int
     """Kept free because the count may be too low."""
-    least: int = 0
-    """The smallest output for the answer, when the current question needs the rest."""
-    refused: bool = False
-    """Whether an upstream has refused the conversation already: then our count is not too high."""
+    least_output: int = 0
+    """Kept free for the answer if the current question needs the rest."""
+    refused_before: bool = False
+    """Whether an upstream has refused this conversation: then our count is not too high."""
 
     @property
     def room(self) -> int:
-        """The limit for the messages' cost. Equality fits."""
+        """The most tokens of all messages. Equality fits."""
         return self.window - self.reserve - self.tools - self.margin
 
     @property
-    def most(self) -> int:
-        """The limit for pinned messages and the current question when everything else is dropped."""
-        return self.window - self.least - self.tools
+    def largest_room(self) -> int:
+        """The most tokens of the pinned messages and the current question when nothing else is sent."""
+        return self.window - self.least_output - self.tools
 
     def question_room(self, others: int) -> int:
-        """The limit for a question that must be cut, when other messages cost so many tokens.
+        """Return the most tokens of a question that must be cut, beside other messages of so many tokens.
 
-        If a refusal without numbers, or a large reserve, made the room small, it is most of the window's rest.
+        The room may be small because of a large reserve or a refusal without numbers. The question then gets
+        `QUESTION_SHARE` of the window instead.
         """
-        return max(self.room - others, int((self.most - self.margin - others) * LEAST_OF_QUESTION))
+        return max(self.room - others, int((self.largest_room - self.margin - others) * QUESTION_SHARE))

@@ -1,7 +1,7 @@
 """Foresight: find the messages that the next cut will fold, so that their summary can be written in advance.
 
-A cut is a function of the conversation's growth (`gateway.context.cut.replay`). Simulate growth in small steps until
-the cut moves. Real growth is coarser and moves the cut at least as far.
+A cut is a function of the conversation's growth (`gateway.context.cut.replay`). So growth is simulated in small steps
+until the cut moves. Real growth is coarser and moves the cut at least as far.
 """
 
 from collections.abc import Sequence
@@ -14,126 +14,128 @@ from gateway.context.cut.replay import Unit
 
 GROWTH_STEP: Final = 1 / 48
 """Share of the free room by which one step of the simulation grows."""
-FINER: Final = 32
-"""Factor by which the last step of the simulation is divided when it moved the cut too far."""
-STEPS: Final = 96
-"""Most steps of the simulation. Growth by twice the room certainly moves a cut."""
-UNCOVERED: Final = 0.25
-"""Share of the room: if messages this large are folded without a summary, they come first. A session attached late has
-them."""
-
-WORTH: Final = 0.1
-"""Share of the room. A smaller part is not worth a call: it is in the digest."""
+FINE_STEPS: Final = 32
+"""Number of small steps into which the last step is divided when it moved the cut too far."""
+MOST_STEPS: Final = 96
+"""Most steps of the simulation. They grow by twice the room, which certainly moves a cut."""
+LATE_SHARE: Final = 0.25
+"""Share of the free room. If the folded messages without a summary are larger, they are summarised before those that will
+be folded next. This happens when the gateway first sees a long conversation."""
+LEAST_SHARE: Final = 0.1
+"""Share of the free room. A smaller part is not worth a summary: the digest has it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """A summary to make: of the first ``covers`` messages, which cost ``replaced`` tokens without pinned ones."""
+class SummaryGoal:
+    """A summary to make: of the first ``covers`` messages. Without pinned ones, these cost ``replaced_tokens``."""
 
     covers: int
-    replaced: int
+    replaced_tokens: int
 
 
-def cut_of(source: Source) -> int:
-    """Return the number of messages before the cut; usable summaries cover no more. 0: nothing is folded."""
-    made = source.layout
-    return _end(made, made.cut.first)
+def messages_before_cut(source: Source) -> int:
+    """Return the number of messages before the cut; 0 when nothing is folded. A usable summary covers no more."""
+    return _messages_before(source.layout, source.layout.cut.first_kept)
 
 
-def foresee(source: Source, covered: int) -> Wish | None:
-    """Return the next summary to make; ``covered`` messages are already in the newest summary.
+def next_summary(source: Source, covered: int) -> SummaryGoal | None:
+    """Return the next summary to make; the newest summary covers ``covered`` messages.
 
-    None when the next cut is covered, or when there is no boundary to end at. The result stays the same while the
-    conversation grows a little: one summary per cut is enough.
+    None when the newest summary covers what the next cut folds, or when too little is known of the next cut. The result
+    stays the same while the conversation grows a little: one summary for each cut is enough.
     """
-    made = source.layout
-    cut = _end(made, made.cut.first)
+    layout = source.layout
+    cut = messages_before_cut(source)
     if covered > cut:
         return None
-    late = _cost(made, covered, cut) > UNCOVERED * made.room.free
-    covers = cut if late else _end(made, _next_cut(made))
-    worth_it = _cost(made, covered, covers) >= max(WORTH * made.room.free, 1)
-    return Wish(covers, _cost(made, 0, covers)) if worth_it else None
+    is_late = _cost_between(layout, covered, cut) > LATE_SHARE * layout.room.free
+    covers = cut if is_late else _messages_before(layout, _next_cut(layout))
+    if _cost_between(layout, covered, covers) < max(LEAST_SHARE * layout.room.free, 1):
+        return None
+    return SummaryGoal(covers, _cost_between(layout, 0, covers))
 
 
-def _next_cut(made: Layout) -> int:
-    """Return the first unit that will certainly stand after the next cut; 0 when unknown, or when much of what that cut
-    will fold is still to come: a later summary serves better.
+def _next_cut(layout: Layout) -> int:
+    """Return the first unit that the next cut certainly keeps. 0 when this is unknown, or when the next cut also folds many
+    messages that are still to come: a later summary can cover them.
 
-    The cut comes when the room is used up or, with a limit of turns, when there are too many: the earlier of both is
-    certain.
+    The cut moves when the room is used up or, with a limit of turns, when there are too many. The earlier of the two cuts
+    is certain.
     """
-    if not made.units:
+    units, room, cut = layout.units, layout.room, layout.cut
+    if not units:
         return 0
-    step = max(int(made.room.free * GROWTH_STEP), 1)
-    first, steps = _moved(made, _longer(made, [step] * STEPS))
+    step = max(int(room.free * GROWTH_STEP), 1)
+    first, steps = _next_move(layout, _growth(layout, [step] * MOST_STEPS))
     if first:
         # The last step moved the cut too far: repeat it in small steps.
-        first, _ = _moved(made, _longer(made, [step] * (steps - 1) + [max(step // FINER, 1)] * 3 * FINER))
-    grown, stands = float(steps * step), replay.stands_after(made.room)
-    middling = sum(unit.cost for unit in made.units) / len({unit.turn for unit in made.units})
-    if (most := made.room.max_turns) is not None:
-        limited, turns = _moved(made, [_turn(made, number, 1) for number in range(1, most + 2)])
+        small = max(step // FINE_STEPS, 1)
+        first, _ = _next_move(layout, _growth(layout, [step] * (steps - 1) + [small] * 3 * FINE_STEPS))
+    grown, kept = float(steps * step), replay.kept_after_cut(room)
+    mean_turn = sum(unit.cost for unit in units) / len({unit.turn for unit in units})
+    if room.max_turns is not None:
+        new_turns = [_new_turn(layout, number, 1) for number in range(1, room.max_turns + 2)]
+        limited, turns = _next_move(layout, new_turns)
         if limited and (not first or limited < first):
-            first, grown, stands = limited, turns * middling, min(stands, most * made.room.low_water * middling)
-    # The current question stays current until then: never go beyond the current turn's start, or its newest step.
-    tip = made.units[-1].turn
-    start = next(position for position, unit in enumerate(made.units) if unit.turn == tip)
-    certain = min(first, start if start > made.cut.first else len(made.units) - 1)
+            first, grown = limited, turns * mean_turn
+            kept = min(kept, room.max_turns * room.low_water * mean_turn)
+    # The current question may stay current until then: cover nothing after the start of the current turn or, if the cut is
+    # inside this turn, nothing of its newest step.
+    current = next(place for place, unit in enumerate(units) if unit.turn == units[-1].turn)
+    certain = min(first, current if current > cut.first_kept else len(units) - 1)
     if first == certain:
         return certain
-    # It may grow by several turns instead of one, and the newest of them stand after the cut: the others are folded. Only whole
-    # turns stand, so one more small one may be.
-    more = middling if middling <= WORTH * made.room.free else 0.0
-    folded = sum(unit.cost for unit in made.units[certain:]) + grown - stands + more
-    return certain if folded <= UNCOVERED * made.room.free else 0
+    # The conversation may grow by several turns instead of one. Then the cut folds all but the newest of them. It keeps
+    # whole turns only, so it may fold one more small turn.
+    one_more = mean_turn if mean_turn <= LEAST_SHARE * room.free else 0.0
+    uncovered = sum(unit.cost for unit in units[certain:]) + grown - kept + one_more
+    return certain if uncovered <= LATE_SHARE * room.free else 0
 
 
-def _moved(made: Layout, growth: Sequence[Unit]) -> tuple[int, int]:
-    """Return the cut after its first move under this growth, and the number of units before it; zeros when it does not
-    move."""
-    cuts = replay.replay([*made.units, *growth], made.room)[len(made.units) :]
-    return next(((cut.first, steps) for steps, cut in enumerate(cuts) if cut.first > made.cut.first), (0, 0))
+def _next_move(layout: Layout, growth: Sequence[Unit]) -> tuple[int, int]:
+    """Return the first kept unit after the cut's first move under this growth, and the number of new units before the
+    move. Zeros when it does not move."""
+    cuts = replay.replay([*layout.units, *growth], layout.room)[len(layout.units) :]
+    for steps, cut in enumerate(cuts):
+        if cut.first_kept > layout.cut.first_kept:
+            return cut.first_kept, steps
+    return 0, 0
 
 
-def _longer(made: Layout, costs: Sequence[int]) -> list[Unit]:
-    """Return steps that follow: of the current turn in a chain of calls, else of a new one.
+def _growth(layout: Layout, costs: Sequence[int]) -> list[Unit]:
+    """Return new steps of these costs: of the current turn if it is calling tools, else of a new turn.
 
-    Steps of the current turn can be trimmed as far as those before them, because that delays a cut.
+    New steps of the current turn can be trimmed as far as its earlier steps, because trimming delays a cut.
     """
-    tip = made.units[-1]
-    if tip.step < 0 or not tip.asks:
-        follows = _turn(made, 1, 1)
-        return [
-            follows,
-            *(
-                follows._replace(step=step, cost=cost, trimmed_cost=cost, stubbed_cost=cost)
-                for step, cost in enumerate(costs)
-            ),
+    newest = layout.units[-1]
+    if newest.step < 0 or not newest.can_end_request:
+        turn = _new_turn(layout, 1, 1)
+        steps = [
+            turn._replace(step=step, cost=cost, trimmed_cost=cost, stubbed_cost=cost) for step, cost in enumerate(costs)
         ]
-    steps = [unit for unit in made.units if unit.turn == tip.turn and unit.step >= 0]
-    whole = max(sum(unit.cost for unit in steps), 1)
-    trimmed, stubbed = (
-        sum(unit.trimmed_cost for unit in steps) / whole,
-        sum(unit.stubbed_cost for unit in steps) / whole,
-    )
+        return [turn, *steps]
+    steps = [unit for unit in layout.units if unit.turn == newest.turn and unit.step >= 0]
+    full = max(sum(unit.cost for unit in steps), 1)
+    trimmed_share = sum(unit.trimmed_cost for unit in steps) / full
+    stubbed_share = sum(unit.stubbed_cost for unit in steps) / full
     return [
-        Unit(tip.turn, tip.step + number, (), cost, int(cost * trimmed), int(cost * stubbed))
+        Unit(newest.turn, newest.step + number, (), cost, int(cost * trimmed_share), int(cost * stubbed_share))
         for number, cost in enumerate(costs, 1)
     ]
 
 
-def _turn(made: Layout, number: int, cost: int) -> Unit:
-    return Unit(made.units[-1].turn + number, -1, (), cost, cost, cost)
+def _new_turn(layout: Layout, number: int, cost: int) -> Unit:
+    """Return the user messages of the turn that comes ``number`` turns after the current one."""
+    return Unit(layout.units[-1].turn + number, -1, (), cost, cost, cost)
 
 
-def _cost(made: Layout, first: int, end: int) -> int:
-    """Return the cost of the units between two messages."""
-    return sum(unit.cost for unit in made.units if first <= unit.indices[0] < end)
+def _cost_between(layout: Layout, first: int, end: int) -> int:
+    """Return the cost of the units from one message up to another one."""
+    return sum(unit.cost for unit in layout.units if first <= unit.indices[0] < end)
 
 
-def _end(made: Layout, first: int) -> int:
-    """Return the first message of a unit; the number of all messages after the last unit."""
-    if first < len(made.units):
-        return made.units[first].indices[0] if first else 0
-    return max((index for unit in made.units for index in unit.indices), default=-1) + 1
+def _messages_before(layout: Layout, place: int) -> int:
+    """Return the index of a unit's first message; the number of all messages after the last unit."""
+    if place < len(layout.units):
+        return layout.units[place].indices[0] if place else 0
+    return max((index for unit in layout.units for index in unit.indices), default=-1) + 1

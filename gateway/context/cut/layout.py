@@ -1,4 +1,4 @@
-"""The layout of a fold: which messages stand, which are folded, and what the rest may cost, before any text is written."""
+"""The layout of a fold: which messages are kept, which are folded, and the tokens of digest and quotes. No text is written yet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Final
 
 from gateway.context.count.counter import Counter
 from gateway.context.cut import replay
-from gateway.context.cut.attachments import carries_more, without_media
+from gateway.context.cut.attachments import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.replay import Cut, Room, Unit
@@ -18,21 +18,21 @@ from gateway.wire.facts import Interned, facts_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, text_of, texts
 
-STUB: Final = 48
-"""Tokens of a tool result that is reduced to its most telling rows."""
-FIRST_CUT_SHARE: Final = 1 / 16
-"""Share of the free room that an old tool result keeps when it is first cut."""
-RECALL_OF_FREE: Final = 1.6
-"""When pinned messages fill most of the room, excerpts may take this multiple of their share of the rest."""
+STUB_TOKENS: Final = 48
+"""Tokens of a tool result that is reduced to a stub: its rows with errors or with the question's words."""
+TRIMMED_RESULT_SHARE: Final = 1 / 16
+"""Share of the free room that a trimmed tool result keeps."""
+MOST_RECALL_OF_FREE: Final = 1.6
+"""Factor. If pinned messages fill most of the room, quotes may have this multiple of their share of the free room."""
 
-SEARCHED: Final = 4_000_000
-"""Characters of a conversation up to which long texts are searched row by row, about 2 s of work; beyond that, heads
-and tails stand."""
+MOST_SEARCHED_CHARACTERS: Final = 4_000_000
+"""Characters of a conversation. In a longer one, long texts keep only head and tail, because searching their rows would
+take more than about 2 s."""
 
 _WITH_IDS: Final = RESULT_ROLES | {"assistant"}
 
 
-@dataclass(frozen=True)  # no slots: what is asked of it many times is found out once
+@dataclass(frozen=True)  # no slots: cached properties need a dict
 class Source:
     """The input of a fold."""
 
@@ -43,25 +43,25 @@ class Source:
     policy: Policy
     summary: Summary | None = None
     rung: Rung = FOLD
-    earlier: str = ""
-    """Rows from notes of an earlier fold that the client sent back."""
+    earlier_notes: str = ""
+    """The rows in notes of an earlier fold that the client sent back."""
     memory: Memory = field(default_factory=Memory, repr=False, compare=False)
-    """Where what follows from the messages is remembered."""
+    """The cache of everything that is computed from these messages."""
 
-    _measured: dict[int, tuple[Message, int, int]] = field(default_factory=dict, repr=False, compare=False)
-    """By a message's ``id``: the message itself, so that the id stays its own, and its cost without and with call ids.
-    """
+    _costs_by_id: dict[int, tuple[Message, int, int]] = field(default_factory=dict, repr=False, compare=False)
+    """By a message's ``id``: the message, and its cost without and with call ids. The message is kept alive, so that no
+    other one gets the same ``id``."""
     _layouts: dict[tuple[Rung, Budget, Policy], "Layout"] = field(default_factory=dict, repr=False, compare=False)
-    """The layouts made so far. A summary does not move the cut, so a source with one shares them."""
+    """The layouts so far. A summary does not move the cut, so a copy of this source with a summary shares them."""
 
     @property
     def layout(self) -> "Layout":
-        """Where the conversation is cut; found out once."""
+        """The layout of this source; computed once."""
         key = self.rung, self.budget, self.policy
-        found = self._layouts.get(key)
-        if found is None:
-            found = self._layouts[key] = lay_out(self)
-        return found
+        layout = self._layouts.get(key)
+        if layout is None:
+            layout = self._layouts[key] = lay_out(self)
+        return layout
 
     @cached_property
     def costs(self) -> list[int]:
@@ -70,33 +70,35 @@ class Source:
 
     @cached_property
     def thorough(self) -> bool:
-        """Whether texts are searched for rows to keep. It depends only on the conversation's length, so all replicas
-        agree."""
-        return sum(sum(map(len, texts(message.get("content")))) for message in self.messages) <= SEARCHED
+        """Whether long texts are searched for rows to keep. It depends only on the conversation's length, so all
+        replicas agree."""
+        characters = sum(sum(map(len, texts(message.get("content")))) for message in self.messages)
+        return characters <= MOST_SEARCHED_CHARACTERS
 
-    def bare(self, message: Message) -> int:
-        """Return the cost of a message by the counter alone."""
-        return self._measure(message)[1]
+    def cost_without_ids(self, message: Message) -> int:
+        """Return the tokens of a message, without the ids of its calls."""
+        return self._costs_of(message)[1]
 
     def cost(self, message: Message) -> int:
-        """Return the cost of a message including the ids of its calls: some servers write them into the prompt."""
-        return self._measure(message)[2]
+        """Return the tokens of a message with the ids of its calls: some servers write them into the prompt."""
+        return self._costs_of(message)[2]
 
-    def _measure(self, message: Message) -> tuple[Message, int, int]:
-        found = self._measured.get(id(message))
-        if found is None:
-            known, name = facts_of(message).costs_with_ids, self.counter.name
-            both = known.get(name)
-            if both is None:
-                both = self._both(message)
+    def _costs_of(self, message: Message) -> tuple[Message, int, int]:
+        entry = self._costs_by_id.get(id(message))
+        if entry is None:
+            cached, name = facts_of(message).costs_with_ids, self.counter.name
+            costs = cached.get(name)
+            if costs is None:
+                costs = self._count(message)
                 if name:
-                    known[name] = both
-            found = self._measured[id(message)] = message, *both
-        return found
+                    cached[name] = costs
+            entry = self._costs_by_id[id(message)] = message, *costs
+        return entry
 
-    def _both(self, message: Message) -> tuple[int, int]:
-        bare = self.counter.message(message)
-        return bare, bare + (self._count_ids(message) if message.get("role") in _WITH_IDS else 0)
+    def _count(self, message: Message) -> tuple[int, int]:
+        """Count the tokens of a message without and with its call ids."""
+        cost = self.counter.message(message)
+        return cost, cost + (self._count_ids(message) if message.get("role") in _WITH_IDS else 0)
 
     def _count_ids(self, message: Message) -> int:
         text = self.counter.text
@@ -110,131 +112,152 @@ class Layout:
     units: tuple[Unit, ...]
     room: Room
     cut: Cut
-    quoted: Cut
-    """The cut at the beginning of the current turn: only what was folded then is searched for quotes."""
+    cut_at_question: Cut
+    """The cut at the beginning of the current turn. Only messages that it folds are quoted."""
     folded: tuple[int, ...]
     """Indices of the folded messages."""
-    asked: tuple[tuple[int, ...], ...]
-    """Indices of the user messages of all turns that began under this cut, the current turn's last."""
-    asked_last: bool = False
+    questions: tuple[tuple[int, ...], ...]
+    """Indices of the user messages of each turn that began under ``cut_at_question``; the current turn is the last."""
+    ends_with_question: bool = False
     """Whether the request ends with the current question, or with the beginning of its answer."""
-    breaks: bool = False
-    """Whether the request begins unlike the one before it although the cut stands: then a full room costs no prefix."""
-    full: bool = False
-    """Whether the cut moved with this request and will move again with the next: then its digest may be as large as there is room."""
-    aside: tuple[int, ...] = ()
-    """Indices of messages after the cut that give way to the quotes of the current question: they are left out of this
-    request, and quoted from."""
+    prefix_breaks: bool = False
+    """Whether the request begins unlike the one before it although the cut did not move: then filling the room breaks no
+    cached prefix."""
+    tight: bool = False
+    """Whether the cut moved with this request and moves again with the next: then the digest may fill the room."""
+    set_aside: tuple[int, ...] = ()
+    """Indices of messages after the cut that are left out of this request and may be quoted: they make room for the
+    quotes of the current question."""
 
     @property
-    def current(self) -> tuple[int, ...]:
+    def question(self) -> tuple[int, ...]:
         """Indices of the user messages of the current turn."""
-        return self.asked[-1] if self.asked else ()
+        return self.questions[-1] if self.questions else ()
 
     @property
-    def gone(self) -> tuple[int, ...]:
-        """Indices of the messages that do not stand: what may be quoted."""
-        return tuple(sorted({*self.folded, *self.aside})) if self.aside else self.folded
+    def left_out(self) -> tuple[int, ...]:
+        """Indices of all messages that are not sent, and may be quoted: folded ones and those set aside."""
+        return tuple(sorted({*self.folded, *self.set_aside})) if self.set_aside else self.folded
 
     @property
-    def large(self) -> int:
-        """Tokens that an old tool result keeps when it is first cut."""
-        return large_of(self.room)
+    def trimmed_result_tokens(self) -> int:
+        """The most tokens of a trimmed tool result."""
+        return trimmed_result_tokens(self.room)
 
     @property
     def turns_folded(self) -> int:
-        """Return the number of whole turns that do not stand."""
-        if self.aside:
-            return next(unit.turn for unit in self.units if self.aside[-1] in unit.indices) + 1
-        return self.units[self.cut.first].turn if self.cut.first else 0
+        """The number of turns of which nothing is kept."""
+        if self.set_aside:
+            return next(unit.turn for unit in self.units if self.set_aside[-1] in unit.indices) + 1
+        return self.units[self.cut.first_kept].turn if self.cut.first_kept else 0
 
 
 def lay_out(source: Source) -> Layout:
     """Decide where the conversation is cut."""
+    room = _room_of(source)
+    units = _units(source, room)
+    question = next((place for place in range(len(units) - 1, -1, -1) if units[place].step < 0), -1)
+    ends_with_question = _ends_with_question(units, question)
+    questions: tuple[tuple[int, ...], ...]
+    if source.rung.newest_only:
+        cut = Cut(first_kept=max(len(units) - 1, 0))
+        questions = (units[question].indices,) if question >= 0 else ()
+        folded = _folded_by(cut, units)
+        return Layout(tuple(units), room, cut, cut, folded, questions, ends_with_question)
+    cuts = _cuts(source, units, room)
+    cut = cuts[-1] if cuts else Cut()
+    cut_at_question = cuts[question] if question >= 0 else Cut()
+    questions = tuple(
+        unit.indices for unit, then in zip(units, cuts, strict=True) if unit.step < 0 and then is cut_at_question
+    )
+    return Layout(
+        tuple(units),
+        room,
+        cut,
+        cut_at_question,
+        _folded_by(cut, units),
+        questions,
+        ends_with_question,
+        prefix_breaks=ends_with_question and replay.prefix_breaks(units, room),
+        tight=cut.tight and (len(cuts) == 1 or cuts[-2] is not cut),
+    )
+
+
+def _room_of(source: Source) -> Room:
+    """Return the room that decides where the cut is placed."""
     pinned = sum(source.costs[index] for index in source.conversation.pinned)
     free = max(replay.rounded_room(source.budget) - pinned, 1)
     share = source.policy.recall_share
-    recall = max(int(min(share * source.budget.room, share * RECALL_OF_FREE * free)), 0)
-    room = Room(free, recall, source.policy.low_water, source.policy.max_turns, source.policy.prices)
-    units = _units(source, room)
-    start = next((place for place in range(len(units) - 1, -1, -1) if units[place].step < 0), -1)
-    if source.rung.newest_only:
-        cut = quoted = Cut(first=max(len(units) - 1, 0))
-        asked = [units[start].indices] if start >= 0 else []
-        full = False
-    else:
-        cuts = _replayed(source, units, room)
-        cut = cuts[-1] if cuts else Cut()
-        quoted = cuts[start] if start >= 0 else Cut()
-        asked = [unit.indices for unit, then in zip(units, cuts, strict=True) if unit.step < 0 and then is quoted]
-        full = cut.full and (len(cuts) == 1 or cuts[-2] is not cut)
-    folded = tuple(
+    recall = max(int(min(share * source.budget.room, share * MOST_RECALL_OF_FREE * free)), 0)
+    return Room(free, recall, source.policy.low_water, source.policy.max_turns, source.policy.prices)
+
+
+def _folded_by(cut: Cut, units: Sequence[Unit]) -> tuple[int, ...]:
+    """Return the indices of the messages before a cut; if it is inside a turn, the turn's user messages are kept."""
+    return tuple(
         index
-        for unit in units[: cut.first]
-        # If the cut is inside a turn, the turn's user messages stand.
-        if unit.step >= 0 or unit.turn != units[cut.first].turn
+        for unit in units[: cut.first_kept]
+        if unit.step >= 0 or unit.turn != units[cut.first_kept].turn
         for index in unit.indices
     )
-    asked_last = _asked_last(units, start)
-    breaks = asked_last and not source.rung.newest_only and replay.breaks(units, room)
-    return Layout(tuple(units), room, cut, quoted, folded, tuple(asked), asked_last, breaks, full)
 
 
 UNIT_BYTES: Final = 300
 """Bytes of a remembered unit: its numbers, its indices, its place and its cut (``sys.getsizeof``, CPython 3.11)."""
 
 
-def _replayed(source: Source, units: Sequence[Unit], room: Room) -> Sequence[Cut]:
-    """Return the cut after each unit; a conversation that was replayed before is continued."""
+def _cuts(source: Source, units: Sequence[Unit], room: Room) -> Sequence[Cut]:
+    """Return the cut after each unit. The replay of a conversation is remembered, and continued when it has grown."""
     opening = source.messages[units[0].indices[0]] if units else None
     if type(opening) is not Interned or not opening.number:
         return replay.replay(units, room)
     key = ("replay", opening.number, room)
-    played = replay.grow(units, room, source.memory.recall(key))
-    source.memory.keep(key, played, UNIT_BYTES * len(units))
-    return played.cuts
+    grown = replay.grow(units, room, source.memory.get(key))
+    source.memory.put(key, grown, UNIT_BYTES * len(units))
+    return grown.cuts
 
 
-def _asked_last(units: Sequence[Unit], start: int) -> bool:
-    """Return whether unit ``start``, the current question, is the last unit, or only the beginning of an answer follows."""
-    return start >= 0 and (start == len(units) - 1 or (start == len(units) - 2 and not units[-1].asks))
+def _ends_with_question(units: Sequence[Unit], question: int) -> bool:
+    """Return whether unit ``question`` is the last unit, or is followed only by the beginning of an answer."""
+    after = len(units) - 1 - question
+    return question >= 0 and (after == 0 or (after == 1 and not units[-1].can_end_request))
 
 
-def large_of(room: Room) -> int:
-    """Return the tokens that an old tool result keeps when it is first cut in such a room."""
-    return max(int(room.free * FIRST_CUT_SHARE), STUB)
+def trimmed_result_tokens(room: Room) -> int:
+    """Return the most tokens of a trimmed tool result in such a room."""
+    return max(int(room.free * TRIMMED_RESULT_SHARE), STUB_TOKENS)
 
 
-def tokens_of(source: Source, message: Message, longest: int) -> int | None:
-    """Return the approximate tokens of a message with so many characters of text; None when it has no more than these."""
+def tokens_of_characters(source: Source, message: Message, characters: int) -> int | None:
+    """Return about how many tokens a message has when cut to so many characters; None if it is no longer than that."""
     content = message.get("content")
-    characters = len(content) if isinstance(content, str) else len(text_of(message))
-    return None if characters <= longest else max(int(source.bare(message) * longest / characters), 1)
+    length = len(content) if isinstance(content, str) else len(text_of(message))
+    return None if length <= characters else max(int(source.cost_without_ids(message) * characters / length), 1)
 
 
 def _units(source: Source, room: Room) -> list[Unit]:
-    large = large_of(room)
+    """Return the units of a conversation, with their costs in full, trimmed and stubbed."""
+    most = trimmed_result_tokens(room)
     costs = source.costs
-    cut, stub = list(costs), list(costs)
+    trimmed, stubbed = list(costs), list(costs)
     results: set[int] = set()
     for index, message in enumerate(source.messages):
-        if carries_more(message):
-            cut[index] = stub[index] = min(source.cost(without_media(message)), costs[index])
+        if has_media_or_reasoning(message):
+            trimmed[index] = stubbed[index] = min(source.cost(without_media_and_reasoning(message)), costs[index])
         if message.get("role") in RESULT_ROLES:
             results.add(index)
-            limit = tokens_of(source, message, source.policy.tool_result_chars)
-            cut[index] = min(cut[index], large if limit is None else min(large, limit))
-            stub[index] = min(stub[index], STUB)
-    whole, trimmed, stubbed = costs.__getitem__, cut.__getitem__, stub.__getitem__
+            limit = tokens_of_characters(source, message, source.policy.tool_result_chars)
+            trimmed[index] = min(trimmed[index], most if limit is None else min(most, limit))
+            stubbed[index] = min(stubbed[index], STUB_TOKENS)
     return [
         Unit(
             number,
             step,
             indices,
-            sum(map(whole, indices)),
-            sum(map(trimmed, indices)),
-            sum(map(stubbed, indices)),
-            step < 0 or indices[-1] in results,
+            cost=sum(map(costs.__getitem__, indices)),
+            trimmed_cost=sum(map(trimmed.__getitem__, indices)),
+            stubbed_cost=sum(map(stubbed.__getitem__, indices)),
+            can_end_request=step < 0 or indices[-1] in results,
         )
         for number, turn in enumerate(source.conversation.turns)
         for step, indices in enumerate((turn.user, *turn.steps), -1)

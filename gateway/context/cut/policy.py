@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from gateway.context.cut.replay import WORK, Prices
+from gateway.context.cut.replay import UNKNOWN_PRICES, Prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,5 +31,5 @@ class Policy:
     """Whether they get a ``prompt_cache_key`` where the client sets none."""
     min_output: int = 1024
     """``max_tokens`` is never lowered below this many tokens."""
-    prices: Prices = WORK
+    prices: Prices = UNKNOWN_PRICES
     """What the provider charges for a prompt token, by its cache: of two ways to make room the one that costs less is taken."""

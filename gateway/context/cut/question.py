@@ -5,9 +5,9 @@ from typing import Final
 
 from gateway.context.cut.layout import Source
 
-DOUBT: Final = 1.35
-"""Factor. An estimated count may be a third too high; until an upstream has refused, a question this much too large is
-sent whole."""
+MOST_OVERCOUNT: Final = 1.35
+"""Factor. An estimated count may be a third too high. Until an upstream has refused, a question that is too large by no
+more than this factor is sent whole."""
 
 
 def question_of(source: Source) -> tuple[int, ...]:
@@ -20,26 +20,31 @@ def question_of(source: Source) -> tuple[int, ...]:
 
 
 def prefill_of(source: Source) -> tuple[int, ...]:
-    """Return the assistant message at the end of a request, which the model continues: it is never changed."""
+    """Return the assistant message that ends a request, by index; empty without one. The model continues it, so it is
+    never changed."""
     last = len(source.messages) - 1
     return (last,) if last >= 0 and _role(source, last) == "assistant" else ()
 
 
 def kept_whole(source: Source) -> frozenset[int]:
-    """Return the messages that no rung may change: pinned ones, a prefill, and the question or at least its last
-    message, if it fits."""
+    """Return the messages that no rung may change: pinned messages, a prefill, and the question.
+
+    If the whole question does not fit, only its last message is one of them; if that does not fit either, none is.
+    """
     question = question_of(source)
-    whole = next(
-        (part for part in (question, question[-1:]) if source.policy.question == "refuse" or fits(source, part)), ()
-    )
+    whole: tuple[int, ...] = ()
+    if source.policy.question == "refuse" or question_fits(source, question):
+        whole = question
+    elif question_fits(source, question[-1:]):
+        whole = question[-1:]
     return frozenset((*source.conversation.pinned, *prefill_of(source), *whole))
 
 
-def fits(source: Source, question: Sequence[int]) -> bool:
-    """Return whether pinned messages and the question fit the window alone, with the shortest answer."""
-    needed = sum(source.bare(source.messages[index]) for index in (*source.conversation.pinned, *question))
-    doubt = 1.0 if source.counter.exact or source.budget.refused else DOUBT
-    return needed <= source.budget.most * doubt
+def question_fits(source: Source, question: Sequence[int]) -> bool:
+    """Return whether pinned messages and the question fit the window when nothing else is sent."""
+    needed = sum(source.cost_without_ids(source.messages[index]) for index in (*source.conversation.pinned, *question))
+    overcount = 1.0 if source.counter.exact or source.budget.refused_before else MOST_OVERCOUNT
+    return needed <= source.budget.largest_room * overcount
 
 
 def _role(source: Source, index: int) -> object:

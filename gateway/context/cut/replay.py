@@ -1,4 +1,8 @@
-"""Find the cut: replay the conversation's growth, and move the cut only when the window is full.
+"""Find the cut: replay the conversation's growth, and move the cut only when the room is full.
+
+A *unit* is the smallest part of a conversation that is kept or folded. Units before the cut are *folded*: they are not
+sent, and a digest replaces them. Units after it are *kept*: in full, *trimmed* (large tool results are shortened), or
+*stubbed* (tool results are reduced to a stub).
 
 The result is a function of the messages and of rounded sizes alone. Folding the same conversation again, on any replica
 and after any restart, gives the same cut; a longer one gets the same cut until the room is used up again. This module
@@ -14,40 +18,41 @@ from typing import Final, NamedTuple
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.shares import (
     AGENT,
-    CALLED_TOKENS,
-    CALLING_TURNS,
+    AGENT_CALL_TOKENS_SHARE,
+    AGENT_CALLING_TURNS_SHARE,
     CHAT,
     GROWTH_REQUESTS,
     GROWTH_TURNS,
-    LEAST_FREE,
-    LEAST_GROWTH,
-    LEAST_QUOTES,
-    LONG_CHAT,
+    LEAST_GROWTH_REQUESTS,
+    LEAST_QUOTE_TOKENS,
+    LEAST_ROOM_TO_GROW,
+    LONG_MESSAGE_REQUESTS,
     Shares,
 )
 
-# Shares of the free room, which is the room without the pinned messages.
-STANDS: Final = 0.15
-"""Share for the verbatim units right after a cut, so that the rest can grow for some turns."""
-STANDS_IN_LARGE: Final = 0.1
-"""The same in a large room: what stands after a cut is written once more and read with every request."""
-MOST_IN_SMALL: Final = 600
-"""Tokens. A room whose first share holds more is large; a small one has so many at least. Chosen: some ten messages of a chat."""
-TURN_STANDS: Final = 0.5
-"""Share up to which the current turn is not cut into."""
-OLD_UNIT: Final = 0.5
-"""Share of one old unit; a larger one is shrunk to this."""
-LIVE: Final = 0.85
-"""Share of the current user messages and the newest step together; larger ones are shrunk."""
-LASTING: Final = 2000
-"""Tokens. A newest step that must be cut, and of which so many stand as an old one, is cut to that size at once, so that the next
-request begins like this one. In a smaller room it gets all that is left while it is the newest."""
-STEPS_A_TURN: Final = 2
-"""Steps of a longer turn that count as one turn of growth."""
+# Shares are of the free room, which is the room without the pinned messages.
+KEPT_SHARE: Final = 0.15
+"""Share of the units that are kept in full right after a cut. The rest of the room lets the conversation grow."""
+KEPT_SHARE_IN_LARGE_ROOM: Final = 0.1
+"""The same in a large room: kept units are written to the cache once more, and read with every request."""
+KEPT_TOKENS_IN_SMALL_ROOM: Final = 600
+"""Tokens. A room is large if `KEPT_SHARE` of it is more than this. Chosen: some ten messages of a chat."""
+WHOLE_TURN_SHARE: Final = 0.5
+"""Share. The cut is not placed inside a current turn of at most this size."""
+OLD_UNIT_SHARE: Final = 0.5
+"""Share of one old unit. A larger one is shortened to this."""
+QUESTION_AND_STEP_SHARE: Final = 0.85
+"""Share of the current question and the newest step together. Larger ones are shortened."""
+FINAL_SIZE_TOKENS: Final = 2000
+"""Tokens. If an old unit may have at least so many, a newest step that is too large is shortened to an old unit's limit
+at once: it keeps this size, so the next request begins like this one. In a smaller room it gets all the remaining room
+while it is the newest step."""
+STEPS_PER_TURN: Final = 2
+"""Requests of a turn that count as one turn of growth, if turns have more of them."""
 
 
 class Unit(NamedTuple):
-    """The smallest part that stands or is folded: the user messages of a turn (``step`` is -1) or one step. Costs are
+    """The smallest part that is kept or folded: the user messages of a turn (``step`` is -1), or one step. Costs are
     tokens."""
 
     turn: int
@@ -55,74 +60,84 @@ class Unit(NamedTuple):
     indices: tuple[int, ...]
     cost: int
     trimmed_cost: int
-    """Without reasoning and media, with large results cut."""
+    """Without reasoning and media, with large results shortened."""
     stubbed_cost: int
-    """With every result reduced to a line."""
-    asks: bool = True
-    """Whether a request can end with it: user messages and results can, a plain answer cannot."""
+    """With each result reduced to a stub."""
+    can_end_request: bool = True
+    """User messages and tool results can be the end of a request; a plain answer cannot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Where a conversation is cut. Units before ``first`` are folded, except the user messages of a turn that is cut
-    inside.
+    """Where a conversation is cut. All places are positions of units."""
 
-    Of the standing units, those before ``stubbed`` have their results as one line, those before ``trimmed`` have them
-    cut.
-    """
-
-    first: int = 0
-    stubbed: int = 0
-    trimmed: int = 0
-    digest: int = 0
+    first_kept: int = 0
+    """Units before this are folded. If the cut is inside a turn, the user messages of this turn are kept too."""
+    stubs_end: int = 0
+    """Kept units before this are stubbed."""
+    trims_end: int = 0
+    """Kept units from ``stubs_end`` up to this are trimmed."""
+    digest_tokens: int = 0
     """Tokens for the digest of the folded part."""
-    quotes: int = 0
+    quote_tokens: int = 0
     """Tokens for quotes in turns that begin under this cut."""
-    full: bool = False
+    tight: bool = False
     """Whether no room is left to grow: the next request moves the cut again."""
 
 
 class Prices(NamedTuple):
-    """The prices of a prompt token at its provider's cache; those of one that is not cached are 1."""
+    """The provider's prices of one prompt token, as multiples of the price of an uncached token."""
 
     written: float = 1.0
+    """Price of a token that is written to the prompt cache."""
     read: float = 0.0
-    """Zero: of a server of one's own, where only work costs."""
+    """Price of a token that is read from it. Zero on the operator's own server."""
 
 
-WORK: Final = Prices()
-"""The prices where a provider's are not known: what is processed costs, what is read does not."""
+UNKNOWN_PRICES: Final = Prices()
+"""The prices of a provider whose prices are not known: processing a token costs, reading it from a cache does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The room a cut is measured against, in tokens, without the pinned messages, and its shares."""
+    """The room that decides where a cut is placed, and its shares."""
 
     free: int
+    """Tokens of the room without the pinned messages."""
     recall: int
-    """Tokens for excerpts, from the first fold on."""
+    """Tokens for quotes, from the first fold on."""
     low_water: float
+    """Share of the free room that the kept units may have after old results were trimmed."""
     max_turns: int | None
-    prices: Prices = WORK
+    prices: Prices = UNKNOWN_PRICES
 
 
 def rounded_room(budget: Budget) -> int:
-    """Return the room with reserve and tools rounded up in coarse steps, so that a slightly different request does not
-    move a cut."""
+    """Return the room in tokens, with reserve and tools rounded up in coarse steps: a slightly different request does
+    not move a cut."""
     step = max(budget.window // 128, 1)
     taken = budget.reserve + budget.tools
     return budget.window - budget.margin - -(-taken // step) * step
 
 
+class ReplayState(NamedTuple):
+    """The state of a replay after a unit."""
+
+    cut: Cut
+    quote_tokens: int
+    """Tokens of the quotes of the current turn."""
+    cost_change: int
+    """Tokens that the cut adds to the cost of all units; negative if it saves tokens. See `_CostSums.cost_change`."""
+
+
 class Replay(NamedTuple):
-    """A conversation's growth, which a longer one continues."""
+    """The replay of a conversation. The replay of a longer conversation continues it."""
 
     units: tuple[Unit, ...]
     cuts: tuple[Cut, ...]
     """The cut after each unit."""
-    before_last: tuple[Cut, int, int] = (Cut(), 0, 0)
-    """What the last unit was met with, because a unit behind it may change its cut: the cut, the tokens of quotes, and the tokens
-    that the cut saves."""
+    before_last: ReplayState = ReplayState(Cut(), 0, 0)
+    """The state before the last unit. A longer conversation continues here, because the last unit is replayed again."""
 
 
 def replay(units: Sequence[Unit], room: Room) -> list[Cut]:
@@ -131,275 +146,318 @@ def replay(units: Sequence[Unit], room: Room) -> list[Cut]:
 
 
 def grow(units: Sequence[Unit], room: Room, earlier: Replay | None) -> Replay:
-    """Replay a conversation's growth. ``earlier`` is a replay in the same room: it is continued where the units are its own, but
-    for its last one."""
-    growth = _Growth(units, room)
+    """Replay a conversation's growth, or continue ``earlier``, a replay of its beginning in the same room.
+
+    The last unit of ``earlier`` is replayed again: it ended a request then, and may not end one now. A replay of other
+    units is not used.
+    """
+    sums = _CostSums(units, room)
+    cuts: list[Cut] = []
     done = len(earlier.units) - 1 if earlier is not None else 0
-    # The last unit is always met anew, for it is treated as the last.
-    if earlier is None or not 0 < done < len(units) or tuple(units[:done]) != earlier.units[:done]:
-        done, cuts, cut, quotes, before = 0, list[Cut](), Cut(), 0, growth.before(Cut(), 0)
+    if earlier is not None and 0 < done < len(units) and tuple(units[:done]) == earlier.units[:done]:
+        cuts += earlier.cuts[:done]
+        state = earlier.before_last
     else:
-        cuts, (cut, quotes, before) = list(earlier.cuts[:done]), earlier.before_last
-    before_last = cut, quotes, before
-    for newest, unit in enumerate(units[done:], done):
-        before_last = cut, quotes, before
-        if unit.step < 0:
-            quotes = cut.quotes
-        # A plain answer does not end a request: the unit after it decides.
-        if unit.asks or newest == len(units) - 1:
-            full = before + growth.grown[newest] + cut.digest > room.free - quotes
-            if full or growth.too_many_turns(cut, newest):
-                # A turn that began before the first fold has no quotes, and gets none later.
-                cut = _move(growth, cut, newest, None if unit.step < 0 else quotes)
-                quotes = cut.quotes if unit.step < 0 else quotes
-                before = growth.before(cut, newest)
-        cuts.append(cut)
+        state = ReplayState(Cut(), 0, sums.cost_change(Cut(), 0))
+    before_last = state
+    for newest in range(len(cuts), len(units)):
+        before_last = state
+        state = _after_unit(sums, state, newest)
+        cuts.append(state.cut)
     return Replay(tuple(units), tuple(cuts), before_last)
 
 
-def breaks(units: Sequence[Unit], room: Room) -> bool:
-    """Return whether the newest request begins unlike the one before it although the cut stands: there was none, or the step
-    before was larger than an old one may be."""
-    asks = [place for place, unit in enumerate(units) if unit.asks or place == len(units) - 1]
-    return len(asks) < 2 or units[asks[-2]].cost > _cap(room)
+def _after_unit(sums: "_CostSums", state: ReplayState, newest: int) -> ReplayState:
+    """Return the state after one more unit: move the cut if a request that ends here does not fit."""
+    cut, quotes, cost_change = state
+    unit, begins_turn = sums.units[newest], sums.units[newest].step < 0
+    if begins_turn:
+        quotes = cut.quote_tokens
+    # A plain answer does not end a request: the unit after it decides.
+    if unit.can_end_request or newest == len(sums.units) - 1:
+        cost = sums.uncut_cost[newest] + cost_change + cut.digest_tokens
+        if cost > sums.room.free - quotes or sums.too_many_turns(cut, newest):
+            # A turn that began before the first fold has no quotes, and gets none later.
+            cut = _moved(sums, cut, newest, None if begins_turn else quotes)
+            quotes = cut.quote_tokens if begins_turn else quotes
+            cost_change = sums.cost_change(cut, newest)
+    return ReplayState(cut, quotes, cost_change)
+
+
+def prefix_breaks(units: Sequence[Unit], room: Room) -> bool:
+    """Return whether the newest request begins unlike the one before it although the cut did not move: there was no
+    request before, or its newest step was larger than an old unit may be, and is shortened now."""
+    ends = [place for place, unit in enumerate(units) if unit.can_end_request or place == len(units) - 1]
+    return len(ends) < 2 or units[ends[-2]].cost > _old_unit_limit(room)
 
 
 def calls_often(units: Sequence[Unit]) -> bool:
-    """Return whether calls and results are much of a conversation, as an agent's, and not what a chat looks up now and then."""
-    return _calling(units)[-1] if units else False
+    """Return whether a conversation is an agent's: calls and results are a large part of it, or many turns have calls."""
+    return _calls_often_until(units)[-1] if units else False
 
 
-def _calling(units: Sequence[Unit]) -> list[bool]:
-    """Return for each unit whether tools were often called so far. Simulated growth has no messages and counts as no call."""
+def _calls_often_until(units: Sequence[Unit]) -> list[bool]:
+    """Return for each unit whether the conversation up to it calls tools often. Simulated growth has no messages, so it has
+    no calls."""
     often: list[bool] = []
-    tokens = called_tokens = calling_turns = 0
-    last = -1
+    tokens = call_tokens = calling_turns = 0
+    last_calling_turn = -1
     for unit in units:
         tokens += unit.cost
-        if unit.step >= 0 and unit.asks and unit.indices:
-            called_tokens += unit.cost
-            calling_turns += unit.turn != last
-            last = unit.turn
-        often.append(called_tokens > CALLED_TOKENS * tokens or calling_turns > CALLING_TURNS * (unit.turn + 1))
+        if unit.step >= 0 and unit.can_end_request and unit.indices:
+            call_tokens += unit.cost
+            calling_turns += unit.turn != last_calling_turn
+            last_calling_turn = unit.turn
+        turns = unit.turn + 1
+        often.append(
+            call_tokens > AGENT_CALL_TOKENS_SHARE * tokens or calling_turns > AGENT_CALLING_TURNS_SHARE * turns
+        )
     return often
 
 
-def allowances(units: Sequence[Unit], room: Room) -> list[int]:
-    """Return the limit of each standing unit when the last one is the newest."""
-    allowed = [_cap(room)] * len(units)
+def unit_limits(units: Sequence[Unit], room: Room) -> list[int]:
+    """Return the most tokens of each unit when it is kept and the last one is the newest."""
+    limits = [_old_unit_limit(room)] * len(units)
     if units:
         start = next(place for place, unit in enumerate(units) if unit.turn == units[-1].turn)
-        asks = units[start].step < 0
-        asked = _asked(units[start], room) if asks else 0
-        allowed[-1] = _newest(units[-1].cost, room, _step(room, asked))
-        if asks:
-            allowed[start] = asked
-    return allowed
+        has_question = units[start].step < 0
+        question = _question_cost(units[start], room) if has_question else 0
+        limits[-1] = _newest_cost(units[-1].cost, room, _newest_limit(room, question))
+        if has_question:
+            limits[start] = question
+    return limits
 
 
-def stands_after(room: Room) -> float:
-    """Return the most tokens of verbatim units right after a cut."""
-    return min(STANDS * room.free, max(STANDS_IN_LARGE * room.free, MOST_IN_SMALL))
+def kept_after_cut(room: Room) -> float:
+    """Return the most tokens of the units that are kept right after a cut."""
+    return min(KEPT_SHARE * room.free, max(KEPT_SHARE_IN_LARGE_ROOM * room.free, KEPT_TOKENS_IN_SMALL_ROOM))
 
 
-def _cap(room: Room) -> int:
-    """Return the limit of one old unit."""
-    return max(int(room.free * OLD_UNIT), 1)
+def _old_unit_limit(room: Room) -> int:
+    """Return the most tokens of one old unit."""
+    return max(int(room.free * OLD_UNIT_SHARE), 1)
 
 
-def _asked(unit: Unit, room: Room) -> int:
-    """Return the limit of the current user messages: nearly everything, if needed."""
-    return min(unit.cost, int(room.free * LIVE))
+def _question_cost(unit: Unit, room: Room) -> int:
+    """Return the tokens of the current question, at most its share of the room."""
+    return min(unit.cost, int(room.free * QUESTION_AND_STEP_SHARE))
 
 
-def _step(room: Room, asked: int) -> int:
-    """Return the limit of the newest step, besides the user messages."""
-    return max(int(room.free * LIVE) - asked, _cap(room) // 2)
+def _newest_limit(room: Room, question: int) -> int:
+    """Return the most tokens of the newest step, beside a question of so many tokens."""
+    return max(int(room.free * QUESTION_AND_STEP_SHARE) - question, _old_unit_limit(room) // 2)
 
 
-def _newest(cost: int, room: Room, most: int) -> int:
-    """Return the limit of the newest step, of at most ``most``."""
-    return min(cost, most, _cap(room)) if cost > most and _cap(room) >= LASTING else min(cost, most)
+def _newest_cost(cost: int, room: Room, limit: int) -> int:
+    """Return the tokens that the newest step keeps of its cost."""
+    if cost > limit and _old_unit_limit(room) >= FINAL_SIZE_TOKENS:
+        return min(limit, _old_unit_limit(room))
+    return min(cost, limit)
 
 
-def lasts(unit: Unit, room: Room) -> bool:
-    """Return whether a step that is too large for its room gets the size of an old one at once."""
-    return unit.step >= 0 and _cap(room) >= LASTING
+def gets_final_size(unit: Unit, room: Room) -> bool:
+    """Return whether a newest unit that is too large is shortened to an old unit's limit at once."""
+    return unit.step >= 0 and _old_unit_limit(room) >= FINAL_SIZE_TOKENS
 
 
-def _sums(costs: Sequence[int], cap: int) -> list[int]:
-    """Return the running sums of costs, each at most ``cap``."""
-    return [0, *accumulate([cost if cost < cap else cap for cost in costs])]
+def _running_sums(costs: Sequence[int], limit: int) -> list[int]:
+    """Return the running sums of costs, each at most ``limit``."""
+    return [0, *accumulate([cost if cost < limit else limit for cost in costs])]
 
 
-class _Growth:
-    """Running sums of the units' costs in each form, for a replay."""
+class _CostSums:
+    """Running sums of the units' costs, so that the cost of any cut is found without adding up its units."""
 
     def __init__(self, units: Sequence[Unit], room: Room) -> None:
         self.units = units
         self.room = room
-        self.cap = _cap(room)
-        self.full = _sums([unit.cost for unit in units], self.cap)
-        self.trim = _sums([unit.trimmed_cost for unit in units], self.cap)
-        self.stub = _sums([unit.stubbed_cost for unit in units], self.cap)
-        self.starts: list[int] = []
-        self.start: list[int] = []
+        self.limit = _old_unit_limit(room)
+        self.full = _running_sums([unit.cost for unit in units], self.limit)
+        self.trimmed = _running_sums([unit.trimmed_cost for unit in units], self.limit)
+        self.stubbed = _running_sums([unit.stubbed_cost for unit in units], self.limit)
+        self.turn_starts: list[int] = []
+        """The first unit of each turn."""
+        self.turn_start_of: list[int] = []
         """For each unit the first unit of its turn."""
-        self.user: list[int] = []
-        """For each unit the user messages of its turn, or -1."""
-        self.asks = list(accumulate([unit.asks for unit in units]))
+        self.question_of: list[int] = []
+        """For each unit the unit with the user messages of its turn; -1 without one."""
+        self.requests = list(accumulate([unit.can_end_request for unit in units]))
         """For each unit the number of requests so far."""
-        self.calls_often = _calling(units)
-        """For each unit whether tools were often called so far."""
-        self.grown: list[int] = []
-        """For each unit the full cost of all units up to it, with the newest unit and its user messages at their
+        self.calls_often = _calls_often_until(units)
+        """For each unit whether the conversation up to it calls tools often."""
+        self.uncut_cost: list[int] = []
+        """For each unit the cost of all units up to it in full, with the newest unit and its question at their own
         limits."""
-        asked = start = 0
-        more_asked = 0
-        user = turn = -1
-        step = _step(room, 0)
-        for position, unit in enumerate(units):
-            cost, before, full = unit.cost, self.full[position], self.full[position + 1]
+        turn = question = -1
+        start = question_cost = question_extra = 0
+        newest_limit = _newest_limit(room, 0)
+        for place, unit in enumerate(units):
+            before, with_unit = self.full[place], self.full[place + 1]
             if unit.turn != turn:
                 turn = unit.turn
-                start = position
-                self.starts.append(position)
-                user = position if unit.step < 0 else -1
-                asked = _asked(unit, room) if user >= 0 else 0
-                more_asked = asked - (full - before) if user >= 0 else 0
-                step = _step(room, asked)
-            self.start.append(start)
-            self.user.append(user)
-            self.grown.append(
-                full + more_asked if position == user else before + _newest(cost, room, step) + more_asked
-            )
+                start = place
+                self.turn_starts.append(place)
+                question = place if unit.step < 0 else -1
+                question_cost = _question_cost(unit, room) if question >= 0 else 0
+                # The sums count a question like an old unit, but the current one may be larger.
+                question_extra = question_cost - (with_unit - before) if question >= 0 else 0
+                newest_limit = _newest_limit(room, question_cost)
+            self.turn_start_of.append(start)
+            self.question_of.append(question)
+            if place != question:
+                with_unit = before + _newest_cost(unit.cost, room, newest_limit)
+            self.uncut_cost.append(with_unit + question_extra)
 
-    def standing(self, cut: Cut, newest: int) -> int:
-        """Return the cost of what stands after a cut when ``newest`` is the last unit."""
-        return self.before(cut, newest) + self.grown[newest]
+    def kept_cost(self, cut: Cut, newest: int) -> int:
+        """Return the tokens of the kept units when ``newest`` is the last unit."""
+        return self.cost_change(cut, newest) + self.uncut_cost[newest]
 
-    def before(self, cut: Cut, newest: int) -> int:
-        """Return the effect of a cut on the units before it, as a difference: it does not depend on later growth."""
-        stubbed = min(max(cut.stubbed, cut.first), newest)
-        trimmed = max(min(max(cut.trimmed, cut.first), newest), stubbed)
-        total = self.stub[stubbed] - self.stub[cut.first] + self.trim[trimmed] - self.trim[stubbed] - self.full[trimmed]
-        asker = self.user[cut.first] if self.units else -1
-        if 0 <= asker < cut.first:
-            total += min(self.units[asker].cost, self.cap)
-        return total
+    def cost_change(self, cut: Cut, newest: int) -> int:
+        """Return the tokens that a cut adds to the cost of all units. Later growth does not change this number."""
+        first = cut.first_kept
+        stubs_end = min(max(cut.stubs_end, first), newest)
+        trims_end = max(min(max(cut.trims_end, first), newest), stubs_end)
+        stubs = self.stubbed[stubs_end] - self.stubbed[first]
+        trims = self.trimmed[trims_end] - self.trimmed[stubs_end]
+        change = stubs + trims - self.full[trims_end]
+        question = self.question_of[first] if self.units else -1
+        if 0 <= question < first:  # the cut is inside a turn, whose question is kept
+            change += min(self.units[question].cost, self.limit)
+        return change
 
-    def each(self, newest: int) -> float:
+    def tokens_per_request(self, newest: int) -> float:
         """Return the tokens by which a request has grown on average."""
-        return max(self.full[newest + 1] / max(self.asks[newest], 1), 1.0)
+        return max(self.full[newest + 1] / max(self.requests[newest], 1), 1.0)
 
     def too_many_turns(self, cut: Cut, newest: int) -> bool:
         most = self.room.max_turns
-        return most is not None and self.units[newest].turn - self.units[cut.first].turn >= max(most, 1)
+        return most is not None and self.units[newest].turn - self.units[cut.first_kept].turn >= max(most, 1)
 
 
-def _move(growth: _Growth, cut: Cut, newest: int, quotes: int | None) -> Cut:
-    """Trim old results where that is enough and costs no more than a new cut, else cut at the first boundary that leaves room
-    to grow.
+def _moved(sums: _CostSums, cut: Cut, newest: int, quotes: int | None) -> Cut:
+    """Return the next cut: trim old results if that frees enough room and costs no more than folding; else fold up to
+    the first boundary that leaves room to grow.
 
-    ``quotes`` is the size of the current turn's quotes; None when they are still to come.
+    ``quotes`` is the tokens of the current turn's quotes; None if they are not chosen yet.
     """
-    limit = growth.room.free - (growth.room.recall if quotes is None else quotes)
-    first = _boundary(growth, cut, newest)
-    moved = _share_out(growth, Cut(first, first, first), newest, limit, quotes)
-    if not growth.too_many_turns(cut, newest):
-        stands = growth.standing(moved, newest) + moved.digest
-        most = _price(growth, newest, stands, stands, limit)
-        for candidate, unchanged in _trims(growth, cut, newest):
-            stands = growth.standing(candidate, newest) + cut.digest
-            enough = stands <= growth.room.low_water * limit
-            if enough and _price(growth, newest, stands, stands - cut.digest - unchanged, limit) <= most:
-                return candidate
-    return moved
+    limit = sums.room.free - (sums.room.recall if quotes is None else quotes)
+    first = _first_kept(sums, cut, newest)
+    folded = _with_shares(sums, _cut_at(first), newest, limit, quotes)
+    if sums.too_many_turns(cut, newest):
+        return folded
+    size = sums.kept_cost(folded, newest) + folded.digest_tokens
+    price_of_folding = _price(sums, newest, size, size, limit)
+    for trimmed, unchanged in _trimmed_cuts(sums, cut, newest):
+        kept = sums.kept_cost(trimmed, newest)
+        size = kept + cut.digest_tokens
+        fits = size <= sums.room.low_water * limit
+        if fits and _price(sums, newest, size, kept - unchanged, limit) <= price_of_folding:
+            return trimmed
+    return folded
 
 
-def _price(growth: _Growth, newest: int, stands: int, rewritten: int, limit: int) -> float:
-    """Return the expected price of a token by which the conversation grows until the room is full again: its share of what is
-    written anew now, and of what the requests until then read."""
-    room = growth.room
-    left = max(limit - stands, 1)
-    return room.prices.written * rewritten / left + room.prices.read * (stands + left / 2) / growth.each(newest)
+def _cut_at(first: int) -> Cut:
+    """Return a cut that keeps all units from ``first`` on in full."""
+    return Cut(first, first, first)
 
 
-def _trims(growth: _Growth, cut: Cut, newest: int) -> list[tuple[Cut, int]]:
-    """Return the ways to trim standing units without folding more: first cut results, then stubs; each with the tokens that stand
-    unchanged before the first trimmed unit."""
-    keep = growth.room.free * STANDS
-    frontier = newest
-    while frontier > cut.first and growth.full[newest + 1] - growth.full[frontier - 1] <= keep:
-        frontier -= 1
-    trimmed = replace(cut, trimmed=max(frontier, cut.trimmed))
-    stubbed = max(cut.stubbed, cut.first)
-    stubs = growth.stub[stubbed] - growth.stub[cut.first]
-    trims = growth.trim[max(cut.trimmed, stubbed)] - growth.trim[stubbed]
-    return [(trimmed, stubs + trims), (replace(trimmed, stubbed=max(frontier, cut.stubbed)), stubs)]
+def _price(sums: _CostSums, newest: int, size: int, rewritten: int, limit: int) -> float:
+    """Return the expected price for each token of growth until the room is full again.
+
+    It is the price of what is written to the cache now, and of what the requests until then read from it. ``size`` is
+    the tokens of digest and kept units, ``rewritten`` those that the cache does not have.
+    """
+    prices = sums.room.prices
+    growth = max(limit - size, 1)
+    return prices.written * rewritten / growth + prices.read * (size + growth / 2) / sums.tokens_per_request(newest)
 
 
-def _boundary(growth: _Growth, cut: Cut, newest: int) -> int:
-    """Return the first turn boundary that leaves room, else the current turn, else a step in it."""
-    keep = stands_after(growth.room)
-    current = growth.start[newest]
-    most = growth.room.max_turns
-    oldest = -1 if most is None else growth.units[newest].turn - max(int(most * growth.room.low_water), 1)
-    low = bisect_left(
-        growth.starts, oldest + 1, bisect_right(growth.starts, cut.first), key=lambda at: growth.units[at].turn
-    )
-    high = bisect_right(growth.starts, newest)
-    if low < high:
-        # The later the cut, the less stands.
-        found = bisect_left(growth.starts, -keep, low, high, key=lambda at: -growth.standing(Cut(at, at, at), newest))
-        if found < high:
-            return growth.starts[found]
-    whole = growth.standing(Cut(current, current, current), newest) <= growth.room.free * TURN_STANDS
-    if cut.first <= current and (whole or newest == current):
+def _trimmed_cuts(sums: _CostSums, cut: Cut, newest: int) -> list[tuple[Cut, int]]:
+    """Return the ways to free room without folding more: trim results, then reduce them to stubs. Each comes with the
+    tokens of the kept units before the first changed one."""
+    in_full = sums.room.free * KEPT_SHARE
+    end = newest
+    while end > cut.first_kept and sums.full[newest + 1] - sums.full[end - 1] <= in_full:
+        end -= 1
+    trimmed = replace(cut, trims_end=max(end, cut.trims_end))
+    stubbed = replace(trimmed, stubs_end=max(end, cut.stubs_end))
+    stubs_end = max(cut.stubs_end, cut.first_kept)
+    stubs = sums.stubbed[stubs_end] - sums.stubbed[cut.first_kept]
+    trims = sums.trimmed[max(cut.trims_end, stubs_end)] - sums.trimmed[stubs_end]
+    return [(trimmed, stubs + trims), (stubbed, stubs)]
+
+
+def _first_kept(sums: _CostSums, cut: Cut, newest: int) -> int:
+    """Return the first unit to keep: the first turn boundary that leaves room to grow, else the start of the current
+    turn, else a step in it."""
+    limit = kept_after_cut(sums.room)
+    boundary = _turn_boundary(sums, cut, newest, limit)
+    if boundary is not None:
+        return boundary
+    current = sums.turn_start_of[newest]
+    fits_whole = sums.kept_cost(_cut_at(current), newest) <= sums.room.free * WHOLE_TURN_SHARE
+    if cut.first_kept <= current and (fits_whole or newest == current):
         return current
-    steps = [position for position in range(max(current, cut.first), newest + 1) if growth.units[position].step >= 0]
-    for position in steps:
-        if growth.standing(Cut(position, position, position), newest) <= keep:
-            return position
+    steps = [place for place in range(max(current, cut.first_kept), newest + 1) if sums.units[place].step >= 0]
+    for step in steps:
+        if sums.kept_cost(_cut_at(step), newest) <= limit:
+            return step
     return steps[-1]
 
 
-def _share_out(growth: _Growth, cut: Cut, newest: int, limit: int, quotes: int | None) -> Cut:
-    """Give the digest its share if several more turns fit besides it, a smaller one if a few requests do, else all the remaining
-    room and most of the quotes' share.
+def _turn_boundary(sums: _CostSums, cut: Cut, newest: int, limit: float) -> int | None:
+    """Return the first turn boundary after the cut from which the units cost at most ``limit`` tokens; None without
+    one."""
+    starts, most = sums.turn_starts, sums.room.max_turns
+    # With a limit of turns, enough of them are folded that several new ones fit.
+    oldest = -1 if most is None else sums.units[newest].turn - max(int(most * sums.room.low_water), 1)
+    low = bisect_left(starts, oldest + 1, bisect_right(starts, cut.first_kept), key=lambda at: sums.units[at].turn)
+    high = bisect_right(starts, newest)
+    # The later the cut, the less is kept: the negative costs are in ascending order.
+    found = bisect_left(starts, -limit, low, max(low, high), key=lambda at: -sums.kept_cost(_cut_at(at), newest))
+    return starts[found] if found < high else None
 
-    If each request moves the cut anyway, a digest of everything serves better than quotes.
+
+def _with_shares(sums: _CostSums, cut: Cut, newest: int, limit: int, quotes: int | None) -> Cut:
+    """Return the cut with the tokens of its digest and quotes.
+
+    If several turns fit beside the digest, it gets its usual share. If a few requests fit, it gets a smaller share. Else
+    every request moves the cut: then a digest of everything serves better than quotes, and it gets all the remaining room
+    and most of the quotes' share.
     """
-    if cut.first == 0:
-        return replace(cut, quotes=0)
-    recall = growth.room.recall
-    shares = AGENT if growth.calls_often[newest] else CHAT
-    left = max(limit - growth.standing(cut, newest), 0)
-    if usual := _usual_digest(growth, newest, left, shares):
-        return replace(cut, digest=usual, quotes=int(min(recall * shares.quotes, shares.most_quotes)))
-    to_come = 0 if quotes is not None else recall
-    fewer = int(recall * shares.small_quotes)
-    if small := _small_digest(growth, newest, left + max(to_come - fewer, 0), shares):
-        return replace(cut, digest=small, quotes=fewer)
-    few = int(recall * shares.tight_quotes)
-    few = few if few >= LEAST_QUOTES else 0
-    return replace(cut, digest=left + max(to_come - few, 0), quotes=few, full=True)
+    if cut.first_kept == 0:
+        return replace(cut, quote_tokens=0)
+    recall = sums.room.recall
+    shares = AGENT if sums.calls_often[newest] else CHAT
+    left = max(limit - sums.kept_cost(cut, newest), 0)
+    if usual := _usual_digest(sums, newest, left, shares):
+        quotes_kept_free = int(min(recall * shares.quotes, shares.most_quote_tokens))
+        return replace(cut, digest_tokens=usual, quote_tokens=quotes_kept_free)
+    # What the quotes of this turn leave of their share, the digest may take.
+    unspent = recall if quotes is None else 0
+    small_quotes = int(recall * shares.small_quotes)
+    if small := _small_digest(sums, newest, left + max(unspent - small_quotes, 0), shares):
+        return replace(cut, digest_tokens=small, quote_tokens=small_quotes)
+    tight_quotes = int(recall * shares.tight_quotes)
+    tight_quotes = tight_quotes if tight_quotes >= LEAST_QUOTE_TOKENS else 0
+    digest = left + max(unspent - tight_quotes, 0)
+    return replace(cut, digest_tokens=digest, quote_tokens=tight_quotes, tight=True)
 
 
-def _usual_digest(growth: _Growth, newest: int, left: int, shares: Shares) -> int:
-    """Return the size of a digest besides which several turns fit; 0 if they do not, or if a chat has long messages."""
-    free = growth.room.free
-    if shares is CHAT and LEAST_FREE <= free < LONG_CHAT * growth.each(newest):
+def _usual_digest(sums: _CostSums, newest: int, left: int, shares: Shares) -> int:
+    """Return the tokens of a digest beside which several turns fit; 0 if they do not, or if a chat has long messages."""
+    free = sums.room.free
+    if shares is CHAT and LEAST_ROOM_TO_GROW <= free < LONG_MESSAGE_REQUESTS * sums.tokens_per_request(newest):
         return 0
     size = int(free * shares.digest)
-    turns = max(growth.units[newest].turn + 1, growth.asks[newest] / STEPS_A_TURN)
-    return size if left - size >= GROWTH_TURNS * growth.full[newest + 1] / turns else 0
+    turns = max(sums.units[newest].turn + 1, sums.requests[newest] / STEPS_PER_TURN)
+    return size if left - size >= GROWTH_TURNS * sums.full[newest + 1] / turns else 0
 
 
-def _small_digest(growth: _Growth, newest: int, left: int, shares: Shares) -> int:
-    """Return the size of a digest besides which a small room can hold a few more requests; 0 if it holds too few to spare any."""
-    free, each = growth.room.free, growth.each(newest)
+def _small_digest(sums: _CostSums, newest: int, left: int, shares: Shares) -> int:
+    """Return the tokens of a digest beside which a few more requests fit; 0 if the room holds too few requests."""
+    free, request = sums.room.free, sums.tokens_per_request(newest)
     least, most = shares.small_digest
-    size = int(min(max(left - GROWTH_REQUESTS * each, least * free), most * free))
-    roomy = free >= LEAST_FREE and free >= shares.tight * each
-    return size if roomy and left - size >= LEAST_GROWTH * each else 0
+    size = int(min(max(left - GROWTH_REQUESTS * request, least * free), most * free))
+    can_grow = free >= LEAST_ROOM_TO_GROW and free >= shares.tight_requests * request
+    return size if can_grow and left - size >= LEAST_GROWTH_REQUESTS * request else 0

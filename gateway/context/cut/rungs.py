@@ -9,18 +9,18 @@ class Rung:
     """The limits of a fold. None means: no limit except the room."""
 
     name: str
-    turns: int | None = None
-    """The most turns that stand."""
-    characters: int | None = None
-    """Characters that stand of any text, except the current question."""
+    max_turns: int | None = None
+    """The most turns that are kept."""
+    max_characters: int | None = None
+    """The most characters of any text except the current question."""
     newest_only: bool = False
-    """Only the current question stands, with the newest step if the request ends inside a tool loop."""
+    """Only the current question is kept, and the newest step if the request ends with a tool result."""
 
 
 AS_IT_CAME: Final = Rung("as it came")
 FOLD: Final = Rung("fold")
-HARD: Final = Rung("hard", turns=5, characters=10_000)
-QUESTION: Final = Rung("question", turns=5, characters=10_000, newest_only=True)
+HARD: Final = Rung("hard", max_turns=5, max_characters=10_000)
+QUESTION: Final = Rung("question", max_turns=5, max_characters=10_000, newest_only=True)
 
 RUNGS: Final = (AS_IT_CAME, FOLD, HARD, QUESTION)
-"""The rungs, by the number in an attempt."""
+"""The rungs in order; an attempt has the position of its rung."""

@@ -1,51 +1,76 @@
-"""How a room is shared between a digest, quotes and later growth, in a chat and where tools are called."""
+"""How a room is shared between a digest, quotes and later growth, in a chat and where tools are called.
+
+A request is *typical* if it has the average size of this conversation's growth from one request to the next.
+"""
 
 from typing import Final, NamedTuple
 
-MOST_QUOTES_OF_CHAT: Final = 200
-"""Tokens of quotes that a chat keeps free. Of the words that replies to messages which are not chiefly questions take from the folded
-part alone, 400 tokens hold 5 %, 200 hold 4 % (docs/decisions.md)."""
-LEAST_QUOTES: Final = 40
-"""Tokens; fewer quotes are not worth their frame."""
+CHAT_QUOTE_TOKENS: Final = 200
+"""Tokens of quotes that a chat keeps free. A reply to a message that is not mainly a question takes few of its words from
+the folded part alone: 400 tokens of quotes have 5 % of these words, 200 tokens 4 % (docs/decisions.md)."""
+LEAST_QUOTE_TOKENS: Final = 40
+"""Tokens. Fewer quotes are not worth their frame."""
 GROWTH_TURNS: Final = 2
-"""Typical turns. With room for these besides the digest, quotes and digest have their usual shares."""
-LONG_CHAT: Final = 8.0
-"""Typical requests. A chat of which fewer fill the room has long messages: quotes and digest then have smaller shares."""
-LEAST_FREE: Final = 400
-"""Tokens of free room. In a smaller one too little would be saved for what is lost: most caches begin at 1,024 tokens."""
+"""Typical turns. If these fit beside the digest, quotes and digest have their usual shares."""
+LONG_MESSAGE_REQUESTS: Final = 8.0
+"""Typical requests. If fewer fill the room of a chat, its messages are long: quotes and digest have smaller shares."""
+LEAST_ROOM_TO_GROW: Final = 400
+"""Tokens of free room. A smaller room has no room kept free to grow: too little would be saved, because most caches begin
+at 1,024 tokens."""
 GROWTH_REQUESTS: Final = 2.5
-"""Typical requests for which room is left besides a digest where the room is small but not tight."""
-LEAST_GROWTH: Final = 1.0
-"""Typical requests. With room for fewer besides its least share the digest takes all."""
-
-
-CALLED_TOKENS: Final = 1 / 3
-"""Share of a conversation's tokens that calls and results take, above which it is an agent's. A chat looks something up now and then."""
-CALLING_TURNS: Final = 1 / 2
-"""Share of the turns with calls, above which it is an agent's, too, however short they are. In recorded conversations about errands it is half."""
+"""Typical requests for which room is left beside a digest in a small room."""
+LEAST_GROWTH_REQUESTS: Final = 1.0
+"""Typical requests. If fewer fit beside its least share, the digest takes all the remaining room."""
+AGENT_CALL_TOKENS_SHARE: Final = 1 / 3
+"""Share of a conversation's tokens. If calls and results take more, the conversation is an agent's. A chat calls tools
+only now and then."""
+AGENT_CALLING_TURNS_SHARE: Final = 1 / 2
+"""Share of the turns. If more turns have calls, the conversation is an agent's, even if calls and results are short. In
+recorded conversations about errands half of the turns have calls."""
 
 
 class Shares(NamedTuple):
-    """The shares of one kind of conversation. Those of a digest are of the free room, those of quotes of the room for quotes."""
+    """The shares of one kind of conversation.
+
+    A room is *usual* if several turns fit beside the digest, *small* if a few requests do, and *tight* if none does.
+    Shares of a digest are of the free room. Shares of quotes are of the room for quotes.
+    """
 
     digest: float
-    """If the conversation can grow for several turns besides it."""
+    """Share of a digest in a usual room."""
     quotes: float
-    """Kept free for quotes then. A message that asks nothing needs few; a question gets what is free, or history gives way."""
-    most_quotes: float
-    """Tokens of them at most."""
-    tight: float
-    """Typical requests. Where the room holds fewer, every request moves the cut, and the digest takes all that is left. A trade: the
-    more the digest takes, the more is found and the more is written."""
+    """Share that a usual room keeps free for quotes. A message that asks nothing needs few. A question gets the free
+    room, or the oldest kept messages are left out for its quotes."""
+    most_quote_tokens: float
+    """The most tokens of this share."""
+    tight_requests: float
+    """Typical requests. A room that holds fewer is tight: each request moves the cut, and the digest takes all the
+    remaining room. A larger digest finds more, and more is written to the cache."""
     small_digest: tuple[float, float]
-    """Least and largest share of a digest where the room is small but not tight: a few requests from now it is written anew."""
+    """Least and largest share of a digest in a small room: it is written again after a few requests."""
     small_quotes: float
-    """Kept free for quotes there: the digest says more for the same tokens."""
+    """Share that a small room keeps free for quotes: the digest says more in the same tokens."""
     tight_quotes: float
-    """Kept free for quotes when the conversation cannot grow besides its digest."""
+    """Share that a tight room keeps free for quotes."""
 
 
-AGENT: Final = Shares(0.27, 0.33, float("inf"), 5.0, (0.3, 0.4), 0.1, 0.1)
-"""Tools are called: what a tool returned is needed unasked, so the digest has more of it."""
-CHAT: Final = Shares(0.22, 0.5, MOST_QUOTES_OF_CHAT, 4.0, (0.15, 0.15), 0.33, 0.2)
-"""People speak: a question finds what they said."""
+AGENT: Final = Shares(
+    digest=0.27,
+    quotes=0.33,
+    most_quote_tokens=float("inf"),
+    tight_requests=5.0,
+    small_digest=(0.3, 0.4),
+    small_quotes=0.1,
+    tight_quotes=0.1,
+)
+"""Tools are called often. Later calls need tool results that no question names, so the digest is larger."""
+CHAT: Final = Shares(
+    digest=0.22,
+    quotes=0.5,
+    most_quote_tokens=CHAT_QUOTE_TOKENS,
+    tight_requests=4.0,
+    small_digest=(0.15, 0.15),
+    small_quotes=0.33,
+    tight_quotes=0.2,
+)
+"""People talk. A question finds the words it needs, so quotes are larger."""

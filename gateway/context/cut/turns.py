@@ -17,7 +17,7 @@ class Turn(NamedTuple):
 
     user: tuple[int, ...]
     steps: tuple[tuple[int, ...], ...]
-    """Each an assistant message with all its results, or a plain assistant message."""
+    """The steps: each is an assistant message with all its results, or a plain assistant message."""
 
     @property
     def indices(self) -> tuple[int, ...]:
@@ -26,12 +26,12 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SplitConversation:
-    """Pinned messages at any place, and the turns of all others, oldest first."""
+    """The pinned messages, wherever they are, and the turns of all other messages, oldest first."""
 
     pinned: tuple[int, ...]
     turns: tuple[Turn, ...]
     callers: Mapping[int, int]
-    """The result of `pairs`."""
+    """The result of `callers_of`."""
 
     @property
     def current(self) -> Turn | None:
@@ -43,9 +43,9 @@ def split(messages: Sequence[Message]) -> SplitConversation:
     """Split a conversation. Every index is exactly once in the result.
 
     A user message between a call and its result does not begin a turn: a cut before it would separate the two (case 7).
-    A message that continues an earlier one belongs to its step. Results without a call stay with the step before them.
+    A message that continues an earlier one belongs to its step. A result without a call belongs to the step before it.
     """
-    callers = pairs(messages)
+    callers = callers_of(messages)
     spanned = _between_call_and_result(messages, {**callers, **_continued(messages)})
     pinned: list[int] = []
     turns: list[Turn] = []
@@ -75,7 +75,7 @@ def split(messages: Sequence[Message]) -> SplitConversation:
 
 
 def call_ids(message: Message) -> list[str]:
-    """Return the ids of an assistant message's calls, the legacy ``function_call`` under its function's name."""
+    """Return the ids of an assistant message's calls. A legacy ``function_call`` has its function's name as id."""
     calls = message.get("tool_calls")
     ids = [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     legacy = message.get("function_call")
@@ -90,45 +90,47 @@ def result_id(message: Message) -> str:
     return name if isinstance(name, str) else ""
 
 
-def pairs(messages: Sequence[Message]) -> dict[int, int]:
+def callers_of(messages: Sequence[Message]) -> dict[int, int]:
     """Map the index of each result to the index of the message that made its call.
 
-    It is the newest call with that id, once; ids may be used again in a later turn (case 11).
+    A result belongs to the newest call with its id, and a call has one result: a later turn may use an id again
+    (case 11).
     """
-    waiting: dict[str, int] = {}
-    answered: dict[int, int] = {}
+    callers_by_id: dict[str, int] = {}
+    callers: dict[int, int] = {}
     for index, message in enumerate(messages):
         role = message.get("role")
         if role == "assistant":
             if "tool_calls" in message or "function_call" in message:
                 for name in call_ids(message):
-                    waiting[name] = index
+                    callers_by_id[name] = index
         elif role in RESULT_ROLES:
-            caller = waiting.pop(result_id(message), None)
+            caller = callers_by_id.pop(result_id(message), None)
             if caller is not None:
-                answered[index] = caller
-    return answered
+                callers[index] = caller
+    return callers
 
 
 def _continued(messages: Sequence[Message]) -> dict[int, int]:
-    """Map the index of each message that continues an earlier one to the index of that."""
+    """Map the index of each message that continues an earlier one to the index of the earlier one."""
     found = [(index, message[CONTINUES]) for index, message in enumerate(messages) if CONTINUES in message]
     return {index: index - before for index, before in found if isinstance(before, int) and 0 < before <= index}
 
 
 def _between_call_and_result(messages: Sequence[Message], callers: Mapping[int, int]) -> set[int]:
-    """Return the indices after which a call's result is still to come; results directly after their call are left out."""
+    """Return the indices between each call and its last result, with the result's own. A call is left out if only
+    results are between."""
     last_other = -1
-    reach: dict[int, int] = {}
+    last_result: dict[int, int] = {}
     for index, message in enumerate(messages):
         if message.get("role") not in RESULT_ROLES:
             last_other = index
         caller = callers.get(index, index)
         if caller < last_other:
-            reach[caller] = index
+            last_result[caller] = index
     spanned: set[int] = set()
     end = -1
-    for caller in sorted(reach):
-        spanned.update(range(max(caller, end) + 1, reach[caller] + 1))
-        end = max(end, reach[caller])
+    for caller in sorted(last_result):
+        spanned.update(range(max(caller, end) + 1, last_result[caller] + 1))
+        end = max(end, last_result[caller])
     return spanned

@@ -1,7 +1,7 @@
 """The conditions of the table of transitions (`gateway.context.life.transitions`)."""
 
 from gateway.context.life.events import AttemptMade, Event, PartFailed, ReplyCame
-from gateway.context.life.states import FAULTS, Measured, Ready, Refused, State, Uncounted, fault_of, refusal_in
+from gateway.context.life.states import FAULT_STATUSES, Measured, Ready, Refused, State, Uncounted, fault_of, refusal_in
 
 
 def always(state: State, event: Event) -> bool:
@@ -38,7 +38,7 @@ def _faulty(state: Ready, event: ReplyCame) -> bool:
     """Return whether another answer may do better. The client did not ask for a larger model: no error of one says
     more than the refusal that led to it, not even a wrong key."""
     status = event.reply.status
-    return status in FAULTS or (status >= 400 and state.life.outgrown)
+    return status in FAULT_STATUSES or (status >= 400 and state.life.tries_larger)
 
 
 def refused(state: Ready, event: ReplyCame) -> bool:
@@ -70,11 +70,11 @@ def faulty_with_earlier_answer(state: Ready, event: ReplyCame) -> bool:
 
 
 def places_left(state: State, event: Event) -> bool:
-    return bool(state.life.larger if state.life.outgrown else state.life.places)
+    return bool(state.life.larger if state.life.tries_larger else state.life.places)
 
 
 def earlier_answer(state: State, event: Event) -> bool:
-    return state.life.best is not None
+    return state.life.best_end is not None
 
 
 def nothing_smaller(state: Uncounted | Refused, event: AttemptMade | PartFailed) -> bool:

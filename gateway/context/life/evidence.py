@@ -21,47 +21,48 @@ from gateway.wire.message import Message, text_of
 
 SMALLEST_WINDOW: Final = 1024
 """Tokens. A smaller number is never a context window: the smallest default of a real server is 2048."""
-SMALLEST_CUT: Final = 256
-"""Tokens. A smaller bill is no sign of truncation: no server has so small a window; a cache or a mock bills it."""
-WITHIN: Final = 3.0
-"""Factor. A stated prompt further than this from our count proves no window: it may be about another request."""
-LEAST_DENSE: Final = 0.2
-"""Factor; see `MOST_DENSE`."""
-MOST_DENSE: Final = 8.0
-"""Factor. A stated prompt further than this from our count is not a token count: it counts characters or bytes."""
-DOUBTED: Final = 1.1
+LEAST_TRUNCATED_BILL: Final = 256
+"""Tokens. A smaller bill is no sign of truncation: no server has so small a window, but a cache or a mock may bill it."""
+WINDOW_FACTOR: Final = 3.0
+"""Factor. If a stated prompt is further than this from our count, the refusal proves no window: it may be about another
+request."""
+LEAST_COUNT_RATIO: Final = 0.2
+"""Ratio; see `MOST_COUNT_RATIO`."""
+MOST_COUNT_RATIO: Final = 8.0
+"""Ratio of a stated prompt to our count. A larger one is no count of tokens, but of characters or bytes."""
+UNDERCOUNT_FACTOR: Final = 1.1
 """Factor. Without a stated prompt, the true one is at most this far above a count with a small error."""
 SMALL_ERROR: Final = 0.1
 """Relative error of a count up to which it is nearly exact."""
-LOW: Final = 0.8
-"""Share of what was surely sent. A bill below it, less twice the count's error, leaves something out."""
-STILL: Final = 0.5
-"""Share of what a conversation surely grew by. A bill that grew by less, less twice the count's error, leaves something out."""
-LEAST_GROWTH: Final = 128
-"""Tokens; a conversation that grew by less, or by a fiftieth of its bill, proves nothing."""
-SAME_SHARE: Final = 0.05
+LOW_BILL_SHARE: Final = 0.8
+"""Share of the tokens that were surely sent. A bill below it, less twice the count's error, leaves something out."""
+LOW_GROWTH_SHARE: Final = 0.5
+"""Share of the tokens by which a conversation surely grew. If its bill grew by less (less twice the count's error), the bill
+leaves something out."""
+LEAST_GROWN_TOKENS: Final = 128
+"""Tokens. If a conversation grew by less, or by less than a fiftieth of its bill, its bill proves nothing."""
+EQUAL_SHARE: Final = 0.05
 """Share by which two equal sizes may differ, of different templates."""
-SAME_SINCE: Final = 0.25
-"""The same, where only the newest messages are compared. Chosen: frames are a larger part of them."""
-SAME_TOKENS: Final = 64
-"""Tokens by which they may differ besides."""
-JUMP: Final = 2.0
+EQUAL_SHARE_OF_NEWEST: Final = 0.25
+"""The same if only the newest messages are compared. Chosen larger, because frames are a larger part of them."""
+EQUAL_TOKENS: Final = 64
+"""Tokens by which two equal sizes may differ besides."""
+ANCHOR_FACTOR: Final = 2.0
 """Factor. A bill further than this from the best count is not used as an anchor: it may be for another text."""
 
-RUN: Final = 16
-"""Characters; see `STRIDE`."""
-STRIDE: Final = 4
-"""Characters (letters and digits only) of a refusal that are searched in the request, and the distance between two
-searches: a common run of 19 is always found. Shorter runs are everyday phrases.
-"""
-BESIDE: Final = 6
+RUN_CHARACTERS: Final = 16
+"""Characters, letters and digits only. A run of a refusal of this length is searched in the request. Shorter runs are
+everyday phrases."""
+STRIDE_CHARACTERS: Final = 4
+"""Characters between the starts of two runs. So a common text of 19 characters is always found."""
+NEIGHBOUR_CHARACTERS: Final = 6
 """Characters next to a number that are searched together with it."""
-LONGEST_SAID: Final = 4000
-"""Characters of a refusal that are compared with the request: half from its beginning, half from its end."""
+COMPARED_CHARACTERS: Final = 4000
+"""Characters of a refusal that are compared with the request, half from its beginning and half from its end."""
 FEW_BYTES: Final = 2**16
-"""In a request so short, searching for every run is the quickest."""
-SHORT: Final = 64
-"""Characters. In such a short string (a role, an id, a stop word, a name) the number alone is an echo."""
+"""Bytes of a request. In a shorter one, searching for every run is fastest."""
+SHORT_CHARACTERS: Final = 64
+"""Characters. In a string this short (a role, an id, a stop word, a name) the number alone is an echo."""
 
 ORDINARY_FIELDS: Final = frozenset(
     {
@@ -99,92 +100,98 @@ class LastRequest(msgspec.Struct, frozen=True):
 
 def plausible_prompt(counted: int, prompt: int | None) -> bool:
     """Return whether a stated size can be this prompt's in some vocabulary."""
-    return prompt is not None and LEAST_DENSE * counted <= prompt <= MOST_DENSE * counted
+    return prompt is not None and LEAST_COUNT_RATIO * counted <= prompt <= MOST_COUNT_RATIO * counted
 
 
 def plausible_window(counted: int, error: float, limit: int | None, prompt: int | None, output: int | None) -> bool:
     """Return whether a stated limit can be the window that was too small for this request."""
-    if limit is None or (prompt is not None and not counted / WITHIN <= prompt <= counted * WITHIN):
+    if limit is None or (prompt is not None and not counted / WINDOW_FACTOR <= prompt <= counted * WINDOW_FACTOR):
         return False
-    longest = prompt if prompt is not None else counted * (DOUBTED if error < SMALL_ERROR else WITHIN)
+    longest = prompt if prompt is not None else counted * (UNDERCOUNT_FACTOR if error < SMALL_ERROR else WINDOW_FACTOR)
     return SMALLEST_WINDOW <= limit < longest + (output or 0)
 
 
-def echoed(said: bytes, request: Conversation, *numbers: int | None) -> bool:
+def is_echo(refusal_body: bytes, request: Conversation, *numbers: int | None) -> bool:
     """Return whether a refusal repeats the request: its wording, or its numbers with their neighbouring text.
 
     A server may quote a role, an id, a name, a stop word or a URL, escaped or truncated. Sizes in such a text come from
     the client. Costs one pass through the request, so it is used for refusals only.
     """
-    spoken = _bare(_shortened(said.decode("utf-8", "replace")))
-    asked = "".join(_bare(string) for string in _strings(request.body))
+    refusal = _letters_and_digits(_shortened(refusal_body.decode("utf-8", "replace")))
+    request_text = "".join(_letters_and_digits(string) for string in _strings(request.body))
     stated = [number for number in numbers if number is not None]
     return (
-        any(_stands_in(asked, spoken, number) for number in stated)
+        any(_repeats_number(request_text, refusal, number) for number in stated)
         or _is_in_short_text(request.body, {str(number) for number in stated})
-        or (bool(spoken) and _share_a_run(spoken, asked))
+        or (bool(refusal) and _shares_a_run(refusal, request_text))
     )
 
 
 def _shortened(text: str) -> str:
-    """Return the beginning and the end of a refusal."""
-    half = LONGEST_SAID // 2
-    return text if len(text) <= LONGEST_SAID else text[:half] + text[-half:]
+    """Return the beginning and the end of a long refusal."""
+    half = COMPARED_CHARACTERS // 2
+    return text if len(text) <= COMPARED_CHARACTERS else text[:half] + text[-half:]
 
 
-def _stands_in(asked: str, spoken: str, number: int) -> bool:
-    """Return whether the request has a refusal's number with the same text beside it, or the refusal has no such number."""
-    places = _beside(spoken, number)
-    return not places or any(place in asked for place in places)
+def _repeats_number(request_text: str, refusal: str, number: int) -> bool:
+    """Return whether the request has a refusal's number with the same text beside it. Also true if the refusal has no such
+    number."""
+    places = _number_contexts(refusal, number)
+    return not places or any(place in request_text for place in places)
 
 
 def _is_in_short_text(body: Any, numbers: set[str]) -> bool:
-    """Return whether one of the numbers stands in a short string of the request, which a server may quote as a whole."""
-    return any(len(text) <= SHORT and not numbers.isdisjoint(re.findall(r"\d+", text)) for text in _names(body))
+    """Return whether one of the numbers is in a short string of the request, which a server may quote as a whole."""
+    return any(
+        len(text) <= SHORT_CHARACTERS and not numbers.isdisjoint(re.findall(r"\d+", text))
+        for text in _short_strings(body)
+    )
 
 
-def _share_a_run(spoken: str, asked: str) -> bool:
-    """Return whether a run of a refusal stands in the request.
+def _shares_a_run(refusal: str, request_text: str) -> bool:
+    """Return whether the request has a run of the refusal.
 
     A run in the request covers at least one of the request's consecutive pieces of half its length. One pass looks for those
     pieces, and only runs with such a piece are searched for: a search for every run would take seconds in a large body.
     """
-    text = asked.encode("utf-8", "surrogatepass")
-    starts = range(0, max(len(spoken) - RUN, 0) + 1, STRIDE)
-    runs = [spoken[at : at + RUN].encode("utf-8", "surrogatepass") for at in starts]
-    if len(text) < FEW_BYTES or len(runs[0]) < RUN:
+    text = request_text.encode("utf-8", "surrogatepass")
+    starts = range(0, max(len(refusal) - RUN_CHARACTERS, 0) + 1, STRIDE_CHARACTERS)
+    runs = [refusal[at : at + RUN_CHARACTERS].encode("utf-8", "surrogatepass") for at in starts]
+    if len(text) < FEW_BYTES or len(runs[0]) < RUN_CHARACTERS:
         return any(run in text for run in runs)
-    halves = {run: {run[at : at + RUN // 2] for at in range(len(run) - RUN // 2 + 1)} for run in runs}
+    halves = {
+        run: {run[at : at + RUN_CHARACTERS // 2] for at in range(len(run) - RUN_CHARACTERS // 2 + 1)} for run in runs
+    }
     wanted = set().union(*halves.values())
-    whole = len(text) - len(text) % (RUN // 2)
-    found = {piece for (piece,) in iter_unpack(f"{RUN // 2}s", memoryview(text)[:whole]) if piece in wanted}
+    whole = len(text) - len(text) % (RUN_CHARACTERS // 2)
+    found = {piece for (piece,) in iter_unpack(f"{RUN_CHARACTERS // 2}s", memoryview(text)[:whole]) if piece in wanted}
     return any(run in text for run in runs if not found.isdisjoint(halves[run]))
 
 
 def judge(sent: "SentCount", billed: int, cached: int | None, before: LastRequest | None) -> BillVerdict:
     """Return whether a bill covers everything sent, or is so small that the server must have truncated; ``unclear``
     teaches nothing."""
-    low = billed < LOW * sent.sure_share * sent.least
-    if not low and not stagnates(sent, billed, before):
-        return "whole" if sent.prompt / JUMP <= billed <= sent.prompt * JUMP else "unclear"
+    low = billed < LOW_BILL_SHARE * sent.sure_share * sent.least
+    if not low and not has_stopped_growing(sent, billed, before):
+        return "whole" if sent.prompt / ANCHOR_FACTOR <= billed <= sent.prompt * ANCHOR_FACTOR else "unclear"
     innocent = (
-        billed < SMALLEST_CUT
-        or sent.bounded
+        billed < LEAST_TRUNCATED_BILL
+        or sent.has_upper_bounds
         or not ORDINARY_FIELDS.issuperset(sent.request.body)
-        or (_near(billed + (cached or 0), sent.prompt, max(SAME_SHARE, sent.error)) and bool(cached))
-        or (before is not None and _near(billed, sent.cost_from(before.covered), SAME_SINCE))
+        or (_are_equal(billed + (cached or 0), sent.prompt, max(EQUAL_SHARE, sent.error)) and bool(cached))
+        or (before is not None and _are_equal(billed, sent.cost_from(before.covered), EQUAL_SHARE_OF_NEWEST))
     )
     return "unclear" if innocent else "suspect"
 
 
-def stagnates(sent: "SentCount", billed: int, before: LastRequest | None) -> bool:
+def has_stopped_growing(sent: "SentCount", billed: int, before: LastRequest | None) -> bool:
     """Return whether a conversation has grown since its last believed bill while its bill has not."""
     if before is None or not before.anchored or sent.folded:
         return False
     grown = sent.least_from(before.anchored, results=before.full)
-    if grown < max(LEAST_GROWTH, before.billed // 50):
+    if grown < max(LEAST_GROWN_TOKENS, before.billed // 50):
         return False
-    return billed - before.billed < STILL * sent.sure_share * grown
+    return billed - before.billed < LOW_GROWTH_SHARE * sent.sure_share * grown
 
 
 class SentCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -201,12 +208,12 @@ class SentCount(msgspec.Struct, frozen=True, kw_only=True):
     error: float
     """Relative error of ``counted``."""
     folded: bool
-    bounded: bool
-    """Some part is only counted by an upper bound, or is outside the body."""
+    has_upper_bounds: bool
+    """Whether some part is only counted by an upper bound, or is outside the body."""
 
     @property
     def sure_share(self) -> float:
-        """The share of a count that is surely there: all but twice its error."""
+        """The share of a count that was surely sent: all but twice its error."""
         return 1 - max(2 * self.error, SMALL_ERROR)
 
     @property
@@ -215,12 +222,12 @@ class SentCount(msgspec.Struct, frozen=True, kw_only=True):
         return min(self.least_from(0, results=False), self.prompt)
 
     def least_from(self, start: int, *, results: bool) -> int:
-        """The same from some message on; tool ``results`` may be counted when they are known to be read."""
+        """Return a lower bound from message ``start`` on; tool ``results`` may be counted if the model is known to read them."""
         roles = _SPOKEN | _RESULTS if results else _SPOKEN
         return sum(self.counter.text(text_of(m)) for m in self.messages[start:] if m.get("role") in roles)
 
     def cost_from(self, start: int) -> int:
-        """Our full count from some message on: the bill of a server whose cache held the rest."""
+        """Return our full count from message ``start`` on: a server whose cache has the messages before bills this."""
         return sum(map(self.counter.message, self.messages[start:]))
 
 
@@ -238,27 +245,28 @@ def window_like(tokens: int) -> int:
     return size
 
 
-def _near(billed: int, counted: int, share: float) -> bool:
-    return abs(billed - counted) <= share * counted + SAME_TOKENS
+def _are_equal(billed: int, counted: int, share: float) -> bool:
+    return abs(billed - counted) <= share * counted + EQUAL_TOKENS
 
 
-def _beside(spoken: str, number: int) -> list[str]:
-    """Return each place of a number in a text: the characters before it and those after it."""
+def _number_contexts(refusal: str, number: int) -> list[str]:
+    """Return each place of a number in a refusal, as text: the number with the characters before it, and with those after
+    it."""
     digits = str(number)
-    if digits not in spoken and number % 1000 == 0:
+    if digits not in refusal and number % 1000 == 0:
         digits = f"{number // 1000}k"
     found: list[str] = []
-    for match in re.finditer(re.escape(digits), spoken):
+    for match in re.finditer(re.escape(digits), refusal):
         before, after = (
-            spoken[max(match.start() - BESIDE, 0) : match.end()],
-            spoken[match.start() : match.end() + BESIDE],
+            refusal[max(match.start() - NEIGHBOUR_CHARACTERS, 0) : match.end()],
+            refusal[match.start() : match.end() + NEIGHBOUR_CHARACTERS],
         )
         found += [part for part in (before, after) if len(part) > len(digits)]
     return found
 
 
-def _bare(text: str) -> str:
-    """Return a text as letters and digits, escapes undone: this part survives any quoting."""
+def _letters_and_digits(text: str) -> str:
+    """Return only the letters and digits of a text, with escapes decoded: any form of quoting keeps these."""
     if "\\" in text:
         text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
         text = _CONTROL.sub(" ", text)
@@ -269,7 +277,7 @@ def _bare(text: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     if text.isascii():
-        return text.encode().translate(_SMALL, _ASCII_MARKS).decode()
+        return text.encode().translate(_LOWER_CASE, _ASCII_MARKS).decode()
     return _MARKS.sub("", text).casefold()
 
 
@@ -277,7 +285,7 @@ _ESCAPE: Final = re.compile(r"(?<!\\)\\+[ux]\{?0*([0-9a-fA-F]{2,4})\}?")
 _CONTROL: Final = re.compile(r"(?<!\\)\\+[nrtbf]")
 _MARKS: Final = re.compile(r"[\W_]+")
 _ASCII_MARKS: Final = bytes(byte for byte in range(128) if not chr(byte).isalnum())
-_SMALL: Final = bytes(range(256)).lower()
+_LOWER_CASE: Final = bytes(range(256)).lower()
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -294,7 +302,7 @@ def _strings(value: Any) -> Iterator[str]:
                 waiting += (inner, key)
 
 
-def _names(body: Any) -> Iterator[str]:
+def _short_strings(body: Any) -> Iterator[str]:
     """Yield every string of a request that a server may quote as a whole, besides message texts and the model's name."""
     for key, value in body.items():
         if key == "messages" and isinstance(value, list):

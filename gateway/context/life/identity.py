@@ -9,8 +9,8 @@ from hashlib import blake2b
 from typing import Any
 
 from gateway.wire.facts import Interned, facts_of
-from gateway.wire.message import OPENING, Message, canonical, canonical_pieces
-from gateway.wire.piecewise import LONGEST
+from gateway.wire.message import OPENING_CHARACTERS, Message, canonical, canonical_pieces
+from gateway.wire.piecewise import PIECE_BYTES
 
 DIGEST_BYTES = 16
 """128 bits: accidental collisions are practically impossible, and a caller can only collide within its own scope."""
@@ -48,7 +48,7 @@ def name_of(caller: str, opening: str) -> str:
 
     ``caller`` is a key hash. Two conversations of one caller that begin with the same message share a name.
     """
-    text = f"{caller}\n{opening[:OPENING]}".encode("utf-8", "surrogatepass")
+    text = f"{caller}\n{opening[:OPENING_CHARACTERS]}".encode("utf-8", "surrogatepass")
     return blake2b(text, digest_size=NAME_BYTES, person=b"turnfold-opens").hexdigest()
 
 
@@ -112,8 +112,8 @@ def _bytes_of(message: Message) -> Iterable[bytes]:
 def _is_short(message: Message) -> bool:
     """Return whether a message is written at once without delaying other threads."""
     if type(message) is Interned and message.raw:
-        return len(message.raw) <= LONGEST
-    left, waiting = LONGEST, [*message.values()]
+        return len(message.raw) <= PIECE_BYTES
+    left, waiting = PIECE_BYTES, [*message.values()]
     while waiting and left > 0:
         value = waiting.pop()
         if isinstance(value, dict):

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from gateway.context.cache.marking import NOTHING, CacheTerms
+from gateway.context.cache.marking import NO_TERMS, CacheTerms
 from gateway.context.count.counter import Counter
 from gateway.context.count.message_cost import scaled
 from gateway.context.cut.budget import Budget
@@ -31,24 +31,24 @@ HIGHEST_RUNG: Final = len(RUNGS) - 1
 # When a refusal states no numbers, the next attempt must be small enough although window and tokenizer are unknown.
 # An exact count means that only the window is wrong: one half. An estimate may combine a window of half the
 # configured size with a tokenizer 2.5 times denser: one fifth, with a small reserve.
-BLIND_STEP_EXACT: Final = 0.5
-"""Share of our count of the refused prompt that the next attempt may have."""
-BLIND_STEP_ESTIMATE: Final = 0.18
+SHARE_WITHOUT_NUMBERS_EXACT: Final = 0.5
+"""Share of our count of the refused prompt that the next attempt may have, if this count is exact."""
+SHARE_WITHOUT_NUMBERS_ESTIMATE: Final = 0.18
 """The same for an estimated count."""
 # The refusal states the limit but not the prompt: only the tokenizer is unknown.
-LIMIT_STEP_EXACT: Final = 0.9
-"""Share of the stated limit that the next attempt may have."""
-LIMIT_STEP_ESTIMATE: Final = 0.37
+SHARE_OF_LIMIT_EXACT: Final = 0.9
+"""Share of the stated limit that the next attempt may have, if our count is exact."""
+SHARE_OF_LIMIT_ESTIMATE: Final = 0.37
 """The same for an estimated count, whose tokenizer may be 2.5 times denser."""
-# Factor. An upstream's count further than this from ours is not believed: some servers count characters or bytes.
-MOST_DENSE: Final = 8.0
-LEAST_DENSE: Final = 0.1
-"""Factor; see `MOST_DENSE`."""
+MOST_COUNT_RATIO: Final = 8.0
+"""Ratio of an upstream's count to ours. A larger one is not believed: some servers count characters or bytes."""
+LEAST_COUNT_RATIO: Final = 0.1
+"""Ratio. A smaller one is not believed; see `MOST_COUNT_RATIO`."""
 
-# Tokens, and share of the prompt, that a lowered output leaves free besides the margin: this costs no history.
-SPARED: Final = 16
-SPARED_SHARE: Final = 25
-"""Divisor: one token in so many of the prompt; see `SPARED`."""
+SPARE_TOKENS: Final = 16
+"""Tokens that a lowered output leaves free, at least, besides the margin. They cost no history."""
+SPARE_DIVISOR: Final = 25
+"""Divisor of the prompt's tokens: a lowered output leaves so much free if that is more than `SPARE_TOKENS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,40 +71,41 @@ class Task:
     """
     reserve: int
     """Kept free for the answer: the client's limit, or the configured default."""
-    asked: int | None
+    output_limit: int | None
     """The client's own output limit; only this is ever lowered."""
-    floor: int
-    """The output is never lowered below this, nor below an eighth of a window too small for it."""
+    min_output: int
+    """The output is not lowered below this; in a small window, not below an eighth of it."""
     counter: Counter
     """The stable counter: the only one that decides where a cut stands."""
     policy: Policy
-    plain: Counter
+    plain_counter: Counter
     """The counter by the vocabulary alone, without anything learned."""
     plain_fixed: int
     """``fixed`` by the vocabulary alone."""
-    configured: int
+    configured_window: int
     """The window without anything learned."""
     basis: str = "estimate"
     """The source of ``prompt``: ``exact``, ``anchor`` or ``estimate``."""
-    slack: float = 0.0
-    """How far the truth may lie below the count, as a share of it: 0 for an exact count."""
+    overcount: float = 0.0
+    """By which share of ``prompt`` our count may be too high: 0 for an exact count."""
     scope: str = ""
     """The scope of the request's memory: a hash of the caller's credentials and the upstream."""
     summary: Summary | None = None
     source: Source | None = None
-    """What the first fold is made from, where that was needed before the fold: to look up a summary."""
+    """The source of the first fold, if it was made before the fold, to find a summary."""
     error: float = 0.3
     """Relative error of a plain count."""
-    bounded: bool = False
-    """Media are counted by an upper bound, or text is included by reference: a bill teaches nothing about our count."""
-    before: LastRequest | None = None
+    has_upper_bounds: bool = False
+    """Whether media are counted by an upper bound, or text is included by reference: then a bill teaches nothing about our
+    count."""
+    last_request: LastRequest | None = None
     """Facts about this conversation's last request."""
     binds_thinking: bool = False
-    """The model accepts signed thinking only after the conversation in which it was made."""
-    cache: CacheTerms = NOTHING
+    """Whether the model accepts signed thinking only after the conversation in which it was made."""
+    cache: CacheTerms = NO_TERMS
     """What is added for the provider's prompt cache."""
-    erratic: bool = False
-    """Bills of this model were absurd lately."""
+    has_erratic_bills: bool = False
+    """Whether bills of this model were absurd lately."""
 
     @property
     def messages(self) -> int:
@@ -112,9 +113,9 @@ class Task:
         return max(self.prompt - self.fixed, 0)
 
     def least_output(self, window: int) -> int:
-        """The smallest output that an answer needs; never more than the client's limit."""
-        least = min(self.floor, max(window // 8, 16))
-        return min(least, self.asked) if self.asked is not None else least
+        """Return the smallest output that an answer needs; never more than the client's limit."""
+        least = min(self.min_output, max(window // 8, 16))
+        return min(least, self.output_limit) if self.output_limit is not None else least
 
     def messages_of(self, attempt: "Attempt") -> tuple[Message, ...]:
         """Return the messages of an attempt: its own, or the original ones."""
@@ -122,7 +123,7 @@ class Task:
 
     def output_of(self, attempt: "Attempt") -> int | None:
         """Return the output limit of an attempt: the lowered one, or the client's; None without one."""
-        return attempt.output if attempt.output is not None else self.asked
+        return attempt.output if attempt.output is not None else self.output_limit
 
     @property
     def fits(self) -> bool:
@@ -144,11 +145,10 @@ class Attempt(msgspec.Struct, frozen=True):
     output: int | None = None
     """The lowered output limit; None when the client's own holds."""
     steps: tuple[Step, ...] = ()
-    thinks: bool = True
+    keeps_thinking: bool = True
     """False when all signed thinking was removed, because the upstream did not accept it."""
-    unbound: bool = False
-    """Whether signed thinking follows another conversation than the one it was made in, and the body allows dropping
-    it."""
+    may_drop_thinking: bool = False
+    """Whether signed thinking follows another conversation than the one it was made in, and the upstream may drop it."""
 
     @property
     def turns_folded(self) -> int:
@@ -156,7 +156,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
     @property
     def altered(self) -> bool:
-        """Return whether it differs from the client's request. In doubt about a count, a fold may find nothing to do."""
+        """Return whether it differs from the client's request. If a count is too high, a fold may change nothing."""
         return self.output is not None or (self.draft is not None and bool(self.steps))
 
 
@@ -185,26 +185,26 @@ def first_attempt(task: Task) -> Attempt:
     if task.fits:
         return as_it_came(task.request, task.model, task.window, task.prompt)
     left = task.window - task.margin - task.prompt
-    if task.asked is not None and left >= task.least_output(task.window):
-        return _with_output(task, Attempt(b"", task.prompt, task.window), _spared(task, left, task.prompt))
+    if task.output_limit is not None and left >= task.least_output(task.window):
+        return _with_output(task, Attempt(b"", task.prompt, task.window), _output_with_spare(task, left, task.prompt))
     return _fold(task, task.window, ratio=1.0, rung=1)
 
 
-def hopeless(task: Task, attempt: Attempt) -> bool:
-    """Return whether even the smallest form is certainly too long, so that no upstream needs to be called.
+def certainly_too_long(task: Task, attempt: Attempt) -> bool:
+    """Return whether even this smallest form is certainly too long, so that no upstream needs to be called.
 
     Learned facts do not decide this: a request that fits the configured window by the vocabulary alone is sent.
     """
-    least = task.least_output(task.configured) if task.asked is not None else 1
-    plain = sum(map(task.plain.message, task.messages_of(attempt))) + task.plain_fixed
-    return min(plain, attempt.prompt) * (1 - task.slack) + least > max(task.configured, attempt.window)
+    least = task.least_output(task.configured_window) if task.output_limit is not None else 1
+    plain = sum(map(task.plain_counter.message, task.messages_of(attempt))) + task.plain_fixed
+    return min(plain, attempt.prompt) * (1 - task.overcount) + least > max(task.configured_window, attempt.window)
 
 
 def lower_output(task: Task, attempt: Attempt, limit: int | None) -> Attempt | None:
     """Lower the output after a refusal about the output alone: to the largest one stated, or to the rest by our count."""
-    if task.asked is None:
+    if task.output_limit is None:
         return None
-    current = attempt.output if attempt.output is not None else task.asked
+    current = attempt.output if attempt.output is not None else task.output_limit
     left = attempt.window - task.margin - attempt.prompt
     if limit is not None:
         # The limit may be the whole window ("cannot be greater than max_model_len"): leave the prompt its place.
@@ -215,49 +215,52 @@ def lower_output(task: Task, attempt: Attempt, limit: int | None) -> Attempt | N
 
 def without_thinking(task: Task, attempt: Attempt) -> Attempt | None:
     """Return the same messages without the signed thinking that was rejected; None when there is none left."""
-    if not attempt.thinks:
+    if not attempt.keeps_thinking:
         return None
     changed = _encode(
-        task, structs.replace(attempt, thinks=False, steps=(*attempt.steps, Step("thinking", 0, "signature rejected")))
+        task,
+        structs.replace(
+            attempt, keeps_thinking=False, steps=(*attempt.steps, Step("thinking", 0, "signature rejected"))
+        ),
     )
     return changed if changed.body != attempt.body else None
 
 
 def next_attempt(task: Task, attempt: Attempt, refusal: StatedNumbers) -> Attempt | None:
-    """Climb until an attempt is smaller than the refused one, or the ladder ends.
+    """Return an attempt that is smaller than the refused one, from the lowest rung that gives one; None without one.
 
     The upstream's numbers take precedence over ours: its limit replaces the configured window if it is smaller, and its
     count of the prompt shows how far our count was too low.
     """
-    asked = task.output_of(attempt)
+    output_limit = task.output_of(attempt)
     counted = sum(map(task.counter.message, task.messages_of(attempt))) + task.fixed
     window = min(attempt.window, refusal.limit) if refusal.limit else attempt.window
-    stated = stated_prompt(refusal, attempt, asked)
-    if stated is not None and not LEAST_DENSE <= stated / max(counted, 1) <= MOST_DENSE:
+    stated = stated_prompt(refusal, attempt, output_limit)
+    if stated is not None and not LEAST_COUNT_RATIO <= stated / max(counted, 1) <= MOST_COUNT_RATIO:
         stated = None
     ratio, cap, reserve = attempt.ratio, None, task.reserve
     if stated is not None:
         # If the upstream counted fewer tokens than we did, only the window was wrong, and our count stays the safe one.
         ratio = max(stated / max(counted, 1), min(1.0, attempt.ratio))
     if stated is not None and refusal.limit:
-        output = asked or refusal.completion or 0
+        output = output_limit or refusal.completion or 0
         left = refusal.limit - stated
-        if asked is not None and asked > left >= task.least_output(window):
+        if output_limit is not None and output_limit > left >= task.least_output(window):
             return _with_output(task, structs.replace(attempt, prompt=stated, window=window, ratio=ratio), left)
         reserve = max(reserve, refusal.completion or 0)
         if stated + output <= refusal.limit:
-            cap = _blind_cap(task, ceil(counted * ratio), None)  # the numbers contradict the refusal
+            cap = _cautious_cap(task, ceil(counted * ratio), None)  # the numbers contradict the refusal
     else:
-        cap = _blind_cap(task, ceil(counted * ratio), refusal.limit if stated is None else None)
+        cap = _cautious_cap(task, ceil(counted * ratio), refusal.limit if stated is None else None)
     for rung in range(max(attempt.rung, 1), HIGHEST_RUNG + 1):
         candidate = _fold(replace(task, reserve=reserve), window, ratio=ratio, rung=rung, cap=cap, refused=True)
-        if _smaller(task, candidate, counted - task.fixed, asked):
+        if _is_smaller(task, candidate, counted - task.fixed, output_limit):
             return candidate
     return None
 
 
-def stated_prompt(refusal: StatedNumbers, attempt: Attempt, asked: int | None) -> int | None:
-    """Return the prompt's size by the upstream's count; None when it states none that may size a cut."""
+def stated_prompt(refusal: StatedNumbers, attempt: Attempt, output_limit: int | None) -> int | None:
+    """Return the prompt's tokens by the upstream's count; None when it states none that is exact."""
     if not refusal.exact:
         return None
     if refusal.prompt is not None:
@@ -269,19 +272,22 @@ def stated_prompt(refusal: StatedNumbers, attempt: Attempt, asked: int | None) -
     if refusal.completion is not None:
         return max(refusal.total - refusal.completion, 1)
     # Many sums include the requested output without saying so: believe the interpretation nearer to our own count.
-    candidates = [refusal.total, refusal.total - asked] if asked and asked < refusal.total else [refusal.total]
+    candidates = [refusal.total]
+    if output_limit and output_limit < refusal.total:
+        candidates.append(refusal.total - output_limit)
     return min(candidates, key=lambda tokens: abs(log(max(tokens, 1) / max(attempt.prompt, 1))))
 
 
-def _blind_cap(task: Task, ours: int, limit: int | None) -> int:
-    """Return the limit of the next prompt by our own count, when the upstream does not state the excess."""
-    sure = task.counter.exact
+def _cautious_cap(task: Task, ours: int, limit: int | None) -> int:
+    """Return the limit of the next prompt, by our own count, when the upstream does not state by how much it was too
+    long."""
+    exact = task.counter.exact
     if limit is not None and ours > limit:
-        return int(limit * (LIMIT_STEP_EXACT if sure else LIMIT_STEP_ESTIMATE))
+        return int(limit * (SHARE_OF_LIMIT_EXACT if exact else SHARE_OF_LIMIT_ESTIMATE))
     if limit is not None:
         # Our count said that it fits this limit, so it is too low by an unknown factor.
-        return int(ours * (BLIND_STEP_EXACT if sure else LIMIT_STEP_ESTIMATE))
-    return int(ours * (BLIND_STEP_EXACT if sure else BLIND_STEP_ESTIMATE))
+        return int(ours * (SHARE_WITHOUT_NUMBERS_EXACT if exact else SHARE_OF_LIMIT_ESTIMATE))
+    return int(ours * (SHARE_WITHOUT_NUMBERS_EXACT if exact else SHARE_WITHOUT_NUMBERS_ESTIMATE))
 
 
 def budget_of(task: Task) -> Budget:
@@ -299,7 +305,7 @@ def _reserve(task: Task, window: int) -> int:
 def _fold(
     task: Task, window: int, *, ratio: float, rung: int, cap: int | None = None, refused: bool = False
 ) -> Attempt:
-    """Fold to a window, with a lower output reserve when the messages would get less than half of it."""
+    """Return a fold to a window. The output reserve is lower when the messages would get less than half of the window."""
     counter = scaled(task.counter, ratio, task.request.memory)
     fixed = ceil(task.fixed * ratio)
     margin = ceil(task.fold_margin * window / max(task.window, 1))
@@ -308,7 +314,7 @@ def _fold(
         # A cap limits the whole prompt; the rest of the window is kept free like a reserve.
         reserve = max(reserve, window - margin - max(cap, 1))
     budget = Budget(window, reserve, fixed, margin, task.least_output(window), refused)
-    first = rung == 1 and ratio == 1.0 and task.source is not None and task.source.budget == budget
+    is_first_fold = rung == 1 and ratio == 1.0 and task.source is not None and task.source.budget == budget
     draft = compress(
         task.request.messages,
         budget,
@@ -317,20 +323,20 @@ def _fold(
         rung=rung,
         summary=task.summary if rung < HIGHEST_RUNG else None,
         memory=task.request.memory,
-        prepared=task.source if first else None,
+        prepared=task.source if is_first_fold else None,
     )
     prompt = draft.cost + fixed
     attempt = Attempt(b"", prompt, window, rung, ratio, draft, None, draft.steps)
     left = window - margin - prompt
-    if task.asked is not None and left < task.asked:
-        return _with_output(task, attempt, max(_spared(task, left, prompt), task.least_output(window)))
+    if task.output_limit is not None and left < task.output_limit:
+        return _with_output(task, attempt, max(_output_with_spare(task, left, prompt), task.least_output(window)))
     return _encode(task, attempt)
 
 
-def _spared(task: Task, left: int, prompt: int) -> int:
-    """Return a slightly smaller limit than the room that the prompt leaves: our count is not exact, and one token too
-    many is refused."""
-    return max(left - max(SPARED, prompt // SPARED_SHARE), min(left, task.least_output(task.window)))
+def _output_with_spare(task: Task, left: int, prompt: int) -> int:
+    """Return an output limit slightly below the room that the prompt leaves: our count is not exact, and one token too many
+    is refused."""
+    return max(left - max(SPARE_TOKENS, prompt // SPARE_DIVISOR), min(left, task.least_output(task.window)))
 
 
 def _with_output(task: Task, attempt: Attempt, output: int) -> Attempt:
@@ -341,17 +347,29 @@ def _with_output(task: Task, attempt: Attempt, output: int) -> Attempt:
 
 
 def _encode(task: Task, attempt: Attempt) -> Attempt:
+    """Return the attempt with its bytes."""
     messages = attempt.draft.messages if attempt.draft else None
-    unbound = task.binds_thinking and attempt.thinks and messages is not None
-    cache = task.cache if messages is not None or task.cache.always else NOTHING
+    may_drop_thinking = task.binds_thinking and attempt.keeps_thinking and messages is not None
+    cache = task.cache if messages is not None or task.cache.always else NO_TERMS
     sent = cache.marked(messages or task.request.messages) if cache.style else messages
-    edits = Edits(task.model, sent, attempt.output, attempt.thinks, unbound=unbound, added=cache.added(sent or ()))
-    return structs.replace(attempt, body=task.request.format.encode(task.request, edits), unbound=unbound)
+    edits = Edits(
+        task.model,
+        sent,
+        attempt.output,
+        attempt.keeps_thinking,
+        may_drop_thinking=may_drop_thinking,
+        added=cache.added(sent or ()),
+    )
+    return structs.replace(
+        attempt, body=task.request.format.encode(task.request, edits), may_drop_thinking=may_drop_thinking
+    )
 
 
-def _smaller(task: Task, candidate: Attempt, before: int, asked: int | None) -> bool:
-    """Return whether a candidate is strictly smaller than the refused request, in messages' cost or in requested
-    output."""
+def _is_smaller(task: Task, candidate: Attempt, before: int, output_limit: int | None) -> bool:
+    """Return whether a candidate is strictly smaller than the refused request, whose messages cost ``before`` tokens: in
+    its messages' cost, or in its output limit."""
     assert candidate.draft is not None
     after = sum(map(task.counter.message, candidate.draft.messages))
-    return after < before or (after == before and asked is not None and (candidate.output or asked) < asked)
+    if after != before or output_limit is None:
+        return after < before
+    return (candidate.output or output_limit) < output_limit

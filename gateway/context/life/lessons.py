@@ -20,11 +20,11 @@ Kind = Literal["stated", "observed", "guessed"]
 
 TRUNCATED: Final = "truncated"
 ACCEPTED: Final = "accepted"
-ALARM: Final = 2
-"""Suspect bills of one conversation before a warning: a single one may have an unknown innocent reason."""
-ANCHORED: Final = 0.4
-"""Share of the window from which the last bill of a conversation is read and stored: finding it costs a hash of every
-message."""
+SUSPICIONS_BEFORE_WARNING: Final = 2
+"""Number of suspect bills of one conversation that cause a warning. A single one may have an unknown innocent reason."""
+LEAST_ANCHOR_SHARE: Final = 0.4
+"""Share of the window. The last bill of a conversation is read and stored only if it is larger, because finding it needs a
+hash of every message."""
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,8 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     scope: str
     """The scope of the memory that may be used."""
-    measured: SentCount
+    count: SentCount
+    """The attempt by our counts."""
     window: int
     """The size to which the attempt was made to fit."""
     kept_free: int = 0
@@ -43,14 +44,14 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     """The output limit that was sent."""
     fixed: int = 0
     """Tools, schema and the request's frame, as an anchor counts them."""
-    before: LastRequest | None = None
-    erratic: bool = False
-    """Bills of this model were absurd lately: a small bill proves nothing."""
+    last_request: LastRequest | None = None
+    has_erratic_bills: bool = False
+    """Whether bills of this model were absurd lately: then a small bill proves nothing."""
 
     @property
     def conversation(self) -> str:
         """The name of the conversation up to this request. Hashes everything: call only when a lesson needs it."""
-        chain = identity.conversation(self.scope, self.model, self.measured.request.messages)
+        chain = identity.conversation(self.scope, self.model, self.count.request.messages)
         return chain[-1] if chain else ""
 
 
@@ -149,28 +150,30 @@ NOTHING: Final = Learned()
 def sent_of(task: Task, attempt: Attempt, upstream: str, scope: str) -> Sent:
     """Describe an attempt of a counted request."""
     messages = task.messages_of(attempt)
-    counted = sum(map(task.plain.message, messages)) + task.plain_fixed
-    measured = SentCount(
-        request=task.request, messages=messages, counter=task.plain, counted=counted, prompt=attempt.prompt, error=task.error,
-        folded=attempt.draft is not None, bounded=task.bounded,
+    counted = sum(map(task.plain_counter.message, messages)) + task.plain_fixed
+    count = SentCount(
+        request=task.request, messages=messages, counter=task.plain_counter, counted=counted, prompt=attempt.prompt, error=task.error,
+        folded=attempt.draft is not None, has_upper_bounds=task.has_upper_bounds,
     )  # fmt: skip
     return Sent(
-        upstream=upstream, model=task.model, scope=scope, measured=measured, window=attempt.window,
-        kept_free=task.reserve + task.fold_margin, output=task.output_of(attempt), fixed=task.fixed, before=task.before,
-        erratic=task.erratic,
+        upstream=upstream, model=task.model, scope=scope, count=count, window=attempt.window,
+        kept_free=task.reserve + task.fold_margin, output=task.output_of(attempt), fixed=task.fixed, last_request=task.last_request,
+        has_erratic_bills=task.has_erratic_bills,
     )  # fmt: skip
 
 
-def from_refusal(sent: Sent, attempt: Attempt, refusal: StatedNumbers, sign: str, said: bytes) -> tuple[Lesson, ...]:
-    """Learn from "too long". ``said`` is the decoded body of the refusal: a wording that is in the request proves
+def from_refusal(
+    sent: Sent, attempt: Attempt, refusal: StatedNumbers, sign: str, refusal_body: bytes
+) -> tuple[Lesson, ...]:
+    """Learn from "too long". ``refusal_body`` is the decoded body of the refusal: a wording that is in the request proves
     nothing."""
-    measured, limit = sent.measured, refusal.limit
+    count, limit = sent.count, refusal.limit
     prompt = ladder.stated_prompt(refusal, attempt, sent.output)
-    window = evidence.plausible_window(measured.counted, measured.error, limit, prompt, sent.output)
-    size = prompt if evidence.plausible_prompt(measured.counted, prompt) and not measured.bounded else None
-    if measured.request.refers_elsewhere or (not window and size is None):
+    window = evidence.plausible_window(count.counted, count.error, limit, prompt, sent.output)
+    size = prompt if evidence.plausible_prompt(count.counted, prompt) and not count.has_upper_bounds else None
+    if count.request.refers_elsewhere or (not window and size is None):
         return ()  # part of the refused prompt is outside the body: nothing follows for the window
-    if evidence.echoed(said, measured.request, limit, refusal.prompt or refusal.total or refusal.excess):
+    if evidence.is_echo(refusal_body, count.request, limit, refusal.prompt or refusal.total or refusal.excess):
         return ()
     found: list[Lesson] = []
     if window and limit is not None and limit < sent.window:
@@ -182,72 +185,76 @@ def from_refusal(sent: Sent, attempt: Attempt, refusal: StatedNumbers, sign: str
                 conversation=sent.conversation,
                 tokens=limit,
                 prompt=prompt,
-                counted=measured.counted,
+                counted=count.counted,
                 sign=sign,
             )
         )
     if size is not None:
-        found.append(CountCompared(sent.upstream, sent.model, measured.counted, size, stated=True))
+        found.append(CountCompared(sent.upstream, sent.model, count.counted, size, stated=True))
     return tuple(found)
 
 
-def from_answer(sent: Sent, bill: BilledPrompt | None, *, unsized: bool = False) -> Learned:
-    """Learn from a good answer. ``unsized``: a refusal of this request stated no limit, or no size of the prompt."""
+def from_answer(sent: Sent, bill: BilledPrompt | None, *, limit_unknown: bool = False) -> Learned:
+    """Learn from a good answer. ``limit_unknown`` is true if a refusal of this request stated no limit, or no size of the
+    prompt."""
     if bill is None:
-        return Learned((_accepted(sent, None),)) if unsized else NOTHING
-    verdict = evidence.judge(sent.measured, bill.prompt, bill.cached, sent.before)
+        return Learned((_accepted(sent, None),)) if limit_unknown else NOTHING
+    verdict = evidence.judge(sent.count, bill.prompt, bill.cached, sent.last_request)
     if verdict == "suspect":
-        return NOTHING if sent.erratic else _suspect(sent, bill)
+        return NOTHING if sent.has_erratic_bills else _suspect(sent, bill)
     if verdict == "unclear":
-        return Learned((_compared(sent, bill),)) if bill.prompt > sent.measured.prompt else NOTHING
-    return Learned(_whole(sent, bill, unsized=unsized))
+        return Learned((_compared(sent, bill),)) if bill.prompt > sent.count.prompt else NOTHING
+    return Learned(_lessons_of_whole_bill(sent, bill, limit_unknown=limit_unknown))
 
 
-def _whole(sent: Sent, bill: BilledPrompt, *, unsized: bool) -> tuple[Lesson, ...]:
-    """The bill covers everything that was sent."""
-    measured = sent.measured
+def _lessons_of_whole_bill(sent: Sent, bill: BilledPrompt, *, limit_unknown: bool) -> tuple[Lesson, ...]:
+    """Return the lessons of a bill that covers everything that was sent."""
+    count = sent.count
     found: list[Lesson] = [PromptRead(sent.upstream, sent.model, bill.prompt)]
-    if unsized:
+    if limit_unknown:
         found.append(_accepted(sent, bill.prompt))
-    if not measured.bounded:
+    if not count.has_upper_bounds:
         found.append(_compared(sent, bill))
-    if not measured.folded and measured.messages and bill.prompt > ANCHORED * sent.window:
-        full = bill.prompt >= 0.9 * measured.counted
-        covered, name = len(measured.messages), sent.conversation
+    if not count.folded and count.messages and bill.prompt > LEAST_ANCHOR_SHARE * sent.window:
+        full = bill.prompt >= 0.9 * count.counted
+        covered, name = len(count.messages), sent.conversation
         found.append(ConversationBilled(sent.scope, name, Anchor(covered, bill.prompt, sent.fixed)))
         found.append(
             ConversationSeen(sent.upstream, sent.model, name, LastRequest(covered, covered, bill.prompt, full))
         )
-    elif sent.before is not None and sent.before.suspicions:
-        found.append(ConversationSeen(sent.upstream, sent.model, sent.conversation, replace(sent.before, suspicions=0)))
+    elif sent.last_request is not None and sent.last_request.suspicions:
+        found.append(
+            ConversationSeen(sent.upstream, sent.model, sent.conversation, replace(sent.last_request, suspicions=0))
+        )
     return tuple(found)
 
 
 def _suspect(sent: Sent, bill: BilledPrompt) -> Learned:
-    """The server probably truncated the prompt: note it; at the second time warn, and fold this conversation smaller."""
-    before = sent.before or LastRequest(0)
-    before = replace(before, covered=len(sent.measured.request.messages), suspicions=before.suspicions + 1)
+    """Return the lessons of a bill that is so small that the server probably truncated the prompt. The second one causes a
+    warning, and this conversation is folded smaller."""
+    before = sent.last_request or LastRequest(0)
+    before = replace(before, covered=len(sent.count.request.messages), suspicions=before.suspicions + 1)
     name = sent.conversation
     seen = ConversationSeen(sent.upstream, sent.model, name, before)
-    if before.suspicions < ALARM:
+    if before.suspicions < SUSPICIONS_BEFORE_WARNING:
         return Learned((seen,))
-    warning = f"{TRUNCATED}; sent={sent.measured.prompt}; read={bill.prompt}"
+    warning = f"{TRUNCATED}; sent={sent.count.prompt}; read={bill.prompt}"
     window = evidence.window_like(bill.prompt)
     smaller = SmallerFold(
         upstream=sent.upstream, model=sent.model, scope=sent.scope, conversation=name,
-        tokens=window, billed=bill.prompt, counted=sent.measured.counted, sign=TRUNCATED,
+        tokens=window, billed=bill.prompt, counted=sent.count.counted, sign=TRUNCATED,
     )  # fmt: skip
     return Learned((seen, smaller) if window < sent.window else (seen,), warning)
 
 
 def _accepted(sent: Sent, billed: int | None) -> SmallerFold:
-    """This size passed after a refusal without numbers: send no more of this conversation next time."""
-    size = (sent.measured.prompt if billed is None else billed) + sent.kept_free
+    """Return the lesson of a size that passed after a refusal without numbers: the next fold is no larger."""
+    size = (sent.count.prompt if billed is None else billed) + sent.kept_free
     return SmallerFold(
         upstream=sent.upstream, model=sent.model, scope=sent.scope, conversation=sent.conversation,
-        tokens=size, billed=billed, counted=sent.measured.counted, sign=ACCEPTED,
+        tokens=size, billed=billed, counted=sent.count.counted, sign=ACCEPTED,
     )  # fmt: skip
 
 
 def _compared(sent: Sent, bill: BilledPrompt) -> CountCompared:
-    return CountCompared(sent.upstream, sent.model, sent.measured.counted, bill.prompt)
+    return CountCompared(sent.upstream, sent.model, sent.count.counted, bill.prompt)

@@ -48,7 +48,7 @@ def pass_through(state: Received, event: PartFailed) -> State:
 
 
 def send_proven(state: Chosen, event: FitProven) -> State:
-    return _as_it_came(state.life, Visit(state.visit.place, proven=True))
+    return _as_it_came(state.life, Visit(state.visit.place, fit_proven=True))
 
 
 def measure(state: Chosen, event: Counted) -> State:
@@ -65,7 +65,9 @@ def send_and_report(state: Measured, event: AttemptMade) -> State:
 
 def send(state: Measured | Refused, event: AttemptMade) -> State:
     assert event.attempt is not None
-    visit = replace(state.visit, unsized=_unsized(state, event)) if isinstance(state, Refused) else state.visit
+    visit = (
+        replace(state.visit, limit_unknown=_limit_unknown(state, event)) if isinstance(state, Refused) else state.visit
+    )
     return Ready(_one_more_call(state.life), visit, event.attempt)
 
 
@@ -119,13 +121,13 @@ def try_larger(state: Measured | Uncounted | Refused, event: Event) -> State:
     else:
         end = Answered(state.life, state.visit, state.attempt, state.reply, too_long=True)
     # At a second larger model the end before the first one stays.
-    best = state.life.best if state.life.outgrown else end
-    return _next_place(replace(state.life, best=best, outgrown=True))
+    best_end = state.life.best_end if state.life.tries_larger else end
+    return _next_place(replace(state.life, best_end=best_end, tries_larger=True))
 
 
 def end_with_earlier_answer(state: Ready, event: Event) -> State:
-    assert state.life.best is not None
-    return replace(state.life.best, life=state.life)
+    assert state.life.best_end is not None
+    return replace(state.life.best_end, life=state.life)
 
 
 def give_up(state: Ready, event: NoReply) -> State:
@@ -135,13 +137,13 @@ def give_up(state: Ready, event: NoReply) -> State:
 def _chosen_next(state: Ready, event: ReplyCame | NoReply) -> Chosen:
     """Choose the next place; the first answer that came is kept, for the client if no later place does better."""
     life = state.life
-    if isinstance(event, ReplyCame) and life.best is None:
-        life = replace(life, best=Answered(life, state.visit, state.attempt, event.reply))
+    if isinstance(event, ReplyCame) and life.best_end is None:
+        life = replace(life, best_end=Answered(life, state.visit, state.attempt, event.reply))
     return _next_place(life)
 
 
 def _next_place(life: Life) -> Chosen:
-    if life.outgrown:
+    if life.tries_larger:
         return Chosen(replace(life, larger=life.larger[1:]), Visit(life.larger[0]))
     return Chosen(replace(life, places=life.places[1:]), Visit(life.places[0]))
 
@@ -155,7 +157,14 @@ def _as_it_came(life: Life, visit: Visit) -> Ready:
 def _one_more_call(life: Life) -> Life:
     # All fields, because every request comes here and `replace` takes four times as long.
     return Life(
-        life.request, life.mode, life.places, life.larger, life.calls + 1, life.refusals, life.best, life.outgrown
+        life.request,
+        life.mode,
+        life.places,
+        life.larger,
+        life.calls + 1,
+        life.refusals,
+        life.best_end,
+        life.tries_larger,
     )
 
 
@@ -163,15 +172,15 @@ def _one_more_refusal(life: Life, refusal: Refusal) -> Life:
     return replace(life, refusals=(*life.refusals, refusal.sign))
 
 
-def _unsized(state: Refused, event: AttemptMade) -> bool:
+def _limit_unknown(state: Refused, event: AttemptMade) -> bool:
     """Return whether the refusal left open how much would be accepted: it states no limit, or no believable one."""
     numbers = state.refusal.numbers
     if not isinstance(numbers, ladder.StatedNumbers):
-        return state.visit.unsized
+        return state.visit.limit_unknown
     believed = any(isinstance(lesson, StatedWindow) for lesson in event.lessons)
     return numbers.limit is None or (numbers.limit < state.attempt.window and not believed)
 
 
 def _or_earlier(end: Answered | TooLarge) -> Answered | TooLarge:
     """Return this end or, if only a larger model remained to be tried, the one before it."""
-    return replace(end.life.best, life=end.life) if end.life.outgrown and end.life.best else end
+    return replace(end.life.best_end, life=end.life) if end.life.tries_larger and end.life.best_end else end

@@ -1,4 +1,4 @@
-"""What an upstream says about a request, in the core's terms: its answer, and what it refuses.
+"""An upstream's reply to a request, in the core's terms: an answer or a refusal.
 
 This file does not know how a provider words a refusal: `providers.overflow` reads that, and the driver hands it in as numbers.
 """
@@ -39,8 +39,8 @@ class Reply(msgspec.Struct, frozen=True):
 
     status: int
     refusal: Refusal | None = None
-    said: bytes = b""
-    """The decoded text that contains the refusal."""
+    refusal_body: bytes = b""
+    """The decoded body with the refusal."""
     empty_stream: bool = False
     """A stream that ended without an event: some servers refuse long prompts this way (case 123)."""
     handle: Any = None

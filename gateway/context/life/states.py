@@ -32,7 +32,7 @@ Mode = Literal["enforce", "observe", "off"]
 NEAR_WINDOW: Final = 0.8
 """Share of its window from which a request's empty stream means "too long"; after a fold it always does (case 123).
 Chosen: counts are less exact."""
-FAULTS: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
+FAULT_STATUSES: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
 """Statuses about the server's health or patience, not about the request: another place may do better."""
 
 
@@ -49,10 +49,10 @@ class Life(msgspec.Struct, frozen=True):
     """Calls to upstreams, including the running one."""
     refusals: tuple[str, ...] = ()
     """The signs of all refusals, in order."""
-    best: "Answered | TooLarge | None" = None
+    best_end: "Answered | TooLarge | None" = None
     """The end of the request if no later place does better."""
-    outgrown: bool = False
-    """Too long for every place except the larger ones, which are tried now."""
+    tries_larger: bool = False
+    """Whether the request was too long for every other place, so that models with a larger window are tried."""
 
 
 class Visit(msgspec.Struct, frozen=True):
@@ -61,14 +61,14 @@ class Visit(msgspec.Struct, frozen=True):
     place: Place
     task: Task | None = None
     """The request counted for this place; None without a count."""
-    proven: bool = False
-    """The body's size proves that it fits."""
+    fit_proven: bool = False
+    """Whether the body's size proves that the request fits."""
     planned: Attempt | None = None
     """The attempt that would have been sent, in mode observe."""
     failed: bool = False
-    """Our own code failed: the request is forwarded unchanged."""
-    unsized: bool = False
-    """The last refusal here stated no believable limit."""
+    """Whether our own code failed: then the request is forwarded unchanged."""
+    limit_unknown: bool = False
+    """Whether the last refusal at this place stated no believable limit."""
 
 
 class Received(msgspec.Struct, frozen=True):
@@ -94,7 +94,7 @@ class Measured(msgspec.Struct, frozen=True):
     def work(self) -> AttemptMade:
         """Make the first attempt, and check whether it can fit at all. Slow for a long conversation."""
         attempt = ladder.first_attempt(self.task)
-        return AttemptMade(attempt, cannot_fit=not self.task.fits and ladder.hopeless(self.task, attempt))
+        return AttemptMade(attempt, cannot_fit=not self.task.fits and ladder.certainly_too_long(self.task, attempt))
 
 
 class Ready(msgspec.Struct, frozen=True):
@@ -131,7 +131,7 @@ class Refused(msgspec.Struct, frozen=True):
         if not isinstance(numbers, StatedNumbers):
             return ()
         sent = lessons.sent_of(self.task, self.attempt, self.visit.place.upstream, self.task.scope)
-        return lessons.from_refusal(sent, self.attempt, numbers, self.refusal.sign, self.reply.said)
+        return lessons.from_refusal(sent, self.attempt, numbers, self.refusal.sign, self.reply.refusal_body)
 
     def work(self) -> Attempt | None:
         """Return a smaller attempt; None when there is none, or no more calls are allowed. Slow for a long
@@ -158,7 +158,7 @@ class Answered(msgspec.Struct, frozen=True):
 
     @property
     def good(self) -> bool:
-        """Whether the bill can teach something."""
+        """Whether the answer is one of success, so that its bill can teach something."""
         return self.reply.status == 200 and not self.too_long
 
     def lessons(self, bill: BilledPrompt | None) -> Learned:
@@ -167,7 +167,7 @@ class Answered(msgspec.Struct, frozen=True):
         if task is None or self.life.mode == "off":
             return NOTHING
         sent = lessons.sent_of(task, self.attempt, self.visit.place.upstream, task.scope)
-        return lessons.from_answer(sent, bill, unsized=self.visit.unsized)
+        return lessons.from_answer(sent, bill, limit_unknown=self.visit.limit_unknown)
 
 
 class TooLarge(msgspec.Struct, frozen=True):
@@ -236,7 +236,6 @@ def fault_of(attempt: Attempt) -> str:
 def replies_in(state: State) -> list[Reply]:
     """Return the upstream answers that may still be forwarded."""
     found = [state.reply] if isinstance(state, (Answered, Uncounted, Refused)) else []
-    best = state.life.best
-    if best is not None and isinstance(best, Answered):
-        found.append(best.reply)
+    if isinstance(state.life.best_end, Answered):
+        found.append(state.life.best_end.reply)
     return found

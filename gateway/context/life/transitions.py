@@ -118,4 +118,4 @@ def astray(state: State, event: Event) -> State:
         return Answered(state.life, state.visit, state.attempt, event.reply)
     if isinstance(state, (Uncounted, Refused)):
         return Answered(state.life, state.visit, state.attempt, state.reply)
-    return state.life.best or PassedOn(state.life)
+    return state.life.best_end or PassedOn(state.life)

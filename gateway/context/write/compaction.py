@@ -1,4 +1,4 @@
-"""A conversation compacted on request: the digest of all of it, and the last question in full where it is not too long."""
+"""A conversation compacted on request: the digest of all of it, and the last question, in full if it is not too long."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -14,19 +14,19 @@ from gateway.context.write.shrink_text import shrink_text
 from gateway.wire.memory import Memory
 from gateway.wire.message import Message, text_of
 
-QUESTION: Final = 0.25
+QUESTION_SHARE: Final = 0.25
 """Share of a compaction that the last question may take."""
 
 
 def compacted(
     messages: Sequence[Message], tokens: int, counter: Counter, memory: Memory | None = None
 ) -> tuple[str, str]:
-    """The digest, framed as data, and the last question. The same conversation gives the same texts."""
+    """Return the digest, framed as data, and the last question. The same conversation gives the same texts."""
     source = source_of(messages, Budget(tokens, 0, 0, 0), counter, Policy(), memory=memory)
     pinned = set(source.conversation.pinned)
     folded = [index for index in range(len(source.messages)) if index not in pinned]
-    asked = [text_of(source.messages[index]) for index in folded if source.messages[index].get("role") == "user"]
-    question = shrink_text(asked[-1], int(tokens * QUESTION), counter.text) if asked else ""
+    questions = [text_of(source.messages[index]) for index in folded if source.messages[index].get("role") == "user"]
+    question = shrink_text(questions[-1], int(tokens * QUESTION_SHARE), counter.text) if questions else ""
     pool = pool_of(source, folded)
     room = tokens - counter.text(question) - counter.text(marks.HEAD) - counter.text(marks.END) - 2
     note = rows.render(pool, digest.choose(pool, room, counter.text)) if pool.lines and room > 0 else ""

@@ -11,7 +11,7 @@ from gateway.context.cut.policy import Policy
 from gateway.context.cut.rungs import FOLD, RUNGS, Rung
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import split
-from gateway.context.write import remembered
+from gateway.context.write import draft_cache
 from gateway.context.write.draft import Draft, Step
 from gateway.wire.memory import Memory
 from gateway.wire.message import PINNED_ROLES, Message
@@ -30,29 +30,29 @@ def compress(
 ) -> Draft:
     """Fold a conversation into its room; a conversation that fits is returned unchanged.
 
-    ``prepared`` is the source of the first fold where it is known already. ``rung`` is a place in `RUNGS`; the first fold does as
-    much as is needed, stage by stage. Never raises. When nothing fits, the smallest draft is returned: compare its cost with the room.
+    ``rung`` is a position in `RUNGS`. ``prepared`` is the source of this fold, if the caller has made it already. Never
+    raises. If nothing fits, the smallest draft is returned: compare its cost with the room.
     """
-    key = remembered.key_of(messages, counter, budget, policy, rung, summary)
-    if (found := remembered.recall(key, messages, memory)) is not None:
-        return found
-    whole = Draft(tuple(messages), tuple(map(counter.message, messages)))
-    if rung <= 1 and whole.cost <= budget.room and policy.max_turns is None:
-        return whole
+    key = draft_cache.key_of(messages, counter, budget, policy, rung, summary)
+    if (cached := draft_cache.find(key, messages, memory)) is not None:
+        return cached
+    unchanged = Draft(tuple(messages), tuple(map(counter.message, messages)))
+    if rung <= 1 and unchanged.cost <= budget.room and policy.max_turns is None:
+        return unchanged
     try:
-        level = RUNGS[rung]
-        if level.turns is not None:
-            policy = replace(policy, max_turns=min(policy.max_turns or level.turns, level.turns))
-        source = prepared or source_of(messages, budget, counter, policy, summary=summary, rung=level, memory=memory)
-        if rung <= 1 and whole.cost <= budget.room and len(source.conversation.turns) <= (policy.max_turns or 1):
-            return whole
-        from gateway.context.write.fold import fold  # noqa: PLC0415  # a tenth of the start, which nothing else needs
+        limits = RUNGS[rung]
+        if limits.max_turns is not None:
+            policy = replace(policy, max_turns=min(policy.max_turns or limits.max_turns, limits.max_turns))
+        source = prepared or source_of(messages, budget, counter, policy, summary=summary, rung=limits, memory=memory)
+        if rung <= 1 and unchanged.cost <= budget.room and len(source.conversation.turns) <= (policy.max_turns or 1):
+            return unchanged
+        from gateway.context.write.fold import fold  # noqa: PLC0415  # a tenth of the start-up time, and only a fold needs it
 
         draft = fold(source)
-        remembered.keep(key, messages, draft, memory)
+        draft_cache.store(key, messages, draft, memory)
         return draft
     except Exception as error:  # noqa: BLE001  # a bug in folding must never cost the client its answer (promise 6)
-        return replace(whole, steps=(Step("failed", 0, type(error).__name__),))
+        return replace(unchanged, steps=(Step("failed", 0, type(error).__name__),))
 
 
 def source_of(
@@ -65,26 +65,26 @@ def source_of(
     rung: Rung = FOLD,
     memory: Memory | None = None,
 ) -> Source:
-    """Return the input of a fold: the messages without notes of an earlier fold, and the rows of those notes."""
+    """Return the input of a fold: the messages without the notes of an earlier fold, and the rows of these notes."""
     plain: list[Message] = []
-    found: list[str] = []
+    notes: list[str] = []
     for index, message in enumerate(messages):
-        bare, text = marks.without(message)
-        if bare is None and not _carrier(messages, index):
-            bare, text = message, ""
-        if bare is not None:
-            plain.append(bare)
+        rest, rows = marks.without(message)
+        if rest is None and not _carries_note(messages, index):
+            rest, rows = message, ""
+        if rest is not None:
+            plain.append(rest)
         elif summary is not None and index < summary.covers:
             summary = replace(summary, covers=summary.covers - 1)
-        if text:
-            found.append(text)
-    earlier = "\n".join(found)
-    return Source(tuple(plain), split(plain), budget, counter, policy, summary, rung, earlier, memory or Memory())
+        if rows:
+            notes.append(rows)
+    earlier_notes = "\n".join(notes)
+    return Source(tuple(plain), split(plain), budget, counter, policy, summary, rung, earlier_notes, memory or Memory())
 
 
-def _carrier(messages: Sequence[Message], index: int) -> bool:
-    """Return whether a message is at the place of a note's own message: before the first message, which is not the
-    user's."""
+def _carries_note(messages: Sequence[Message], index: int) -> bool:
+    """Return whether a message is where a note has a message of its own: after pinned messages only, and before a message
+    that is not the user's."""
     follows = messages[index + 1].get("role") if index + 1 < len(messages) else "user"
     return follows not in {"user", *PINNED_ROLES} and all(
         message.get("role") in PINNED_ROLES for message in messages[:index]

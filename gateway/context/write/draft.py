@@ -11,7 +11,7 @@ from gateway.wire.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step to make a request fit: its stage, the tokens it saved, in words without message text."""
+    """One step to make a request fit: its stage, the tokens it saved, and a description without message text."""
 
     stage: str
     saved: int
@@ -23,8 +23,8 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """How much of the current question stands, in characters."""
+class QuestionKept:
+    """How many characters of the current question are kept, of how many in total."""
 
     characters: int
     total: int
@@ -32,15 +32,15 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Messages for an upstream. ``costs`` runs parallel to ``messages``, in tokens."""
+    """The messages to send. ``costs`` has the tokens of each of them."""
 
     messages: tuple[Message, ...]
     costs: tuple[int, ...]
     steps: tuple[Step, ...] = ()
     turns_folded: int = 0
-    """The number of whole turns that no longer stand verbatim."""
-    question_kept: Kept | None = None
-    """Set when the current question was cut."""
+    """The number of turns of which nothing is kept."""
+    question_kept: QuestionKept | None = None
+    """Set when the current question was shortened."""
 
     @property
     def cost(self) -> int:
@@ -48,20 +48,20 @@ class Draft:
         return sum(self.costs)
 
 
-@dataclass(frozen=True)  # no slots: the messages are put together only once
+@dataclass(frozen=True)  # no slots: a cached property needs a dict
 class Sketch:
-    """An unfinished draft: the input and output of each stage of folding."""
+    """An unfinished draft. Each stage of the fold gets one and returns one."""
 
     layout: Layout
-    standing: Mapping[int, Message]
-    """The standing messages by index, each in its present form."""
+    kept: Mapping[int, Message]
+    """The kept messages by index, each in its present form."""
     note: str = ""
     quotes: Mapping[int, str] = field(default_factory=dict)
-    """By the index of the message they stand behind."""
+    """By the index of the message that they follow."""
     steps: tuple[Step, ...] = ()
-    question_kept: Kept | None = None
+    question_kept: QuestionKept | None = None
 
     @cached_property
     def messages(self) -> tuple[Message, ...]:
         """Return the messages to send."""
-        return note.place(self.standing, self.note, self.quotes)
+        return note.place(self.kept, self.note, self.quotes)

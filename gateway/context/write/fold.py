@@ -5,135 +5,145 @@ from dataclasses import replace
 from typing import Final
 
 from gateway.context.cut import replay
-from gateway.context.cut.attachments import carries_more
+from gateway.context.cut.attachments import has_media_or_reasoning
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.question import kept_whole, question_of
 from gateway.context.cut.rungs import QUESTION
 from gateway.context.write import shrink
-from gateway.context.write.aside import gives_way_for_nothing, with_room_for_quotes
-from gateway.context.write.draft import Draft, Kept, Sketch, Step
-from gateway.context.write.gaps import kept_characters
-from gateway.context.write.quotes import Written, write
+from gateway.context.write.draft import Draft, QuestionKept, Sketch, Step
+from gateway.context.write.gaps import characters_without_markers
+from gateway.context.write.kept import kept_messages, question_words
+from gateway.context.write.quote_room import is_set_aside_for_nothing, with_room_for_quotes
+from gateway.context.write.replacement import Replacement, replacement_of
 from gateway.context.write.search import by_meaning
-from gateway.context.write.standing import standing_of, words_asked_for
 from gateway.wire.message import RESULT_ROLES, Message, media_parts, text_of
 
-LEAST_OF_MESSAGE: Final = 12
-"""Tokens that remain of a message that is cut to make room, if its form allows."""
+LEAST_MESSAGE_TOKENS: Final = 12
+"""Tokens that remain of a message that is shortened to make room, if its form allows."""
 
-MOST_JOINED: Final = 8
-"""Tokens that a note and quotes may have more than the sum of their parts, each joint one or two."""
+MOST_JOINT_TOKENS: Final = 8
+"""Tokens by which a note and quotes may exceed the sum of their parts: one or two where two parts meet."""
 
-LEAST_FILLED: Final = 0.02
-"""Share of the room. A smaller rest is not worth cutting the newest results anew."""
+LEAST_REST_SHARE: Final = 0.02
+"""Share of the room. A smaller rest is not worth shortening the newest results again."""
 
 Stage = Callable[[Sketch, Source], Sketch]
 
 
 def fold(source: Source) -> Draft:
     """Fold a conversation to fit its budget, as far as possible."""
-    sketch = begin(source, source.layout)
+    sketch = first_sketch(source, source.layout)
     for stage in STAGES:
-        if _over(sketch, source) <= 0:
+        if _excess(sketch, source) <= 0:
             break
         sketch = stage(sketch, source)
-    costs = tuple(map(source.bare, sketch.messages))
+    costs = tuple(map(source.cost_without_ids, sketch.messages))
     return Draft(sketch.messages, costs, sketch.steps, sketch.layout.turns_folded, sketch.question_kept)
 
 
-def begin(source: Source, layout: Layout) -> Sketch:
-    """Apply a layout: the standing messages, and a note and quotes for the others.
+def first_sketch(source: Source, layout: Layout) -> Sketch:
+    """Return the sketch of a layout: the kept messages, and a note and quotes for the others.
 
-    Turns give way to quotes only where more is found than has room beside them.
+    Turns are set aside for quotes only if the quotes that are found do not fit beside them.
     """
-    whole, layout = layout, with_room_for_quotes(source, layout)
-    standing = standing_of(source, layout)
-    written = _written(source, layout, standing)
-    if layout.aside and (written is None or gives_way_for_nothing(layout, _tokens(source, written))):
-        layout, standing = whole, standing_of(source, whole)
-        written = _written(source, layout, standing)
-    return _sketch(source, layout, standing, written)
+    final = with_room_for_quotes(source, layout)
+    kept = kept_messages(source, final)
+    replacement = _replacement(source, final, kept)
+    if final.set_aside and (
+        replacement is None or is_set_aside_for_nothing(final, _tokens_of_quotes(source, replacement))
+    ):
+        final = layout
+        kept = kept_messages(source, final)
+        replacement = _replacement(source, final, kept)
+    return _sketch_of(source, final, kept, replacement)
 
 
-def _sketch(source: Source, layout: Layout, standing: Mapping[int, Message], written: Written | None) -> Sketch:
-    """Return the sketch of a layout with its note and quotes, and what each step of it saved."""
-    steps = list(_yields(source, standing, layout))
-    if written is None:
-        return Sketch(layout, standing, steps=tuple(steps))
-    chosen, given = len(written.taken), len(written.pool.lines)
-    steps.append(Step(written.stage, -source.counter.text(written.note), f"{chosen} of {given} lines", chosen, given))
-    if written.quotes:
-        detail = f"{written.quoted_lines} lines{', by words and meaning' if by_meaning(source) else ''}"
-        steps.append(Step("recall", -_tokens(source, written), detail, written.quoted_lines))
-    return _filled(Sketch(layout, standing, written.note, written.quotes, tuple(steps)), source)
+def _sketch_of(source: Source, layout: Layout, kept: Mapping[int, Message], replacement: Replacement | None) -> Sketch:
+    """Return the sketch with these messages and texts, and the steps that made it."""
+    steps = list(_savings(source, kept, layout))
+    if replacement is None:
+        return Sketch(layout, kept, steps=tuple(steps))
+    chosen, total = len(replacement.in_note), len(replacement.pool.lines)
+    note_tokens = source.counter.text(replacement.note)
+    steps.append(Step(replacement.stage, -note_tokens, f"{chosen} of {total} lines", chosen, total))
+    if replacement.quotes:
+        lines = replacement.quoted_lines
+        detail = f"{lines} lines{', by words and meaning' if by_meaning(source) else ''}"
+        steps.append(Step("recall", -_tokens_of_quotes(source, replacement), detail, lines))
+    sketch = Sketch(layout, kept, replacement.note, replacement.quotes, tuple(steps))
+    return _with_larger_results(sketch, source)
 
 
-def _written(source: Source, layout: Layout, standing: Mapping[int, Message]) -> Written | None:
-    """Return the note and the quotes of a layout; None where every message stands as it came."""
-    if layout.folded or source.earlier or any(standing[index] is not source.messages[index] for index in standing):
-        return write(source, layout, standing)
+def _replacement(source: Source, layout: Layout, kept: Mapping[int, Message]) -> Replacement | None:
+    """Return the note and the quotes of a layout; None if every message is kept as it came."""
+    is_changed = any(kept[index] is not source.messages[index] for index in kept)
+    if layout.folded or source.earlier_notes or is_changed:
+        return replacement_of(source, layout, kept)
     return None
 
 
-def _tokens(source: Source, written: Written) -> int:
-    """Return the tokens of the quotes."""
-    return sum(map(source.counter.text, written.quotes.values()))
+def _tokens_of_quotes(source: Source, replacement: Replacement) -> int:
+    return sum(map(source.counter.text, replacement.quotes.values()))
 
 
-def _filled(sketch: Sketch, source: Source) -> Sketch:
-    """Give what is left of the room to results of the newest step that were cut: as old ones they are cut anew anyway."""
-    last = sketch.layout.units[-1] if sketch.layout.units else None
-    newest = last.indices if last and not replay.lasts(last, sketch.layout.room) else ()
-    cut = [
-        index
-        for index in newest
-        if sketch.standing[index].get("role") in RESULT_ROLES and sketch.standing[index] is not source.messages[index]
-    ]
-    left = -_over(sketch, source)
-    if not cut or source.rung.characters is not None or left < LEAST_FILLED * source.budget.room:
+def _with_larger_results(sketch: Sketch, source: Source) -> Sketch:
+    """Give the rest of the room to shortened tool results of the newest step: in the next request they get the size of
+    old ones in any case."""
+    newest = sketch.layout.units[-1] if sketch.layout.units else None
+    if newest is None or replay.gets_final_size(newest, sketch.layout.room) or source.rung.max_characters is not None:
         return sketch
-    costs = [source.bare(source.messages[index]) for index in cut]
-    limits = shrink.levels(costs, left + sum([source.bare(sketch.standing[index]) for index in cut]))
-    asked = words_asked_for(source)
-    forms = {
-        index: shrink.shrink_message(source.messages[index], limit, source.counter, asked, thorough=source.thorough)
-        for index, limit in zip(cut, limits, strict=True)
+    messages, kept = source.messages, sketch.kept
+    shortened = [
+        index
+        for index in newest.indices
+        if kept[index].get("role") in RESULT_ROLES and kept[index] is not messages[index]
+    ]
+    rest = -_excess(sketch, source) if shortened else 0
+    if not shortened or rest < LEAST_REST_SHARE * source.budget.room:
+        return sketch
+    costs = [source.cost_without_ids(messages[index]) for index in shortened]
+    total = rest + sum([source.cost_without_ids(kept[index]) for index in shortened])
+    asked = question_words(source)
+    larger = {
+        index: shrink.shrink_message(messages[index], limit, source.counter, asked, thorough=source.thorough)
+        for index, limit in zip(shortened, shrink.fair_limits(costs, total), strict=True)
     }
-    return replace(sketch, standing={**sketch.standing, **forms})
+    return replace(sketch, kept={**kept, **larger})
 
 
 def write_shorter(sketch: Sketch, source: Source) -> Sketch:
-    """Write note and quotes anew where only they are too long: joined, texts may have some tokens more than their sum."""
-    over = _over(sketch, source)
-    if over > MOST_JOINED or not (sketch.note or sketch.quotes):
+    """Write note and quotes again, shorter, if only they are too long: joined texts may have some more tokens than their
+    parts."""
+    excess = _excess(sketch, source)
+    if excess > MOST_JOINT_TOKENS or not (sketch.note or sketch.quotes):
         return sketch
-    for spare in (over, over + 2, over + MOST_JOINED):
-        written = write(source, sketch.layout, sketch.standing, spare)
-        shorter = _sketch(source, sketch.layout, sketch.standing, written)
-        if _over(shorter, source) <= 0:
+    for spare in (excess, excess + 2, excess + MOST_JOINT_TOKENS):
+        replacement = replacement_of(source, sketch.layout, sketch.kept, spare)
+        shorter = _sketch_of(source, sketch.layout, sketch.kept, replacement)
+        if _excess(shorter, source) <= 0:
             return shorter
     return sketch
 
 
 def shrink_others(sketch: Sketch, source: Source) -> Sketch:
-    """Cut the largest standing messages, results first; never the question or messages that must stay whole."""
+    """Shorten the largest kept messages, tool results first; never the question or messages that must stay whole."""
     untouched = kept_whole(source) | set(question_of(source))
-    able = [index for index in sketch.standing if index not in untouched]
-    results = [index for index in able if sketch.standing[index].get("role") in RESULT_ROLES]
-    standing, saved = _cut_largest(sketch, source, (results, able), _over(sketch, source))
-    return _with(sketch, standing, Step("giant", saved)) if saved else sketch
+    shrinkable = [index for index in sketch.kept if index not in untouched]
+    results = [index for index in shrinkable if sketch.kept[index].get("role") in RESULT_ROLES]
+    kept, saved = _shrink_largest(sketch, source, (results, shrinkable), _excess(sketch, source))
+    return _with_step(sketch, kept, Step("giant", saved)) if saved else sketch
 
 
 def keep_question_only(sketch: Sketch, source: Source) -> Sketch:
     """Fold everything except the question and the newest step."""
-    if sketch.layout.cut.first >= len(sketch.layout.units) - 1:
+    if sketch.layout.cut.first_kept >= len(sketch.layout.units) - 1:
         return sketch
     source = replace(source, rung=QUESTION)
-    return begin(source, source.layout)
+    return first_sketch(source, source.layout)
 
 
 def drop_note(sketch: Sketch, source: Source) -> Sketch:
-    """Drop note and quotes: the question's own words are worth more than a report of the fold."""
+    """Drop note and quotes: the question's own words are worth more."""
     if not sketch.note and not sketch.quotes:
         return sketch
     stages = {"digest", "summary", "note", "recall"}
@@ -141,22 +151,21 @@ def drop_note(sketch: Sketch, source: Source) -> Sketch:
 
 
 def cut_question(sketch: Sketch, source: Source) -> Sketch:
-    """Cut a question that does not fit the window: earlier messages first, the last one to the remaining room."""
+    """Shorten a question that does not fit the window: its earlier messages first, then its last one."""
     untouched = kept_whole(source)
-    question = [index for index in question_of(source) if index not in untouched and index in sketch.standing]
+    question = [index for index in question_of(source) if index not in untouched and index in sketch.kept]
     if not question:
         return sketch
-    cost = sum(source.bare(sketch.standing[index]) for index in question)
-    others = sum(map(source.bare, sketch.messages)) - cost
-    over = cost - source.budget.question_room(others)
-    total = sum(len(text_of(sketch.standing[index])) for index in question)
-    standing, saved = _cut_largest(sketch, source, (question[:-1], question[-1:]), over)
+    cost = sum(source.cost_without_ids(sketch.kept[index]) for index in question)
+    others = sum(map(source.cost_without_ids, sketch.messages)) - cost
+    excess = cost - source.budget.question_room(others)
+    kept, saved = _shrink_largest(sketch, source, (question[:-1], question[-1:]), excess)
     if not saved:
         return sketch
-    kept = Kept(sum(kept_characters(text_of(standing[index])) for index in question), total)
-    return replace(
-        _with(sketch, standing, Step("question", saved, f"{kept.characters} of {total} characters")), question_kept=kept
-    )
+    total = sum(len(text_of(sketch.kept[index])) for index in question)
+    characters = sum(characters_without_markers(text_of(kept[index])) for index in question)
+    shorter = _with_step(sketch, kept, Step("question", saved, f"{characters} of {total} characters"))
+    return replace(shorter, question_kept=QuestionKept(characters, total))
 
 
 STAGES: Final[tuple[Stage, ...]] = (
@@ -170,51 +179,46 @@ STAGES: Final[tuple[Stage, ...]] = (
 """The stages in order; each runs only while the draft is still too large."""
 
 
-def _over(sketch: Sketch, source: Source) -> int:
-    """Return the excess of a sketch in tokens."""
+def _excess(sketch: Sketch, source: Source) -> int:
+    """Return the tokens by which a sketch is too large; negative if there is room."""
     return sum(map(source.cost, sketch.messages)) - source.budget.room
 
 
-def _with(sketch: Sketch, standing: Mapping[int, Message], step: Step) -> Sketch:
-    return replace(sketch, standing=standing, steps=(*sketch.steps, step))
+def _with_step(sketch: Sketch, kept: Mapping[int, Message], step: Step) -> Sketch:
+    return replace(sketch, kept=kept, steps=(*sketch.steps, step))
 
 
-def _cut_largest(
-    sketch: Sketch, source: Source, groups: tuple[list[int], ...], over: int
+def _shrink_largest(
+    sketch: Sketch, source: Source, groups: tuple[list[int], ...], excess: int
 ) -> tuple[Mapping[int, Message], int]:
-    """Cut so many tokens from the messages of each group, the largest first; return the standing messages and the
-    saving."""
-    standing = dict(sketch.standing)
-    asked = words_asked_for(source)
+    """Shorten the messages of each group, the largest first, until ``excess`` tokens are saved. Return the kept messages
+    and the saved tokens."""
+    kept = dict(sketch.kept)
+    asked = question_words(source)
     saved = 0
     for group in groups:
-        for index in sorted(group, key=lambda index: -source.bare(standing[index])):
-            if saved >= over:
+        for index in sorted(group, key=lambda index: -source.cost_without_ids(kept[index])):
+            if saved >= excess:
                 break
-            cost = source.bare(standing[index])
-            standing[index] = shrink.shrink_message(
-                standing[index],
-                max(cost - over + saved, LEAST_OF_MESSAGE),
-                source.counter,
-                asked,
-                thorough=source.thorough,
-            )
-            saved += cost - source.bare(standing[index])
-    return standing, saved
+            cost = source.cost_without_ids(kept[index])
+            target = max(cost - (excess - saved), LEAST_MESSAGE_TOKENS)
+            kept[index] = shrink.shrink_message(kept[index], target, source.counter, asked, thorough=source.thorough)
+            saved += cost - source.cost_without_ids(kept[index])
+    return kept, saved
 
 
-def _yields(source: Source, standing: Mapping[int, Message], layout: Layout) -> Iterator[Step]:
-    """Return the saving of each stage, in order."""
+def _savings(source: Source, kept: Mapping[int, Message], layout: Layout) -> Iterator[Step]:
+    """Yield what each stage of a layout saved, in order."""
     saved = {"media": 0, "reasoning": 0, "tool_results": 0, "turns": 0, "steps": 0, "giant": 0}
     numbers = dict.fromkeys(saved, 0)
-    current = layout.units[-1].turn if layout.units else 0
+    current_turn = layout.units[-1].turn if layout.units else 0
     for unit in layout.units:
         for index in unit.indices:
             before = source.messages[index]
-            after = standing.get(index)
+            after = kept.get(index)
             if after is before:
                 continue
-            stage = _stage(before, gone=after is None, own=unit.turn == current)
+            stage = _stage_of(before, left_out=after is None, in_current_turn=unit.turn == current_turn)
             saved[stage] += source.costs[index] - (source.cost(after) if after is not None else 0)
             numbers[stage] += 1
     for stage, tokens in saved.items():
@@ -222,11 +226,12 @@ def _yields(source: Source, standing: Mapping[int, Message], layout: Layout) -> 
             yield Step(stage, tokens, f"{numbers[stage]} messages", numbers[stage])
 
 
-def _stage(before: Message, *, gone: bool, own: bool) -> str:
-    if gone:
-        return "steps" if own else "turns"
-    if before.get("role") in RESULT_ROLES:
+def _stage_of(message: Message, *, left_out: bool, in_current_turn: bool) -> str:
+    """Return the stage that has left out or shortened a message."""
+    if left_out:
+        return "steps" if in_current_turn else "turns"
+    if message.get("role") in RESULT_ROLES:
         return "tool_results"
-    if any(True for _ in media_parts(before)):
+    if any(True for _ in media_parts(message)):
         return "media"
-    return "reasoning" if carries_more(before) else "giant"
+    return "reasoning" if has_media_or_reasoning(message) else "giant"

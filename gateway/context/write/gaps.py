@@ -1,53 +1,55 @@
-"""Gaps in a text: their markers, and where a text may be cut."""
+"""Gaps in a shortened text: their markers, and where a text may be cut."""
 
 import re
 import unicodedata
 from typing import Final
 
 LONGEST_CLUSTER: Final = 64
-"""Most characters in one visible character; the longest emoji sequences have some 15. A longer sequence is not text."""
+"""Most code points in one visible character. The longest emoji have some 15; a longer sequence is not text."""
 
-FILLED: Final = 0.96
-"""Share of its tokens from which a cut text counts as filling them. Chosen: one more row seldom fits into the rest."""
+LEAST_FILLED: Final = 0.96
+"""Share of its allowed tokens that a shortened text should have. Chosen: one more row seldom fits into the rest."""
 
-FILLED_GOAL: Final = 0.99
-"""Share of its tokens at which a text that was cut too short is cut again."""
+FILL_GOAL: Final = 0.99
+"""Share of its allowed tokens at which the next try aims after a text was cut too short."""
 
-_MARKED: Final = " characters cut ...]"
+_MARKER_END: Final = " characters cut ...]"
 
 _MARKER: Final = re.compile(r"\[\.\.\. (\d{1,12}) characters cut \.\.\.\]")
 
 
 def marker(characters: int) -> str:
+    """Return the marker of a gap of so many characters."""
     return f"[... {characters} characters cut ...]"
 
 
 def gap_size(text: str, start: int, end: int) -> int:
-    """Return the characters that a gap replaces: characters of an earlier gap inside it count, its marker does not."""
+    """Return the number of characters that a gap replaces. If a shortened text is shortened again, the gap includes those of
+    earlier gaps, and not their markers."""
     size = end - start
-    if text.find(_MARKED, start, end) < 0:
-        return size  # ten times as fast as the pattern, in a text that may have 60 MB
+    if text.find(_MARKER_END, start, end) < 0:
+        return size  # ten times faster than the pattern; a text may have 60 MB
     for found in _MARKER.finditer(text, start, end):
         size += int(found[1]) - len(found[0])
     return size
 
 
-def kept_characters(text: str) -> int:
+def characters_without_markers(text: str) -> int:
     """Return the number of characters of a text without its gap markers."""
     return len(text) - sum(len(found[0]) for found in _MARKER.finditer(text))
 
 
-def whole_before(text: str, position: int) -> int:
-    """Move a cut back so that it splits no combined character."""
+def character_boundary(text: str, position: int) -> int:
+    """Return the last position, at or before this one, at which a cut splits no visible character."""
     position = min(max(position, 0), len(text))
-    for whole in range(position, max(position - LONGEST_CLUSTER, 0), -1):
-        if whole == len(text) or not (_joins(text[whole]) or text[whole - 1] == "\u200d"):
-            return whole
+    for boundary in range(position, max(position - LONGEST_CLUSTER, 0), -1):
+        if boundary == len(text) or not (_joins(text[boundary]) or text[boundary - 1] == "\u200d"):
+            return boundary
     return position if position > LONGEST_CLUSTER else 0
 
 
 def _joins(char: str) -> bool:
-    """Return whether a character combines with the one before it."""
+    """Return whether a code point is part of the same visible character as the one before it."""
     return (
         unicodedata.combining(char) != 0
         or unicodedata.category(char) in ("Mn", "Mc", "Me")

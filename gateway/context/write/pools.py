@@ -1,4 +1,4 @@
-"""The lines of a folded part, put together from the readings of its messages."""
+"""The pool of lines of a folded part, made from the readings of its messages."""
 
 from collections.abc import Hashable, Sequence
 from typing import Final
@@ -7,59 +7,69 @@ from gateway.context.choose import lines
 from gateway.context.choose.tally import Tally
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Source
-from gateway.context.write.readings import READ, SPOKEN_READ, earlier_of, first_read, reading_of
+from gateway.context.write.readings import (
+    FULLY_READ_CHARACTERS,
+    USER_READ_CHARACTERS,
+    reading_of,
+    readings_of_notes,
+    skimmed_messages,
+)
 from gateway.wire.facts import Interned
 
+POOL_KEY_BYTES: Final = 200
+"""Bytes of the entry that names a conversation's newest pool; the named key itself is counted with the pool."""
+POOL_LINE_BYTES: Final = 150
+"""Bytes that a pool takes for each of its lines besides the line: its tables by position."""
+POOL_WORD_BYTES: Final = 50
+"""Bytes that a pool takes for each word of a line: its place in the facts of its message, and in the pool's tables."""
 
-def pool_of(source: Source, folded: Sequence[int], whole: frozenset[int] = frozenset()) -> LinePool:
-    """Return the lines of the folded messages, each result with the name of its tool; ``whole`` ones are never skimmed."""
+
+def pool_of(source: Source, folded: Sequence[int], read_in_full: frozenset[int] = frozenset()) -> LinePool:
+    """Return the lines of the folded messages, each tool result with its call. Those in ``read_in_full`` are never
+    skimmed."""
     messages = source.messages
-    first = next((index for index, message in enumerate(messages) if message.get("role") == "user"), -1)
+    first_question = next((index for index, message in enumerate(messages) if message.get("role") == "user"), -1)
     callers = source.conversation.callers
     folded_messages = [messages[index] for index in folded]
-    asked = [messages[callers[index]] for index in folded if index in callers]
-    # A message seen before is the same object, and the pool keeps those it was made of, so that no other takes their place.
-    key = ("pool", tuple(map(id, folded_messages)), tuple(map(id, asked)), tuple(folded), first, source.earlier, whole)
-    found: tuple[object, LinePool] | None = source.memory.recall(key)
-    if found is not None:
-        return found[1]
-    readings = list(earlier_of(source.earlier, source.memory))
-    newer, spoken = first_read(messages, folded, READ), first_read(messages, folded, SPOKEN_READ)
+    callers_of_results = [messages[callers[index]] for index in folded if index in callers]
+    # A message that was seen before is the same object. The entry keeps these objects alive, so no other gets their ids.
+    ids = tuple(map(id, folded_messages)), tuple(map(id, callers_of_results))
+    key = ("pool", *ids, tuple(folded), first_question, source.earlier_notes, read_in_full)
+    cached: tuple[object, LinePool] | None = source.memory.get(key)
+    if cached is not None:
+        return cached[1]
+    readings = list(readings_of_notes(source.earlier_notes, source.memory))
+    skimmed = skimmed_messages(messages, folded, FULLY_READ_CHARACTERS)
+    glanced = skimmed_messages(messages, folded, USER_READ_CHARACTERS)
     for number, index in enumerate(folded):
-        least = lines.skim if number >= spoken else lines.glance
-        readings.append(reading_of(source, index, lines.read if number >= newer or index in whole else least))
-    pool = LinePool(readings, first, _earlier(source))
-    _, entry = source.memory.keep(key, ((folded_messages, asked), pool), bytes_of(pool))
+        if number >= skimmed or index in read_in_full:
+            read = lines.read
+        else:
+            read = lines.skim if number >= glanced else lines.glance
+        readings.append(reading_of(source, index, read))
+    pool = LinePool(readings, first_question, _newest_tally(source))
+    _, entry = source.memory.put(key, ((folded_messages, callers_of_results), pool), bytes_of(pool))
     pool.grown = entry.grow
-    if (name := _newest(source)) is not None:
-        source.memory.keep(name, key, NEWEST_BYTES)
+    if (name := _newest_pool_name(source)) is not None:
+        source.memory.put(name, key, POOL_KEY_BYTES)
     return pool
 
 
-def _earlier(source: Source) -> Tally | None:
-    """Return what was counted for the pool that was made last of this conversation, while that is remembered."""
-    name = _newest(source)
-    key = source.memory.recall(name) if name is not None else None
-    found: tuple[object, LinePool] | None = source.memory.recall(key) if key is not None else None
-    return found[1].tally if found is not None else None
+def _newest_tally(source: Source) -> Tally | None:
+    """Return the tally of this conversation's newest pool; None when it is not remembered."""
+    name = _newest_pool_name(source)
+    key = source.memory.get(name) if name is not None else None
+    cached: tuple[object, LinePool] | None = source.memory.get(key) if key is not None else None
+    return cached[1].tally if cached is not None else None
 
 
-def _newest(source: Source) -> Hashable | None:
-    """Return where the key of a conversation's newest pool is remembered; None for one whose messages are not."""
+def _newest_pool_name(source: Source) -> Hashable | None:
+    """Return the name under which the key of this conversation's newest pool is remembered; None when its messages are
+    not remembered."""
     opening = next((message for message in source.messages if message.get("role") == "user"), None)
     return ("newest pool", opening.number) if type(opening) is Interned and opening.number else None
 
 
-NEWEST_BYTES: Final = 200
-"""Bytes of the name of a pool's key; the key itself is the pool's."""
-
-
-POOL_LINE_BYTES: Final = 150
-"""Bytes that a pool takes for each of its lines, beside the line: what is known of it by position."""
-POOL_WORD_BYTES: Final = 50
-"""Bytes that a pool takes for each word in a line: its place in the facts of its message, and the share of its own tables."""
-
-
 def bytes_of(pool: LinePool) -> int:
-    """Return about how many bytes a pool will take once it was chosen from."""
+    """Return about how many bytes a pool will take once lines were chosen from it."""
     return POOL_LINE_BYTES * len(pool.lines) + POOL_WORD_BYTES * sum([len(line.words) for line in pool.lines])

@@ -1,111 +1,119 @@
-"""The quotes behind the questions since the cut, the current one's last: how many tokens each gets."""
+"""The quotes for the questions since the cut, the current one's last, and how many tokens each gets."""
 
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.context.choose import lines
 from gateway.context.choose.cues import is_question, wants_to_know
 from gateway.context.choose.subject import names_a_subject
 from gateway.context.choose.weights import QUOTED_UNASKED, STAYS, STAYS_WITH_CALLS
-from gateway.context.choose.worth import LinePool
-from gateway.context.cut.layout import Layout, Source
+from gateway.context.cut.layout import Layout
 from gateway.context.cut.replay import calls_often
-from gateway.context.write.aside import REQUEST_SHARE, asked_in, is_about_talk, is_far, most_quotes, question_text
-from gateway.context.write.search import AROUND, NO_QUOTE, LineKey, Quote, Search
+from gateway.context.write.quote_room import (
+    REQUEST_SHARE,
+    asked_in,
+    is_about_conversation,
+    is_long,
+    most_quotes,
+    question_text,
+)
+from gateway.context.write.search import JOINT_TOKENS, NO_QUOTE, LineKey, Query, Quote, Search
 from gateway.wire.message import Message
 
-SMALLEST_NOTE: Final = 24
-"""Tokens. A smaller digest or quote says less than it costs."""
-LOOKED_AT: Final = 8
-"""Questions since the cut, from the first on, whose quotes may stay: a new replica searches once for each of them."""
+LEAST_TO_SEARCH: Final = 24
+"""Tokens. Quotes of fewer tokens say less than they cost."""
+MOST_EARLIER_QUESTIONS: Final = 8
+"""Questions since the cut, from the first on, whose quotes may stay. A new replica searches once for each of them."""
 
 
-def quotes_of(  # noqa: PLR0917  # as a search has
-    source: Source, layout: Layout, standing: Mapping[int, Message], pool: LinePool, taken: frozenset[int], left: int
-) -> dict[int, Quote]:
-    """Choose lines that bear on a question from the part folded when it was sent; earlier questions since the cut keep
-    theirs.
+def quotes_of(search: Search, kept: Mapping[int, Message], left: int) -> dict[int, Quote]:
+    """Return the quotes for the current question, in ``left`` tokens, and for earlier questions since the cut; by the
+    index of the message that they follow.
 
-    So a request begins like the one before it, as far as there is room: quotes beyond `STAYS` are dropped with the next
-    question, where tools are called none before the next cut.
+    Each has lines of the part that was folded when its question was sent. Earlier quotes stay, so that a request begins
+    like the one before it, as far as there is room: those beyond `STAYS` are dropped with the next question. Once tools
+    are called, all stay until the next cut.
     """
-    if not layout.asked or source.rung.newest_only or not source.policy.recall_share:
+    layout, source = search.layout, search.source
+    if not layout.questions or source.rung.newest_only or not source.policy.recall_share:
         return {}
-    known = frozenset().union(
-        *[lines.facts(source.messages[index], source.memory) for index in source.conversation.pinned]
-    )
-    search = Search(source, layout, pool, taken, known)
-    quoted = _earlier(search, standing) if layout.quoted.first and not layout.aside else {}
-    spent = sum([quote.size for quote in quoted.values()])
-    current = _current(search, standing, spent, left - spent, _lines_of(quoted))
-    if spent + current.size > left:
-        quoted = {}
+    quotes = _earlier_quotes(search, kept) if layout.cut_at_question.first_kept and not layout.set_aside else {}
+    spent = sum([quote.tokens for quote in quotes.values()])
+    current = _current_quote(search, kept, spent, left - spent, _lines_of(quotes))
+    if spent + current.tokens > left:
+        quotes = {}
     if current.lines:
-        quoted[layout.current[0]] = current
-    return quoted
+        quotes[layout.question[0]] = current
+    return quotes
 
 
-def _earlier(search: Search, standing: Mapping[int, Message]) -> dict[int, Quote]:
-    """Return the quotes that stay behind earlier questions since the cut.
+def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Quote]:
+    """Return the quotes that stay after earlier questions since the cut.
 
-    A cut that has moved inside a turn has folded these too: their quotes are the current question's again.
+    If the cut has moved inside a turn, it has folded these questions too: then only the current question has quotes.
     """
     layout = search.layout
-    stays = layout.quoted.quotes * (STAYS_WITH_CALLS if calls_often(layout.units) else STAYS)
-    quoted: dict[int, Quote] = {}
-    spent = looked = 0
-    for indices in [indices for indices in layout.asked[:-1] if indices[0] in standing]:
-        if looked == LOOKED_AT or spent + SMALLEST_NOTE > stays:
+    stays = layout.cut_at_question.quote_tokens * (STAYS_WITH_CALLS if calls_often(layout.units) else STAYS)
+    quotes: dict[int, Quote] = {}
+    spent = searched = 0
+    for indices in [indices for indices in layout.questions[:-1] if indices[0] in kept]:
+        if searched == MOST_EARLIER_QUESTIONS or spent + LEAST_TO_SEARCH > stays:
             break
-        query = question_text(search.source, indices)
-        most = _share(query, layout, spent)
-        if most < SMALLEST_NOTE:
+        text = question_text(search.source, indices)
+        most = _share(text, layout, spent)
+        if most < LEAST_TO_SEARCH:
             continue
-        looked += 1
-        quote = search.find(query, most, _lines_of(quoted))
-        if quote.lines and spent + quote.size <= stays:
-            quoted[indices[0]] = quote
-            spent += quote.size
-    return quoted
+        searched += 1
+        quote = search.find(Query(text, most, _lines_of(quotes)))
+        if quote.lines and spent + quote.tokens <= stays:
+            quotes[indices[0]] = quote
+            spent += quote.tokens
+    return quotes
 
 
-def _current(
-    search: Search, standing: Mapping[int, Message], spent: int, left: int, quoted: frozenset[LineKey]
+def _current_quote(
+    search: Search, kept: Mapping[int, Message], spent: int, left: int, quoted_before: frozenset[LineKey]
 ) -> Quote:
-    """Return the quotes of the current question.
+    """Return the quotes for the current question, in ``left`` tokens; earlier quotes have ``spent`` so many.
 
-    A question about what was said gets free room, as much as history would give way for. Any other that is the newest message gets it
-    where that costs only itself: where the request begins unlike the one before it in any case. Else quotes behind a question with calls stay for
-    many requests, and have to be few, unless the folded part is so long that its digest tells little of it. A message that asks or instructs among other
-    things gets some where the folded part has much of what it asks.
+    The quotes of a question about the conversation may fill the free room, up to `most_quotes`. Those of any other
+    question may fill it if the question is the newest message, and the request begins unlike the one before it in any
+    case: then they cost nothing but themselves. Else quotes in a conversation with many calls stay for many requests and
+    must be small, unless the folded part is so long that the digest says little of it. A message that asks or instructs
+    among other things gets quotes if the folded part has enough of what it asks.
     """
     layout = search.layout
-    query = question_text(search.source, layout.current)
-    most, free = _share(query, layout, spent), left - AROUND
-    about_talk = is_about_talk(layout, query)
-    asks_far = is_question(query) and is_far(layout)
-    if is_question(query):
-        if about_talk or (layout.asked_last and (layout.breaks or asks_far)):
-            if about_talk and not (asks_far and names_a_subject(query)):
-                free = min(free, most_quotes(layout, query))
-            return search.filled(query, free, quoted, standing) if free >= SMALLEST_NOTE else NO_QUOTE
-    elif about_talk and (asked := asked_in(query)):
-        found = search.find(asked, min(free, most_quotes(layout, query)), quoted, REQUEST_SHARE)
-        if found.lines:
-            return found
-    if asks_far:
+    text = question_text(search.source, layout.question)
+    most, free = _share(text, layout, spent), left - JOINT_TOKENS
+    about_conversation = is_about_conversation(layout, text)
+    asks_long_history = is_question(text) and is_long(layout)
+    costs_only_itself = layout.ends_with_question and (layout.prefix_breaks or asks_long_history)
+    if is_question(text) and (about_conversation or costs_only_itself):
+        if about_conversation and not (asks_long_history and names_a_subject(text)):
+            free = min(free, most_quotes(layout, text))
+        return search.find_and_fill(Query(text, free, quoted_before), kept) if free >= LEAST_TO_SEARCH else NO_QUOTE
+    request = "" if is_question(text) or not about_conversation else asked_in(text)
+    if request:
+        quote = search.find(Query(request, min(free, most_quotes(layout, text)), quoted_before, REQUEST_SHARE))
+        if quote.lines:
+            return quote
+    if asks_long_history:
         most = max(most, min(layout.room.recall - spent, free))
-    return search.find(query, most, quoted) if layout.quoted.first and most >= SMALLEST_NOTE else NO_QUOTE
+    if not layout.cut_at_question.first_kept or most < LEAST_TO_SEARCH:
+        return NO_QUOTE
+    return search.find(Query(text, most, quoted_before))
 
 
-def _share(query: str, layout: Layout, spent: int) -> int:
-    """Return the tokens of quotes for a message, when those before it have spent some: one that asks nothing gets a part,
-    and none where tools are called; there a question leaves half to those that follow."""
-    tokens = layout.quoted.quotes
+def _share(text: str, layout: Layout, spent: int) -> int:
+    """Return the tokens of quotes for a message; those before it have ``spent`` so many.
+
+    A message that asks nothing gets a part. Where tools are called often, it gets none, and a question leaves half to those
+    that follow.
+    """
+    tokens = layout.cut_at_question.quote_tokens
     if calls_often(layout.units):
-        return (tokens - spent) // 2 if wants_to_know(query) else 0
-    return min(tokens if wants_to_know(query) else int(tokens * QUOTED_UNASKED), tokens - spent)
+        return (tokens - spent) // 2 if wants_to_know(text) else 0
+    return min(tokens if wants_to_know(text) else int(tokens * QUOTED_UNASKED), tokens - spent)
 
 
-def _lines_of(quoted: Mapping[int, Quote]) -> frozenset[LineKey]:
-    return frozenset[LineKey]().union(*[quote.lines for quote in quoted.values()])
+def _lines_of(quotes: Mapping[int, Quote]) -> frozenset[LineKey]:
+    return frozenset[LineKey]().union(*[quote.lines for quote in quotes.values()])

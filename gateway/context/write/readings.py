@@ -1,4 +1,4 @@
-"""Messages read for a fold: each with its role, its lines, and the call that it is the result of."""
+"""Messages read for a fold: each with its role, its lines and, if it is a tool result, its call."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -10,19 +10,26 @@ from gateway.context.cut.layout import Source
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, call_name, text_of, tool_calls
 
-READ: Final = 120_000
-"""Characters of a folded part, from its end, that are read in full."""
+FULLY_READ_CHARACTERS: Final = 120_000
+"""Characters at the end of a folded part that are read in full. Older messages are only skimmed."""
+
+USER_READ_CHARACTERS: Final = 1_000_000
+"""Characters at the end of a folded part in which the user's words are read in full. Chosen: reading them takes 3 s for
+the worst text and 1 s for prose; a window of a million tokens has four times as many."""
+
+LONGEST_SHOWN_CALL: Final = 72
+"""Characters. A longer call is shown before its result by its tool's name only."""
+
+_NAME: Final = re.compile(r"[\w.-]{1,64}")
+"""The name of a speaker. OpenAI allows these characters, and fewer letters. None of them can end the name in a row."""
+_SPEAKER: Final = re.compile(rf"(user|assistant)(?: \(({_NAME.pattern})\))?: ")
+"""The beginning of a row in a note: a role and, in a group, a name."""
 
 
-SPOKEN_READ: Final = 1_000_000
-"""Characters, from its end, in which a user's words are read in full. Chosen: 3 s for the worst text, a second for prose; windows of a million
-tokens hold four times as much."""
-
-
-def first_read(messages: Sequence[Message], folded: Sequence[int], most: int) -> int:
-    """How many of the folded messages, the oldest, lie before the last so many characters: they are only skimmed, so that the time stays
-    bounded."""
-    left = most
+def skimmed_messages(messages: Sequence[Message], folded: Sequence[int], characters: int) -> int:
+    """Return the number of folded messages before the last so many characters. They are only skimmed, so that the time
+    stays bounded."""
+    left = characters
     for number in range(len(folded) - 1, -1, -1):
         message = messages[folded[number]]
         content = message.get("content")
@@ -33,48 +40,41 @@ def first_read(messages: Sequence[Message], folded: Sequence[int], most: int) ->
 
 
 def reading_of(source: Source, index: int, read: Callable[[Message, Memory], tuple[Line, ...]]) -> MessageLines:
-    """A message of a conversation, read in full or skimmed."""
+    """Return a message of a conversation with its lines; ``read`` reads it in full or skims it."""
     message = source.messages[index]
-    tool = _tool(source, index)
-    return MessageLines(index, str(message.get("role")), read(message, source.memory), tool, _name(message))
+    call = _call_of(source, index)
+    role, name = str(message.get("role")), _speaker_name(message)
+    return MessageLines(index, role, read(message, source.memory), call, name)
 
 
-_NAME: Final = re.compile(r"[\w.-]{1,64}")
-"""A name of a speaker, by OpenAI's rule and a little beyond: nothing that could look like the end of one."""
-_SPEAKER: Final = re.compile(rf"(user|assistant)(?: \(({_NAME.pattern})\))?: ")
-
-
-def _name(message: Message) -> str:
+def _speaker_name(message: Message) -> str:
     """Return the name that the client gave to a speaker; empty without one."""
     name = message.get("name")
     speaks = message.get("role") not in RESULT_ROLES
     return name if speaks and isinstance(name, str) and _NAME.fullmatch(name) else ""
 
 
-def _tool(source: Source, index: int) -> str:
-    """Return the call of a result, or its tool's name; empty for any other message."""
+def _call_of(source: Source, index: int) -> str:
+    """Return the call of a tool result, or its tool's name; empty for any other message."""
     message = source.messages[index]
     if message.get("role") not in RESULT_ROLES:
         return ""
     caller = source.conversation.callers.get(index)
-    made = lines.read(source.messages[caller], source.memory) if caller is not None else ()
+    caller_lines = lines.read(source.messages[caller], source.memory) if caller is not None else ()
     calls = tool_calls(source.messages[caller]) if caller is not None else []
     # A message's calls are its last lines.
-    for call, line in zip(calls, made[len(made) - len(calls) :], strict=False):
+    for call, line in zip(calls, caller_lines[len(caller_lines) - len(calls) :], strict=False):
         if call.get("id") == message.get("tool_call_id"):
-            return line.text if len(line.text) <= SHOWN else call_name(call)
+            return line.text if len(line.text) <= LONGEST_SHOWN_CALL else call_name(call)
     return str(message.get("name") or "tool")
 
 
-SHOWN: Final = 72
-"""Characters up to which a call is shown in full before its result."""
-
-
-def earlier_of(text: str, memory: Memory) -> Iterator[MessageLines]:
-    """Return the lines of notes that the client sent back, each with its original speaker."""
+def readings_of_notes(text: str, memory: Memory) -> Iterator[MessageLines]:
+    """Yield the rows of notes that the client sent back, each as a message of its original speaker."""
     rows = [row for row in text.split("\n") if row.strip()]
     for number, row in enumerate(rows):
         speaker = _SPEAKER.match(row)
         role, name = (speaker[1], speaker[2] or "") if speaker else ("", "")
         message = {"role": role, "content": row[speaker.end() :] if speaker else row}
+        # Negative indices: these rows are older than the first message.
         yield MessageLines(number - len(rows) - 1, role, lines.read(message, memory), name=name)

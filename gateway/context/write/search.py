@@ -1,4 +1,4 @@
-"""The search for one question: which lines of the folded part are quoted behind it."""
+"""The search for one question: which lines of the left-out messages are quoted for it."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,28 +11,39 @@ from gateway.context.choose.line import MessageLines
 from gateway.context.choose.weights import MANY, WISHES_IN_QUOTES
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
-from gateway.context.write import fill
-from gateway.context.write.aside import is_far
+from gateway.context.write.fill import QuotesToFill
 from gateway.context.write.pools import pool_of
-from gateway.context.write.readings import READ, earlier_of, first_read, reading_of
+from gateway.context.write.quote_room import is_long
+from gateway.context.write.readings import FULLY_READ_CHARACTERS, reading_of, readings_of_notes, skimmed_messages
 from gateway.wire.message import RESULT_ROLES, Message, text_of
 
-AROUND: Final = 4
-"""Tokens that may come in where quotes and a message meet."""
+JOINT_TOKENS: Final = 4
+"""Tokens that may be added where quotes and a message meet."""
 OLD_CHARACTERS: Final = 80_000
-"""Characters of old messages that bear on a question and are read in full, the best first, however old they are."""
+"""Characters of old messages that are read in full for a question: the most relevant ones, however old they are."""
 
 
 LineKey = tuple[int, str]
-"""A line: its message and its text."""
+"""A line by its message and its text. Unlike a position it is the same in every pool."""
+
+
+class Query(NamedTuple):
+    """A question to search for."""
+
+    text: str
+    most_tokens: int
+    """Limit of its quotes."""
+    quoted_before: frozenset[LineKey]
+    """The lines that are quoted for earlier questions."""
+    least_share: float = 0.0
+    """Share of the question's worth that the best passage must have; without such a passage nothing is found."""
 
 
 class Quote(NamedTuple):
-    """What is quoted behind one question."""
+    """The quotes for one question."""
 
     text: str
-    size: int
-    """Tokens that it takes."""
+    tokens: int
     lines: frozenset[LineKey]
 
 
@@ -41,165 +52,166 @@ NO_QUOTE: Final = Quote("", 0, frozenset())
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The searches for the questions of one layout, in the lines of its folded part."""
+    """The searches for the questions of one layout, in the lines of its left-out messages."""
 
     source: Source
     layout: Layout
     pool: LinePool
-    taken: frozenset[int]
-    """Positions of the lines in the note."""
-    known: frozenset[str]
-    """The words of pinned messages."""
+    in_note: frozenset[int]
+    """Positions in the pool of the note's lines."""
 
-    def find(self, query: str, most: int, quoted: frozenset[LineKey], least_share: float = 0.0) -> Quote:
-        """Find the lines that bear on a question, in at most so many tokens, beyond the note and those ``quoted`` before.
+    def find(self, query: Query) -> Quote:
+        """Return the lines that are relevant to a question, without those in the note and those quoted before."""
+        source, first = self.source, self.layout.cut_at_question.first_kept
+        key = (query, source.counter.text, first, self.in_note, by_meaning(source))
+        return self.pool.once(key, partial(self._find, query))
 
-        With ``least_share`` none are found unless a passage has that share of what is asked.
+    def find_and_fill(self, query: Query, kept: Mapping[int, Message]) -> Quote:
+        """Return the lines that are relevant to the newest message, and fill the rest of its tokens with wishes, calls and
+        records.
+
+        Lines that were cut out of kept messages may be quoted too. If there are any, they fill the last of the rest: the
+        model has not read them yet.
         """
-        key = (
-            query,
-            most,
-            self.source.counter.text,
-            self.layout.quoted.first,
-            self.taken,
-            quoted,
-            by_meaning(self.source),
-            least_share,
-        )
-        return self.pool.once(key, partial(self._find, query, most, quoted, least_share))
+        source, first = self.source, self.layout.cut_at_question.first_kept
+        pool, still_kept = self._with_shortened(kept)
+        key = ("filled", query, is_long(self.layout), source.counter.text, first, self.in_note, hash(still_kept))
+        return pool.once((*key, by_meaning(source)), partial(self._find_and_fill, pool, query, still_kept))
 
-    def filled(self, query: str, most: int, quoted: frozenset[LineKey], standing: Mapping[int, Message]) -> Quote:
-        """Find lines for the newest message, and fill the rest of its tokens with the calls and records that are worth most.
-
-        Lines that were cut out of standing messages count like those of the folded part, and behind these any rest is filled:
-        what they hold has not been read yet.
-        """
-        pool, shown = self._with_cut(standing)
-        many = inf if is_far(self.layout) else MANY
-        count, first = self.source.counter.text, self.layout.quoted.first
-        key = ("filled", query, most, many, count, first, self.taken, quoted, hash(shown), by_meaning(self.source))
-        return pool.once(key, partial(self._fill, pool, query, most, many, quoted, shown))
-
-    def _find(self, query: str, most: int, quoted: frozenset[LineKey], least_share: float) -> Quote:
-        searched = _searched(self.source, self.layout, self.pool, query, self.known)
-        if searched is self.pool:
-            hide = partial(_hidden, self.layout, searched, self.taken)
-            hidden = searched.once((self.layout.quoted.first, self.taken), hide)
+    def _find(self, query: Query) -> Quote:
+        known = words_of_pinned(self.source)
+        pool = _searched(self.source, self.layout, self.pool, query.text, known)
+        if pool is self.pool:
+            first = self.layout.cut_at_question.first_kept
+            hidden = pool.once((first, self.in_note), partial(_hidden, self.layout, pool, self.in_note))
         else:
-            hidden = _hidden(self.layout, searched, places_of(searched, self._noted()))
-        hidden |= places_of(searched, quoted)
-        count = self.source.counter.text
-        near = nearness_of(self.source)
+            hidden = _hidden(self.layout, pool, places_of(pool, self._note_lines()))
+        hidden |= places_of(pool, query.quoted_before)
+        count, nearness = self.source.counter.text, nearness_of(self.source)
         found = recall.excerpts(
-            searched, query, most, count, hidden, self.known, nearness=near, least_share=least_share
+            pool, query.text, query.most_tokens, count, hidden, known, nearness=nearness, least_share=query.least_share
         )
-        return self._quote(searched, found)
+        return self._quote(pool, found)
 
-    def _fill(  # noqa: PLR0917  # a search has that many sides
-        self, pool: LinePool, query: str, most: int, many: float, quoted: frozenset[LineKey], shown: frozenset[LineKey]
-    ) -> Quote:
-        count = self.source.counter.text
-        searched = _searched(self.source, self.layout, pool, query, self.known) if self.layout.gone else pool
-        noted = places_of(searched, self._noted())
-        cut = frozenset(index for index in searched.places if index not in self.pool.places)
-        hidden = _hidden(self.layout, searched, noted, cut) | places_of(searched, quoted | shown)
-        room = most - int(WISHES_IN_QUOTES * most)
-        near = nearness_of(self.source)
-        found = recall.excerpts(searched, query, room, count, hidden, self.known, many=many, nearness=near)
-        found = fill.with_wishes(searched, found, most, count, hidden, noted)
-        known = self.known.union(word.key for place in {*found, *noted} for word in searched.lines[place].words)
-        found = fill.with_facts(searched, found, most, count, hidden, known)
-        if cut:
-            found = fill.with_newest(searched, found, most, count, hidden)
-        return self._quote(searched, found)
+    def _find_and_fill(self, pool: LinePool, query: Query, still_kept: frozenset[LineKey]) -> Quote:
+        known, count = words_of_pinned(self.source), self.source.counter.text
+        if self.layout.left_out:
+            pool = _searched(self.source, self.layout, pool, query.text, known)
+        in_note = places_of(pool, self._note_lines())
+        shortened = frozenset(index for index in pool.places if index not in self.pool.places)
+        hidden = _hidden(self.layout, pool, in_note, shortened)
+        hidden |= places_of(pool, query.quoted_before | still_kept)
+        most = query.most_tokens
+        found = recall.excerpts(
+            pool,
+            query.text,
+            most - int(WISHES_IN_QUOTES * most),
+            count,
+            hidden,
+            known,
+            many=inf if is_long(self.layout) else MANY,
+            nearness=nearness_of(self.source),
+        )
+        rest = QuotesToFill(pool, most, count, hidden)
+        found = rest.with_wishes(found, in_note)
+        shown = known.union(word.key for place in {*found, *in_note} for word in pool.lines[place].words)
+        found = rest.with_facts(found, shown)
+        if shortened:
+            found = rest.with_newest(found)
+        return self._quote(pool, found)
 
-    def _with_cut(self, standing: Mapping[int, Message]) -> tuple[LinePool, frozenset[LineKey]]:
-        """Return the lines of the folded part and of cut standing messages, and the latter's lines that still stand."""
+    def _with_shortened(self, kept: Mapping[int, Message]) -> tuple[LinePool, frozenset[LineKey]]:
+        """Return the lines of left-out messages and of shortened tool results, and the lines of the latter that are still
+        kept."""
         source = self.source
-        cut = [
+        shortened = [
             index
-            for index, message in standing.items()
+            for index, message in kept.items()
             if message is not source.messages[index] and message.get("role") in RESULT_ROLES
         ]
-        if not cut or not source.thorough:
+        if not shortened or not source.thorough:
             return self.pool, frozenset()
-        shown = frozenset((index, line.text) for index in cut for line in lines.read(standing[index], source.memory))
-        return pool_of(source, sorted({*self.layout.gone, *cut}), frozenset(cut)), shown
+        still_kept = [(index, line.text) for index in shortened for line in lines.read(kept[index], source.memory)]
+        pool = pool_of(source, sorted({*self.layout.left_out, *shortened}), frozenset(shortened))
+        return pool, frozenset(still_kept)
 
-    def _noted(self) -> frozenset[LineKey]:
-        return keys_of(self.pool, self.taken)
+    def _note_lines(self) -> frozenset[LineKey]:
+        return keys_of(self.pool, self.in_note)
 
     def _quote(self, pool: LinePool, found: Collection[int]) -> Quote:
         if not found:
             return NO_QUOTE
         text = recall.render(pool, sorted(found))
-        quoted = frozenset((pool.message_of[place], pool.lines[place].text) for place in found)
-        return Quote(text, self.source.counter.text(text) + AROUND, quoted)
+        return Quote(text, self.source.counter.text(text) + JOINT_TOKENS, keys_of(pool, found))
 
 
 def by_meaning(source: Source) -> bool:
-    """Return whether passages are also searched by meaning: the operator wants it, and the vectors are there."""
+    """Return whether passages are also searched by meaning: the operator wants it, and the vectors are installed."""
     return source.policy.semantic and embedding.load() is not None
 
 
 def nearness_of(source: Source) -> recall.Nearness | None:
-    """Return how near texts are to a question in meaning, as a function; None where that is not to count."""
+    """Return the function that tells how near texts are to a question in meaning; None without a search by meaning."""
     vectors = embedding.load() if source.policy.semantic else None
     return partial(vectors.nearness, memory=source.memory) if vectors is not None else None
 
 
+def words_of_pinned(source: Source) -> frozenset[str]:
+    """Return the keys of the words in pinned messages."""
+    pinned = source.conversation.pinned
+    return frozenset().union(*[lines.facts(source.messages[index], source.memory) for index in pinned])
+
+
 def keys_of(pool: LinePool, places: Iterable[int]) -> frozenset[LineKey]:
-    """The lines at these positions of a pool."""
-    return frozenset((pool.message_of[place], pool.lines[place].text) for place in places)
+    """Return the lines at these positions of a pool."""
+    return frozenset([(pool.message_of[place], pool.lines[place].text) for place in places])
 
 
-def places_of(pool: LinePool, quoted: Iterable[LineKey]) -> frozenset[int]:
-    """The positions of lines in a pool, of those that it has."""
-    sought = frozenset(quoted)
-    messages = {message for message, _ in sought}
+def places_of(pool: LinePool, wanted: Iterable[LineKey]) -> frozenset[int]:
+    """Return the positions of these lines in a pool; lines that it does not have are left out."""
+    keys = frozenset(wanted)
+    messages = {message for message, _ in keys}
     return frozenset(
         place
         for message in messages
         for place in pool.places.get(message, ())
-        if (message, pool.lines[place].text) in sought
+        if (message, pool.lines[place].text) in keys
     )
 
 
-def _hidden(layout: Layout, pool: LinePool, taken: frozenset[int], cut: frozenset[int] = frozenset()) -> frozenset[int]:
-    """The lines that are not quoted: those in the digest, and those that still stood when the question was asked.
-
-    Messages that stand ``cut`` may be quoted.
-    """
-    early = {index for unit in layout.units[: layout.quoted.first] for index in unit.indices} | cut | set(layout.aside)
-    late = [place for index, places in pool.places.items() if index >= 0 and index not in early for place in places]
-    # A short message is quoted whole or not at all, even where a sentence of it stands in the digest.
-    taken_of = {pool.message_of[place] for place in taken} & pool.brief
-    parts = {index for index in taken_of if not taken.issuperset(pool.places[index])}
-    return frozenset(place for place in taken if pool.message_of[place] not in parts).union(late)
+def _hidden(
+    layout: Layout, pool: LinePool, in_note: frozenset[int], shortened: frozenset[int] = frozenset()
+) -> frozenset[int]:
+    """Return the lines that are not quoted: those in the note, and those of messages that were kept when the question was
+    asked. ``shortened`` messages may be quoted."""
+    folded = {index for unit in layout.units[: layout.cut_at_question.first_kept] for index in unit.indices}
+    may_quote = folded | shortened | set(layout.set_aside)
+    kept = [place for index, places in pool.places.items() if index >= 0 and index not in may_quote for place in places]
+    # A short message is quoted whole or not at all, even if the note has a sentence of it.
+    noted_messages = {pool.message_of[place] for place in in_note} & pool.brief
+    partly_noted = {index for index in noted_messages if not in_note.issuperset(pool.places[index])}
+    return frozenset(place for place in in_note if pool.message_of[place] not in partly_noted).union(kept)
 
 
 def _searched(source: Source, layout: Layout, pool: LinePool, query: str, known: Collection[str]) -> LinePool:
-    """The pool to search: where its old part is only skimmed, a narrower one in which the messages that matter are read in full."""
-    folded = layout.gone
-    newer = first_read(source.messages, folded, READ)
-    if not newer:
+    """Return the pool to search. If the old part of the pool is only skimmed, it is a smaller one, which has the most
+    relevant old messages, read in full."""
+    folded = layout.left_out
+    skimmed = skimmed_messages(source.messages, folded, FULLY_READ_CHARACTERS)
+    if not skimmed:
         return pool
-    texts = [text_of(source.messages[index]) for index in folded[:newer]]
-    roles = [str(source.messages[index].get("role")) for index in folded[:newer]]
+    texts = [text_of(source.messages[index]) for index in folded[:skimmed]]
+    roles = [str(source.messages[index].get("role")) for index in folded[:skimmed]]
     left = OLD_CHARACTERS
-    old: dict[int, MessageLines] = {}
-    for number in lookup.bearing(
-        texts,
-        roles,
-        query,
-        known,
-        speakers.likely(query, speakers.dialogue_of(zip(reversed(roles), reversed(texts), strict=True))),
-    ):
+    old: list[MessageLines] = []
+    dialogue = speakers.dialogue_of(zip(reversed(roles), reversed(texts), strict=True))
+    factors = speakers.answer_factors(query, dialogue)
+    for number in lookup.bearing(texts, roles, query, known, factors):
         left -= len(texts[number])
         if left <= 0:
             break
-        old[number] = reading_of(source, folded[number], lines.read)
-    skimmed = set(folded[:newer])
-    newest = [reading for index, reading in pool.readings.items() if index >= 0 and index not in skimmed]
-    readings = sorted([*old.values(), *newest], key=lambda reading: reading.message)
-    return LinePool([*earlier_of(source.earlier, source.memory), *readings], pool.first, pool.tally)
+        old.append(reading_of(source, folded[number], lines.read))
+    was_skimmed = set(folded[:skimmed])
+    newer = [reading for index, reading in pool.readings.items() if index >= 0 and index not in was_skimmed]
+    readings = sorted([*old, *newer], key=lambda reading: reading.message)
+    return LinePool([*readings_of_notes(source.earlier_notes, source.memory), *readings], pool.first, pool.tally)

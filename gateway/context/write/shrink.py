@@ -1,4 +1,4 @@
-"""Make one message smaller: its longest texts are cut first, and arguments of calls stay JSON."""
+"""Shorten one message: its longest texts are cut first, and arguments of calls stay JSON."""
 
 from collections.abc import Sequence
 from sys import getsizeof
@@ -10,37 +10,45 @@ from gateway.context.write.shrink_text import shrink_text
 from gateway.wire.facts import MESSAGE_BYTES, facts_of
 from gateway.wire.message import Message
 
+MOST_TRIES: Final = 12
+"""Most texts of one message that are shortened. Chosen: few messages have so many long ones."""
+LEAST_TEXT_TOKENS: Final = 24
+"""Tokens. A text is not shortened below this, nor below a third of its size, while other texts can be."""
 MOST_FORMS: Final = 32
-"""Cached forms of one message: those of old results never change, those of a current one seldom do."""
+"""Most cached forms of one message. Those of an old result never change, those of a current one seldom do."""
 
 _Path = tuple[str | int, ...]
+"""The keys and indices that lead to a text in a message."""
 
 
 def shrink_message(
     message: Message, tokens: int, counter: Counter, asked: frozenset[str] = frozenset(), *, thorough: bool = True
 ) -> Message:
-    """Shrink the texts of a message, the largest first, until it costs at most so many tokens, as far as possible."""
+    """Shorten the texts of a message, the longest first, until it costs at most so many tokens, as far as possible.
+
+    ``asked`` is the keys of the question's words: rows that have them are kept. ``thorough`` is false if texts are too
+    long to be searched.
+    """
     facts = facts_of(message)
     key = tokens, counter.name, asked, thorough
-    found: Message | None = facts.shrunk.get(key)
-    if found is None:
-        found = _shrink(message, tokens, counter, asked, thorough=thorough)
+    shorter: Message | None = facts.shrunk.get(key)
+    if shorter is None:
+        shorter = _shrink(message, tokens, counter, asked, thorough=thorough)
         if counter.name and len(facts.shrunk) < MOST_FORMS:
-            facts.shrunk[key] = found
-            if found is not message:
-                facts.grow(MESSAGE_BYTES + getsizeof(asked) + sum([getsizeof(text) for _, text in _places(found)]))
-    return found
+            facts.shrunk[key] = shorter
+            if shorter is not message:
+                facts.grow(MESSAGE_BYTES + getsizeof(asked) + sum([getsizeof(text) for _, text in _texts(shorter)]))
+    return shorter
 
 
 def _shrink(message: Message, tokens: int, counter: Counter, asked: frozenset[str], *, thorough: bool) -> Message:
-    for _ in range(12):
+    for _ in range(MOST_TRIES):
         cost = counter.message(message)
         if cost <= tokens:
             return message
-        places = sorted(_places(message), key=lambda place: -len(place[1]))
-        for path, text in places:
+        for path, text in sorted(_texts(message), key=lambda place: -len(place[1])):
             size = counter.text(text)
-            target = max(size - (cost - tokens), min(size // 3, 24), 4)
+            target = max(size - (cost - tokens), min(size // 3, LEAST_TEXT_TOKENS), 4)
             shorter = _shorter(path, text, target, counter.text, asked, thorough=thorough)
             if counter.text(shorter) < size:
                 message = _replaced(message, path, shorter)
@@ -50,8 +58,8 @@ def _shrink(message: Message, tokens: int, counter: Counter, asked: frozenset[st
     return message
 
 
-def _places(message: Message) -> list[tuple[_Path, str]]:
-    """Return the places of texts that may be cut: the content, and the arguments of calls."""
+def _texts(message: Message) -> list[tuple[_Path, str]]:
+    """Return the texts that may be cut, with their paths: the content, and the arguments of calls."""
     places: list[tuple[_Path, str]] = []
     content = message.get("content")
     if isinstance(content, str):
@@ -72,14 +80,14 @@ def _places(message: Message) -> list[tuple[_Path, str]]:
 
 
 def _shorter(path: _Path, text: str, tokens: int, count: CountText, asked: frozenset[str], *, thorough: bool) -> str:
-    """Cut a text; arguments only as JSON, because upstreams refuse calls that are not JSON (case 43)."""
+    """Return a shorter text; arguments stay JSON, because upstreams refuse calls that are not JSON (case 43)."""
     if path[-1] == "arguments":
         return shrink_json(text, tokens, max(count(text), 1), count) or shrink_json_hard(text)
     return shrink_text(text, tokens, count, asked, thorough=thorough)
 
 
 def _replaced(value: Any, path: _Path, text: str) -> Any:
-    """Return the same value with another text at a path; everything else is shared, nothing is changed in place."""
+    """Return a copy of a value with another text at a path. All other parts are shared; the value does not change."""
     if not path:
         return text
     step, rest = path[0], path[1:]
@@ -88,16 +96,16 @@ def _replaced(value: Any, path: _Path, text: str) -> Any:
     return {**value, step: _replaced(value[step], rest, text)}
 
 
-def levels(costs: Sequence[int], total: int) -> list[int]:
-    """Divide a total among several, small ones in full and large ones up to one level."""
+def fair_limits(costs: Sequence[int], total: int) -> list[int]:
+    """Divide a total among costs: a small cost is covered in full, and all larger ones get the same limit."""
     if sum(costs) <= total:
         return list(costs)
     left, number = total, len(costs)
-    level = 0
+    limit = 0
     for cost in sorted(costs):
-        level = left // number
-        if cost > level:
+        limit = left // number
+        if cost > limit:
             break
         left -= cost
         number -= 1
-    return [min(cost, level) for cost in costs]
+    return [min(cost, limit) for cost in costs]

@@ -1,4 +1,4 @@
-"""Cut JSON so that it stays JSON with the same keys: lists lose members, and strings their middle."""
+"""Shorten JSON so that it stays JSON with the same keys: lists lose members, and strings lose their middle."""
 
 from collections.abc import Callable
 from math import sqrt
@@ -7,52 +7,61 @@ from typing import Any, Final
 import orjson
 
 from gateway.context.count.counter import CountText
-from gateway.context.write.gaps import FILLED, FILLED_GOAL, gap_size, marker, whole_before
+from gateway.context.write.gaps import FILL_GOAL, LEAST_FILLED, character_boundary, gap_size, marker
 from gateway.wire import piecewise
 
-MEMBER_CHARACTERS: Final = 50
-"""Characters of each string that stand for one kept member of each list, as both are cut together. Chosen: lists of 40
-records beside texts of 2,000 characters."""
+CHARACTERS_PER_MEMBER: Final = 50
+"""Characters. Lists and strings are shortened together: with one more member in each list, each string keeps so many more
+characters. Chosen: lists of 40 records beside texts of 2,000 characters."""
 
 LEAST_CHARACTERS: Final = 40
 """Characters that any string keeps."""
 
 HALVINGS: Final = 5
-"""Steps of the search for the gentlest cut, after it is known within a factor of two."""
+"""Steps of the search for the longest form that fits, once it is known within a factor of two."""
+
+MOST_TRIES: Final = 5
+"""Most forms that are made and counted. Chosen: nearly all fit after three."""
+
+GAP_CHARACTERS: Final = 30
+"""Characters. A string that is longer than allowed by no more than this is kept: the marker would take as much."""
 
 _LARGEST_JSON: Final = 4_000_000
-"""Characters of JSON that is parsed to be cut; longer JSON is cut as text. Chosen to bound the time."""
+"""Characters. Longer JSON is shortened as text, not parsed. Chosen to bound the time."""
 
 
-def shrink_json(text: str, tokens: int, whole: int, count: CountText) -> str | None:
-    """Cut JSON to valid JSON with the same keys, as gently as fits; None when impossible."""
+def shrink_json(text: str, tokens: int, size: int, count: CountText) -> str | None:
+    """Shorten JSON of ``size`` tokens to valid JSON with the same keys, of at most ``tokens``, and not much fewer. None
+    when this is not possible."""
     if text[:1] not in "{[" or len(text) > _LARGEST_JSON:
         return None
     try:
         value = piecewise.loads_text(text)
     except orjson.JSONDecodeError:
         return None
-    limit = len(text) * tokens / whole
-    best, most = None, 0
-    for _ in range(5):
-        pruned = _gentlest(value, limit, len(text))
-        now = count(pruned)
-        again = now <= most
-        if most < now <= tokens:
-            best, most = pruned, now
-        if now <= tokens and (now >= FILLED * tokens or again):
+    characters = len(text) * tokens / size
+    best, best_size = None, 0
+    for _ in range(MOST_TRIES):
+        form = _longest_form(value, characters, len(text))
+        form_size = count(form)
+        is_no_better = form_size <= best_size
+        if best_size < form_size <= tokens:
+            best, best_size = form, form_size
+        if form_size <= tokens and (form_size >= LEAST_FILLED * tokens or is_no_better):
             break
-        # What is kept has other tokens a character than the whole, and gaps between its sizes.
-        limit = (
-            limit * FILLED_GOAL * tokens / now if now <= tokens else min(limit, len(pruned)) * min(tokens / now, 0.97)
-        )
+        # The kept part has other tokens per character than the whole, so the limit is corrected by the result.
+        if form_size <= tokens:
+            characters = characters * FILL_GOAL * tokens / form_size
+        else:
+            characters = min(characters, len(form)) * min(tokens / form_size, 0.97)
     if best is None:
-        pruned = _cut_to(value, 1.0)
-        best = pruned if count(pruned) <= tokens else None
+        form = _form(value, 1.0)
+        best = form if count(form) <= tokens else None
     return best
 
 
 def shrink_json_hard(text: str) -> str:
+    """Shorten JSON as far as possible: each list to one member, each string to the fewest characters."""
     try:
         value = piecewise.loads_text(text)
     except orjson.JSONDecodeError:
@@ -60,43 +69,45 @@ def shrink_json_hard(text: str) -> str:
     return orjson.dumps(_pruned(value, 1, LEAST_CHARACTERS)).decode()
 
 
-def _gentlest(value: Any, limit: float, whole: int) -> str:
-    """Return the longest cut form of at most so many characters that a search finds; the shortest when none fits."""
-    best, members = _most(lambda members: _cut_to(value, members), limit, whole)
-    if len(best) < FILLED * limit:
-        # One more member of each list is too much: longer strings may fit.
-        best, _ = _most(lambda longer: _cut_to(value, members, longer), limit, whole, best)
+def _longest_form(value: Any, characters: float, whole: int) -> str:
+    """Return the longest form of at most so many characters that a search finds; the shortest form when none fits.
+    ``whole`` is the characters of the whole JSON."""
+    best, members = _search(lambda members: _form(value, members), characters, whole)
+    if len(best) < LEAST_FILLED * characters:
+        # One more member of each list is too much, but longer strings may fit.
+        best, _ = _search(lambda factor: _form(value, members, factor), characters, whole, best)
     return best
 
 
-def _most(form: Callable[[float], str], limit: float, whole: int, best: str = "") -> tuple[str, float]:
-    """Return the largest form of at most so many characters, and its size from 1 on."""
+def _search(make: Callable[[float], str], characters: float, whole: int, best: str = "") -> tuple[str, float]:
+    """Return the longest form of at most so many characters, and the argument it was made with, from 1 on."""
     low, high = 1.0, 2.0
-    best = best or form(low)
-    while high < whole and len(found := form(high)) <= limit:
-        best, low, high = found, high, high * 2
+    best = best or make(low)
+    while high < whole and len(form := make(high)) <= characters:
+        best, low, high = form, high, high * 2
     for _ in range(HALVINGS if high < whole else 0):
         middle = sqrt(low * high)
-        found = form(middle)
-        if len(found) <= limit:
-            best, low = found, middle
+        form = make(middle)
+        if len(form) <= characters:
+            best, low = form, middle
         else:
             high = middle
     return best, low
 
 
-def _cut_to(value: Any, members: float, longer: float = 1.0) -> str:
-    """Return JSON with so many members of each list, and strings in proportion."""
-    characters = max(int(members * longer * MEMBER_CHARACTERS), LEAST_CHARACTERS)
+def _form(value: Any, members: float, factor: float = 1.0) -> str:
+    """Return the JSON with so many members in each list, and strings in proportion, longer by ``factor``."""
+    characters = max(int(members * factor * CHARACTERS_PER_MEMBER), LEAST_CHARACTERS)
     return orjson.dumps(_pruned(value, int(members), characters)).decode()
 
 
 def _pruned(value: Any, members: int, characters: int) -> Any:
+    """Return a value with at most so many members in each list and about so many characters in each string."""
     if isinstance(value, str):
-        if len(value) <= characters + 30:
+        if len(value) <= characters + GAP_CHARACTERS:
             return value
-        head = whole_before(value, characters // 2)
-        tail = whole_before(value, len(value) - characters // 2)
+        head = character_boundary(value, characters // 2)
+        tail = character_boundary(value, len(value) - characters // 2)
         return f"{value[:head]}{marker(gap_size(value, head, tail))}{value[tail:]}"
     if isinstance(value, dict):
         return {key: _pruned(item, members, characters) for key, item in value.items()}

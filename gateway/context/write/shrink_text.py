@@ -1,10 +1,10 @@
-"""Cut a text: the head and the tail stay, and in between the rows that report errors or bear on the question.
+"""Shorten a text: keep its head and tail and, in between, the rows that report errors or have words of the question.
 
-A text that fits is returned unchanged, so cutting twice gives the same bytes.
+A text that fits is returned unchanged, so shortening twice gives the same bytes.
 """
 
 from bisect import bisect_left
-from collections import Counter as Counted
+from collections import Counter as Frequencies
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
@@ -13,17 +13,23 @@ from typing import Final
 from gateway.context.choose.cues import errors_in, reports_error
 from gateway.context.choose.words import lexicon_of
 from gateway.context.count.counter import CountText
-from gateway.context.write.gaps import FILLED, FILLED_GOAL, gap_size, marker, whole_before
+from gateway.context.write.gaps import FILL_GOAL, LEAST_FILLED, character_boundary, gap_size, marker
 from gateway.context.write.shrink_json import shrink_json
 
 HEAD_SHARE: Final = 0.35
-"""Share of the room for the beginning of a text; see `TAIL_SHARE`."""
+"""Share of the kept characters for the head of a text; see `TAIL_SHARE`."""
 
 TAIL_SHARE: Final = 0.4
-"""Share of the tail. Chosen above one half: the ends of questions and logs matter more than their beginnings."""
+"""Share for the tail. Chosen larger than the head's: the ends of questions and logs matter more than their beginnings."""
 
 GAP_TOKENS: Final = 10
 """Tokens of a marker."""
+
+GAP_CHARACTERS: Final = 34
+"""Characters of a marker with its line break, about."""
+
+MOST_TRIES: Final = 6
+"""Most shortened texts that are made and counted. Chosen: nearly all fit after three."""
 
 _LONGEST_ROW: Final = 400
 """Characters. A longer row is split. Chosen: about five lines on a screen."""
@@ -32,52 +38,57 @@ _LONGEST_ROW: Final = 400
 def shrink_text(
     text: str, tokens: int, count: CountText, asked: frozenset[str] = frozenset(), *, thorough: bool = True
 ) -> str:
-    """Cut a text to at most so many tokens; ``asked`` are the keys of the words it is searched for.
+    """Shorten a text to at most so many tokens; rows with words of the question (their keys are ``asked``) are kept first.
 
-    When the work must be bounded (``thorough`` is false), head and tail stand and nothing is searched.
+    If ``thorough`` is false, the work must be bounded: only head and tail are kept, and nothing is searched.
     """
-    whole = count(text)
-    if whole <= tokens:
+    size = count(text)
+    if size <= tokens:
         return text
-    pruned = shrink_json(text, tokens, whole, count) if thorough else None
+    pruned = shrink_json(text, tokens, size, count) if thorough else None
     if pruned is not None and (not asked or count(pruned) * 2 >= tokens):
         return pruned
     rows = _rows(text) if thorough else []
-    found = _found(text, rows, asked)
-    density = len(text) / max(whole, 1)
+    relevant = _relevant_rows(text, rows, asked)
+    characters_per_token = len(text) / max(size, 1)
     goal = float(tokens - GAP_TOKENS)
-    shortest = marker(len(text))
-    best, most = "", 0
-    for _ in range(6):
+    best, best_size = "", 0
+    for _ in range(MOST_TRIES):
         if goal <= 4:
             break
-        cut = _keep(text, rows, int(goal * density), found)
-        now = count(cut)
-        again = now <= most
-        if most < now <= tokens:
-            best, most = cut, now
-        if now <= tokens and (now >= FILLED * tokens or again):
+        shorter = _shortened(text, rows, int(goal * characters_per_token), relevant)
+        shorter_size = count(shorter)
+        is_no_better = shorter_size <= best_size
+        if best_size < shorter_size <= tokens:
+            best, best_size = shorter, shorter_size
+        if shorter_size <= tokens and (shorter_size >= LEAST_FILLED * tokens or is_no_better):
             break
-        # The text's density is a mean; after a miss in either direction the goal is measured anew.
-        goal *= min(FILLED_GOAL * tokens / now, 2.0) if now <= tokens else min(0.9 if not best else 0.97, tokens / now)
+        # The kept part has other tokens per character than the whole, so the goal is corrected by the result.
+        if shorter_size <= tokens:
+            goal *= min(FILL_GOAL * tokens / shorter_size, 2.0)
+        else:
+            goal *= min(0.97 if best else 0.9, tokens / shorter_size)
     if best:
         return best
-    return shortest if count(shortest) < whole else text[: whole_before(text, max(tokens, 1))]
+    marker_alone = marker(len(text))
+    return marker_alone if count(marker_alone) < size else text[: character_boundary(text, max(tokens, 1))]
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
+    """A row of a text, by the characters before and up to its end."""
+
     start: int
     end: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _RelevantRow:
     """A row with the words of the question in it, and whether it reports an error."""
 
     row: _Row
     keys: frozenset[str]
-    error: bool
+    is_error: bool
 
 
 def _rows(text: str) -> list[_Row]:
@@ -88,89 +99,100 @@ def _rows(text: str) -> list[_Row]:
         stop = start + len(line)
         while start < stop:
             edge = min(start + _LONGEST_ROW, stop)
-            whole = whole_before(text, edge) if edge < stop else edge
-            end = whole if whole > start else edge
+            boundary = character_boundary(text, edge) if edge < stop else edge
+            end = boundary if boundary > start else edge
             rows.append(_Row(start, end))
             start = end
     return rows
 
 
-def _keep(text: str, rows: Sequence[_Row], characters: int, found: Sequence[_Found]) -> str:
-    """Choose rows from the head, the tail and the middle, and join them with marked gaps; the rest goes to the tail."""
-    head = _upto(text, rows, int(characters * HEAD_SHARE))
-    tail = _upto(text, rows, int(characters * TAIL_SHARE), backwards=True)
+def _shortened(text: str, rows: Sequence[_Row], characters: int, relevant: Sequence[_RelevantRow]) -> str:
+    """Return about so many characters of a text: its head, its tail and the most relevant rows between, with marked gaps.
+    The rest goes to the tail."""
+    head = _head_end(text, rows, int(characters * HEAD_SHARE))
+    tail = _tail_start(text, rows, int(characters * TAIL_SHARE))
     spans = [(0, head), (tail, len(text))]
     left = characters - head - (len(text) - tail)
-    for row in _telling([one for one in found if one.row.start >= head and one.row.end <= tail]):
-        size = row.end - row.start + 34
+    for row in _by_relevance([found for found in relevant if found.row.start >= head and found.row.end <= tail]):
+        size = row.end - row.start + GAP_CHARACTERS
         if size <= left:
             left -= size
             spans.append((row.start, row.end))
     if left > 0:
-        spans.append((_row_from(text, rows, tail - left, tail), tail))
-    return _join(text, sorted(spans))
+        spans.append((_row_start(text, rows, tail - left, tail), tail))
+    return _joined(text, sorted(spans))
 
 
-def _row_from(text: str, rows: Sequence[_Row], edge: int, stop: int) -> int:
-    """Return the start of the first row after an edge, or the edge itself where no row begins before ``stop``."""
-    first = bisect_left(rows, edge, key=lambda row: row.start)
-    return rows[first].start if first < len(rows) and rows[first].start < stop else whole_before(text, edge)
+def _row_start(text: str, rows: Sequence[_Row], position: int, stop: int) -> int:
+    """Return the start of the first row at or after a position; the position itself if no row begins before ``stop``."""
+    first = bisect_left(rows, position, key=lambda row: row.start)
+    if first < len(rows) and rows[first].start < stop:
+        return rows[first].start
+    return character_boundary(text, position)
 
 
-def _upto(text: str, rows: Sequence[_Row], characters: int, *, backwards: bool = False) -> int:
-    """Return the end of the head (or the start of the tail) for so many characters, at the end of a row if possible."""
-    size = len(text)
-    if backwards:
-        edge = size - characters
-        first = next((row.start for row in rows if row.start >= edge), size)
-        return first if size - first >= characters // 2 else whole_before(text, edge)
-    edge = 0
+def _head_end(text: str, rows: Sequence[_Row], characters: int) -> int:
+    """Return the end of a head of at most so many characters: at the end of a row, unless this halves it."""
+    end = 0
     for row in rows:
         if row.end > characters:
             break
-        edge = row.end
-    return edge if edge >= characters // 2 else whole_before(text, characters)
+        end = row.end
+    return end if end >= characters // 2 else character_boundary(text, characters)
 
 
-def _found(text: str, rows: Sequence[_Row], asked: frozenset[str]) -> list[_Found]:
+def _tail_start(text: str, rows: Sequence[_Row], characters: int) -> int:
+    """Return the start of a tail of at most so many characters: at the start of a row, unless this halves it."""
+    size = len(text)
+    position = size - characters
+    start = next((row.start for row in rows if row.start >= position), size)
+    return start if size - start >= characters // 2 else character_boundary(text, position)
+
+
+def _relevant_rows(text: str, rows: Sequence[_Row], asked: frozenset[str]) -> list[_RelevantRow]:
     """Return the rows that report errors or have words of the question."""
     if not rows:
         return []  # nothing is searched: the text may have 60 MB
     errors, words = errors_in(text), lexicon_of(None)
-    failed = reports_error(text, errors)
-    if not asked and not failed:
+    has_error = reports_error(text, errors)
+    if not asked and not has_error:
         return []
-    found: list[_Found] = []
+    relevant: list[_RelevantRow] = []
     for row in rows:
         line = text[row.start : row.end]
         keys = asked.intersection([word.key for word in words(line)]) if asked else asked
-        error = failed and reports_error(line, errors)
-        if keys or error:
-            found.append(_Found(row, keys, error))
-    return found
+        is_error = has_error and reports_error(line, errors)
+        if keys or is_error:
+            relevant.append(_RelevantRow(row, keys, is_error))
+    return relevant
 
 
-def _telling(found: Sequence[_Found]) -> list[_Row]:
-    """Return rows of the middle by what they tell, the best first, the newest of equals first."""
+def _by_relevance(relevant: Sequence[_RelevantRow]) -> list[_Row]:
+    """Return the rows in order of their relevance, the best first, the last one of equals first."""
     # A word in many rows distinguishes none of them.
-    common = Counted(key for one in found for key in one.keys)
+    rows_with = Frequencies(key for found in relevant for key in found.keys)
     scored = [
-        # Keys have no order, and neither may the rounding.
-        (fsum([1 / common[key] for key in one.keys]) + (1.0 if one.error else 0.0), one.row.start, one.row)
-        for one in found
+        # The keys come in any order; the exact sum does not depend on it.
+        (
+            fsum([1 / rows_with[key] for key in found.keys]) + (1.0 if found.is_error else 0.0),
+            found.row.start,
+            found.row,
+        )
+        for found in relevant
     ]
     return [row for _, _, row in sorted(scored, key=lambda item: (-item[0], -item[1]))]
 
 
-def _join(text: str, spans: Iterable[tuple[int, int]]) -> str:
+def _joined(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """Return the spans of a text, in order, with a marker for each gap before or between them."""
     pieces: list[str] = []
     position = 0
     for start, end in spans:
         if end <= position:
             continue
         if start > position:
-            before = "" if not pieces or pieces[-1].endswith("\n") else "\n"
-            pieces.append(f"{before}{marker(gap_size(text, position, start))}\n")
+            line_break = "" if not pieces or pieces[-1].endswith("\n") else "\n"
+            pieces.append(f"{line_break}{marker(gap_size(text, position, start))}\n")
         pieces.append(text[max(start, position) : end])
         position = max(position, end)
     return "".join(pieces)

@@ -23,7 +23,7 @@ async def explain(gateway: Gateway, request: Conversation, scope: str = "") -> d
     """
     place, task = await task_of(gateway, request, scope)
     attempt = ladder.first_attempt(task)
-    refused = not task.fits and ladder.hopeless(task, attempt)
+    refused = not task.fits and ladder.certainly_too_long(task, attempt)
     return {
         "model": request.model,
         "format": request.format.name,

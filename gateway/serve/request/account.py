@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from gateway.context.count.proof import self_contained
+from gateway.context.count.proof import is_self_contained
 from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.states import Answered, State, TooLarge, Unreachable, Visit
 from gateway.observe.exchange import NOTHING_LOST, Action, Call, Exchange, Why
@@ -80,7 +80,9 @@ def describe(state: State) -> Described:
     attempt: Attempt | None = getattr(state, "attempt", None)
     shown = (visit.planned if visit is not None else None) or attempt
     task = visit.task if visit is not None else None
-    bounded = visit is not None and (visit.proven or (state.life.mode == "off" and self_contained(state.life.request)))
+    bounded = visit is not None and (
+        visit.fit_proven or (state.life.mode == "off" and is_self_contained(state.life.request))
+    )
     too_long = isinstance(state, Answered) and state.too_long and state.life.mode == "enforce"
     return Described(
         state,
@@ -212,7 +214,7 @@ def _enforced(state: State, visit: Visit, attempt: Attempt | None) -> Why:
         return "folded" if attempt.draft is not None else "lowered"
     if state.life.request.refers_elsewhere:
         return "stateful"
-    return "proven" if visit.proven else "fits"
+    return "proven" if visit.fit_proven else "fits"
 
 
 def _share_kept(shown: Attempt | None) -> float | None:
@@ -225,7 +227,7 @@ def _warnings(described: Described, learned: str) -> str:
     attempt, task = described.attempt, described.task
     found: list[str] = []
     if attempt is not None and attempt.output is not None and task is not None:
-        found.append(f"max-tokens-lowered; {task.asked} -> {attempt.output}")
+        found.append(f"max-tokens-lowered; {task.output_limit} -> {attempt.output}")
     kept = attempt.draft.question_kept if attempt is not None and attempt.draft is not None else None
     if kept is not None:
         found.append(f"question-cut; kept={kept.characters}/{kept.total}")

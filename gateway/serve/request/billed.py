@@ -37,12 +37,14 @@ def _counted(gateway: Gateway, place: Place, request: Conversation, scope: str) 
     counted = sum(map(counter.message, request.messages)) + fixed_cost.fixed_cost(
         request.body, place.family, request.memory
     )
-    bounded = tokens.has_bounds(request.messages)
+    bounded = tokens.has_upper_bounds(request.messages)
     measured = SentCount(
         request=request, messages=request.messages, counter=counter, counted=counted, prompt=counted, error=error_of(place),
-        folded=False, bounded=bounded,
+        folded=False, has_upper_bounds=bounded,
     )  # fmt: skip
     upstream, model = place.target.name, place.route.name
-    sent = Sent(upstream=upstream, model=model, scope=scope, measured=measured, window=place.window)
+    sent = Sent(upstream=upstream, model=model, scope=scope, count=measured, window=place.window)
     before = gateway.learning.before(identity.conversation(scope, model, request.messages))
-    return replace(sent, before=before, erratic=bool(gateway.learning.calibration(place.owner).absurd))
+    return replace(
+        sent, last_request=before, has_erratic_bills=bool(gateway.learning.calibration(place.owner).ignored_bills)
+    )

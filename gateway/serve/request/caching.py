@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Final
 
 from gateway.config.catalogue import ModelFacts
-from gateway.context.cache.marking import BREAKPOINT, CONTROL, NOTHING, CacheTerms, MarkStyle
+from gateway.context.cache.marking import BREAKPOINT_STYLE, CACHE_CONTROL_STYLE, NO_TERMS, CacheTerms, MarkStyle
 from gateway.context.cache.rules import RULES, CacheRule, Matching
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.replay import Prices
@@ -17,16 +17,16 @@ from gateway.wire.format import Conversation, FormatName
 from gateway.wire.message import PINNED_ROLES, text_of
 
 STYLES: Final[Mapping[tuple[Matching, FormatName], MarkStyle]] = {
-    (Matching.BOUNDARY, "chat"): BREAKPOINT,
-    (Matching.BOUNDARY, "responses"): BREAKPOINT,
-    (Matching.MARKED, "messages"): CONTROL,
+    (Matching.BOUNDARY, "chat"): BREAKPOINT_STYLE,
+    (Matching.BOUNDARY, "responses"): BREAKPOINT_STYLE,
+    (Matching.MARKED, "messages"): CACHE_CONTROL_STYLE,
 }
 """How marks are written, by the rule of a model's cache and the format of a request; others take none."""
 
 VENDORS: Final[Mapping[str, frozenset[str]]] = {
     "prompt_cache_key": frozenset({"openai", "azure"}),
-    BREAKPOINT.member: frozenset({"openai", "azure"}),
-    CONTROL.member: frozenset({"anthropic", "bedrock", "vertex"}),
+    BREAKPOINT_STYLE.member: frozenset({"openai", "azure"}),
+    CACHE_CONTROL_STYLE.member: frozenset({"anthropic", "bedrock", "vertex"}),
 }
 """The providers whose own service takes each member. Others may refuse a body with a member they do not know."""
 
@@ -41,7 +41,7 @@ def terms_for(
     where the upstream is not known to take them."""
     rule = RULES.get(facts.cache) if facts else None
     if rule is None or not target.vendor or (policy.cache_marks == policy.cache_key == "off"):
-        return NOTHING
+        return NO_TERMS
     key = _key(scope, request) if policy.cache_key == "auto" and _takes_key(target, rule, request) else ""
     style = None if policy.cache_marks == "off" else _style(target, rule, request)
     return CacheTerms(style, key, policy.cache_marks == "always" and bool(key or style))
@@ -70,8 +70,8 @@ def _style(target: Target, rule: CacheRule, request: Conversation) -> MarkStyle 
     style = STYLES.get((rule.matching, request.format.name))
     if style is None or target.provider.name not in VENDORS[style.member]:
         return None
-    own = request.body if style is BREAKPOINT else request.head
-    return None if cache_marks.count(own) or own.get("prompt_cache_options") else style
+    own = request.body if style is BREAKPOINT_STYLE else request.head
+    return None if cache_marks.marks_outside_messages(own) or own.get("prompt_cache_options") else style
 
 
 def _key(scope: str, request: Conversation) -> str:

@@ -170,7 +170,7 @@ def _is_quick(state: Answered, usage: Usage | None) -> bool:
 
 def _learned(caller: Caller, state: Answered, usage: Usage | None) -> Learned:
     bill = BilledPrompt(usage.prompt, usage.cached) if usage else None
-    if not state.visit.proven or state.visit.task is not None or bill is None:
+    if not state.visit.fit_proven or state.visit.task is not None or bill is None:
         return state.lessons(bill)
     place = place_at(state.visit)
     return billed.learn(caller.gateway, place, state.life.request, caller.identity_at(place.target).scope, bill)

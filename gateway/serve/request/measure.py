@@ -13,7 +13,7 @@ from gateway.context.life import measuring
 from gateway.context.life.evidence import LastRequest
 from gateway.context.life.identity import conversation
 from gateway.context.life.ladder import Task
-from gateway.context.life.lessons import ANCHORED
+from gateway.context.life.lessons import LEAST_ANCHOR_SHARE
 from gateway.context.life.measuring import Measurement
 from gateway.serve.request import caching
 from gateway.serve.request.places import Place, error_of, family_of, guessed
@@ -38,7 +38,7 @@ def _believed(count: TokenCount, place: Place, calibration: Calibration) -> Toke
     """Treat a count by a guessed vocabulary as an estimate until bills have confirmed it."""
     if count.basis == "anchor" or not guessed(place):
         return count
-    error = tokens.LEARNED if calibration.confirmed else error_of(place)
+    error = tokens.LEARNED_ERROR if calibration.confirmed else error_of(place)
     return replace(count, basis="estimate", error=max(count.error, error) if calibration.ratio == 1.0 else error)
 
 
@@ -52,7 +52,7 @@ async def proven(gateway: Gateway, place: Place, request: Conversation) -> bool:
         return False
     reserve, _ = _reserve(place, request)
     size_bytes = len(request.raw)
-    proves = partial(proof.proven, size_bytes, reserve, _window(place, reserve), request, place.family)
+    proves = partial(proof.fits_by_size, size_bytes, reserve, _window(place, reserve), request, place.family)
     return proves() if size_bytes < LARGE else await gateway.pool.run(proves, size_bytes=size_bytes)
 
 
@@ -82,15 +82,17 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
     reserve = _reserve(place, request)
     window = _window(place, reserve[0])
     size_bytes = len(request.raw)
-    heavy = size_bytes >= INLINE or delay.heavy(request, place.family, place.images)  # the latter reads the messages
+    heavy = size_bytes >= INLINE or delay.blocks_event_loop(
+        request, place.family, place.images
+    )  # the latter reads the messages
     pooled_bytes = max(size_bytes, INLINE) if heavy else 0
     calibration = learning.calibration(owner)
     found = await gateway.pool.run(partial(_counted, place, request, calibration), size_bytes=pooled_bytes)
-    if found.stable.total > ANCHORED * window and await learning.follow(owner):
+    if found.stable.total > LEAST_ANCHOR_SHARE * window and await learning.follow(owner):
         calibration = learning.calibration(owner)
         found = await gateway.pool.run(partial(_counted, place, request, calibration), size_bytes=pooled_bytes)
     chain, own = list[str](), learning.has_smaller(owner)
-    if found.stable.total > ANCHORED * window or own or learning.watches(owner):
+    if found.stable.total > LEAST_ANCHOR_SHARE * window or own or learning.watches(owner):
         names = partial(conversation, scope, place.model, request.messages)
         chain = await gateway.pool.run(names, size_bytes=size_bytes)
         smaller = await learning.smaller(owner, chain) if own else None
@@ -109,7 +111,7 @@ def _counted(place: Place, request: Conversation, calibration: Calibration) -> M
     count = tokens.count_request(request, place.family, place.images, calibration.ratio)
     stable = _believed(count, place, calibration)
     plain_fixed = fixed_cost.fixed_cost(request.body, place.family, request.memory)
-    bounded = stable.bounded or not proof.self_contained(request)
+    bounded = stable.has_upper_bounds or not proof.is_self_contained(request)
     return Measurement(stable, stable, plain_fixed, bounded, calibration.ratio)
 
 
@@ -129,11 +131,11 @@ def _task(
         family=place.family,
         images=place.images,
         policy=policy,
-        configured=place.configured,
+        configured_window=place.configured,
         scope=scope,
         error=error_of(place),
         binds_thinking=facts is not None and facts.binds_thinking,
-        before=before,
+        last_request=before,
         cache=caching.terms_for(policy, facts, place.target, request, scope),
-        erratic=calibration.absurd > 0,
+        has_erratic_bills=calibration.ignored_bills > 0,
     )

@@ -13,7 +13,7 @@ from multidict import CIMultiDict
 
 from gateway.config import SummarySettings
 from gateway.context.count import message_cost
-from gateway.context.cut.foresight import cut_of
+from gateway.context.cut.foresight import messages_before_cut
 from gateway.context.cut.layout import Source
 from gateway.context.cut.replay import rounded_room
 from gateway.context.life import identity, ladder
@@ -48,7 +48,7 @@ async def recalled(gateway: Gateway, place: Place, task: Task) -> Task:
 def _laid_out(task: Task) -> tuple[Source, list[str]]:
     """What the fold is made from, and the chained hashes of the messages before its cut."""
     source = _source(task)
-    cut = cut_of(source)
+    cut = messages_before_cut(source)
     return source, identity.chain(source.messages[:cut], task.scope.encode()) if cut else []
 
 

@@ -53,6 +53,6 @@ def lines_of(state: State) -> list[dict[str, Any]]:
 
 
 def _standing(index: int, message: Message) -> "Fate":
-    from gateway.context.write.explain import STANDS, Fate  # noqa: PLC0415  # see `lines_of`
+    from gateway.context.write.explain import UNCHANGED, Fate  # noqa: PLC0415  # see `lines_of`
 
-    return Fate(index, str(message.get("role")), text_of(message), kept=True, why=STANDS)
+    return Fate(index, str(message.get("role")), text_of(message), kept=True, why=UNCHANGED)

@@ -17,7 +17,7 @@ from gateway.config import Route
 from gateway.context.life.events import Event, NoReply, PartFailed, PlacesFound, ReplyCame
 from gateway.context.life.ladder import Attempt
 from gateway.context.life.replies import Refusal
-from gateway.context.life.states import FAULTS, Life, Ready, Received, State, replies_in
+from gateway.context.life.states import FAULT_STATUSES, Life, Ready, Received, State, replies_in
 from gateway.context.life.transitions import advance, astray
 from gateway.observe.exchange import Call
 from gateway.serve import keys
@@ -156,7 +156,7 @@ async def send(caller: Caller, state: Ready) -> Event:
     caller.opened.append(answer)
     reply = answer.reply()
     caller.calls.append(_call(state, place, reply.status, reply.refusal, began))
-    if reply.status in FAULTS and reply.refusal is None:
+    if reply.status in FAULT_STATUSES and reply.refusal is None:
         balance.failed(name, answer.retry_after_s(), key if reply.status in OF_ONE_KEY else "")
     else:
         balance.succeeded(name, key)
@@ -188,8 +188,8 @@ async def _called(caller: Caller, place: Place, attempt: Attempt, life: Life) ->
         body = caller.raw  # unchanged, in its original encoding
     else:
         headers.popall("Content-Encoding", None)
-    if attempt.unbound:
-        for name, value in life.request.format.unbound_headers.items():
+    if attempt.may_drop_thinking:
+        for name, value in life.request.format.drop_thinking_headers.items():
             headers[name] = ",".join([*headers.popall(name, ()), value])
     headers = place.target.authorised(headers)
     call = call_of("POST", caller.request.rel_url, place.route.name)

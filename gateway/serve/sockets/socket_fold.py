@@ -120,7 +120,7 @@ async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, me
         return Message(message, True, known | {"why": "off", "action": "off"})
     life = Life(asked, mode, calls=1)
     if await measure.proven(gateway, place, asked) and same_name:
-        sent = Ready(life, Visit(place, proven=True), ladder.as_it_came(asked, place.model, place.window, 0))
+        sent = Ready(life, Visit(place, fit_proven=True), ladder.as_it_came(asked, place.model, place.window, 0))
         return Message(message, True, known | {"why": "proven", "basis": "bytes"}, sent)
     task = await beside.task_at(gateway, request, asked, place)
     planned = await gateway.pool.run(lambda: _planned(task), size_bytes=len(raw))

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.context import marks
-from gateway.context.cache.marking import BREAKPOINT, CONTROL, MOST_MARKS, marked, places
+from gateway.context.cache.marking import BREAKPOINT_STYLE, CACHE_CONTROL_STYLE, MOST_MARKS, mark_places, marked
 from gateway.context.write import note
 
 SYSTEM = {"role": "system", "content": "Be kind."}
@@ -22,7 +22,7 @@ def folded(*messages, quotes=None):
 
 
 def test_the_pinned_messages_the_note_and_the_question_before_its_quotes_are_marked() -> None:
-    sent = marked(folded(SYSTEM, user("Where is it?"), quotes={1: QUOTES}), CONTROL)
+    sent = marked(folded(SYSTEM, user("Where is it?"), quotes={1: QUOTES}), CACHE_CONTROL_STYLE)
 
     assert sent[0]["content"] == [{"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}]
     texts = [(part["text"], "cache_control" in part) for part in sent[1]["content"]]
@@ -34,18 +34,18 @@ def test_what_the_request_before_marked_last_is_marked_again() -> None:
     before = folded(SYSTEM, first, quotes={1: QUOTES})
     after = folded(SYSTEM, first, {"role": "assistant", "content": "There."}, second, quotes={3: QUOTES})
 
-    assert places(before) == [(0, 0), (1, 0), (1, 1)]
-    assert places(after) == [(0, 0), (1, 0), (1, 1), (3, 0)]
+    assert mark_places(before) == [(0, 0), (1, 0), (1, 1)]
+    assert mark_places(after) == [(0, 0), (1, 0), (1, 1), (3, 0)]
 
 
 def test_a_tool_result_is_marked_where_the_api_allows_it() -> None:
     messages = folded(SYSTEM, user("Where is it?"), CALL, RESULT)
 
-    assert marked(messages, CONTROL)[-1] == {**RESULT, "cache_control": {"type": "ephemeral"}}
-    assert marked(messages, BREAKPOINT)[-1] is messages[-1]
+    assert marked(messages, CACHE_CONTROL_STYLE)[-1] == {**RESULT, "cache_control": {"type": "ephemeral"}}
+    assert marked(messages, BREAKPOINT_STYLE)[-1] is messages[-1]
 
 
-@pytest.mark.parametrize("style", [BREAKPOINT, CONTROL], ids=lambda style: style.member)
+@pytest.mark.parametrize("style", [BREAKPOINT_STYLE, CACHE_CONTROL_STYLE], ids=lambda style: style.member)
 def test_a_client_that_marks_by_itself_keeps_its_own_marks(style) -> None:
     own = {"role": "user", "content": [{"type": "text", "text": "hi", style.member: {"mode": "explicit"}}]}
     messages = (SYSTEM, own)
@@ -58,8 +58,8 @@ def test_there_are_never_more_marks_than_the_api_takes_and_no_text_changes() -> 
     for number in range(30):
         talk += [user(f"Where is {number}?"), CALL, RESULT, {"role": "assistant", "content": "There."}]
         messages = folded(*talk[:-1])
-        sent = marked(messages, CONTROL)
-        assert len(places(messages)) <= MOST_MARKS
+        sent = marked(messages, CACHE_CONTROL_STYLE)
+        assert len(mark_places(messages)) <= MOST_MARKS
         assert [_text(m) for m in sent] == [_text(m) for m in messages]
 
 
@@ -68,7 +68,7 @@ def test_there_are_never_more_marks_than_the_api_takes_and_no_text_changes() -> 
     [(), (SYSTEM,), (user(""),), (user(None),), ({"role": "assistant", "content": "hi"},), (user([{"type": "x"}]),)],
 )
 def test_messages_without_text_bear_no_mark(messages) -> None:
-    assert len(marked(messages, CONTROL)) == len(messages)
+    assert len(marked(messages, CACHE_CONTROL_STYLE)) == len(messages)
 
 
 def test_a_text_is_split_into_frames_words_and_quotes_and_nothing_is_lost() -> None:

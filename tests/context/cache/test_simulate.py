@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.context.cache.prompt import rendered
 from gateway.context.cache.rules import ANTHROPIC, LLAMA_CPP, OPENAI, OPENAI_BOUNDARY, RULES, VLLM, Matching
-from gateway.context.cache.simulate import Bill, Block, Cache, ask, common_prefix
+from gateway.context.cache.simulate import Bill, Block, Cache, common_prefix, send
 
 
 def block(section: str, size: int, seed: int = 0, mark_s: float = 0.0) -> Block:
@@ -18,7 +18,7 @@ def block(section: str, size: int, seed: int = 0, mark_s: float = 0.0) -> Block:
 def bills(rule, *requests, every_s: float = 10.0):
     cache, found = Cache(rule), []
     for number, blocks in enumerate(requests):
-        cache, bill = ask(cache, blocks, number * every_s)
+        cache, bill = send(cache, blocks, number * every_s)
         found.append(bill)
     return found
 
@@ -74,13 +74,13 @@ def test_an_explicit_breakpoint_keeps_the_stable_beginning_readable() -> None:
 
 def test_without_a_breakpoint_of_its_own_openai_stores_nothing_behind_the_last_mark() -> None:
     asked = [block("user", 1100, 1, mark_s=1800), block("user", 300, 2)]
-    _, bill = ask(Cache(OPENAI_BOUNDARY), asked, 0.0, managed=False)
+    _, bill = send(Cache(OPENAI_BOUNDARY), asked, 0.0, managed=False)
     assert bill == Bill(written=1100, fresh=300)
 
 
 def test_the_breakpoint_of_the_provider_counts_among_those_a_rule_allows() -> None:
     asked = [block("assistant", 1100, 1, mark_s=1800), block("assistant", 300, 2)]
-    cache, _ = ask(Cache(replace(OPENAI_BOUNDARY, marks=1)), asked, 0.0)
+    cache, _ = send(Cache(replace(OPENAI_BOUNDARY, marks=1)), asked, 0.0)
     assert not cache.entries, "its only breakpoint is the managed one"
 
 

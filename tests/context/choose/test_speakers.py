@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.context.choose.speakers import LEAST_OWN, WITH_ASSISTANT, Dialogue, dialogue_of, likely
+from gateway.context.choose.speakers import LEAST_POSSESSIVES, WITH_ASSISTANT, Dialogue, answer_factors, dialogue_of
 from gateway.context.choose.weights import OWN_WORDS, UNNAMED
 from tests.context.choose.test_weights import pool, ranked
 
@@ -31,7 +31,7 @@ def test_two_who_speak_of_what_is_theirs_are_people() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [ASSISTED, [], [("user", "My bike.")], [*FRIENDS, ("tool", "{}")], list(FRIENDS)[: LEAST_OWN // 3]]
+    "said", [ASSISTED, [], [("user", "My bike.")], [*FRIENDS, ("tool", "{}")], list(FRIENDS)[: LEAST_POSSESSIVES // 3]]
 )
 def test_an_assistant_is_none(said: list[tuple[str, str]]) -> None:
     assert newest_first(said) == WITH_ASSISTANT
@@ -43,13 +43,13 @@ def test_names_before_a_speakers_words_are_the_speakers() -> None:
         (role, f"{names[role]}: {text.replace('Duarte', 'you').replace('Imke', 'you')}") for role, text in FRIENDS
     ]
 
-    assert newest_first(signed).named == {"imk": "user", "duart": "assistant"}
+    assert newest_first(signed).role_of_name == {"imk": "user", "duart": "assistant"}
 
 
 def test_a_word_that_is_also_typed_in_small_letters_is_no_name() -> None:
     said = [*FRIENDS, ("assistant", "Well, my day was fine."), ("assistant", "Well, my cat was not well.")]
 
-    assert "well" not in newest_first(said).named
+    assert "well" not in newest_first(said).role_of_name
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_word_that_is_also_typed_in_small_letters_is_no_name() -> None:
     ],
 )
 def test_the_answer_is_likely_said_by(question: str, dialogue: Dialogue, factors: dict[str, float]) -> None:
-    assert likely(question, dialogue) == factors
+    assert answer_factors(question, dialogue) == factors
 
 
 def test_a_question_about_one_of_two_people_is_answered_by_that_one() -> None:

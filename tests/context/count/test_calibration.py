@@ -1,10 +1,10 @@
-"""Calibration: learns a model's ratio at once, moves in coarse steps, and believes nothing absurd."""
+"""Calibration: learns a model's ratio at once, moves in coarse_ratio steps, and believes nothing absurd."""
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gateway.context.count.calibration import LEAST_RATIO, MOST_RATIO, SLACK_ABOVE, Calibration, coarse
+from gateway.context.count.calibration import LEAST_RATIO, MOST_RATIO, SLACK_ABOVE, Calibration, coarse_ratio
 
 
 def learned(*reports: tuple[int, int]) -> Calibration:
@@ -48,7 +48,9 @@ def test_the_same_request_again_is_no_second_witness() -> None:
 @given(st.floats(0.3, 7.5), st.floats(0.8, 1.3))
 def test_honest_bills_heal_any_ratio_within_three_requests(poisoned: float, honest: float) -> None:
     assume(max(poisoned, honest) / min(poisoned, honest) > 1.5)
-    calibration = Calibration(coarse(poisoned), tuple((size, int(size * poisoned)) for size in range(1000, 1009)), True)
+    calibration = Calibration(
+        coarse_ratio(poisoned), tuple((size, int(size * poisoned)) for size in range(1000, 1009)), True
+    )
     for size in (1100, 1200, 1300):
         calibration = calibration.observe(size, int(size * honest))
 
@@ -75,7 +77,7 @@ def test_a_ratio_that_trembles_does_not_move(factors: list[float]) -> None:
 def test_a_ratio_stays_within_belief(reports: list[tuple[int, int]]) -> None:
     ratio = learned(*reports).ratio
 
-    assert coarse(LEAST_RATIO) <= ratio <= coarse(MOST_RATIO) * SLACK_ABOVE
+    assert coarse_ratio(LEAST_RATIO) <= ratio <= coarse_ratio(MOST_RATIO) * SLACK_ABOVE
 
 
 CUT = [(size, 4096) for size in (5000, 5600, 6300, 7100, 7900)]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.context.count.media import bounded, image, image_size, tokens
+from gateway.context.count.media import image, image_size, is_upper_bound, tokens
 from tests.context import pictures
 from tests.context.pictures import gif, jpeg, pdf, png, url, wav, webp
 
@@ -99,12 +99,12 @@ def test_an_image_of_unknown_size_costs_at_least_what_it_turns_out_to(rule: str,
 )
 def test_an_image_costs_the_same_in_every_shape(part: dict[str, object]) -> None:
     assert tokens(part, CLAUDE) == 1296
-    assert not bounded(part)
+    assert not is_upper_bound(part)
 
 
 def test_what_stands_elsewhere_is_bounded() -> None:
-    assert bounded({"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}})
-    assert bounded({"type": "file", "file": {"file_id": "file-1"}})
+    assert is_upper_bound({"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}})
+    assert is_upper_bound({"type": "file", "file": {"file_id": "file-1"}})
 
 
 def test_audio_costs_its_seconds() -> None:

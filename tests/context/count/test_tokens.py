@@ -12,8 +12,8 @@ from gateway.context.count.families import FAMILIES
 from gateway.context.count.fixed_cost import fixed_cost
 from gateway.context.count.media import tokens
 from gateway.context.count.message_cost import counter
-from gateway.context.count.proof import proven
-from gateway.context.count.tokens import Anchor, TokenCount, count_request, has_bounds, margin
+from gateway.context.count.proof import fits_by_size
+from gateway.context.count.tokens import Anchor, TokenCount, count_request, has_upper_bounds, margin
 from gateway.wire.chat import ChatRequest, parse, skim
 from tests.context.pictures import png
 from tests.context.texts import TEXTS
@@ -130,7 +130,7 @@ def test_a_document_that_is_written_in_the_body_costs_its_text(source: dict[str,
 
     assert GPT_4O.message(user([part])) == 4 + one
     assert GPT_4O.message(user([part] * 50)) == 4 + 50 * one
-    assert not has_bounds([user([part])])
+    assert not has_upper_bounds([user([part])])
 
 
 def test_a_picture_in_a_written_document_costs_its_price() -> None:
@@ -138,7 +138,7 @@ def test_a_picture_in_a_written_document_costs_its_price() -> None:
     part = {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "A cat."}, picture]}}
 
     assert GPT_4O.message(user([part])) == 4 + GPT_4O.text("A cat.") + tokens(picture, "tiles 85 170")
-    assert has_bounds([user([part])])
+    assert has_upper_bounds([user([part])])
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -230,8 +230,8 @@ def test_whatever_a_client_sends_is_counted(
     asked = request(found, tools=tools, tool_choice=choice, response_format=form, thinking=choice, reasoning=form)
 
     assert count_request(asked, family).total >= 0
-    delay.heavy(asked, family)
-    proven(len(asked.raw), 100, 10_000, asked, family)
+    delay.blocks_event_loop(asked, family)
+    fits_by_size(len(asked.raw), 100, 10_000, asked, family)
 
 
 @given(
@@ -243,7 +243,7 @@ def test_what_is_proven_to_fit_fits(names: list[str], family: str) -> None:
     size = len(asked.raw)
 
     for window in (size, size + 1024, size + 1200, size * 2 + 1500):
-        if proven(size, 100, window, asked, family):
+        if fits_by_size(size, 100, window, asked, family):
             assert count_request(asked, family).total + 100 <= window
 
 
@@ -261,15 +261,15 @@ def test_what_is_proven_to_fit_fits(names: list[str], family: str) -> None:
     ],
 )
 def test_what_stands_elsewhere_cannot_be_proven_to_fit(asked: ChatRequest) -> None:
-    assert not proven(len(asked.raw), 100, 10**9, asked)
+    assert not fits_by_size(len(asked.raw), 100, 10**9, asked)
 
 
 def test_a_small_request_is_proven_at_once() -> None:
     """Case 27: a 60-token history never gets near the window of gpt-4o."""
     asked = request([user("word " * 50)])
 
-    assert proven(len(asked.raw), 16_384, 128_000, asked, "o200k")
-    assert not proven(len(asked.raw), 16_384, len(asked.raw) + 16_384 + 1023, asked, "o200k")
+    assert fits_by_size(len(asked.raw), 16_384, 128_000, asked, "o200k")
+    assert not fits_by_size(len(asked.raw), 16_384, len(asked.raw) + 16_384 + 1023, asked, "o200k")
 
 
 def test_a_long_conversation_in_any_script_is_proven_without_being_parsed_unless_it_calls_tools() -> None:
@@ -279,9 +279,9 @@ def test_a_long_conversation_in_any_script_is_proven_without_being_parsed_unless
     )
     assert plain
     assert calling
-    assert proven(len(plain.raw), 100, len(plain.raw) + 2000, plain, "o200k")
+    assert fits_by_size(len(plain.raw), 100, len(plain.raw) + 2000, plain, "o200k")
     assert plain._whole is None
-    assert not proven(len(calling.raw), 100, len(calling.raw) + 2000, calling, "o200k")
+    assert not fits_by_size(len(calling.raw), 100, len(calling.raw) + 2000, calling, "o200k")
 
 
 def test_letters_that_a_vocabulary_takes_apart_are_no_proof() -> None:
@@ -290,9 +290,9 @@ def test_letters_that_a_vocabulary_takes_apart_are_no_proof() -> None:
     escaped = parse(asked.raw.decode().encode("ascii", "backslashreplace"))
     assert escaped
 
-    assert proven(len(asked.raw), 100, len(asked.raw) + 2000, asked, "o200k")
-    assert not proven(len(asked.raw), 100, len(asked.raw) + 2000, asked, "qwen3")
-    assert not proven(len(escaped.raw), 100, len(escaped.raw) + 2000, escaped, "claude-4.5")
+    assert fits_by_size(len(asked.raw), 100, len(asked.raw) + 2000, asked, "o200k")
+    assert not fits_by_size(len(asked.raw), 100, len(asked.raw) + 2000, asked, "qwen3")
+    assert not fits_by_size(len(escaped.raw), 100, len(escaped.raw) + 2000, escaped, "claude-4.5")
 
 
 def test_results_of_parallel_calls_cost_their_escapes() -> None:
@@ -333,7 +333,7 @@ def test_what_is_sure_says_so() -> None:
     assert count_request(request([user("hi")]), "o200k").basis == "exact"
     assert count_request(request([user("hi")]), "claude-4.5").basis == "estimate"
     assert count_request(request([user("hi")]), "o200k", ratio=1.05).basis == "estimate"
-    assert count_request(picture, "o200k").bounded
+    assert count_request(picture, "o200k").has_upper_bounds
     assert count_request(picture, "o200k").basis == "estimate"
 
 
@@ -356,7 +356,7 @@ def test_much_new_text_is_counted_off_the_event_loop() -> None:
     delay.preload(["o200k"])
     long = request([user(f"{n} is new. " * 10_000) for n in range(3)])
 
-    assert delay.heavy(long, "o200k")
+    assert delay.blocks_event_loop(long, "o200k")
     count_request(long, "o200k")
-    assert not delay.heavy(long, "o200k"), "by now it is known"
-    assert not delay.heavy(request([user("hi")]), "o200k")
+    assert not delay.blocks_event_loop(long, "o200k"), "by now it is known"
+    assert not delay.blocks_event_loop(request([user("hi")]), "o200k")

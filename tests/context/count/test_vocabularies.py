@@ -86,7 +86,7 @@ def test_a_hostile_megabyte_is_counted_in_short_calls(
     monkeypatch.setattr(tokenizers, "_encoder", lambda _: (watched, frame))
 
     assert 0 < count(text, vocabulary) <= len(text.encode()) + len(sizes)
-    assert max(sizes) <= 1.4 * tokenizers.PIECE
+    assert max(sizes) <= 1.4 * tokenizers.PIECE_BYTES
     assert sum(sizes) == len(text.encode())
 
 
@@ -149,13 +149,13 @@ def test_counts_are_remembered_by_content_and_bounded() -> None:
     assert "".join(["text ", "number 599"]) in counts
     assert "never seen" not in counts
     assert "text number 0" not in counts
-    assert 0 < memory.size <= memory.budget * tokenizers.SHARE
+    assert 0 < memory.size <= memory.budget * tokenizers.COUNTS_SHARE
 
 
 def test_the_counts_of_a_vocabulary_are_shared() -> None:
     memory = Memory()
 
-    assert message_cost.counting("o200k_base", memory) is message_cost.counting("o200k_base", memory)
+    assert message_cost.counts_of("o200k_base", memory) is message_cost.counts_of("o200k_base", memory)
     assert message_cost.counter("o200k", memory=memory) is message_cost.counter("o200k", memory=memory)
     assert loaded("o200k_base")
     assert loaded("klingon"), "nothing to load"

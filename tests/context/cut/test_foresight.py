@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
-from gateway.context.cut.foresight import UNCOVERED, WORTH, Wish, cut_of, foresee
+from gateway.context.cut.foresight import LATE_SHARE, LEAST_SHARE, SummaryGoal, messages_before_cut, next_summary
 from gateway.context.cut.layout import Source
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.turns import split
@@ -56,18 +56,18 @@ def agent(steps: int, tokens: int = 200) -> list[Message]:
 
 
 def lived(messages: Sequence[Message], policy: Policy | None = None, at: float = 0.7) -> list[tuple[int, int, int]]:
-    """Let a conversation grow request by request, each wish granted at once: (cut before, cut, covered) at every move."""
+    """Let a conversation grow request by request, each goal granted at once: (cut before, cut, covered) at every move."""
     cut, covered, moves = 0, 0, []
     for end in range(1, len(messages) + 1):
         if messages[end - 1]["role"] == "assistant":
             continue
         now = source(messages[:end], policy=policy)
-        if cut_of(now) != cut:
-            moves.append((cut, cut_of(now), covered))
-            cut = cut_of(now)
+        if messages_before_cut(now) != cut:
+            moves.append((cut, messages_before_cut(now), covered))
+            cut = messages_before_cut(now)
         if cut or sum(map(cost, messages[:end])) >= at * now.budget.room:
-            wish = foresee(now, covered)
-            covered = wish.covers if wish else covered
+            goal = next_summary(now, covered)
+            covered = goal.covers if goal else covered
     return moves
 
 
@@ -84,7 +84,7 @@ def test_when_a_cut_comes_a_summary_of_nearly_all_it_takes_is_there(
     for _, cut, covered in moves[1:]:
         assert covered <= cut, "a summary of what still stands would be of no use yet"
         turn = max(map(cost, messages)) * 2 if len(messages) < 100 else 0
-        assert sum(map(cost, messages[covered:cut])) <= (UNCOVERED + WORTH) * 4000 + turn
+        assert sum(map(cost, messages[covered:cut])) <= (LATE_SHARE + LEAST_SHARE) * 4000 + turn
 
 
 def test_one_summary_a_cut_is_wanted() -> None:
@@ -92,38 +92,42 @@ def test_one_summary_a_cut_is_wanted() -> None:
     covered, wishes, cuts = 0, [], set()
     for end in range(2, len(messages), 2):
         now = source(messages[:end])
-        cuts.add(cut_of(now))
-        if (cut_of(now) or sum(map(cost, messages[:end])) >= 2800) and (wish := foresee(now, covered)):
-            wishes.append(wish)
-            covered = wish.covers
+        cuts.add(messages_before_cut(now))
+        if (messages_before_cut(now) or sum(map(cost, messages[:end])) >= 2800) and (
+            goal := next_summary(now, covered)
+        ):
+            wishes.append(goal)
+            covered = goal.covers
     assert len(wishes) <= len(cuts) + 1
 
 
 def test_what_is_provided_for_is_not_wanted_again() -> None:
     now = source(chat(16))
-    wish = foresee(now, 0)
-    assert wish is not None
-    assert foresee(now, wish.covers) is None
+    goal = next_summary(now, 0)
+    assert goal is not None
+    assert next_summary(now, goal.covers) is None
 
 
 def test_a_session_attached_late_wants_what_is_folded_already() -> None:
     now = source(chat(200))
-    assert foresee(now, 0) == Wish(cut_of(now), sum(map(cost, now.messages[1 : cut_of(now)])))
-    assert sum(map(cost, now.messages[1 : cut_of(now)])) > UNCOVERED * now.budget.room
+    assert next_summary(now, 0) == SummaryGoal(
+        messages_before_cut(now), sum(map(cost, now.messages[1 : messages_before_cut(now)]))
+    )
+    assert sum(map(cost, now.messages[1 : messages_before_cut(now)])) > LATE_SHARE * now.budget.room
 
 
 def test_too_little_is_not_worth_a_call() -> None:
     messages = chat(4, 300)
     messages[3] = {"role": "user", "content": "x" * 9000}
-    wish = foresee(source(messages), 0)
-    assert wish is None or wish.replaced >= 400
+    goal = next_summary(source(messages), 0)
+    assert goal is None or goal.replaced_tokens >= 400
 
 
 @pytest.mark.parametrize(
     "messages", [[], [{"role": "system", "content": "alone"}], [{"role": "user", "content": "x" * 15_000}], chat(0)]
 )
 def test_where_there_is_nothing_to_end_at_nothing_is_wanted(messages: list[Message]) -> None:
-    assert foresee(source(messages), 0) is None
+    assert next_summary(source(messages), 0) is None
 
 
 MESSAGES = st.lists(
@@ -140,9 +144,9 @@ def test_a_summary_ends_between_turns_or_steps_and_covers_something_new(
     messages: list[Message], covered: int, room: int
 ) -> None:
     now = source(messages, room)
-    wish = foresee(now, covered)
-    if wish is not None:
-        assert covered < wish.covers <= len(messages)
+    goal = next_summary(now, covered)
+    if goal is not None:
+        assert covered < goal.covers <= len(messages)
         turns = now.conversation.turns
         ends = {turn.indices[0] for turn in turns} | {step[0] for turn in turns for step in turn.steps}
-        assert wish.covers in ends
+        assert goal.covers in ends

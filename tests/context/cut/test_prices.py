@@ -15,7 +15,7 @@ def agent(steps: int, cost: int, cut: int, stub: int) -> list[Unit]:
 
 def first_folded(units: list[Unit], prices: Prices) -> int:
     """The number of units before the first cut that folds something."""
-    return next((cut.first for cut in replay(units, Room(6000, 0, 0.6, None, prices)) if cut.first), 0)
+    return next((cut.first_kept for cut in replay(units, Room(6000, 0, 0.6, None, prices)) if cut.first_kept), 0)
 
 
 def test_the_dearer_it_is_to_read_the_earlier_old_steps_are_folded() -> None:
@@ -42,4 +42,4 @@ def test_a_longer_conversation_has_the_cuts_of_the_shorter_one(prices: Prices, c
     whole = replay(units, room)
     for end in range(1, len(units), 7):
         assert replay(units[:end], room) == whole[:end]
-        assert whole[end - 1].first <= whole[end].first
+        assert whole[end - 1].first_kept <= whole[end].first_kept

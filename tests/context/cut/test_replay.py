@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.context.cut.budget import Budget
-from gateway.context.cut.replay import Cut, Room, Unit, allowances, grow, replay, rounded_room
+from gateway.context.cut.replay import Cut, Room, Unit, grow, replay, rounded_room, unit_limits
 
 ROOM = Room(free=1000, recall=150, low_water=0.6, max_turns=None)
 
@@ -18,7 +18,7 @@ def turns(costs: list[int]) -> list[Unit]:
     units: list[Unit] = []
     for number, cost in enumerate(costs):
         units.append(Unit(number, -1, (2 * number,), cost, cost, cost))
-        units.append(Unit(number, 0, (2 * number + 1,), cost, cost, cost, asks=False))
+        units.append(Unit(number, 0, (2 * number + 1,), cost, cost, cost, can_end_request=False))
     return units
 
 
@@ -46,7 +46,7 @@ def test_nothing_is_cut_while_all_fits() -> None:
 
 
 def test_the_cut_stands_until_the_room_is_used_up_again() -> None:
-    firsts = [cut.first for cut in replay(turns([20] * 60), ROOM)]
+    firsts = [cut.first_kept for cut in replay(turns([20] * 60), ROOM)]
 
     moves = sorted(set(firsts))
     assert 2 <= len(moves) - 1 <= 8
@@ -56,16 +56,16 @@ def test_the_cut_stands_until_the_room_is_used_up_again() -> None:
 def test_a_long_turn_is_cut_between_its_steps() -> None:
     cut = replay(agent([60] * 40), ROOM)[-1]
 
-    assert 0 < cut.first <= 40
-    assert cut.digest > 0
+    assert 0 < cut.first_kept <= 40
+    assert cut.digest_tokens > 0
 
 
 def test_old_results_become_stubs_where_that_is_enough() -> None:
     """Case 50: nothing is folded as long as stubs make room."""
     cut = replay(agent([60] * 20, stub=10), ROOM)[-1]
 
-    assert cut.first == 0
-    assert cut.stubbed > 0
+    assert cut.first_kept == 0
+    assert cut.stubs_end > 0
 
 
 @settings(max_examples=200, deadline=None)
@@ -73,11 +73,11 @@ def test_old_results_become_stubs_where_that_is_enough() -> None:
 def test_a_longer_conversation_had_the_same_cuts_before(units: list[Unit]) -> None:
     """Promise 4: where a cut stands depends on what was said until then alone."""
     half = len(units) // 2 or 1
-    while not units[half - 1].asks and half < len(units):
+    while not units[half - 1].can_end_request and half < len(units):
         half += 1
 
     assert replay(units, ROOM)[: half - 1] == replay(units[:half], ROOM)[: half - 1]
-    assert replay(units, ROOM)[half - 1] == replay(units[:half], ROOM)[-1] or not units[half - 1].asks
+    assert replay(units, ROOM)[half - 1] == replay(units[:half], ROOM)[-1] or not units[half - 1].can_end_request
 
 
 @settings(max_examples=200, deadline=None)
@@ -98,15 +98,15 @@ def test_a_replay_that_is_continued_has_the_cuts_of_a_whole_one(units: list[Unit
 def test_a_cut_never_moves_back_nor_beyond_the_newest(units: list[Unit]) -> None:
     cuts = replay(units, ROOM)
 
-    assert all(one.first <= other.first for one, other in pairwise(cuts))
-    assert all(cut.first <= position for position, cut in enumerate(cuts))
+    assert all(one.first_kept <= other.first_kept for one, other in pairwise(cuts))
+    assert all(cut.first_kept <= position for position, cut in enumerate(cuts))
 
 
 def test_a_limit_of_turns_moves_the_cut_too() -> None:
     room = replace(ROOM, free=100_000, max_turns=4)
 
     units = turns([10] * 20)
-    stands = [units[at].turn - units[cut.first].turn + 1 for at, cut in enumerate(replay(units, room))]
+    stands = [units[at].turn - units[cut.first_kept].turn + 1 for at, cut in enumerate(replay(units, room))]
 
     assert max(stands) == 4
     assert min(stands[6:]) >= 2
@@ -116,8 +116,8 @@ def test_one_giant_unit_does_not_throw_the_cut_about() -> None:
     """It counts as what shrinking makes of it."""
     units = [*turns([20] * 6), Unit(6, -1, (99,), 50_000, 50_000, 50_000)]
 
-    assert allowances(units, ROOM)[-1] <= ROOM.free
-    assert replay(units, ROOM)[-1].first <= len(units) - 1
+    assert unit_limits(units, ROOM)[-1] <= ROOM.free
+    assert replay(units, ROOM)[-1].first_kept <= len(units) - 1
 
 
 @pytest.mark.parametrize("tools", [10, 11, 14, 15])

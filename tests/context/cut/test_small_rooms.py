@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from gateway.context.cut.replay import Room, Unit, replay
-from gateway.context.cut.shares import MOST_QUOTES_OF_CHAT
+from gateway.context.cut.shares import CHAT_QUOTE_TOKENS
 
 REQUEST = 100
 """Tokens by which each request grows."""
@@ -37,7 +37,11 @@ def room_for(requests: float, recall: int = 0) -> Room:
 
 def requests_a_cut(units: list[Unit], room: Room) -> float:
     """The requests over the window for which a cut stands, on average."""
-    cuts = [cut.first for unit, cut in zip(units, replay(units, room), strict=True) if unit.asks and cut.first]
+    cuts = [
+        cut.first_kept
+        for unit, cut in zip(units, replay(units, room), strict=True)
+        if unit.can_end_request and cut.first_kept
+    ]
     return len(cuts) / len(set(cuts))
 
 
@@ -50,9 +54,9 @@ def test_a_room_for_few_requests_still_lets_a_cut_stand_for_some(talk) -> None:
 def test_in_a_tight_room_the_digest_takes_all_that_is_left() -> None:
     room = room_for(4.5, recall=45)
     cut = replay(agent(60), room)[-1]
-    standing = 60 - cut.first + 1
+    standing = 60 - cut.first_kept + 1
 
-    assert cut.digest >= room.free - standing * REQUEST - room.recall
+    assert cut.digest_tokens >= room.free - standing * REQUEST - room.recall
     assert requests_a_cut(agent(60), room) < 2
 
 
@@ -62,7 +66,9 @@ def test_a_chat_keeps_room_to_grow_where_an_agent_does_not() -> None:
 
 
 def test_the_more_requests_a_room_holds_the_smaller_is_the_digests_share() -> None:
-    shares = [replay(agent(200), room)[-1].digest / room.free for room in (room_for(4.5), room_for(7), room_for(30))]
+    shares = [
+        replay(agent(200), room)[-1].digest_tokens / room.free for room in (room_for(4.5), room_for(7), room_for(30))
+    ]
 
     assert shares[0] > shares[1] > shares[2]
 
@@ -73,9 +79,9 @@ def test_the_larger_the_room_the_smaller_is_the_share_that_stands_after_a_cut(ro
     units, size = chat(10 * room), room_for(room)
     cuts = replay(units, size)
     standing = [
-        sum(each.cost for each in units[cut.first : at + 1]) / size.free
+        sum(each.cost for each in units[cut.first_kept : at + 1]) / size.free
         for at, (before, cut) in enumerate(pairwise(cuts), 1)
-        if cut.first > before.first
+        if cut.first_kept > before.first_kept
     ]
 
     assert most - REQUEST / size.free < max(standing) <= most
@@ -83,7 +89,7 @@ def test_the_larger_the_room_the_smaller_is_the_share_that_stands_after_a_cut(ro
 
 def test_the_room_kept_for_quotes_of_a_chat_does_not_grow_with_the_window() -> None:
     """A message that asks nothing, or little, needs no more of them in a large window; a question gets what is free."""
-    quotes = [replay(chat(4000), room_for(room, recall=int(room * 15)))[-1].quotes for room in (20, 100, 1000)]
+    quotes = [replay(chat(4000), room_for(room, recall=int(room * 15)))[-1].quote_tokens for room in (20, 100, 1000)]
 
     assert quotes[0] == 150
-    assert quotes[1] == quotes[2] == MOST_QUOTES_OF_CHAT
+    assert quotes[1] == quotes[2] == CHAT_QUOTE_TOKENS

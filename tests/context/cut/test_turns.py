@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.context.cut.turns import pairs, split
+from gateway.context.cut.turns import callers_of, split
 from gateway.wire.message import CONTINUES
 
 U: dict[str, Any] = {"role": "user", "content": "u"}
@@ -65,7 +65,7 @@ def test_turns_begin_with_the_user_and_steps_with_the_assistant(
 
 def test_a_reused_id_pairs_with_its_newest_call() -> None:
     """Case 11."""
-    assert pairs([call("a"), res("a"), call("a"), res("a"), res("a")]) == {1: 0, 3: 2}
+    assert callers_of([call("a"), res("a"), call("a"), res("a"), res("a")]) == {1: 0, 3: 2}
 
 
 @given(st.lists(st.sampled_from([U, A, S, D, F, R, call("a"), call("a", "b"), res("a"), res("b"), {"role": "critic"}])))

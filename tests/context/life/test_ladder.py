@@ -13,8 +13,8 @@ from gateway.context.life.ladder import (
     Attempt,
     StatedNumbers,
     Task,
+    certainly_too_long,
     first_attempt,
-    hopeless,
     lower_output,
     next_attempt,
 )
@@ -63,14 +63,14 @@ def task(asked: ChatRequest, window: int, *, exact: bool = True, margin: int = 0
         margin=margin,
         fold_margin=margin,
         reserve=output if output is not None else 50,
-        asked=output,
-        floor=20,
+        output_limit=output,
+        min_output=20,
         counter=count,
         policy=Policy(),
-        plain=count,
+        plain_counter=count,
         plain_fixed=FIXED,
-        configured=window,
-        slack=slack,
+        configured_window=window,
+        overcount=slack,
     )
 
 
@@ -196,7 +196,7 @@ def test_what_cannot_fit_beyond_doubt_is_hopeless_and_what_might_is_not() -> Non
 
     for slack, expected in ((0.0, True), (0.5, False)):
         job = task(asked, 1800, slack=slack)
-        assert hopeless(job, first_attempt(job)) is expected
+        assert certainly_too_long(job, first_attempt(job)) is expected
 
 
 OUTPUT_REFUSALS = [

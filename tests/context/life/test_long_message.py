@@ -19,19 +19,19 @@ JSON = st.recursive(
 def test_pieces_are_the_canonical_form(members: dict[str, object], content: object, longest: int) -> None:
     said = {**members, "role": "user", "content": content}
     whole = canonical(said)
-    before = piecewise.LONGEST
-    piecewise.LONGEST = longest  # type: ignore[misc]
+    before = piecewise.PIECE_BYTES
+    piecewise.PIECE_BYTES = longest  # type: ignore[misc]
     try:
         assert b"".join(canonical_pieces(said)) == whole
     finally:
-        piecewise.LONGEST = before  # type: ignore[misc]
+        piecewise.PIECE_BYTES = before  # type: ignore[misc]
 
 
 def test_no_piece_of_a_long_message_is_longer_than_six_bytes_a_letter_of_what_is_parsed_at_once() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 3_000_000}}
     said = {"role": "user", "content": [{"type": "text", "text": "\x01é😀" * 400_000}, image]}
     pieces = list(canonical_pieces(said))
-    assert max(map(len, pieces)) <= 6 * piecewise.LONGEST
+    assert max(map(len, pieces)) <= 6 * piecewise.PIECE_BYTES
     assert b"".join(pieces) == canonical(said)
 
 
@@ -48,4 +48,4 @@ def test_a_long_message_is_hashed_without_being_written_whole(monkeypatch) -> No
     expected = chain([{**said, "content": "word " * 1_000_000}], b"scope")
     monkeypatch.setattr(message.orjson, "dumps", watched)
     assert chain([said], b"scope") == expected, "a list of plain texts is the same as a text"
-    assert max(written) <= piecewise.LONGEST + 2
+    assert max(written) <= piecewise.PIECE_BYTES + 2

@@ -78,8 +78,8 @@ def task(asked: Any = None, window: int = 300) -> Task:
     )
     return Task(
         request=asked, model="m", window=window, prompt=sum(map(counter.message, asked.messages)) + 10, fixed=10, margin=0,
-        fold_margin=0, reserve=50, asked=None, floor=20, counter=counter, policy=Policy(), plain=counter, plain_fixed=10,
-        configured=window, basis="exact",
+        fold_margin=0, reserve=50, output_limit=None, min_output=20, counter=counter, policy=Policy(), plain_counter=counter, plain_fixed=10,
+        configured_window=window, basis="exact",
     )  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def measured(mode: str = "enforce", **known: Any) -> Measured:
 
 def uncounted(**known: Any) -> Uncounted:
     return Uncounted(
-        life(calls=1, **known), Visit(FIRST, proven=True), replace(AS_IT_CAME, prompt=0), LONG, LONG.refusal
+        life(calls=1, **known), Visit(FIRST, fit_proven=True), replace(AS_IT_CAME, prompt=0), LONG, LONG.refusal
     )
 
 
@@ -122,38 +122,38 @@ ROWS: list[tuple[State, Event, Any]] = [
     (Received(life("off")), PLACES, lambda to: type(to) is Ready and to.attempt.body is to.life.request.raw),
     (Received(life()), PLACES, lambda to: to == Chosen(life(places=(SECOND,), larger=(LARGER,)), Visit(FIRST))),
     (Received(life()), PartFailed(), lambda to: to == PassedOn(life())),
-    (Chosen(life(), Visit(FIRST)), FitProven(), lambda to: as_it_came(to) and to.visit.proven),
+    (Chosen(life(), Visit(FIRST)), FitProven(), lambda to: as_it_came(to) and to.visit.fit_proven),
     (Chosen(life(), Visit(FIRST)), Counted(TASK), lambda to: to == measured()),
     (Chosen(life(), Visit(FIRST)), PartFailed(), lambda to: as_it_came(to) and to.visit.failed),
     (measured(), AttemptMade(BROKEN), lambda to: as_it_came(to) and to.visit.failed),
     (measured("observe"), AttemptMade(FOLDED), lambda to: as_it_came(to) and to.visit.planned is FOLDED),
     (measured(larger=(LARGER,)), AttemptMade(FOLDED, cannot_fit=True),
-     lambda to: type(to) is Chosen and to.visit.place is LARGER and type(to.life.best) is TooLarge and to.life.outgrown),
+     lambda to: type(to) is Chosen and to.visit.place is LARGER and type(to.life.best_end) is TooLarge and to.life.tries_larger),
     (measured(), AttemptMade(FOLDED, cannot_fit=True), lambda to: type(to) is TooLarge and to.life.calls == 0),
     (measured(), AttemptMade(FOLDED), lambda to: to == ready()),
     (measured(), PartFailed(), lambda to: as_it_came(to) and to.attempt.prompt == TASK.prompt),
     (ready(), ReplyCame(GOOD), lambda to: type(to) is Answered and to.good),
     (ready("off", Visit(FIRST)), ReplyCame(LONG), lambda to: type(to) is Answered and to.life.refusals == ("too_long",)),
-    (ready(visit=Visit(FIRST, proven=True)), ReplyCame(LONG), lambda to: type(to) is Uncounted and to.reply is LONG),
+    (ready(visit=Visit(FIRST, fit_proven=True)), ReplyCame(LONG), lambda to: type(to) is Uncounted and to.reply is LONG),
     (ready(), ReplyCame(LONG), lambda to: type(to) is Refused and to.life.refusals == ("too_long",)),
     (ready("off", Visit(FIRST), places=(SECOND,)), ReplyCame(BUSY),
-     lambda to: type(to) is Ready and to.visit.place is SECOND and to.life.best.reply is BUSY),
+     lambda to: type(to) is Ready and to.visit.place is SECOND and to.life.best_end.reply is BUSY),
     (ready(places=(SECOND,)), ReplyCame(BUSY),
-     lambda to: type(to) is Chosen and to.visit.place is SECOND and to.life.best.reply is BUSY),
-    (ready(best=EARLIER), ReplyCame(Reply(500)), lambda to: to == replace(EARLIER, life=to.life) and to.life.calls == 1),
+     lambda to: type(to) is Chosen and to.visit.place is SECOND and to.life.best_end.reply is BUSY),
+    (ready(best_end=EARLIER), ReplyCame(Reply(500)), lambda to: to == replace(EARLIER, life=to.life) and to.life.calls == 1),
     (ready(), ReplyCame(BUSY), lambda to: type(to) is Answered and to.reply is BUSY),
     (ready("off", Visit(FIRST), places=(SECOND,)), NoReply(ERROR),
-     lambda to: type(to) is Ready and to.visit.place is SECOND and to.life.best is None),
-    (ready(places=(SECOND,)), NoReply(ERROR), lambda to: type(to) is Chosen and to.life.best is None),
-    (ready(best=EARLIER), NoReply(ERROR), lambda to: type(to) is Answered and to.reply is BUSY),
+     lambda to: type(to) is Ready and to.visit.place is SECOND and to.life.best_end is None),
+    (ready(places=(SECOND,)), NoReply(ERROR), lambda to: type(to) is Chosen and to.life.best_end is None),
+    (ready(best_end=EARLIER), NoReply(ERROR), lambda to: type(to) is Answered and to.reply is BUSY),
     (ready(), NoReply(ERROR), lambda to: type(to) is Unreachable and to.error is ERROR),
     (uncounted(), Counted(TASK), lambda to: type(to) is Refused and to.attempt.prompt == TASK.prompt),
-    (uncounted(larger=(LARGER,)), PartFailed(), lambda to: type(to) is Chosen and to.life.best.too_long),
+    (uncounted(larger=(LARGER,)), PartFailed(), lambda to: type(to) is Chosen and to.life.best_end.too_long),
     (uncounted(), PartFailed(), lambda to: type(to) is Answered and to.too_long and to.reply is LONG),
     (refused(larger=(LARGER,)), AttemptMade(None), lambda to: type(to) is Chosen and to.visit.place is LARGER),
     (refused(), AttemptMade(None), lambda to: type(to) is Answered and to.too_long and not to.good),
     (refused(), AttemptMade(FOLDED), lambda to: type(to) is Ready and to.life.calls == 2),
-    (refused(larger=(LARGER,)), PartFailed(), lambda to: type(to) is Chosen and to.life.outgrown),
+    (refused(larger=(LARGER,)), PartFailed(), lambda to: type(to) is Chosen and to.life.tries_larger),
     (refused(), PartFailed(), lambda to: type(to) is Answered and to.reply is LONG),
 ]  # fmt: skip
 
@@ -195,7 +195,7 @@ def test_a_request_too_long_for_the_larger_model_too_ends_with_the_first_refusal
 def test_a_request_that_no_larger_model_can_hold_ends_with_its_own_models_refusal():
     state = advance(refused(larger=(LARGER, Place("largest", window=9001))), AttemptMade(None))
     state = advance(advance(state, Counted(TASK)), AttemptMade(FOLDED, cannot_fit=True))
-    assert state.life.best is not None and state.life.best.visit.place is FIRST
+    assert state.life.best_end is not None and state.life.best_end.visit.place is FIRST
     state = advance(advance(state, FitProven()), NoReply(ERROR))
     assert isinstance(state, Answered) and state.too_long and state.visit.place is FIRST
 
@@ -230,7 +230,7 @@ def test_nothing_smaller_is_made_in_observe_nor_beyond_the_retries():
 
 
 def test_an_output_refused_is_lowered_and_never_goes_to_a_larger_model():
-    asked = dataclasses.replace(task(conversation(max_tokens=60)), asked=60)
+    asked = dataclasses.replace(task(conversation(max_tokens=60)), output_limit=60)
     state = replace(refused(reply=OUTPUT, larger=(LARGER,)), task=asked, attempt=replace(FOLDED, prompt=100))
     lowered = state.work()
     assert lowered is None or lowered.output is not None
@@ -256,13 +256,13 @@ def test_no_room_for_any_output_means_too_long_unless_none_was_asked_for(asked: 
 def test_whatever_fails_in_the_table_the_client_gets_the_answer_that_is_there():
     assert astray(ready(), ReplyCame(GOOD)).reply is GOOD
     assert astray(refused(), PartFailed()).reply is LONG
-    assert astray(ready(best=EARLIER), NoReply(ERROR)) is EARLIER
+    assert astray(ready(best_end=EARLIER), NoReply(ERROR)) is EARLIER
     assert astray(measured(), PartFailed()) == PassedOn(measured().life)
 
 
 def test_only_answers_that_may_be_handed_on_are_kept_open():
-    assert replies_in(ready(best=EARLIER)) == [BUSY]
-    assert replies_in(refused(best=EARLIER)) == [LONG, BUSY]
+    assert replies_in(ready(best_end=EARLIER)) == [BUSY]
+    assert replies_in(refused(best_end=EARLIER)) == [LONG, BUSY]
     assert replies_in(ready()) == []
 
 

@@ -28,12 +28,12 @@ def test_every_message_has_its_fate_in_order() -> None:
     assert [fate.index for fate in found] == sorted(fate.index for fate in found)
     assert {fate.index for fate in found} == set(range(len(MESSAGES)))
     assert found[0].why == fates.PINNED
-    assert any(fate.why == fates.HOLDS and "Never call me Bob." in fate.text for fate in found)
-    assert found[-1].why == fates.STANDS
+    assert any(fate.why == fates.WISH and "Never call me Bob." in fate.text for fate in found)
+    assert found[-1].why == fates.UNCHANGED
     assert any(not fate.kept for fate in found)
 
 
 def test_what_fits_stands() -> None:
     found = explain_lines(MESSAGES, Budget(100_000, 16, 3, 10), COUNTER, Policy())
 
-    assert {fate.why for fate in found} == {fates.PINNED, fates.STANDS}
+    assert {fate.why for fate in found} == {fates.PINNED, fates.UNCHANGED}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.context import marks
-from gateway.context.cache.marking import BREAKPOINT, CONTROL, MarkStyle, marked
+from gateway.context.cache.marking import BREAKPOINT_STYLE, CACHE_CONTROL_STYLE, MarkStyle, marked
 from gateway.context.cache.rules import ANTHROPIC, LLAMA_CPP, OPENAI_BOUNDARY, CacheRule
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
@@ -70,7 +70,7 @@ SENT = {name: sent(messages) for name, messages in TALKS.items()}
 
 @pytest.mark.parametrize(
     ("rule", "style", "most"),
-    [(OPENAI_BOUNDARY, BREAKPOINT, 1.0), (ANTHROPIC, CONTROL, 1.0), (LLAMA_CPP, None, 1.05)],
+    [(OPENAI_BOUNDARY, BREAKPOINT_STYLE, 1.0), (ANTHROPIC, CACHE_CONTROL_STYLE, 1.0), (LLAMA_CPP, None, 1.05)],
     ids=lambda it: getattr(it, "name", ""),
 )
 @pytest.mark.parametrize("talk", TALKS)

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.context.choose import rows
 from gateway.context.choose.worth import LinePool
-from gateway.context.write.readings import earlier_of
+from gateway.context.write.readings import readings_of_notes
 from gateway.wire.memory import Memory
 from gateway.wire.message import text_of
 from tests.context.write.test_compress import folded, said, user
@@ -48,6 +48,6 @@ def test_a_name_that_could_pass_for_something_else_is_left_out(name: object) -> 
 def test_rows_that_the_client_sends_back_keep_their_speakers_and_names() -> None:
     text = "user (ines): I bring the tent.\nassistant: Good.\nuser (ola): I bring the stove.\nlook(a=1) -> b"
 
-    pool = LinePool(earlier_of(text, Memory()))
+    pool = LinePool(readings_of_notes(text, Memory()))
 
     assert rows.render(pool, range(len(pool.lines))).split("\n") == text.split("\n")

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.context.count.message_cost import counter
-from gateway.context.cut.attachments import carries_more, without_media
-from gateway.context.write.shrink import levels, shrink_message
+from gateway.context.cut.attachments import has_media_or_reasoning, without_media_and_reasoning
+from gateway.context.write.shrink import fair_limits, shrink_message
 from gateway.context.write.shrink_text import shrink_text
 from tests.running import ROOT
 
@@ -96,19 +96,19 @@ def test_media_become_text_that_says_what_stood_there() -> None:
         "content": [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "x"}}],
     }
 
-    assert without_media(message) == {
+    assert without_media_and_reasoning(message) == {
         "role": "user",
         "content": [{"type": "text", "text": "see"}, {"type": "text", "text": "[image removed]"}],
     }
 
 
-@pytest.mark.parametrize(("thought", "kept"), [("", ""), ("hm", "hm"), ("hm " * 100, "hm " * 39 + "hm…")])
-def test_the_beginning_of_a_thought_stays(thought: str, kept: str) -> None:
-    message = {"role": "assistant", "content": "ok", "reasoning_content": thought}
+@pytest.mark.parametrize(("reasoning", "kept"), [("", ""), ("hm", "hm"), ("hm " * 100, "hm " * 39 + "hm…")])
+def test_the_beginning_of_reasoning_content_stays(reasoning: str, kept: str) -> None:
+    message = {"role": "assistant", "content": "ok", "reasoning_content": reasoning}
 
-    assert without_media(message) == {**message, "reasoning_content": kept}
-    assert carries_more(message) == (thought != kept)
-    assert not carries_more(without_media(message))
+    assert without_media_and_reasoning(message) == {**message, "reasoning_content": kept}
+    assert has_media_or_reasoning(message) == (reasoning != kept)
+    assert not has_media_or_reasoning(without_media_and_reasoning(message))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_the_beginning_of_a_thought_stays(thought: str, kept: str) -> None:
     [([5, 5], 20, [5, 5]), ([10, 100, 100], 90, [10, 40, 40]), ([100], 30, [30]), ([], 3, []), ([50, 60], 0, [0, 0])],
 )
 def test_small_ones_keep_all_and_large_ones_share_the_rest(costs: list[int], total: int, shared: list[int]) -> None:
-    assert levels(costs, total) == shared
+    assert fair_limits(costs, total) == shared
 
 
 GLUED = st.sampled_from(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.context.choose.cues import is_question
-from gateway.context.write.aside import QUOTES_OF_QUESTION
+from gateway.context.write.quote_room import QUOTE_TOKENS
 from gateway.wire.message import text_of
 from tests.context.write.test_compress import called, chatter, cost, folded, result, said, user
 
@@ -73,8 +73,8 @@ def test_a_question_of_a_chat_fills_no_more_of_a_large_room_than_history_gives_w
 
     quotes = sum(-step.saved for step in draft.steps if step.stage == "recall")
     assert "behind the oil lamp" in "".join(map(text_of, draft.messages))
-    assert QUOTES_OF_QUESTION / 2 < quotes <= QUOTES_OF_QUESTION
-    assert draft.cost < 12_000 - QUOTES_OF_QUESTION / 2
+    assert QUOTE_TOKENS / 2 < quotes <= QUOTE_TOKENS
+    assert draft.cost < 12_000 - QUOTE_TOKENS / 2
 
 
 def test_the_turn_before_a_question_stands() -> None:

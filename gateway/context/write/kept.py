@@ -1,0 +1,82 @@
+"""The kept messages of a fold, each in its form: in full, trimmed, or with tool results as stubs."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from gateway.context.choose.words import words
+from gateway.context.cut import replay
+from gateway.context.cut.attachments import has_media_or_reasoning, without_media_and_reasoning
+from gateway.context.cut.layout import STUB_TOKENS, Layout, Source, tokens_of_characters
+from gateway.context.cut.question import kept_whole, question_of
+from gateway.context.write import shrink
+from gateway.wire.message import RESULT_ROLES, Message, text_of
+
+REQUEST_CHARACTERS: Final = 2000
+"""Characters at the end of a question that state its request."""
+
+
+def kept_messages(source: Source, layout: Layout) -> dict[int, Message]:
+    """Return the kept messages by index. The question, and messages that must stay whole, are not shortened here."""
+    limits = replay.unit_limits(layout.units, layout.room)
+    left_out = set(layout.left_out)
+    untouched = kept_whole(source) | set(question_of(source))
+    asked = question_words(source)
+    kept = {index: source.messages[index] for index in source.conversation.pinned}
+    for place, unit in enumerate(layout.units):
+        if unit.indices[0] in left_out:
+            continue
+        kept.update(_forms(source, layout, place, untouched))
+        shrinkable = [index for index in unit.indices if index not in untouched]
+        costs = [source.cost(kept[index]) for index in shrinkable]
+        whole = sum(source.cost(kept[index]) for index in unit.indices if index in untouched)
+        for index, cost, limit in zip(
+            shrinkable, costs, shrink.fair_limits(costs, max(limits[place] - whole, 0)), strict=True
+        ):
+            if limit < cost:
+                # `shrink_message` counts without call ids, which it cannot shorten.
+                tokens = limit - cost + source.cost_without_ids(kept[index])
+                kept[index] = shrink.shrink_message(
+                    kept[index], tokens, source.counter, asked, thorough=source.thorough
+                )
+    return kept
+
+
+def question_words(source: Source) -> frozenset[str]:
+    """Return the keys of the words in the current question."""
+    texts = [text_of(source.messages[index])[-REQUEST_CHARACTERS:] for index in question_of(source)]
+    return frozenset(word.key for text in texts for word in words(text, source.memory))
+
+
+def _forms(source: Source, layout: Layout, place: int, untouched: frozenset[int]) -> Iterator[tuple[int, Message]]:
+    """Yield the messages of a kept unit by index, each in its form."""
+    unit, cut = layout.units[place], layout.cut
+    is_old = place < len(layout.units) - 1 and unit.indices != layout.question
+    is_trimmed = is_old and place < max(cut.trims_end, cut.stubs_end)
+    for index in unit.indices:
+        message = source.messages[index]
+        if index not in untouched:
+            if is_trimmed:
+                message = _trimmed(source, layout, message, stub=place < cut.stubs_end)
+            if source.rung.max_characters is not None:
+                message = _with_characters(source, message, source.rung.max_characters)
+        yield index, message
+
+
+def _trimmed(source: Source, layout: Layout, message: Message, *, stub: bool) -> Message:
+    """Return an old message without media and reasoning, its tool result shortened or reduced to a stub."""
+    if has_media_or_reasoning(message):
+        message = without_media_and_reasoning(message)
+    if message.get("role") not in RESULT_ROLES:
+        return message
+    most = layout.trimmed_result_tokens
+    if stub:
+        most = STUB_TOKENS
+    elif limit := tokens_of_characters(source, message, source.policy.tool_result_chars):
+        most = min(limit, most)
+    return shrink.shrink_message(message, most, source.counter, thorough=source.thorough)
+
+
+def _with_characters(source: Source, message: Message, characters: int) -> Message:
+    """Return a message with at most about so many characters of text."""
+    most = tokens_of_characters(source, message, characters)
+    return message if most is None else shrink.shrink_message(message, most, source.counter, thorough=source.thorough)

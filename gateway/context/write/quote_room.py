@@ -1,0 +1,195 @@
+"""The room for the quotes of a question: which kept turns are set aside for it, and how far the digest is shortened.
+
+After a cut the kept turns grow until the room is full, so ever less room is left for quotes. A question of a chat may be
+about anything that was said. For such a request the oldest kept turns are *set aside*: they are left out, and are
+searched and quoted like folded ones.
+"""
+
+from bisect import bisect_left
+from dataclasses import replace
+from itertools import accumulate
+from typing import Final
+
+from gateway.context.choose import lookup, speakers
+from gateway.context.choose.cues import asks_for_a_fact, is_question, request_in
+from gateway.context.choose.subject import names_a_subject
+from gateway.context.cut.layout import Layout, Source
+from gateway.context.cut.replay import Cut, Unit, calls_often
+from gateway.context.write.readings import FULLY_READ_CHARACTERS, skimmed_messages
+from gateway.wire.message import media_parts, text_of
+
+QUOTE_TOKENS: Final = 4000
+"""Most tokens of quotes for a question of a chat. Chosen: of the remarks that questions about natural chats need, the
+best 2,600 tokens of quotes have four in five."""
+QUOTE_TOKENS_OF_LONG_HISTORY: Final = 10_000
+"""The same if the folded part is long (`LONG_HISTORY`). Measured with 135,000 tokens in a room of 13,500: quotes of
+10,000 tokens have 89 % of what is asked, quotes of 4,000 tokens 83 %; digest and kept turns have little of it."""
+QUOTE_TOKENS_WITHOUT_SUBJECT: Final = 1_600
+"""The same for a question that names no subject (*What now?*). Its quotes are standing wishes, about seventy of them; the
+newest messages say more about what comes next."""
+QUOTE_TOKENS_OF_REQUEST: Final = 1000
+"""The same for a message that asks or instructs among other things (*Draft a mail to Sam about the boiler*). A trade: with 600, a tenth less is
+found of what such a message needs at a quarter of a chat, and 3 % fewer tokens are processed in windows of 4,096 to 16,384."""
+REQUEST_SHARE: Final = 0.2
+"""Share of the worth of such a message's words that the best passage must have; else nothing is quoted for it. Most such messages ask about something
+new. Nine in ten questions about chats have a better passage, and half of the instructions in them."""
+MOST_QUOTES_OF_ROOM: Final = 0.6
+"""Share of the free room that these quotes may have. It counts in a small window."""
+MOST_QUOTES_OF_FOLDED: Final = 1 / 3
+"""Share of the folded part that these quotes may have. Quotes of more of it cost more than they find."""
+MOST_REREAD: Final = 1.0
+"""Tokens that are processed again for each token that quotes gain. Turns that follow those set aside are no longer in the
+prompt cache. If they are larger than this, nothing is set aside. A cache of one prompt processes them again in the next
+request, too."""
+QUESTION_CHARACTERS: Final = 4000
+"""Characters at the end of a question that are used for the search."""
+
+QUOTES_BEFORE_DIGEST: Final = 6000
+"""Tokens. If less room is left for quotes, the digest is shortened for them. This applies where the folded part is long
+and its old part is only skimmed. Chosen: with 8,000 tokens of quotes, the shorter digest loses what these do not find."""
+LEAST_DIGEST_SHARE: Final = 1 / 4
+"""Share of its tokens that the digest keeps then: standing wishes come first in it. Keeping none of it finds no more."""
+TOPIC_MESSAGES: Final = 20
+"""Number of the messages most relevant to a question. They tell which part of the conversation it is about."""
+OLD_TOPIC_SHARE: Final = 0.95
+"""Share of these in the skimmed part. With fewer, the question is about the newer part. Chosen: the digest then keeps what
+a running task asks for (24 requests of joined conversations with tools; with 0.9 of ten messages one of these loses it).
+"""
+
+LONG_HISTORY: Final = 4
+"""Times the free room. Of a longer folded part a digest says so little that questions are answered from quotes. Measured
+with 135,000 tokens with calls: without quotes a tenth of what is asked is found, with them eight tenths."""
+
+
+def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
+    """Return the layout with the oldest kept turns set aside, if the current question would get too few quotes.
+
+    The turn before the question stays, and everything from the first media on. The boundary moves in steps, so that the
+    next question's request begins like this one.
+    """
+    first, units = layout.cut.first_kept, layout.units
+    wanted = quote_tokens_for_question(source, layout)
+    if not wanted:
+        return layout
+    sums = _kept_sums(layout)
+    missing = wanted - (layout.room.free - layout.cut.digest_tokens - sums[-1])
+    if missing <= 0:
+        return layout
+    step = max(wanted // 2, 1)
+    boundary = min(first + bisect_left(sums, -(-missing // step) * step), len(units) - 1)
+    reread = sums[-1] - sums[boundary - first]
+    if reread > MOST_REREAD * missing:
+        return layout
+    folded = set(layout.folded)
+    kept = [(unit.turn, index) for unit in units for index in unit.indices if index not in folded]
+    turns_with_media = [turn for turn, index in kept if any(True for _ in media_parts(source.messages[index]))]
+    first_turn = min([units[boundary].turn, units[-1].turn - 1, *turns_with_media])
+    return replace(layout, set_aside=tuple(index for turn, index in kept if turn < first_turn))
+
+
+def quote_tokens_for_question(source: Source, layout: Layout) -> int:
+    """Return the tokens of quotes for which kept turns are set aside; none for a message that asks nothing."""
+    if not (layout.cut.first_kept and layout.question and source.policy.recall_share and not source.rung.newest_only):
+        return 0
+    query = question_text(source, layout.question)
+    if not asked_in(query):
+        return 0
+    only_in_quotes = layout.ends_with_question and is_long(layout) and is_question(query)
+    if not (only_in_quotes or is_about_conversation(layout, query)):
+        return 0
+    free = layout.room.free
+    return int(min(most_quotes(layout, query), MOST_QUOTES_OF_ROOM * free, MOST_QUOTES_OF_FOLDED * _folded(layout)))
+
+
+def quote_tokens_before_digest(source: Source, layout: Layout) -> int:
+    """Return the tokens of quotes that a digest leaves free although it may take the whole room: those for the question of
+    a chat."""
+    return 0 if calls_often(layout.units) else quote_tokens_for_question(source, layout)
+
+
+def is_about_conversation(layout: Layout, query: str) -> bool:
+    """Return whether the current question is likely about what was said before.
+
+    In a chat it is, also after calls that look something up for the answer. Where tools are called often, a new task has
+    the form of a question, too: there only a question for a fact is, before any call.
+    """
+    return not calls_often(layout.units) or (layout.ends_with_question and asks_for_a_fact(query))
+
+
+def most_quotes(layout: Layout, query: str) -> int:
+    """Return the most tokens of quotes for a question of a chat."""
+    if not is_question(query):
+        return QUOTE_TOKENS_OF_REQUEST
+    if not names_a_subject(query):
+        return QUOTE_TOKENS_WITHOUT_SUBJECT
+    return QUOTE_TOKENS_OF_LONG_HISTORY if is_long(layout) else QUOTE_TOKENS
+
+
+def asked_in(text: str) -> str:
+    """Return what a message asks: all of a question, else the sentences that ask or instruct, if they name a subject."""
+    if is_question(text):
+        return text
+    request = request_in(text)
+    return request if request and names_a_subject(request) else ""
+
+
+def question_text(source: Source, indices: tuple[int, ...]) -> str:
+    """Return the end of a question's last message, which says what is asked."""
+    return text_of(source.messages[indices[-1]])[-QUESTION_CHARACTERS:]
+
+
+def is_long(layout: Layout) -> bool:
+    """Return whether the folded part is many times the room: then only quotes have what a question asks for."""
+    return _folded(layout) > LONG_HISTORY * layout.room.free
+
+
+def digest_beside_quotes(source: Source, layout: Layout, digest: int, left: int) -> int:
+    """Return the tokens of a digest that shares ``left`` tokens with quotes. It gets fewer than ``digest`` tokens if only
+    quotes can have what the question asks for."""
+    if not (layout.ends_with_question and layout.cut.first_kept and source.policy.recall_share and is_long(layout)):
+        return digest
+    query = question_text(source, layout.question)
+    skimmed = skimmed_messages(source.messages, layout.folded, FULLY_READ_CHARACTERS)
+    if source.rung.newest_only or not skimmed or left - digest >= QUOTES_BEFORE_DIGEST or not asked_in(query):
+        return digest
+    if not _is_about(source, query, frozenset(layout.folded[:skimmed]), frozenset(layout.question)):
+        return digest
+    return max(min(digest, left - QUOTES_BEFORE_DIGEST), int(digest * LEAST_DIGEST_SHARE))
+
+
+def _is_about(source: Source, query: str, part: frozenset[int], question: frozenset[int]) -> bool:
+    """Return whether a question is about a part of the conversation: nearly all the most relevant messages are in it."""
+    if not names_a_subject(query):
+        return False
+    not_searched = question.union(source.conversation.pinned)
+    indices = [index for index in range(len(source.messages)) if index not in not_searched]
+    texts = [text_of(source.messages[index]) for index in indices]
+    roles = [str(source.messages[index].get("role")) for index in indices]
+    dialogue = speakers.dialogue_of(zip(reversed(roles), reversed(texts), strict=True))
+    factors = speakers.answer_factors(query, dialogue)
+    best = lookup.bearing(texts, roles, query, (), factors)[:TOPIC_MESSAGES]
+    return sum([indices[place] in part for place in best]) >= OLD_TOPIC_SHARE * len(best)
+
+
+def is_set_aside_for_nothing(layout: Layout, quoted: int) -> bool:
+    """Return whether quotes of so many tokens would fit beside the turns that are set aside."""
+    free = layout.room.free - layout.cut.digest_tokens - _kept_sums(layout)[-1]
+    return bool(layout.set_aside) and quoted <= free
+
+
+def _folded(layout: Layout) -> int:
+    """Return the tokens of the folded part."""
+    return sum([unit.cost for unit in layout.units[: layout.cut.first_kept]])
+
+
+def _kept_sums(layout: Layout) -> list[int]:
+    """Return the running sums of the kept units' costs."""
+    cut, first = layout.cut, layout.cut.first_kept
+    return [0, *accumulate([_kept_cost(cut, place, unit) for place, unit in enumerate(layout.units[first:], first)])]
+
+
+def _kept_cost(cut: Cut, place: int, unit: Unit) -> int:
+    """Return the tokens of a kept unit in its form."""
+    if place < cut.stubs_end:
+        return unit.stubbed_cost
+    return unit.trimmed_cost if place < cut.trims_end else unit.cost

@@ -1,0 +1,136 @@
+"""The replacement of the folded part: a note (a digest, a summary, or a bare notice), and quotes for the questions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from gateway.context import marks
+from gateway.context.choose import digest, rows
+from gateway.context.choose.worth import LinePool
+from gateway.context.cut.layout import Layout, Source
+from gateway.context.write.pools import pool_of
+from gateway.context.write.questions import quotes_of
+from gateway.context.write.quote_room import digest_beside_quotes, quote_tokens_before_digest
+from gateway.context.write.search import Search, keys_of, places_of, words_of_pinned
+from gateway.wire.message import PINNED_ROLES, Message
+
+BRIEF_HEAD_TOKENS: Final = 200
+"""Tokens. A smaller digest gets the brief head: a longer frame would take more than a tenth of it."""
+LEAST_DIGEST_TOKENS: Final = 8
+"""Tokens of the rows in the smallest digest: one identifier with its key."""
+
+JOINED_NOTE_TOKENS: Final = 2
+"""Tokens that a note takes besides its text before a user's words: an empty row."""
+OWN_MESSAGE_TOKENS: Final = 4
+"""Tokens that a note takes besides its text as a message of its own: its role and its ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """The note, the quotes, and the lines in them. Positions are those of the pool's lines."""
+
+    note: str
+    quotes: Mapping[int, str]
+    """By the message that they follow: the current question, and earlier questions since the cut."""
+    pool: LinePool
+    in_note: frozenset[int]
+    """Positions of the note's lines."""
+    in_quotes: frozenset[int]
+    """Positions of the quotes' lines, as far as the pool has them."""
+    quoted_lines: int
+    """The number of quoted lines. The pool may have skimmed some of them."""
+    stage: str
+    """The kind of the note: ``digest``, ``summary``, or a bare ``note``."""
+
+
+class Note(NamedTuple):
+    """The text that replaces the folded part, without quotes."""
+
+    text: str
+    lines: frozenset[int] = frozenset()
+    """Positions in the pool of its lines."""
+    stage: str = "note"
+    """``digest``, ``summary``, or a bare ``note`` if there is no room for either."""
+
+
+def replacement_of(source: Source, layout: Layout, kept: Mapping[int, Message], spare: int = 0) -> Replacement:
+    """Write the note and the quotes for a layout, in the room that the kept messages leave, less ``spare`` tokens."""
+    left = source.budget.room - sum(map(source.cost, kept.values())) - _overhead(source, kept) - spare
+    pool = pool_of(source, layout.folded)
+    size = min(layout.cut.digest_tokens, left)
+    if layout.tight:
+        quotes_first = quote_tokens_before_digest(source, layout)
+        most_kept_free = max(layout.cut.quote_tokens, layout.cut_at_question.quote_tokens)
+        size = min(size, left - quotes_first) if quotes_first else max(size, left - most_kept_free)
+    size = digest_beside_quotes(source, layout, size, left)
+    note = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
+    left -= source.counter.text(note.text) + 2
+    in_note = note.lines
+    if layout.set_aside:
+        note_lines = keys_of(pool, in_note)
+        pool = pool_of(source, layout.left_out)
+        in_note = places_of(pool, note_lines)
+    quoted = quotes_of(Search(source, layout, pool, in_note), kept, left)
+    quotes = {index: quote.text for index, quote in quoted.items()}
+    lines = [line for quote in quoted.values() for line in quote.lines]
+    return Replacement(note.text, quotes, pool, in_note, places_of(pool, lines), len(lines), note.stage)
+
+
+def _overhead(source: Source, kept: Mapping[int, Message]) -> int:
+    """Return the tokens of a note besides its text: of an empty row before the user's words, or of its own message."""
+    first = next((index for index in sorted(kept) if kept[index].get("role") not in PINNED_ROLES), None)
+    opening = kept[first] if first is not None else {}
+    is_joined = opening.get("role") == "user" and isinstance(opening.get("content"), str)
+    return JOINED_NOTE_TOKENS if is_joined else OWN_MESSAGE_TOKENS
+
+
+def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> Note:
+    """Return the digest of a pool in ``size`` tokens, or a bare notice when there is no room.
+
+    ``skipped`` is the number of lines in a larger pool before this one; the digest's positions are of the larger one.
+    """
+    count = source.counter.text
+    head = marks.HEAD if size >= BRIEF_HEAD_TOKENS else marks.BRIEF
+    size -= count(head) + count(marks.END) + 2
+    if not pool.lines or size < LEAST_DIGEST_TOKENS:
+        return Note(marks.CUT)
+    known = words_of_pinned(source)
+
+    def choose() -> tuple[str, frozenset[int]]:
+        chosen = digest.choose(pool, size, count, known=known)
+        return rows.render(pool, chosen), frozenset(chosen)
+
+    text, places = pool.once((size, count, known), choose)
+    if not text:
+        return Note(marks.CUT)
+    return Note(marks.framed(head, text), frozenset([place + skipped for place in places]), "digest")
+
+
+def _with_summary(source: Source, layout: Layout, pool: LinePool, size: int, left: int) -> Note | None:
+    """Return the summary, and a digest of the folded part that it does not cover. None without a summary, or if it does
+    not fit ``left`` tokens or covers messages that are kept."""
+    summary = source.summary
+    if summary is None or not summary.text.strip() or source.rung.newest_only:
+        return None
+    covered = set(range(min(summary.covers, len(source.messages))))
+    covered_but_kept = covered - set(layout.folded) - set(source.conversation.pinned) - set(_split_question(layout))
+    if summary.covers <= 0 or not layout.folded or covered_but_kept:
+        return None
+    text = marks.framed(marks.SUMMARY, marks.rows(summary.text.strip()))
+    summary_tokens = source.counter.text(text) + 2
+    if summary_tokens > left:
+        return None
+    # A client that sends our note back sends our summary with it.
+    summary_rows = frozenset(map(str.strip, text.split("\n")))
+    notes = "\n".join(row for row in source.earlier_notes.split("\n") if row.strip() not in summary_rows)
+    later = pool_of(replace(source, earlier_notes=notes), [index for index in layout.folded if index >= summary.covers])
+    rest = _digest(source, later, len(pool.lines) - len(later.lines), size - summary_tokens)
+    if rest.stage != "digest":
+        return Note(text, stage="summary")
+    return Note(f"{text}\n\n{rest.text}", rest.lines, "summary")
+
+
+def _split_question(layout: Layout) -> tuple[int, ...]:
+    """Return the user messages of a turn that the cut is inside of: they are kept although they precede the cut."""
+    turn = layout.units[layout.cut.first_kept].turn if layout.units else -1
+    return next((unit.indices for unit in layout.units if unit.turn == turn and unit.step < 0), ())
