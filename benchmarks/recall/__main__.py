@@ -21,6 +21,7 @@ from benchmarks.recall.baselines import BASELINES
 from benchmarks.recall.needed import Point, found, going_on, points, probes, stands, whole
 from benchmarks.recall.ours import COUNTER, turnfold, without_recall
 from benchmarks.recall.planted import FRESH, INSTRUCTIONS, UNSEEN, with_change, with_instruction
+from benchmarks.recall.variants import VARIANTS
 
 DATA = Path(os.environ.get("TURNFOLD_DATA", Path(__file__).resolve().parents[2].parent / "shared")) / "conversations"
 HELD_OUT = Path(__file__).with_name("held_out.jsonl")
@@ -30,7 +31,15 @@ HELD_OUT_LATER = Path(__file__).with_name("held_out_later.jsonl")
 """Four more, written the same way once all weights were chosen: two English, one German, one French."""
 HELD_OUT_LAST = Path(__file__).with_name("held_out_last.jsonl")
 """Two more, one French, one in the English of a foreigner: written after everything that is measured on them, and nothing was changed since they were seen."""
+HELD_OUT_FINAL = Path(__file__).with_name("held_out_final.jsonl")
+"""Two more in English, written when all that is measured on them was built."""
+FRIENDS = Path(__file__).with_name("friends.jsonl")
+"""Two chats of half a year between two friends, with questions of a third person about either: how such a chat is recognised was chosen on them."""
+FRIENDS_HELD_OUT = Path(__file__).with_name("friends_held_out.jsonl")
+"""Another, written by another author and measured once that was chosen."""
 BUDGETS = (0.10, 0.25, 0.50)
+SMALL_BUDGETS = (0.02, 0.05)
+"""Rooms in which every request moves the cut."""
 HISTORY = 600
 """Tokens of history below which a request is left out."""
 
@@ -72,6 +81,9 @@ def main() -> None:
         "held-out chats": rows_of(HELD_OUT),
         "held-out chats, later": rows_of(HELD_OUT_LATER),
         "held-out chats, last": rows_of(HELD_OUT_LAST),
+        "held-out chats, final": rows_of(HELD_OUT_FINAL),
+        "chats between friends": rows_of(FRIENDS),
+        "chats between friends, held out": rows_of(FRIENDS_HELD_OUT),
     }
     asked = {label: [point for talk in talks for point in probes(talk)] for label, talks in chats.items()}
     for label, found_points in {**sets, **asked}.items():
@@ -79,8 +91,10 @@ def main() -> None:
     for label, found_points in asked.items():
         kinds(label, found_points)
     each([talk for talks in chats.values() for talk in talks])
+    in_other_forms({label: talks for label, talks in chats.items() if "friends" not in label})
     for label, talks in chats.items():
-        wished(label, talks)
+        if any(talk["rules"] for talk in talks):
+            wished(label, talks)
     standing(recorded["tau_airline"][:most])
     growing(recorded["tau_airline"][: most // 3])
     timing.table(recorded)
@@ -139,6 +153,19 @@ def kinds(label: str, found_points: Sequence[Point]) -> None:
         print(f"  {kind:16}{len(asked):4}" + "".join(f"{cell:8.1%}" for cell in cells))
 
 
+def in_other_forms(chats: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """Recall of the same questions in other forms, and in small rooms."""
+    budgets = (*SMALL_BUDGETS, *BUDGETS)
+    print("\nthe same questions in other forms" + "".join(f"{budget:>8.0%}" for budget in budgets))
+    for label, talks in chats.items():
+        for form, points_of in VARIANTS.items():
+            asked = [point for talk in talks for point in points_of(talk)]
+            cells = [
+                statistics.mean(found(point, at_budget_of(point, budget)) for point in asked) for budget in budgets
+            ]
+            print(f"  {label:24}{form:30}" + "".join(f"{cell:8.1%}" for cell in cells))
+
+
 def each(talks: Sequence[Mapping[str, Any]]) -> None:
     """Recall of each chat, for some are in other languages."""
     print("\nquestions at the end, each chat")
@@ -176,6 +203,14 @@ def at_budget(request: list[dict[str, Any]], budget: float) -> list[dict[str, An
     """Fold a request into its system prompt, its last message and a share of the rest."""
     least = count(message for message in request if message["role"] == "system") + count(request[-1:])
     return turnfold(request, int(least + budget * (count(request) - least)), count)
+
+
+def at_budget_of(point: Point, budget: float) -> list[dict[str, Any]]:
+    """Fold a request into its system prompt, its newest messages and a share of the rest. The newest are the last user message and all behind it."""
+    messages = point.request
+    asked = max(at for at, message in enumerate(messages) if message["role"] == "user")
+    least = count(message for message in messages if message["role"] == "system") + count(messages[asked:])
+    return turnfold(messages, int(least + budget * (count(messages) - least)), count)
 
 
 def standing(conversations: Sequence[Mapping[str, Any]]) -> None:
