@@ -244,18 +244,20 @@ class LinePool:
     def calls_often(self) -> bool:
         """Return whether calls and results are a large part of the folded part. In a chat they are not: it calls tools only
         now and then."""
-        user_messages = results = 0
+        readings = self.readings.values()
+        user_messages = sum([reading.role == "user" for reading in readings])
+        results = sum([bool(reading.tool) for reading in readings])
+        if results > RESULTS_PER_USER_MESSAGE * user_messages:
+            return True
         tokens = call_tokens = 0.0
-        for reading in self.readings.values():
+        for reading in readings:
             size = sum([line.size for line in reading.lines])
             tokens += size
-            user_messages += reading.role == "user"
             if reading.tool:
-                results += 1
                 call_tokens += size
             elif reading.role != "user":
                 call_tokens += sum([line.size for line in reading.lines if line.sort is CALL])
-        return call_tokens > CALL_TOKENS_SHARE * tokens or results > RESULTS_PER_USER_MESSAGE * user_messages
+        return call_tokens > CALL_TOKENS_SHARE * tokens
 
     @cached_property
     def dialogue(self) -> Dialogue:

@@ -125,6 +125,8 @@ class Layout:
     cached prefix."""
     tight: bool = False
     """Whether the cut moved with this request and moves again with the next: then the digest may fill the room."""
+    calls_often: bool = False
+    """Whether the conversation is an agent's: calls and results are a large part of it."""
     set_aside: tuple[int, ...] = ()
     """Indices of messages after the cut that are left out of this request and may be quoted: they make room for the
     quotes of the current question."""
@@ -180,6 +182,7 @@ def lay_out(source: Source) -> Layout:
         ends_with_question,
         prefix_breaks=ends_with_question and replay.prefix_breaks(units, room),
         tight=cut.tight and (len(cuts) == 1 or cuts[-2] is not cut),
+        calls_often=replay.calls_often(units),
     )
 
 

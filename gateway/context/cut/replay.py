@@ -193,7 +193,15 @@ def prefix_breaks(units: Sequence[Unit], room: Room) -> bool:
 
 def calls_often(units: Sequence[Unit]) -> bool:
     """Return whether a conversation is an agent's: calls and results are a large part of it, or many turns have calls."""
-    return _calls_often_until(units)[-1] if units else False
+    calling = [unit for unit in units if unit.step >= 0 and unit.can_end_request and unit.indices]
+    if not calling:
+        return False
+    call_tokens, tokens = sum([unit.cost for unit in calling]), sum([unit.cost for unit in units])
+    turns = units[-1].turn + 1
+    return (
+        call_tokens > AGENT_CALL_TOKENS_SHARE * tokens
+        or len({unit.turn for unit in calling}) > AGENT_CALLING_TURNS_SHARE * turns
+    )
 
 
 def _calls_often_until(units: Sequence[Unit]) -> list[bool]:
@@ -283,8 +291,8 @@ class _CostSums:
         """For each unit the unit with the user messages of its turn; -1 without one."""
         self.requests = list(accumulate([unit.can_end_request for unit in units]))
         """For each unit the number of requests so far."""
-        self.calls_often = _calls_often_until(units)
-        """For each unit whether the conversation up to it calls tools often."""
+        self._calls_often: list[bool] | None = None
+        """See `calls_often_at`."""
         self.uncut_cost: list[int] = []
         """For each unit the cost of all units up to it in full, with the newest unit and its question at their own
         limits."""
@@ -324,6 +332,12 @@ class _CostSums:
         if 0 <= question < first:  # the cut is inside a turn, whose question is kept
             change += min(self.units[question].cost, self.limit)
         return change
+
+    def calls_often_at(self, newest: int) -> bool:
+        """Return whether the conversation up to a unit calls tools often; found out when a cut moves, which most requests do not."""
+        if self._calls_often is None:
+            self._calls_often = _calls_often_until(self.units)
+        return self._calls_often[newest]
 
     def tokens_per_request(self, newest: int) -> float:
         """Return the tokens by which a request has grown on average."""
@@ -428,7 +442,7 @@ def _with_shares(sums: _CostSums, cut: Cut, newest: int, limit: int, quotes: int
     if cut.first_kept == 0:
         return replace(cut, quote_tokens=0)
     recall = sums.room.recall
-    shares = AGENT if sums.calls_often[newest] else CHAT
+    shares = AGENT if sums.calls_often_at(newest) else CHAT
     left = max(limit - sums.kept_cost(cut, newest), 0)
     if usual := _usual_digest(sums, newest, left, shares):
         quotes_kept_free = int(min(recall * shares.quotes, shares.most_quote_tokens))

@@ -7,7 +7,6 @@ from gateway.context.choose.cues import is_question, wants_to_know
 from gateway.context.choose.subject import names_a_subject
 from gateway.context.choose.weights import QUOTED_UNASKED, STAYS, STAYS_WITH_CALLS
 from gateway.context.cut.layout import Layout
-from gateway.context.cut.replay import calls_often
 from gateway.context.write.quote_room import (
     REQUEST_SHARE,
     asked_in,
@@ -52,7 +51,7 @@ def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Qu
     If the cut has moved inside a turn, it has folded these questions too: then only the current question has quotes.
     """
     layout = search.layout
-    stays = layout.cut_at_question.quote_tokens * (STAYS_WITH_CALLS if calls_often(layout.units) else STAYS)
+    stays = layout.cut_at_question.quote_tokens * (STAYS_WITH_CALLS if layout.calls_often else STAYS)
     quotes: dict[int, Quote] = {}
     spent = searched = 0
     for indices in [indices for indices in layout.questions[:-1] if indices[0] in kept]:
@@ -110,7 +109,7 @@ def _share(text: str, layout: Layout, spent: int) -> int:
     that follow.
     """
     tokens = layout.cut_at_question.quote_tokens
-    if calls_often(layout.units):
+    if layout.calls_often:
         return (tokens - spent) // 2 if wants_to_know(text) else 0
     return min(tokens if wants_to_know(text) else int(tokens * QUOTED_UNASKED), tokens - spent)
 

@@ -14,7 +14,7 @@ from gateway.context.choose import lookup, speakers
 from gateway.context.choose.cues import asks_for_a_fact, is_question, request_in
 from gateway.context.choose.subject import names_a_subject
 from gateway.context.cut.layout import Layout, Source
-from gateway.context.cut.replay import Cut, Unit, calls_often
+from gateway.context.cut.replay import Cut, Unit
 from gateway.context.write.readings import FULLY_READ_CHARACTERS, skimmed_messages
 from gateway.wire.message import media_parts, text_of
 
@@ -104,7 +104,7 @@ def quote_tokens_for_question(source: Source, layout: Layout) -> int:
 def quote_tokens_before_digest(source: Source, layout: Layout) -> int:
     """Return the tokens of quotes that a digest leaves free although it may take the whole room: those for the question of
     a chat."""
-    return 0 if calls_often(layout.units) else quote_tokens_for_question(source, layout)
+    return 0 if layout.calls_often else quote_tokens_for_question(source, layout)
 
 
 def is_about_conversation(layout: Layout, query: str) -> bool:
@@ -113,7 +113,7 @@ def is_about_conversation(layout: Layout, query: str) -> bool:
     In a chat it is, also after calls that look something up for the answer. Where tools are called often, a new task has
     the form of a question, too: there only a question for a fact is, before any call.
     """
-    return not calls_often(layout.units) or (layout.ends_with_question and asks_for_a_fact(query))
+    return not layout.calls_often or (layout.ends_with_question and asks_for_a_fact(query))
 
 
 def most_quotes(layout: Layout, query: str) -> int:
