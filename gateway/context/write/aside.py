@@ -68,7 +68,7 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
         return layout
     step = max(wanted // 2, 1)
     boundary = min(first + bisect_left(sums, -(-missing // step) * step), len(units) - 1)
-    if sums[-1] - sums[boundary - first] > READ_ANEW * missing:
+    if sums[-1] - sums[min(boundary - first, len(sums) - 1)] > READ_ANEW * missing:
         return layout
     turn = min(units[boundary].turn, units[-1].turn - 1)
     gone = set(layout.folded)
@@ -150,7 +150,7 @@ def _asks_of(source: Source, query: str, past: frozenset[int], current: frozense
 
 
 def gives_way_for_nothing(layout: Layout, quoted: int) -> bool:
-    """Return whether quotes of so many tokens would have had room beside the turns that are aside."""
+    """Return whether quotes of so many tokens had room beside the turns that are aside when the question was asked."""
     return bool(layout.aside) and quoted <= layout.room.free - layout.cut.digest - _sums(layout)[-1]
 
 
@@ -159,9 +159,13 @@ def _folded(layout: Layout) -> int:
 
 
 def _sums(layout: Layout) -> list[int]:
-    """Return the running sums of what stands after the cut."""
-    first = layout.cut.first
-    return [0, *accumulate(_cost(layout.cut, place, unit) for place, unit in enumerate(layout.units[first:], first))]
+    """Return the running sums of what stands after the cut, up to the current question: its steps do not move what gives way."""
+    first, units = layout.cut.first, layout.units
+    steps = 0
+    while steps < len(units) and units[-1 - steps].step >= 0:
+        steps += 1
+    standing = units[first : len(units) - steps]
+    return [0, *accumulate(_cost(layout.cut, place, unit) for place, unit in enumerate(standing, first))]
 
 
 def _cost(cut: Cut, place: int, unit: Unit) -> int:

@@ -49,7 +49,8 @@ def begin(source: Source, layout: Layout) -> Sketch:
     whole, layout = layout, with_room_for_quotes(source, layout)
     standing = standing_of(source, layout)
     written = _written(source, layout, standing)
-    if layout.aside and (written is None or gives_way_for_nothing(layout, _tokens(source, written))):
+    asked = written if layout.asked_last else _when_asked(source, layout, standing)
+    if layout.aside and (asked is None or gives_way_for_nothing(layout, _tokens(source, asked))):
         layout, standing = whole, standing_of(source, whole)
         written = _written(source, layout, standing)
     return _sketch(source, layout, standing, written)
@@ -73,6 +74,14 @@ def _written(source: Source, layout: Layout, standing: Mapping[int, Message]) ->
     if layout.folded or source.earlier or any(standing[index] is not source.messages[index] for index in standing):
         return write(source, layout, standing)
     return None
+
+
+def _when_asked(source: Source, layout: Layout, standing: Mapping[int, Message]) -> Written | None:
+    """Return the note and the quotes as they were when the current question was asked, so that its steps change nothing that stands before them."""
+    if not layout.aside:
+        return None
+    before = {index: message for index, message in standing.items() if index <= layout.current[-1]}
+    return _written(source, replace(layout, asked_last=True), before)
 
 
 def _tokens(source: Source, written: Written) -> int:

@@ -10,7 +10,7 @@ from gateway.context.choose.weights import QUOTED_UNASKED, STAYS, STAYS_WITH_CAL
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.replay import calls_often
-from gateway.context.write.aside import is_about_talk, is_far, most_quotes, question_text
+from gateway.context.write.aside import is_about_talk, is_far, most_quotes, question_text, tokens_for_question
 from gateway.context.write.search import AROUND, NO_QUOTE, LineKey, Quote, Search
 from gateway.wire.message import Message
 
@@ -84,12 +84,25 @@ def _current(
     about_talk = is_about_talk(layout, query)
     asks_far = is_question(query) and is_far(layout)
     if is_question(query) and (about_talk or (layout.asked_last and (layout.breaks or asks_far))):
-        if about_talk and not (asks_far and names_a_subject(query)):
-            free = min(free, most_quotes(layout, query))
-        return search.filled(query, free, quoted, standing) if free >= SMALLEST_NOTE else NO_QUOTE
+        limit = most_quotes(layout, query) if about_talk and not (asks_far and names_a_subject(query)) else None
+        size = _beside_steps(search, standing, free, limit)
+        return search.filled(query, size, quoted, standing) if size >= SMALLEST_NOTE else NO_QUOTE
     if asks_far:
         most = max(most, min(layout.room.recall - spent, free))
     return search.find(query, most, quoted) if layout.quoted.first and most >= SMALLEST_NOTE else NO_QUOTE
+
+
+def _beside_steps(search: Search, standing: Mapping[int, Message], free: int, limit: int | None) -> int:
+    """Return the tokens of a question's quotes, ``limit`` at most: what was free when it was asked. Where steps of its turn take their room, half of
+    what history gives way for, or a quarter, and so on: so they stay the same in most requests of the turn."""
+    layout, cost = search.layout, search.source.cost
+    steps = 0 if layout.asked_last else sum([cost(standing[index]) for index in standing if index > layout.current[-1]])
+    size = free + steps if limit is None else min(free + steps, limit)
+    if size > free:
+        size = min(size, tokens_for_question(search.source, layout))
+    while size > max(free, 0):
+        size //= 2
+    return size
 
 
 def _share(query: str, layout: Layout, spent: int) -> int:

@@ -113,7 +113,9 @@ class Search:
         cut = [
             index
             for index, message in standing.items()
-            if message is not source.messages[index] and message.get("role") in RESULT_ROLES
+            if message is not source.messages[index]
+            and message.get("role") in RESULT_ROLES
+            and index < self.layout.current[0]
         ]
         if not cut or not source.thorough:
             return self.pool, frozenset()
