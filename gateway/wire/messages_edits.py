@@ -99,6 +99,8 @@ def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, thinks:
         if not thinks and any(block.kind in THINKING for block in each.blocks):
             each.blocks = [block for block in each.blocks if block.kind not in THINKING] or [_EMPTY]
             each.changed = True
+    if request.continues:
+        written = _owed_first(request, written)
     _settle(request, written)
     written = _user_first(request, written)
     marks = cache_marks.moved(
@@ -108,6 +110,26 @@ def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, thinks:
     )
     rows = [_bytes_of(each, marks) for each in written]
     return {**changes, "messages": array([row for row in rows if row])}
+
+
+REMOVED: Final = "[result removed]"
+
+
+def _owed_first(request: MessagesRequest, written: list[_Written]) -> list[_Written]:
+    """Put the results of calls that only the server has first, also those that were left out: it expects them before anything else."""
+    owed = [n for n, block in enumerate(request.given[0].blocks) if block.type == "tool_result"]
+    if not owed:
+        return written
+    first = next((each for each in written if each.at == 0), _Written(0, "user", []))
+    kept = {block.origin[1] for block in first.blocks if block.origin is not None}
+    left_out = [cache_marks.SentBlock(_removed(request.given[0].blocks[n].raw), (0, n)) for n in owed if n not in kept]
+    first.blocks = [*left_out, *first.blocks]
+    return [first, *[each for each in written if each is not first]]
+
+
+def _removed(result: bytes) -> bytes:
+    """Return a tool result without its content; a shorter one stays as it came."""
+    return min(result, splice(result, {"content": REMOVED}), key=len)
 
 
 def _user_first(request: MessagesRequest, written: list[_Written]) -> list[_Written]:
