@@ -100,6 +100,8 @@ def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, keeps_t
         if not keeps_thinking and any(block.kind in THINKING for block in each.blocks):
             each.blocks = [block for block in each.blocks if block.kind not in THINKING] or [_EMPTY]
             each.changed = True
+    if request.continues:
+        sent = _expected_results_first(request, sent)
     _mark_changed(request, sent)
     sent = _user_first(request, sent)
     marks = cache_marks.moved_marks(
@@ -109,6 +111,27 @@ def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, keeps_t
     )
     rows = [_bytes_of(each, marks) for each in sent]
     return {**changes, "messages": array([row for row in rows if row])}
+
+
+REMOVED_RESULT: Final = "[result removed]"
+
+
+def _expected_results_first(request: MessagesRequest, sent: list[_SentMessage]) -> list[_SentMessage]:
+    """Put the results of calls that only the server has first, also those that were left out: the server expects them before anything else."""
+    expected = [n for n, block in enumerate(request.body_messages[0].blocks) if block.type == "tool_result"]
+    if not expected:
+        return sent
+    first = next((each for each in sent if each.at == 0), _SentMessage(0, "user", []))
+    kept = {block.origin[1] for block in first.blocks if block.origin is not None}
+    blocks = request.body_messages[0].blocks
+    left_out = [cache_marks.SentBlock(_without_content(blocks[n].raw), (0, n)) for n in expected if n not in kept]
+    first.blocks = [*left_out, *first.blocks]
+    return [first, *[each for each in sent if each is not first]]
+
+
+def _without_content(result: bytes) -> bytes:
+    """Return a tool result without its content; a shorter result is returned as it came."""
+    return min(result, splice(result, {"content": REMOVED_RESULT}), key=len)
 
 
 def _user_first(request: MessagesRequest, sent: list[_SentMessage]) -> list[_SentMessage]:

@@ -69,7 +69,13 @@ class MessagesRequest(ViewedRequest):
 
     @property
     def refers_elsewhere(self) -> bool:
-        return any(self.head.get(name) for name in ("container", "mcp_servers"))
+        return self.continues or any(self.head.get(name) for name in ("container", "mcp_servers"))
+
+    @property
+    def continues(self) -> bool:
+        """Whether the server has the messages before these, as in `thread: {"type": "continue"}`."""
+        thread = self.head.get("thread")
+        return isinstance(thread, dict) and thread.get("type") == "continue"
 
 
 def read(raw: bytes, memory: Memory, made_by: Format) -> MessagesRequest | None:

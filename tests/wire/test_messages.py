@@ -188,3 +188,30 @@ def _program(number: int) -> list[dict[str, Any]]:
         assistant(printed, {**CALL, "id": f"t{number}"}),
         user({**RESULT, "tool_use_id": f"t{number}"}),
     ]
+
+
+@pytest.mark.parametrize("later", [0, 30])
+def test_the_results_of_calls_in_a_servers_thread_come_first_and_are_never_left_out(later: int) -> None:
+    """The tool runner of `anthropic` sends only what is new: the calls stand in the messages that the server has."""
+    results = [{**RESULT, "tool_use_id": name, "content": f"row {name} of the table\n" * 200} for name in ("t8", "t9")]
+    talk = [
+        each
+        for n in range(later)
+        for each in (
+            assistant({"type": "text", "text": f"Row {n}. " * 20}),
+            user({"type": "text", "text": "And then? " * 9}),
+        )
+    ]
+    thread = {"type": "continue", "previous_message_id": "msg_1"}
+
+    sent = orjson.loads(folded(MESSAGES, body_of(user(*results), *talk, thread=thread), 0.2))
+
+    assert [block.get("tool_use_id") for block in sent["messages"][0]["content"]] == ["t8", "t9"]
+    assert strict.violations(sent) == []
+
+
+def test_only_a_thread_that_goes_on_has_text_elsewhere() -> None:
+    body = body_of(user({"type": "text", "text": "hi"}))
+
+    assert read(MESSAGES, {**body, "thread": {"type": "continue", "previous_message_id": "msg_1"}}).refers_elsewhere
+    assert not read(MESSAGES, {**body, "thread": {"type": "create"}}).refers_elsewhere

@@ -132,7 +132,7 @@ class Greedy:
                 break
             worth, tokens = worth + gain, tokens + cost
             found.append(place)
-            seen.update(line.words)
+            seen.update(self._spelled(line.words))
             groups.add(line.group)
         self.found[message] = len(self.chosen), (worth, tokens, found)
         return worth, tokens, found

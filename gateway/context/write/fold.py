@@ -49,9 +49,8 @@ def first_sketch(source: Source, layout: Layout) -> Sketch:
     final = with_room_for_quotes(source, layout)
     kept = kept_messages(source, final)
     replacement = _replacement(source, final, kept)
-    if final.set_aside and (
-        replacement is None or is_set_aside_for_nothing(final, _tokens_of_quotes(source, replacement))
-    ):
+    asked = replacement if final.ends_with_question else _when_asked(source, final, kept)
+    if final.set_aside and (asked is None or is_set_aside_for_nothing(final, _tokens_of_quotes(source, asked))):
         final = layout
         kept = kept_messages(source, final)
         replacement = _replacement(source, final, kept)
@@ -80,6 +79,15 @@ def _replacement(source: Source, layout: Layout, kept: Mapping[int, Message]) ->
     if layout.folded or source.earlier_notes or is_changed:
         return replacement_of(source, layout, kept)
     return None
+
+
+def _when_asked(source: Source, layout: Layout, kept: Mapping[int, Message]) -> Replacement | None:
+    """Return the note and the quotes as they were when the current question was asked, so that the steps of its turn change
+    nothing before them."""
+    if not layout.set_aside:
+        return None
+    before = {index: message for index, message in kept.items() if index <= layout.question[-1]}
+    return _replacement(source, replace(layout, ends_with_question=True), before)
 
 
 def _tokens_of_quotes(source: Source, replacement: Replacement) -> int:

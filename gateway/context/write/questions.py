@@ -14,6 +14,7 @@ from gateway.context.write.quote_room import (
     is_long,
     most_quotes,
     question_text,
+    quote_tokens_for_question,
 )
 from gateway.context.write.search import JOINT_TOKENS, NO_QUOTE, LineKey, Query, Quote, Search
 from gateway.wire.message import Message
@@ -87,12 +88,13 @@ def _current_quote(
     asks_long_history = is_question(text) and is_long(layout)
     costs_only_itself = layout.ends_with_question and (layout.prefix_breaks or asks_long_history)
     if is_question(text) and (about_conversation or costs_only_itself):
-        if about_conversation and not (asks_long_history and names_a_subject(text)):
-            free = min(free, most_quotes(layout, text))
-        return search.find_and_fill(Query(text, free, quoted_before), kept) if free >= LEAST_TO_SEARCH else NO_QUOTE
+        limited = about_conversation and not (asks_long_history and names_a_subject(text))
+        tokens = _beside_steps(search, kept, free, most_quotes(layout, text) if limited else None)
+        return search.find_and_fill(Query(text, tokens, quoted_before), kept) if tokens >= LEAST_TO_SEARCH else NO_QUOTE
     request = "" if is_question(text) or not about_conversation else asked_in(text)
     if request:
-        quote = search.find(Query(request, min(free, most_quotes(layout, text)), quoted_before, REQUEST_SHARE))
+        tokens = _beside_steps(search, kept, free, most_quotes(layout, text))
+        quote = search.find(Query(request, tokens, quoted_before, REQUEST_SHARE))
         if quote.lines:
             return quote
     if asks_long_history:
@@ -100,6 +102,22 @@ def _current_quote(
     if not layout.cut_at_question.first_kept or most < LEAST_TO_SEARCH:
         return NO_QUOTE
     return search.find(Query(text, most, quoted_before))
+
+
+def _beside_steps(search: Search, kept: Mapping[int, Message], free: int, limit: int | None) -> int:
+    """Return the tokens of the current question's quotes, at most ``limit``.
+
+    They are what was free when the question was asked. If steps of its turn take that room, they are half of it, or a
+    quarter, and so on: so the quotes stay the same in most requests of the turn.
+    """
+    layout, cost = search.layout, search.source.cost
+    steps = 0 if layout.ends_with_question else sum([cost(kept[at]) for at in kept if at > layout.question[-1]])
+    tokens = free + steps if limit is None else min(free + steps, limit)
+    if tokens > free:
+        tokens = min(tokens, quote_tokens_for_question(search.source, layout))
+    while tokens > max(free, 0):
+        tokens //= 2
+    return tokens
 
 
 def _share(text: str, layout: Layout, spent: int) -> int:

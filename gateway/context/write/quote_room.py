@@ -77,7 +77,7 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
         return layout
     step = max(wanted // 2, 1)
     boundary = min(first + bisect_left(sums, -(-missing // step) * step), len(units) - 1)
-    reread = sums[-1] - sums[boundary - first]
+    reread = sums[-1] - sums[min(boundary - first, len(sums) - 1)]
     if reread > MOST_REREAD * missing:
         return layout
     folded = set(layout.folded)
@@ -172,7 +172,7 @@ def _is_about(source: Source, query: str, part: frozenset[int], question: frozen
 
 
 def is_set_aside_for_nothing(layout: Layout, quoted: int) -> bool:
-    """Return whether quotes of so many tokens would fit beside the turns that are set aside."""
+    """Return whether quotes of so many tokens had room beside the turns that are set aside, when the question was asked."""
     free = layout.room.free - layout.cut.digest_tokens - _kept_sums(layout)[-1]
     return bool(layout.set_aside) and quoted <= free
 
@@ -183,9 +183,13 @@ def _folded(layout: Layout) -> int:
 
 
 def _kept_sums(layout: Layout) -> list[int]:
-    """Return the running sums of the kept units' costs."""
-    cut, first = layout.cut, layout.cut.first_kept
-    return [0, *accumulate([_kept_cost(cut, place, unit) for place, unit in enumerate(layout.units[first:], first)])]
+    """Return the running sums of the kept units' costs, up to the current question: the steps of its turn do not change what is
+    set aside."""
+    cut, first, units = layout.cut, layout.cut.first_kept, layout.units
+    end = len(units)
+    while end and units[end - 1].step >= 0:
+        end -= 1
+    return [0, *accumulate([_kept_cost(cut, place, unit) for place, unit in enumerate(units[first:end], first)])]
 
 
 def _kept_cost(cut: Cut, place: int, unit: Unit) -> int:

@@ -127,7 +127,9 @@ class Search:
         shortened = [
             index
             for index, message in kept.items()
-            if message is not source.messages[index] and message.get("role") in RESULT_ROLES
+            if message is not source.messages[index]
+            and message.get("role") in RESULT_ROLES
+            and index < self.layout.question[0]
         ]
         if not shortened or not source.thorough:
             return self.pool, frozenset()

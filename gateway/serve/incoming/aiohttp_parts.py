@@ -13,7 +13,7 @@ KNOWN: Final = ("3.14",)
 """The aiohttp versions whose inner parts were tested with this package. To add one, run the tests with it installed."""
 PARTS: Final[tuple[tuple[type, tuple[str, ...]], ...]] = (
     (web.RequestHandler, ("_request_count", "_waiter", "_messages", "_loop", "max_field_size", "force_close")),
-    (web.RequestHandler, ("_reading_paused", "resume_reading")),
+    (web.RequestHandler, ("_reading_paused", "resume_reading", "_handler_waiter", "_task_handler", "shutdown")),
     (web.RequestHandler, ("connection_made", "connection_lost", "data_received", "handle_error", "log_exception")),
     (StreamReader, ("_size", "total_bytes", "set_read_chunk_size", "read_nowait", "readany", "set_exception")),
 )

@@ -124,6 +124,20 @@ class Connection(web.RequestHandler):
         super().connection_lost(exc)
         self._ended()
 
+    async def shutdown(self, timeout: float | None = 15.0) -> None:  # noqa: ASYNC109  # aiohttp's signature
+        """End within the time that running requests may take. aiohttp would wait as long once more, for a handler that it has not cancelled."""
+        late = self._loop.call_later(timeout, self._cancel_handler) if timeout is not None else None
+        try:
+            await super().shutdown(timeout)
+        finally:
+            if late is not None:
+                late.cancel()
+
+    def _cancel_handler(self) -> None:
+        self._handler_waiter = None  # aiohttp ends its wait at the same moment, and may have done so already
+        if self._task_handler is not None:
+            self._task_handler.cancel()
+
     def data_received(self, data: bytes) -> None:
         arrived = self._request_count
         super().data_received(data)

@@ -1,5 +1,6 @@
 """Which lines a digest is made of."""
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -149,3 +150,19 @@ def test_of_two_results_the_one_whose_call_says_something_new_is_opened() -> Non
 
     assert "W9911427" in digest(found, 24, known=known)
     assert "W2378156" not in digest(found, 24, known=known)
+
+
+def test_equal_words_that_are_other_objects_are_the_same_fact() -> None:
+    """A process with little memory forgets a word between two texts, and reads it as another object."""
+    hotels = [{"name": "Harbour View Hotel"}, {"hotel": "Harbour View Hotel!"}, {"name": "Lake View"}]
+    read = pool(("user", "Which hotels are in Basel?"), ("tool", orjson.dumps(hotels).decode()))
+    apart = [
+        reading._replace(
+            lines=tuple(line._replace(words=tuple([replace(word) for word in line.words])) for line in reading.lines)
+        )
+        for reading in read.readings.values()
+    ]
+
+    assert [digest(LinePool(apart, 0), room) for room in range(12, 60)] == [
+        digest(read, room) for room in range(12, 60)
+    ]

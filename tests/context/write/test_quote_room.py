@@ -254,3 +254,28 @@ def test_a_question_about_a_folded_part_many_times_a_large_room_is_answered_from
 
     assert cost(messages) > 6 * room
     assert quoted > 0.5 * room  # 4,000 tokens would be a third
+
+
+@pytest.mark.parametrize("room", [1000, 1500, 3000])
+def test_quotes_stay_through_most_steps_of_a_turn(room: int) -> None:
+    """Each step took some of their room, and every request had other quotes, behind which nothing was cached."""
+    kept = requests = 0
+    for turns in range(70, 100, 3):
+        chat, sent = [*talk(turns), user(QUESTION)], list[list[str]]()
+        for number in range(7):
+            sent.append(list(map(text_of, folded(chat, room).messages)))
+            chat += [called((f"c{number}", "look", "{}")), result(f"c{number}", f"no key on hook {number} of the wall")]
+        requests += len(sent) - 2
+        kept += sum(before == after[: len(before)] for before, after in pairwise(sent[1:]))
+
+    assert kept >= 0.8 * requests
+
+
+@pytest.mark.parametrize("turns", range(60, 76, 2))
+def test_history_that_gave_way_for_nothing_stands_through_the_steps_of_a_turn(turns: int) -> None:
+    chat = [*talk(turns), user("Did anybody mention quantum chromodynamics?")]
+    steps = [called(("c", "look", "{}")), result("c", "nothing")]
+
+    asked, went_on = ([text_of(m) for m in folded(messages, 3000).messages] for messages in (chat, [*chat, *steps]))
+
+    assert went_on[: len(asked) - 1] == asked[:-1]
