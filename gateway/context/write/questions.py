@@ -107,8 +107,8 @@ def _current_quote(
 def _beside_steps(search: Search, kept: Mapping[int, Message], free: int, limit: int | None) -> int:
     """Return the tokens of the current question's quotes, at most ``limit``.
 
-    They are what was free when the question was asked. If steps of its turn take that room, they are half of it, or a
-    quarter, and so on: so the quotes stay the same in most requests of the turn.
+    They are what was free when the question was asked. If steps of its turn take that room, they are three quarters of it,
+    or three quarters of that, and so on: so the quotes stay the same in most requests of the turn.
     """
     layout, cost = search.layout, search.source.cost
     steps = 0 if layout.ends_with_question else sum([cost(kept[at]) for at in kept if at > layout.question[-1]])
@@ -116,7 +116,7 @@ def _beside_steps(search: Search, kept: Mapping[int, Message], free: int, limit:
     if tokens > free:
         tokens = min(tokens, quote_tokens_for_question(search.source, layout))
     while tokens > max(free, 0):
-        tokens //= 2
+        tokens = tokens * 3 // 4
     return tokens
 
 
