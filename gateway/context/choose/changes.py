@@ -11,7 +11,7 @@ from math import fsum
 from typing import Final, NamedTuple
 
 from gateway.context.choose.line import SAID, Line, MessageLines
-from gateway.context.choose.weights import COMMON, NEARLY_ALL, TELLING
+from gateway.context.choose.weights import LEAST_COMMON_RARITY, LEAST_COMMON_SHARE, LEAST_COMMON_SHARE_BESIDE_NAMES
 from gateway.context.choose.words import CODE, DATE, IDENT, NAME, NUMBER, PLAIN, SYMBOL, Word
 
 MOST_ALIKE: Final = 8
@@ -161,15 +161,19 @@ def _replaces(newer: _Parts, older: _Parts, rarity: Mapping[str, float]) -> bool
     common, share = _shared(older.frame - lost_names, newer.frame - new_names, rarity)
     if older.values:
         beside, share_beside = _shared(older.near - lost_names, newer.near - new_names, rarity)
-        if share_beside >= COMMON and beside >= TELLING:
+        if share_beside >= LEAST_COMMON_SHARE and beside >= LEAST_COMMON_RARITY:
             common, share = beside, share_beside
         if len(older.values) > _FEW or older.shapes.isdisjoint(newer.shapes):
             return False
         lost = {shape for key, shape in older.values.items() if key not in newer.values}
         new = {shape for key, shape in newer.values.items() if key not in older.values}
-        return not lost.isdisjoint(new) and share >= COMMON and common >= TELLING
+        return not lost.isdisjoint(new) and share >= LEAST_COMMON_SHARE and common >= LEAST_COMMON_RARITY
     # Only a name differs: the rest must be nearly the same sentence.
-    return bool(lost_names and new_names) and share >= NEARLY_ALL and common >= 2 * TELLING
+    return (
+        bool(lost_names and new_names)
+        and share >= LEAST_COMMON_SHARE_BESIDE_NAMES
+        and common >= 2 * LEAST_COMMON_RARITY
+    )
 
 
 _FEW: Final = 3

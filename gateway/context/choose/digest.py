@@ -6,7 +6,7 @@ from typing import Final
 
 from gateway.context.choose.greedy import Greedy
 from gateway.context.choose.rows import render
-from gateway.context.choose.weights import UNSURE_WISHES, WISHES_OF_AGENT, WISHES_OF_CHAT
+from gateway.context.choose.weights import SURE_WISHES_SHARE_WITH_CALLS, WISHES_SHARE_OF_CHAT, WISHES_SHARE_WITH_CALLS
 from gateway.context.choose.worth import LinePool
 from gateway.context.count.counter import CountText
 
@@ -33,9 +33,9 @@ def choose(
     greedy = Greedy(pool, known, relevance)
     if relevance is None:
         if pool.calls_often:
-            greedy.take(pool.wishes.sure, tokens * WISHES_OF_AGENT)
+            greedy.take(pool.wishes.sure, tokens * SURE_WISHES_SHARE_WITH_CALLS)
         few = pool.calls_often or pool.dialogue.between_people
-        greedy.take(pool.wishes.ranked, tokens * (UNSURE_WISHES if few else WISHES_OF_CHAT))
+        greedy.take(pool.wishes.ranked, tokens * (WISHES_SHARE_WITH_CALLS if few else WISHES_SHARE_OF_CHAT))
     fill = float(tokens)
     spent = before = 0
     for _ in range(4):

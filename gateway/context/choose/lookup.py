@@ -6,7 +6,7 @@ from itertools import accumulate
 from math import log, sqrt
 from typing import Final
 
-from gateway.context.choose.weights import ADJACENT, PINNED_WORD, REACH
+from gateway.context.choose.weights import NEIGHBOUR_DISTANCE, NEIGHBOUR_SHARE, PINNED_WORD
 from gateway.context.choose.words import words
 
 MOST_SOUGHT: Final = 48
@@ -58,12 +58,12 @@ def distinguishes(having: int, total: int) -> bool:
 def beside(own: Mapping[int, float], number: int) -> dict[int, float]:
     """Return the shares that messages, by rank, get in the scores of those beside them; the better one of each distance counts."""
     shares: dict[int, float] = {}
-    for away in range(1, REACH + 1):
+    for away in range(1, NEIGHBOUR_DISTANCE + 1):
         best: dict[int, float] = {}
         for place, score in own.items():
             for near in (place - away, place + away):
                 if 0 <= near < number:
-                    best[near] = max(best.get(near, 0.0), ADJACENT / away * score)
+                    best[near] = max(best.get(near, 0.0), NEIGHBOUR_SHARE / away * score)
         for near, score in best.items():
             shares[near] = shares.get(near, 0.0) + score
     return shares

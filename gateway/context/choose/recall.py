@@ -20,16 +20,16 @@ from gateway.context.choose.salience import salience
 from gateway.context.choose.speakers import answer_factors
 from gateway.context.choose.subject import names_a_subject
 from gateway.context.choose.weights import (
-    ALIKE,
-    LEAST_OF_BEST,
-    LEAST_OF_BEST_AMONG_MANY,
-    LEAST_OF_BEST_IN_LARGE,
-    LEAST_TOLD,
-    MANY,
-    MEANT,
+    FAMILY_WORD,
+    FIELD_WORD,
+    LEAST_SCORE_SHARE,
+    LEAST_SCORE_SHARE_AFTER_MANY,
+    LEAST_SCORE_SHARE_OF_LONG_HISTORY,
+    LEAST_STATEMENT_SHARE,
+    LEAST_STATEMENT_WORDS,
+    MANY_QUOTE_TOKENS,
+    MEANING_WEIGHT,
     PINNED_WORD,
-    RELATED,
-    STATEMENT_SHARE,
 )
 from gateway.context.choose.words import Word, words
 from gateway.context.choose.worth import FAMILY, LinePool, Passage
@@ -84,8 +84,8 @@ def excerpts(  # noqa: PLR0917  # a search has that many sides
         return []
     scores = relevance(pool, query, known, nearness, least_share)
     hidden = frozenset(skip)
-    weak = pool.dialogue.between_people or (many == inf and room > MANY)
-    least = LEAST_OF_BEST_IN_LARGE if weak else LEAST_OF_BEST
+    weak = pool.dialogue.between_people or (many == inf and room > MANY_QUOTE_TOKENS)
+    least = LEAST_SCORE_SHARE_OF_LONG_HISTORY if weak else LEAST_SCORE_SHARE
     return _fitting(pool, _ranked(pool, scores, least, hidden, many), room, count, hidden)
 
 
@@ -99,7 +99,7 @@ def _ranked(
         key=lambda passage: (-scores[passage], -passage.start),
     )
     totals = accumulate(sum([pool.lines[place].size + 1 for place in each if place not in skip]) for each in ranked)
-    few = LEAST_OF_BEST_AMONG_MANY * best
+    few = LEAST_SCORE_SHARE_AFTER_MANY * best
     return [each for each, total in zip(ranked, totals, strict=True) if total <= many or scores[each] >= few]
 
 
@@ -158,15 +158,15 @@ def relevance(
     sought = _sought(pool, asked, known)
     subjects = _subjects(pool, asked, known)
     wants = wants_to_know(query) or instructs(query)
-    if not wants and len(sought.keys() & {word.key for word in asked}) < LEAST_TOLD:
+    if not wants and len(sought.keys() & {word.key for word in asked}) < LEAST_STATEMENT_WORDS:
         return {}
     if wants:
         least = least_share * _weight_of(pool, asked, known)
     else:
-        least = STATEMENT_SHARE * (sum(sought.values()) + sum([each.worth for each in subjects]))
+        least = LEAST_STATEMENT_SHARE * (sum(sought.values()) + sum([each.worth for each in subjects]))
     own = _by_words(pool, _bearing(pool, sought, subjects))
     if nearness is not None and wants:
-        weight = MEANT * _weight_of(pool, asked, known)
+        weight = MEANING_WEIGHT * _weight_of(pool, asked, known)
         for passage, near in _by_meaning(pool, query, nearness).items():
             own[passage] = own.get(passage, 0.0) + weight * near
     best: dict[int, float] = {}
@@ -231,7 +231,7 @@ def _sought(pool: LinePool, asked: Iterable[Word], known: Collection[str]) -> di
     for word in asked:
         if len(word.key) >= FAMILY and len(sought) <= 2 * MOST_WORDS:
             for other in pool.family(word.key[:FAMILY], MOST_ALIKE):
-                worth = ALIKE * _rarity(pool.count(other), total)
+                worth = FAMILY_WORD * _rarity(pool.count(other), total)
                 if worth > sought.get(other, 0.0):
                     sought[other] = worth
     return {key: worth * salience(key) for key, worth in sought.items()}
@@ -246,7 +246,7 @@ def _subjects(pool: LinePool, asked: Collection[Word], known: Collection[str]) -
     for word in asked:
         if not word.ordinary or not distinguishes(pool.count(word.key), total):
             continue
-        share = RELATED * (PINNED_WORD if word.key in known else 1.0)
+        share = FIELD_WORD * (PINNED_WORD if word.key in known else 1.0)
         for field in fields.fields_of(word.key):
             said = tuple([key for key in fields.stems_of(field) if key in pool.spellings])
             number = sum(map(pool.count, said))

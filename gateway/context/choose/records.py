@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from gateway.context.choose.cues import reports_error
 from gateway.context.choose.line import GAP, MOST_LINES, RECORD, Line, make, pieces
-from gateway.context.choose.weights import IDENTIFIER
+from gateway.context.choose.weights import IDENTIFIER_OF_RECORD
 from gateway.context.choose.words import CODE, DATE, IDENT, NAME, SYMBOL, Shape, Word, Words
 
 REST: Final = 90
@@ -164,7 +164,7 @@ def explains_itself(key: str, kind: Shape | None, *, alone: bool) -> bool:
 def _factor(kind: Shape | None, text: str) -> float:
     """Return what a value counts by its shape, as a factor; ``kind`` is None for several words."""
     if kind is IDENT:
-        return IDENTIFIER
+        return IDENTIFIER_OF_RECORD
     return MOMENT if kind is DATE and _MOMENT.match(text) else 1.0
 
 

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from gateway.context.choose.cues import self_words, speaks_of_self, speaks_to_other
-from gateway.context.choose.weights import OWN_WORDS, UNNAMED
+from gateway.context.choose.weights import SPEAKER_FACTOR, USER_FACTOR
 from gateway.context.choose.words import NAME, stem, words
 from gateway.wire.message import RESULT_ROLES
 
@@ -101,8 +101,8 @@ def answer_factors(query: str, dialogue: Dialogue) -> Mapping[str, float]:
             if word.kind is NAME and word.key in dialogue.role_of_name
         }
         if len(about) == 1:
-            return dict.fromkeys(about, OWN_WORDS)
-        return {"user": OWN_WORDS} if speaks_of_self(query) and not about else {}
+            return dict.fromkeys(about, SPEAKER_FACTOR)
+        return {"user": SPEAKER_FACTOR} if speaks_of_self(query) and not about else {}
     if speaks_to_other(query):
         return {}
-    return {"user": OWN_WORDS if speaks_of_self(query) else UNNAMED}
+    return {"user": SPEAKER_FACTOR if speaks_of_self(query) else USER_FACTOR}

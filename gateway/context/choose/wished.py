@@ -87,10 +87,10 @@ def _kind_of(pool: FoldedLines) -> _Kind:
         return _Kind(
             weights.CUES_WITH_CALLS,
             weights.LEARNED_WITH_CALLS,
-            weights.LEAST_WISH_WITH_CALLS,
-            weights.SURE_WISH_WITH_CALLS,
+            weights.LEAST_WISH_POINTS_WITH_CALLS,
+            weights.SURE_WISH_POINTS_WITH_CALLS,
         )
-    return _Kind(1.0, weights.LEARNED, weights.LEAST_WISH, weights.LEAST_WISH)
+    return _Kind(1.0, weights.LEARNED, weights.LEAST_WISH_POINTS, weights.LEAST_WISH_POINTS)
 
 
 class _Finder:
@@ -107,7 +107,7 @@ class _Finder:
         replies = [self._reply(reading.message) for reading in self._asked]
         assents = [wishes.assents(reply.text) for reply in replies]
         # If the assistant agrees to everything, its assent says nothing.
-        assent = weights.ASSENT * (1 - sum(assents) / max(len(assents), 1))
+        assent = weights.ASSENT_IN_REPLY * (1 - sum(assents) / max(len(assents), 1))
         gone = self._pool.gone
         said = [
             (position, line, reply, assent * assented)
@@ -125,11 +125,11 @@ class _Finder:
                 continue
             points += reply.bearing(line)
             if points >= self.kind.least:
-                points += weights.OF_TASK * self._of_task(line)
+                points += weights.TOOL_WORDS * self._of_task(line)
             if points >= self.kind.least:
                 # The least wish of any kind of conversation counts the same.
-                above = points - self.kind.least + weights.LEAST_WISH
-                scored.append((-above / (line.size + OPENED) ** weights.WISH_SIZE, position, points))
+                above = points - self.kind.least + weights.LEAST_WISH_POINTS
+                scored.append((-above / (line.size + OPENED) ** weights.WISH_SIZE_POWER, position, points))
         return [(points, position) for _, position, points in sorted(scored)]
 
     def _points(self, position: int, line: Line, tells: Sequence[float]) -> float:
@@ -137,9 +137,11 @@ class _Finder:
         heard, words = line.heard, line.words
         unusual = fsum(map(self._rare.__getitem__, words)) / (len(words) + FEW_WORDS)
         points = self.kind.cues * wishes.weighed(heard, tells) + self.kind.learned * heard.wish
-        points += weights.REVOKING * heard.revokes + (weights.BINDING_WORD * line.binding + weights.UNUSUAL * unusual)
+        points += weights.REVOCATION_WEIGHT * heard.revokes + (
+            weights.WISH_BINDING * line.binding + weights.RARE_WORDS * unusual
+        )
         alone = len(self._pool.places[self._pool.message_of[position]]) == 1
-        return points + weights.ALL_OF_MESSAGE if alone else points
+        return points + weights.WHOLE_MESSAGE if alone else points
 
     @cached_property
     def _rare(self) -> dict[Word, float]:
@@ -172,7 +174,7 @@ class _Finder:
                 if self._pool.message_of[later] > self._pool.message_of[position]:
                     shared.setdefault(later, []).append(self._pool.rarity.get(word.key, 1.0))
         common, best = max([(fsum(values), later) for later, values in shared.items()], default=(0.0, 0))
-        return best if common >= weights.REVOKES else 0
+        return best if common >= weights.LEAST_REVOKED_RARITY else 0
 
     @cached_property
     def _changes(self) -> dict[str, list[int]]:
@@ -184,7 +186,7 @@ class _Finder:
             if line.sort is SAID
             and line.share == 1.0
             and line.heard.changes
-            and wishes.strength(line.heard) >= weights.LEAST_REVOCATION
+            and wishes.strength(line.heard) >= weights.LEAST_REVOCATION_STRENGTH
         ]
         having: dict[str, list[int]] = {}
         for position, said in found[-MOST_CHANGES:]:
@@ -204,8 +206,8 @@ class _Reply:
     def bearing(self, line: Line) -> float:
         """Return the points of a line to which it replies by a name, or by its words."""
         if self.addresses(line):
-            return weights.ADDRESSED
-        return weights.TAKEN_UP if self.takes_up(line) else 0.0
+            return weights.NAME_IN_REPLY
+        return weights.WORD_IN_REPLY if self.takes_up(line) else 0.0
 
     def takes_up(self, line: Line) -> bool:
         """Return whether it begins with a short sentence that has a telling word of a line: "Ninety-five it is."."""
@@ -228,7 +230,7 @@ class _Reply:
         return frozenset([name for found in _VOCATIVE.findall(self.text[:80]) if len(name := stem(found)) > 1])
 
 
-_MOST_OF_REPLY: Final = max(weights.ADDRESSED, weights.TAKEN_UP)
+_MOST_OF_REPLY: Final = max(weights.NAME_IN_REPLY, weights.WORD_IN_REPLY)
 """Points that `_Reply.bearing` returns at most."""
 _FIRST: Final = re.compile(r"[^.!?:。！？：\n]{1,40}(?:[.:。：]|$)")
 _VOCATIVE: Final = re.compile(

@@ -155,7 +155,7 @@ NOTHING_HEARD: Final = Heard(0.0, 0.0, bytes(len(_CLASSES)), aside=False, change
 def heard(sentence: str) -> Heard:
     """Read what a sentence says of wishes."""
     learned, changes = points_of(sentence), may_revoke(sentence)
-    revokes = max(learned.revokes + weights.PERHAPS + (weights.REVOKING_WORD if changes else 0.0), 0.0)
+    revokes = max(learned.revokes + weights.REVOCATION_OFFSET + (weights.CHANGE_WORD_POINTS if changes else 0.0), 0.0)
     return Heard(learned.wish, revokes, signs(sentence), _ASIDE.match(sentence) is not None, changes)
 
 

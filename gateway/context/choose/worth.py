@@ -97,13 +97,15 @@ class LinePool:
         """Return by word how likely its fact is to be needed: of what was said or called, and of data."""
         counts, rarity_of, used = self.tally.counts, self.rarity.get, self._used()
         # In speech all has been used at least once: what counts is how much more.
-        more_of = {key: use / weights.ANSWERED for key, use in used.items() if use > weights.ANSWERED}.get
+        more_of = {
+            key: use / weights.NAMED_BY_ASSISTANT for key, use in used.items() if use > weights.NAMED_BY_ASSISTANT
+        }.get
         said = {
             word: word.in_speech * (more_of(word.key, 1.0) * rarity_of(word.key, 1.0))
             for word in {**counts.asked, **counts.answered, **counts.called}
         }
-        several = [key for key in self._several if used.get(key, 1.0) < weights.SEVERAL]
-        use_of = {**used, **dict.fromkeys(several, weights.SEVERAL)}.get
+        several = [key for key in self._several if used.get(key, 1.0) < weights.IN_SEVERAL_RESULTS]
+        use_of = {**used, **dict.fromkeys(several, weights.IN_SEVERAL_RESULTS)}.get
         return said, {word: word.in_data * use_of(word.key, 1.0) for word in {**counts.returned, **counts.pasted}}
 
     @cached_property
@@ -122,20 +124,22 @@ class LinePool:
         worth: list[float] = []
         for reading in self.readings.values():
             user = reading.role == "user"
-            told = weights.FIRST if reading.message == self.first else 0.0
+            told = weights.FIRST_USER_MESSAGE if reading.message == self.first else 0.0
             for line in reading.lines:
-                own = weights.ERROR if line.error else 0.0
+                own = weights.ERROR_LINE if line.error else 0.0
                 if line.sort is CALL:
-                    own += weights.CALLED
+                    own += weights.CALL_LINE
                 elif user:
-                    own += (weights.BINDING * line.binding + told) * min(line.size / weights.SAYING, 1.0)
+                    own += (weights.BINDING_LINE * line.binding + told) * min(
+                        line.size / weights.FULL_WORTH_TOKENS, 1.0
+                    )
                 worth.append(own)
         return worth
 
     @cached_property
     def _age(self) -> list[float]:
         """Return by position the share of its worth that an old line keeps."""
-        number, oldest = len(self.lines), weights.OLDEST
+        number, oldest = len(self.lines), weights.OLDEST_LINE_SHARE
         return [oldest + (1 - oldest) * position / number for position in range(number)]
 
     @cached_property
@@ -296,9 +300,9 @@ class LinePool:
         counts = self.tally.counts
         used: dict[str, float] = {}
         for value, found in (
-            (weights.ANSWERED, counts.answered),
-            (weights.ASKED, counts.asked),
-            (weights.USED, counts.called),
+            (weights.NAMED_BY_ASSISTANT, counts.answered),
+            (weights.NAMED_BY_USER, counts.asked),
+            (weights.NAMED_IN_CALL, counts.called),
         ):
             used.update(dict.fromkeys([word.key for word in found], value))
         return used

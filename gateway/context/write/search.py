@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from gateway.context.choose import embedding, lines, lookup, recall, speakers
 from gateway.context.choose.line import MessageLines
-from gateway.context.choose.weights import MANY, WISHES_IN_QUOTES
+from gateway.context.choose.weights import MANY_QUOTE_TOKENS, WISHES_SHARE_OF_QUOTES
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.write.fill import QuotesToFill
@@ -105,11 +105,11 @@ class Search:
         found = recall.excerpts(
             pool,
             query.text,
-            most - int(WISHES_IN_QUOTES * most),
+            most - int(WISHES_SHARE_OF_QUOTES * most),
             count,
             hidden,
             known,
-            many=inf if is_long(self.layout) else MANY,
+            many=inf if is_long(self.layout) else MANY_QUOTE_TOKENS,
             nearness=nearness_of(self.source),
         )
         rest = QuotesToFill(pool, most, count, hidden)
