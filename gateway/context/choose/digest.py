@@ -32,9 +32,9 @@ def choose(
     """
     greedy = Greedy(pool, known, relevance)
     if relevance is None:
-        if pool.calls_often:
+        if pool.has_many_calls:
             greedy.take(pool.wishes.sure, tokens * SURE_WISHES_SHARE_WITH_CALLS)
-        few = pool.calls_often or pool.dialogue.between_people
+        few = pool.has_many_calls or pool.dialogue.between_people
         greedy.take(pool.wishes.ranked, tokens * (WISHES_SHARE_WITH_CALLS if few else WISHES_SHARE_OF_CHAT))
     fill = float(tokens)
     spent = before = 0

@@ -36,7 +36,7 @@ class FoldedLines(Protocol):
     @property
     def rank(self) -> Mapping[int, int]: ...
     @property
-    def calls_often(self) -> bool: ...
+    def has_many_calls(self) -> bool: ...
     @property
     def rarity(self) -> Mapping[str, float]: ...
     @property
@@ -83,7 +83,7 @@ class _Kind(NamedTuple):
 
 def _kind_of(pool: FoldedLines) -> _Kind:
     """Errands have the form of wishes: where tools are called, words tell more than form does."""
-    if pool.calls_often:
+    if pool.has_many_calls:
         return _Kind(
             weights.CUES_WITH_CALLS,
             weights.LEARNED_WITH_CALLS,
@@ -116,7 +116,7 @@ class _Finder:
             if line.sort is SAID and line.share == 1.0 and position not in gone
         ]
         # Errands have their form in common; in a chat hardly any class of words is so common, and those that are tell most.
-        tells = wishes.tells([line.heard.signs for _, line, _, _ in said] if self._pool.calls_often else [])
+        tells = wishes.tells([line.heard.signs for _, line, _, _ in said] if self._pool.has_many_calls else [])
         scored: list[tuple[float, int, float]] = []
         for position, line, reply, agreed in said:
             points = agreed + self._points(position, line, tells)

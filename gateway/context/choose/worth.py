@@ -29,7 +29,7 @@ tool in every fourth turn has a tenth."""
 RESULTS_PER_USER_MESSAGE: Final = 0.5
 """If there are more results, tools are called often, even if calls and results are short."""
 
-FAMILY: Final = 5
+FAMILY_LETTERS: Final = 5
 """Letters that two words of one family share: compounds, and endings that the stem does not know."""
 MOST_CHOICES: Final = 200
 """Cached choices from one folded part, one per question."""
@@ -218,8 +218,8 @@ class LinePool:
         """Return by the first letters of a word all words that begin so."""
         found: dict[str, list[str]] = {}
         for key in self.spellings:
-            if len(key) >= FAMILY:
-                found.setdefault(key[:FAMILY], []).append(key)
+            if len(key) >= FAMILY_LETTERS:
+                found.setdefault(key[:FAMILY_LETTERS], []).append(key)
         return found
 
     @cached_property
@@ -245,7 +245,7 @@ class LinePool:
         return frozenset([role for role in roles if roles.count(role) > 1])
 
     @cached_property
-    def calls_often(self) -> bool:
+    def has_many_calls(self) -> bool:
         """Return whether calls and results are a large part of the folded part. In a chat they are not: it calls tools only
         now and then."""
         user_messages = results = 0

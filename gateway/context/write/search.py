@@ -109,7 +109,7 @@ class Search:
             count,
             hidden,
             known,
-            many=inf if is_long(self.layout) else MANY_QUOTE_TOKENS,
+            many_tokens=inf if is_long(self.layout) else MANY_QUOTE_TOKENS,
             nearness=nearness_of(self.source),
         )
         rest = QuotesToFill(pool, most, count, hidden)
@@ -206,7 +206,7 @@ def _searched(source: Source, layout: Layout, pool: LinePool, query: str, known:
     old: list[MessageLines] = []
     dialogue = speakers.dialogue_of(zip(reversed(roles), reversed(texts), strict=True))
     factors = speakers.answer_factors(query, dialogue)
-    for number in lookup.bearing(texts, roles, query, known, factors):
+    for number in lookup.most_relevant(texts, roles, query, known, factors):
         left -= len(texts[number])
         if left <= 0:
             break

@@ -60,7 +60,7 @@ def test_a_question_that_names_no_subject_quotes_nothing_for_the_words_it_is_mad
 
 
 def test_what_the_model_sees_anyway_is_not_quoted() -> None:
-    assert "Bergen" not in quoted("Where is my sister moving?", skip=frozenset({2}))
+    assert "Bergen" not in quoted("Where is my sister moving?", hidden=frozenset({2}))
 
 
 def test_beyond_many_tokens_a_passage_must_bear_more_on_the_question() -> None:
@@ -73,7 +73,7 @@ def test_beyond_many_tokens_a_passage_must_bear_more_on_the_question() -> None:
     )
 
     def quoted_of(many: float) -> str:
-        return render(pool, excerpts(pool, "Where does the Bergen ferry leave?", 8000, COUNT, (), many=many))
+        return render(pool, excerpts(pool, "Where does the Bergen ferry leave?", 8000, COUNT, (), many_tokens=many))
 
     assert quoted_of(inf).count("In week") == 40
     assert quoted_of(100).count("In week") == 0
