@@ -85,7 +85,7 @@ def among_others(given: Sequence[Sentence], draw: random.Random) -> list[tuple[s
 
 def of_wish(text: str) -> float:
     """Return the points to which those for a wish are added."""
-    return wishes.strength(wishes.heard(text)) + binding(text)
+    return wishes.strength(wishes.wish_cues(text)) + binding(text)
 
 
 def of_revocation(text: str) -> float:

@@ -64,7 +64,7 @@ def _fitting(
         kept = min(int(kept * tokens / spent), kept - 1)
         chosen = list(chain.from_iterable(together[:kept]))
         spent = count(render(pool, sorted(chosen)))
-    if not pool.called:
+    if not pool.has_calls:
         return chosen  # the quotes of a chat take what its digest leaves
     left_out: set[tuple[int, int]] = set()
     for lines in together[kept : kept + TRIED // max(tokens, 1)]:

@@ -313,8 +313,10 @@ def _property(line: Line) -> bool:
 def _able(pool: LinePool, relevance: Mapping[int, float] | None) -> dict[int, list[int]]:
     """Return by message the lines that may be taken: with relevance only those that have some, else those that still hold."""
     if relevance is None:
-        gone = pool.gone
-        return {message: [place for place in places if place not in gone] for message, places in pool.places.items()}
+        outdated = pool.outdated
+        return {
+            message: [place for place in places if place not in outdated] for message, places in pool.places.items()
+        }
     replaced = pool.replaced
     return {
         message: [place for place in places if place in relevance and place not in replaced]

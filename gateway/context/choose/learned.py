@@ -38,7 +38,7 @@ class SentencePoints(NamedTuple):
     """Points of a sentence, to be added to others: how much it sounds like a wish, and like a revocation."""
 
     wish: float
-    revokes: float
+    revocation: float
 
 
 def features(sentence: str) -> set[Feature]:
@@ -61,8 +61,8 @@ def read(text: str) -> dict[Feature, complex]:
     weights: dict[Feature, complex] = {}
     known: dict[str, str] = {}
     for row in text.splitlines():
-        wish, revokes, those = row.split("\t")
-        both = complex(int(wish), int(revokes))
+        wish, revocation, those = row.split("\t")
+        both = complex(int(wish), int(revocation))
         for feature in those.split("|"):
             # One object for each word, and one for the weights of a row: 1.2 MB less.
             one, other = [known.setdefault(word, word) for word in feature.partition(" ")[::2]]

@@ -5,7 +5,7 @@ from enum import Enum
 from math import sqrt
 from typing import Final, NamedTuple
 
-from gateway.context.choose.wishes import NOTHING_HEARD, Heard
+from gateway.context.choose.wishes import NO_WISH_CUES, WishCues
 from gateway.context.choose.words import Word
 
 MOST_LINES: Final = 1200
@@ -51,7 +51,7 @@ class Line(NamedTuple):
     error: bool = False
     share: float = 1.0
     """Below 1 for one of very many similar lines, above 1 for a value of a small result."""
-    heard: Heard = NOTHING_HEARD
+    wish_cues: WishCues = NO_WISH_CUES
     """What it says of a wish, if a user said it."""
 
 
@@ -78,14 +78,14 @@ def make(  # noqa: PLR0917  # called for every line: keywords would cost
     slot: str = "",
     binding: float = 0.0,
     error: bool = False,
-    heard: Heard = NOTHING_HEARD,
+    wish_cues: WishCues = NO_WISH_CUES,
 ) -> Line:
     """Make a line with its approximate token count."""
     size = 0.8 + len(text) * 0.15 + text.count(" ") * 0.2
     for word in words:
         size += word.size
     # Twice as fast as calling the class, and there are thousands.
-    return tuple.__new__(Line, (text, sort, words, size, group, label, slot, binding, error, share, heard))
+    return tuple.__new__(Line, (text, sort, words, size, group, label, slot, binding, error, share, wish_cues))
 
 
 def pieces(text: str, longest: int) -> Iterator[str]:

@@ -47,7 +47,7 @@ WORD_BYTES: Final = 8
 """Bytes of one more word in a line; the words themselves are shared."""
 
 
-HEARD_BYTES: Final = 260
+WISH_CUES_BYTES: Final = 260
 """Bytes of what a line says of wishes: two tuples, two numbers, one byte a class (the same way)."""
 
 
@@ -73,8 +73,8 @@ def read(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
 
 def bytes_of(lines: Sequence[Line]) -> int:
     """Return about how many bytes lines take."""
-    heard = sum([line.heard is not wishes.NOTHING_HEARD for line in lines])
-    return HEARD_BYTES * heard + sum(
+    wish_cues = sum([line.wish_cues is not wishes.NO_WISH_CUES for line in lines])
+    return WISH_CUES_BYTES * wish_cues + sum(
         [LINE_BYTES + getsizeof(line.text) + WORD_BYTES * len(line.words) for line in lines]
     )
 
@@ -149,7 +149,7 @@ def _block(part: str, words: Words, *, user: bool, group: int) -> Iterator[Line]
     rows = block.strip("\n").count("\n") + 1
     names = ", ".join(list(dict.fromkeys(_DECLARED.findall(block)))[:MOST_DECLARED])
     told = f"[{made} {rows} rows{f' of {language.strip()}' if language.strip() else ''}{f': {names}' if names else ''}]"
-    yield make(told, SAID, words(names), 1, heard=wishes.NOTHING_HEARD)  # its words are ours: they tell no wish
+    yield make(told, SAID, words(names), 1, wish_cues=wishes.NO_WISH_CUES)  # its words are ours: they tell no wish
     for line in _output(block, words):
         yield line._replace(group=line.group + group * MOST_LINES)
 
@@ -369,5 +369,5 @@ def _said(said: Sequence[str], group: int, words: Words, *, user: bool) -> Itera
     share = few_of_many(len(said))
     for piece in said:
         bound = binding(piece) * share if user else 0.0
-        heard = wishes.heard(piece) if user and share == 1.0 else wishes.NOTHING_HEARD
-        yield make(piece, SAID, words(piece), group, share, binding=bound, heard=heard)
+        wish_cues = wishes.wish_cues(piece) if user and share == 1.0 else wishes.NO_WISH_CUES
+        yield make(piece, SAID, words(piece), group, share, binding=bound, wish_cues=wish_cues)

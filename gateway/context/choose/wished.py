@@ -1,4 +1,4 @@
-"""The standing wishes among the lines of a folded part, and the sentences that took wishes back."""
+"""Find the user's standing wishes among the lines of a folded part, and the sentences that revoke wishes."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,18 +12,18 @@ from gateway.context.choose.line import SAID, Line, MessageLines
 from gateway.context.choose.tally import Tally
 from gateway.context.choose.words import NAME, Word, Words, lexicon_of, stem
 
-OPENED: Final = 12
-"""Tokens added to a line's size in comparisons: the beginning of its message, so that short lines get no advantage."""
-FEW_WORDS: Final = 3
-"""Words. A shorter line can seldom be distinguished by its words."""
-REPLY: Final = 160
-"""Characters of a reply that are searched for assent."""
-MOST_CHANGES: Final = 200
-"""Newest sentences of change that are compared with wishes. Chosen to bound the time."""
+OPENING_TOKENS: Final = 12
+"""Tokens that are added to a line's size in comparisons: the beginning of its message. Short lines get no advantage."""
+ADDED_WORDS: Final = 3
+"""Words that are added to a line's number of words for its share of rare words: a short line seldom has more than one."""
+REPLY_CHARACTERS: Final = 160
+"""Characters of a reply that are read."""
+MOST_REVOCATIONS: Final = 200
+"""Newest revocations that are compared with wishes. Chosen to bound the time."""
 
 
 class FoldedLines(Protocol):
-    """What the wishes of a folded part are found in: see `gateway.context.choose.worth.LinePool`."""
+    """The lines of a folded part: see `gateway.context.choose.worth.LinePool`."""
 
     readings: dict[int, MessageLines]
     lines: tuple[Line, ...]
@@ -40,57 +40,59 @@ class FoldedLines(Protocol):
     @property
     def rarity(self) -> Mapping[str, float]: ...
     @property
-    def gone(self) -> frozenset[int]: ...
+    def outdated(self) -> frozenset[int]: ...
 
 
 class StandingWishes(NamedTuple):
-    """The user's standing wishes by position. It does not hold the lines, which hold it: a circle would be freed late."""
+    """The positions of the user's standing wishes. It has no reference to the lines, which refer to it: a reference cycle
+    would be freed late."""
 
     ranked: list[int]
-    """The surest first; a revoked wish comes behind its revocation."""
+    """All of them, the surest first. A revoked wish follows its revocation."""
     sure: list[int]
-    """Those of them that are hardly anything else, in the same order."""
+    """The sure ones among them, in the same order."""
     revocations: dict[int, int]
-    """By wish the sentence that may have taken it back: one without the other would mislead."""
+    """By wish the sentence that may revoke it. One without the other would mislead."""
 
 
 def standing_wishes(pool: FoldedLines) -> StandingWishes:
     """Find the standing wishes of a folded part."""
     finder = _Finder(pool)
-    found = finder.wished()
-    revocations = {place: later for _, place in found if (later := finder.revoked_by(place))}
+    found = finder.ranked_wishes()
+    revocations = {place: later for _, place in found if (later := finder.revocation_of(place))}
 
     def ranked(least: float) -> list[int]:
         places = [place for points, place in found if points >= least]
         pairs = [(revocations[place], place) if place in revocations else (place,) for place in places]
         return list(dict.fromkeys(chain.from_iterable(pairs)))
 
-    return StandingWishes(ranked(finder.kind.least), ranked(finder.kind.sure), revocations)
+    return StandingWishes(ranked(finder.criteria.least_points), ranked(finder.criteria.sure_points), revocations)
 
 
-class _Kind(NamedTuple):
-    """How wishes are told in one kind of conversation."""
+class _Criteria(NamedTuple):
+    """The criteria for wishes in one kind of conversation."""
 
     cues: float
-    """Factor for what closed classes of words tell."""
+    """Factor for the points of the classes of words."""
     learned: float
-    """Points for each that its words tell."""
-    least: float
-    """Points of a wish, at least."""
-    sure: float
-    """Points of one that is hardly anything else."""
+    """Factor for the learned points."""
+    least_points: float
+    """The least points of a wish."""
+    sure_points: float
+    """The least points of a sure wish."""
 
 
-def _kind_of(pool: FoldedLines) -> _Kind:
-    """Errands have the form of wishes: where tools are called, words tell more than form does."""
+def _criteria_of(pool: FoldedLines) -> _Criteria:
+    """Return the criteria for a conversation. Requests to an agent have the form of wishes: where tools are called often,
+    learned words count more than the form."""
     if pool.has_many_calls:
-        return _Kind(
+        return _Criteria(
             weights.CUES_WITH_CALLS,
             weights.LEARNED_WITH_CALLS,
             weights.LEAST_WISH_POINTS_WITH_CALLS,
             weights.SURE_WISH_POINTS_WITH_CALLS,
         )
-    return _Kind(1.0, weights.LEARNED, weights.LEAST_WISH_POINTS, weights.LEAST_WISH_POINTS)
+    return _Criteria(1.0, weights.LEARNED, weights.LEAST_WISH_POINTS, weights.LEAST_WISH_POINTS)
 
 
 class _Finder:
@@ -98,141 +100,148 @@ class _Finder:
 
     def __init__(self, pool: FoldedLines) -> None:
         self._pool = pool
-        self.kind = _kind_of(pool)
-        self._asked = [reading for reading in pool.readings.values() if reading.role == "user"]
+        self.criteria = _criteria_of(pool)
+        self._user_messages = [reading for reading in pool.readings.values() if reading.role == "user"]
         self._words = lexicon_of(None)
 
-    def wished(self) -> list[tuple[float, int]]:
+    def ranked_wishes(self) -> list[tuple[float, int]]:
         """Return the points and the positions of the user's standing wishes, the surest first."""
-        replies = [self._reply(reading.message) for reading in self._asked]
-        assents = [wishes.assents(reply.text) for reply in replies]
-        # If the assistant agrees to everything, its assent says nothing.
-        assent = weights.ASSENT_IN_REPLY * (1 - sum(assents) / max(len(assents), 1))
-        gone = self._pool.gone
-        said = [
-            (position, line, reply, assent * assented)
-            for reading, reply, assented in zip(self._asked, replies, assents, strict=True)
+        replies = [self._reply(reading.message) for reading in self._user_messages]
+        assented = [wishes.is_assent(reply.text) for reply in replies]
+        # An assistant that agrees to everything gives no evidence by it.
+        assent_points = weights.ASSENT_IN_REPLY * (1 - sum(assented) / max(len(assented), 1))
+        outdated = self._pool.outdated
+        candidates = [
+            (position, line, reply, assent_points * assents)
+            for reading, reply, assents in zip(self._user_messages, replies, assented, strict=True)
             for position, line in zip(self._pool.places[reading.message], reading.lines, strict=True)
-            if line.sort is SAID and line.share == 1.0 and position not in gone
+            if line.sort is SAID and line.share == 1.0 and position not in outdated
         ]
-        # Errands have their form in common; in a chat hardly any class of words is so common, and those that are tell most.
-        tells = wishes.tells([line.heard.signs for _, line, _, _ in said] if self._pool.has_many_calls else [])
+        # Requests to an agent have their form in common. In a chat hardly any class of words is common, and the common ones
+        # are the best evidence.
+        class_weights = wishes.class_weights(
+            [line.wish_cues.class_counts for _, line, _, _ in candidates] if self._pool.has_many_calls else []
+        )
         scored: list[tuple[float, int, float]] = []
-        for position, line, reply, agreed in said:
-            points = agreed + self._points(position, line, tells)
-            # The cheap terms first: most sentences are no wish, whatever the others say.
-            if points + _MOST_OF_REPLY < self.kind.least:
+        for position, line, reply, assent in candidates:
+            points = assent + self._points(position, line, class_weights)
+            # The cheap terms first: with these alone, most sentences have too few points.
+            if points + _MOST_REPLY_POINTS < self.criteria.least_points:
                 continue
-            points += reply.bearing(line)
-            if points >= self.kind.least:
-                points += weights.TOOL_WORDS * self._of_task(line)
-            if points >= self.kind.least:
-                # The least wish of any kind of conversation counts the same.
-                above = points - self.kind.least + weights.LEAST_WISH_POINTS
-                scored.append((-above / (line.size + OPENED) ** weights.WISH_SIZE_POWER, position, points))
+            points += reply.points_for(line)
+            if points >= self.criteria.least_points:
+                points += weights.TOOL_WORDS * self._tool_words_share(line)
+            if points >= self.criteria.least_points:
+                # The least wish counts the same in both kinds of conversation.
+                above = points - self.criteria.least_points + weights.LEAST_WISH_POINTS
+                scored.append((-above / (line.size + OPENING_TOKENS) ** weights.WISH_SIZE_POWER, position, points))
         return [(points, position) for _, position, points in sorted(scored)]
 
-    def _points(self, position: int, line: Line, tells: Sequence[float]) -> float:
-        """Return how much a line is a wish, whatever its reply says, and without the words of tools."""
-        heard, words = line.heard, line.words
-        unusual = fsum(map(self._rare.__getitem__, words)) / (len(words) + FEW_WORDS)
-        points = self.kind.cues * wishes.weighed(heard, tells) + self.kind.learned * heard.wish
-        points += weights.REVOCATION_WEIGHT * heard.revokes + (
-            weights.WISH_BINDING * line.binding + weights.RARE_WORDS * unusual
+    def _points(self, position: int, line: Line, class_weights: Sequence[float]) -> float:
+        """Return the points of a line, without those of its reply and of tool words."""
+        wish_cues, words = line.wish_cues, line.words
+        rare_share = fsum(map(self._rarity_of_words.__getitem__, words)) / (len(words) + ADDED_WORDS)
+        points = (
+            self.criteria.cues * wishes.cue_points(wish_cues, class_weights) + self.criteria.learned * wish_cues.wish
+        )
+        points += weights.REVOCATION_WEIGHT * wish_cues.revocation + (
+            weights.WISH_BINDING * line.binding + weights.RARE_WORDS * rare_share
         )
         alone = len(self._pool.places[self._pool.message_of[position]]) == 1
         return points + weights.WHOLE_MESSAGE if alone else points
 
     @cached_property
-    def _rare(self) -> dict[Word, float]:
-        """Return the rarity of the user's words; 1 for one that is not ordinary."""
+    def _rarity_of_words(self) -> dict[Word, float]:
+        """Return by word of the user its rarity; 1 for a word that is not ordinary."""
         rarity = self._pool.rarity
-        return {word: rarity.get(word.key, 1.0) for word in self._pool.tally.counts.asked}
+        return {word: rarity.get(word.key, 1.0) for word in self._pool.tally.counts.by_user}
 
-    def _of_task(self, line: Line) -> float:
-        """Return which share of a line's telling words tools were called with or returned: what the conversation does is no wish."""
-        telling = [word.key for word in line.words if not word.ordinary or wishes.telling(word.key)]
-        return sum(map(self._of_tools, telling)) / (len(telling) + 1)
+    def _tool_words_share(self, line: Line) -> float:
+        """Return the share of a line's telling words that are in calls or results. They are about the task, which is no
+        wish."""
+        telling = [word.key for word in line.words if not word.ordinary or wishes.is_telling(word.key)]
+        return sum(map(self._is_tool_word, telling)) / (len(telling) + 1)
 
-    def _of_tools(self, key: str) -> bool:
-        """Return whether a word, in any spelling, is one that tools were called with or returned."""
+    def _is_tool_word(self, key: str) -> bool:
+        """Return whether a word, in any spelling, is in a call or a result."""
         counts = self._pool.tally.counts
-        return any([word in counts.called or word in counts.returned for word in self._pool.tally.spellings[key]])
+        return any([word in counts.in_calls or word in counts.in_results for word in self._pool.tally.spellings[key]])
 
     def _reply(self, message: int) -> "_Reply":
         """Return the beginning of the assistant's reply to a message."""
         rank = self._pool.rank[message] + 1
         after = self._pool.readings[self._pool.order[rank]] if rank < len(self._pool.order) else None
         answers = after is not None and after.role == "assistant"
-        return _Reply(after.lines[0].text[:REPLY] if after is not None and answers else "", self._words)
+        return _Reply(after.lines[0].text[:REPLY_CHARACTERS] if after is not None and answers else "", self._words)
 
-    def revoked_by(self, position: int) -> int:
-        """Return the newest later sentence of the user about a change that shares its words, or 0."""
+    def revocation_of(self, position: int) -> int:
+        """Return the position of the later revocation that shares the rarest telling words with a line, of equal ones the
+        newest; 0 if it shares too little."""
         shared: dict[int, list[float]] = {}
         for word in self._pool.lines[position].words:
-            for later in self._changes.get(word.key, ()):
+            for later in self._revocations_by_word.get(word.key, ()):
                 if self._pool.message_of[later] > self._pool.message_of[position]:
                     shared.setdefault(later, []).append(self._pool.rarity.get(word.key, 1.0))
         common, best = max([(fsum(values), later) for later, values in shared.items()], default=(0.0, 0))
         return best if common >= weights.LEAST_REVOKED_RARITY else 0
 
     @cached_property
-    def _changes(self) -> dict[str, list[int]]:
-        """Return by telling word the user's newest sentences about a change that have it, at most `MOST_CHANGES` of them."""
+    def _revocations_by_word(self) -> dict[str, list[int]]:
+        """Return by telling word the positions of the user's newest revocations that have it, `MOST_REVOCATIONS` in all."""
         found = [
             (position, line.words)
-            for reading in self._asked
+            for reading in self._user_messages
             for position, line in zip(self._pool.places[reading.message], reading.lines, strict=True)
             if line.sort is SAID
             and line.share == 1.0
-            and line.heard.changes
-            and wishes.strength(line.heard) >= weights.LEAST_REVOCATION_STRENGTH
+            and line.wish_cues.has_change_word
+            and wishes.strength(line.wish_cues) >= weights.LEAST_REVOCATION_STRENGTH
         ]
-        having: dict[str, list[int]] = {}
-        for position, said in found[-MOST_CHANGES:]:
-            for word in said:
-                if wishes.telling(word.key):
-                    having.setdefault(word.key, []).append(position)
-        return having
+        by_word: dict[str, list[int]] = {}
+        for position, found_words in found[-MOST_REVOCATIONS:]:
+            for word in found_words:
+                if wishes.is_telling(word.key):
+                    by_word.setdefault(word.key, []).append(position)
+        return by_word
 
 
 class _Reply:
-    """The beginning of the assistant's reply to a message, empty without one."""
+    """The beginning of the assistant's reply to a message; empty without a reply."""
 
     def __init__(self, text: str, words: Words) -> None:
         self.text = text
         self._words = words
 
-    def bearing(self, line: Line) -> float:
-        """Return the points of a line to which it replies by a name, or by its words."""
-        if self.addresses(line):
+    def points_for(self, line: Line) -> float:
+        """Return the points of a line whose name or telling word the reply uses."""
+        if self.addresses_by_a_name_in(line):
             return weights.NAME_IN_REPLY
-        return weights.WORD_IN_REPLY if self.takes_up(line) else 0.0
+        return weights.WORD_IN_REPLY if self.repeats_a_word_of(line) else 0.0
 
-    def takes_up(self, line: Line) -> bool:
-        """Return whether it begins with a short sentence that has a telling word of a line: "Ninety-five it is."."""
-        taken = self._taken
-        return bool(taken) and any([word.key in taken for word in line.words])
+    def repeats_a_word_of(self, line: Line) -> bool:
+        """Return whether the reply begins with a short sentence that has a telling word of a line: *Ninety-five it is.*"""
+        repeated = self._first_words
+        return bool(repeated) and any([word.key in repeated for word in line.words])
 
-    def addresses(self, line: Line) -> bool:
-        """Return whether a line gives a name with which it addresses the user: set apart by a comma or an end."""
+    def addresses_by_a_name_in(self, line: Line) -> bool:
+        """Return whether the reply addresses the user by a name in a line: between commas or at an end."""
         names = [word.key for word in line.words if word.kind is NAME]
         return bool(names) and not self._names.isdisjoint(names)
 
     @cached_property
-    def _taken(self) -> frozenset[str]:
-        first = _FIRST.match(self.text)
-        said = self._words(first[0]) if first is not None else ()
-        return frozenset([word.key for word in said if wishes.telling(word.key)])
+    def _first_words(self) -> frozenset[str]:
+        first = _SHORT_FIRST_SENTENCE.match(self.text)
+        first_words = self._words(first[0]) if first is not None else ()
+        return frozenset([word.key for word in first_words if wishes.is_telling(word.key)])
 
     @cached_property
     def _names(self) -> frozenset[str]:
         return frozenset([name for found in _VOCATIVE.findall(self.text[:80]) if len(name := stem(found)) > 1])
 
 
-_MOST_OF_REPLY: Final = max(weights.NAME_IN_REPLY, weights.WORD_IN_REPLY)
-"""Points that `_Reply.bearing` returns at most."""
-_FIRST: Final = re.compile(r"[^.!?:。！？：\n]{1,40}(?:[.:。：]|$)")
+_MOST_REPLY_POINTS: Final = max(weights.NAME_IN_REPLY, weights.WORD_IN_REPLY)
+"""Points that `_Reply.points_for` returns at most."""
+_SHORT_FIRST_SENTENCE: Final = re.compile(r"[^.!?:。！？：\n]{1,40}(?:[.:。：]|$)")
 _VOCATIVE: Final = re.compile(
     r"(?:^|[,!] |\b(?:Hello|Hi|Thanks|Hallo|Danke|Gern|Bonjour|Merci|Hola|Gracias|Ciao|Grazie) )([^\W\d_]+)(?=[,.!:])"
 )

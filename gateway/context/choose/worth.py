@@ -102,16 +102,16 @@ class LinePool:
         }.get
         said = {
             word: word.in_speech * (more_of(word.key, 1.0) * rarity_of(word.key, 1.0))
-            for word in {**counts.asked, **counts.answered, **counts.called}
+            for word in {**counts.by_user, **counts.by_others, **counts.in_calls}
         }
         several = [key for key in self._several if used.get(key, 1.0) < weights.IN_SEVERAL_RESULTS]
         use_of = {**used, **dict.fromkeys(several, weights.IN_SEVERAL_RESULTS)}.get
-        return said, {word: word.in_data * use_of(word.key, 1.0) for word in {**counts.returned, **counts.pasted}}
+        return said, {word: word.in_data * use_of(word.key, 1.0) for word in {**counts.in_results, **counts.in_blocks}}
 
     @cached_property
     def _several(self) -> frozenset[str]:
         """Return the identifiers that records of several results have: what refers to a thing elsewhere."""
-        return frozenset([key for key, number in self.tally.counts.listed.items() if number > 1])
+        return frozenset([key for key, number in self.tally.counts.results_by_identifier.items() if number > 1])
 
     @cached_property
     def _spoken(self) -> list[bool]:
@@ -233,7 +233,7 @@ class LinePool:
         return {index: rank for rank, index in enumerate(self.order)}
 
     @cached_property
-    def called(self) -> bool:
+    def has_calls(self) -> bool:
         """Return whether a tool was called in the folded part."""
         return any([reading.tool for reading in self.readings.values()])
 
@@ -300,9 +300,9 @@ class LinePool:
         counts = self.tally.counts
         used: dict[str, float] = {}
         for value, found in (
-            (weights.NAMED_BY_ASSISTANT, counts.answered),
-            (weights.NAMED_BY_USER, counts.asked),
-            (weights.NAMED_IN_CALL, counts.called),
+            (weights.NAMED_BY_ASSISTANT, counts.by_others),
+            (weights.NAMED_BY_USER, counts.by_user),
+            (weights.NAMED_IN_CALL, counts.in_calls),
         ):
             used.update(dict.fromkeys([word.key for word in found], value))
         return used
@@ -319,7 +319,7 @@ class LinePool:
         return {key: by_count[count] for key, count in counts.items()}
 
     @cached_property
-    def gone(self) -> frozenset[int]:
+    def outdated(self) -> frozenset[int]:
         """Return lines that a newer one repeats or replaces."""
         texts = [(position, line.text) for position, line in enumerate(self.lines) if self._spoken[position]]
         newest = {text: position for position, text in texts}
@@ -337,5 +337,5 @@ class LinePool:
                     old.add(position)
                 seen.add(slot)
         return frozenset(
-            old | superseded(self.readings, self.places, self.rarity, self.spellings, self.tally.counts.stated)
+            old | superseded(self.readings, self.places, self.rarity, self.spellings, self.tally.counts.statements)
         )

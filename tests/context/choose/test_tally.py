@@ -64,7 +64,7 @@ def test_the_same_lines_are_chosen_whatever_was_counted_before(before: list[int]
 
     assert continued.values == anew.values
     assert continued.most == anew.most
-    assert continued.gone == anew.gone
+    assert continued.outdated == anew.outdated
     assert continued.wishes == anew.wishes
     assert [continued.family("phone", 1), continued.count("may")] == [anew.family("phone", 1), anew.count("may")]
     assert digest.choose(continued, 60, len) == digest.choose(anew, 60, len)
