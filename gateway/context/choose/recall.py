@@ -209,7 +209,7 @@ def _word_scores(pool: LinePool, terms_of_words: Mapping[Word, Sequence[tuple[Te
 
 def _nearness_of_passages(pool: LinePool, query: str, nearness: Nearness) -> dict[Passage, float]:
     """Return by passage how near it is to a question in meaning, if it is nearer than the mean."""
-    every = pool.once("passages", lambda: tuple(chain.from_iterable(map(pool.passages, pool.order))))
+    every = pool.get_or_make("passages", lambda: tuple(chain.from_iterable(map(pool.passages, pool.order))))
     passages = every[-MOST_COMPARED_PASSAGES:]
     texts = [" ".join([pool.lines[place].text for place in passage]) for passage in passages]
     found = nearness(query, texts) if texts else ()

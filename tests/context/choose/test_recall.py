@@ -28,8 +28,8 @@ POOL = LinePool(
 )
 
 
-def quoted(question: str, tokens: int = 60, skip: frozenset[int] = frozenset()) -> str:
-    return render(POOL, excerpts(POOL, question, tokens, COUNT, skip))
+def quoted(question: str, tokens: int = 60, hidden: frozenset[int] = frozenset()) -> str:
+    return render(POOL, excerpts(POOL, question, tokens, COUNT, hidden))
 
 
 def test_a_question_finds_what_was_said_in_other_forms_of_its_words() -> None:
@@ -72,8 +72,10 @@ def test_beyond_many_tokens_a_passage_must_bear_more_on_the_question() -> None:
         MessageLines(index, "user", lines.read({"role": "user", "content": text})) for index, text in enumerate(apart)
     )
 
-    def quoted_of(many: float) -> str:
-        return render(pool, excerpts(pool, "Where does the Bergen ferry leave?", 8000, COUNT, (), many_tokens=many))
+    def quoted_of(many_tokens: float) -> str:
+        return render(
+            pool, excerpts(pool, "Where does the Bergen ferry leave?", 8000, COUNT, (), many_tokens=many_tokens)
+        )
 
     assert quoted_of(inf).count("In week") == 40
     assert quoted_of(100).count("In week") == 0
