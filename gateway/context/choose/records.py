@@ -131,8 +131,8 @@ def _lines(
         if key == NAMED:
             yield make(text, RECORD, some, group, 0.0, label)
             continue
-        alone = kinds.count(IDENT) == 1 and not text.isdigit()
-        bare = not key or explains_itself(key, kind, alone=alone)
+        only_identifier = kinds.count(IDENT) == 1 and not text.isdigit()
+        bare = not key or explains_itself(key, kind, only_identifier=only_identifier)
         written = text if bare else f"{key}={text}"
         if kind in _STRONG or len(text) > 4:
             slot = f"{label}\0{identity}\0{key}" if key and identity and text != identity else ""
@@ -156,9 +156,9 @@ def _lines(
         yield make(" ".join(rest), RECORD, tuple(rest_words), group, share, label)
 
 
-def explains_itself(key: str, kind: Shape | None, *, alone: bool) -> bool:
+def explains_itself(key: str, kind: Shape | None, *, only_identifier: bool) -> bool:
     """Return whether a value needs no key: the only identifier of a record or a call, or a date that is just called so."""
-    return (kind is IDENT and alone) or (kind is DATE and key == "date")
+    return (kind is IDENT and only_identifier) or (kind is DATE and key == "date")
 
 
 def _factor(kind: Shape | None, text: str) -> float:
