@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
-from gateway.context.choose.changes import frame, states
+from gateway.context.choose.changes import describing_words, may_be_replaced
 from gateway.context.choose.line import CALL, RECORD, SAID, MessageLines
 from gateway.context.choose.words import CODE, IDENT, SYMBOL, Word
 
@@ -126,8 +126,8 @@ def _count(readings: Collection[MessageLines]) -> Counts:
         for line in reading.lines:
             if line.sort is SAID:
                 said.append(line.words)
-                if user and states(line):
-                    statements.append(frame(line.words))
+                if user and may_be_replaced(line):
+                    statements.append(describing_words(line.words))
             else:
                 (in_calls if line.sort is CALL else data).append(line.words)
     joined = chain.from_iterable

@@ -12,7 +12,7 @@ from sys import getsizeof
 from typing import Any, Final, TypeVar
 
 from gateway.context.choose import weights
-from gateway.context.choose.changes import superseded
+from gateway.context.choose.changes import replaced_positions
 from gateway.context.choose.line import CALL, RECORD, SAID, MessageLines
 from gateway.context.choose.speakers import Dialogue, dialogue_of
 from gateway.context.choose.tally import Tally, tally
@@ -347,5 +347,6 @@ class LinePool:
                     old.add(position)
                 seen.add(slot)
         return frozenset(
-            old | superseded(self.readings, self.places, self.rarity, self.spellings, self.tally.counts.statements)
+            old
+            | replaced_positions(self.readings, self.places, self.rarity, self.spellings, self.tally.counts.statements)
         )
