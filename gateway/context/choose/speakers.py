@@ -88,7 +88,7 @@ def _names(own: str, others: str, role: str) -> dict[str, str]:
         *[name for name, number in signed.items() if number >= LEAST_NAME_USES and name not in by_others],
         *[name for name, number in addressed.items() if number >= LEAST_NAME_USES and name not in by_self],
     ]
-    # A name is never typed in small letters: "Well," and "Good!" are none.
+    # Names are never typed in small letters. So *Well,* and *Good!* are not names.
     return {stem(name): role for name in names if name[0].isupper() and name.lower() not in typed}
 
 
