@@ -15,8 +15,8 @@ from gateway.context.choose import weights
 from gateway.context.choose.changes import replaced_positions
 from gateway.context.choose.line import CALL, RECORD, SAID, MessageLines
 from gateway.context.choose.speakers import Dialogue, dialogue_of
+from gateway.context.choose.standing_wishes import StandingWishes, standing_wishes
 from gateway.context.choose.tally import Tally, tally
-from gateway.context.choose.wished import StandingWishes, standing_wishes
 from gateway.context.choose.words import Word
 
 SHORT_MESSAGE_TOKENS: Final = 60

@@ -1,4 +1,4 @@
-"""Which old messages bear on a question."""
+"""Which old messages are relevant to a question."""
 
 from collections.abc import Collection, Sequence
 

@@ -44,7 +44,7 @@ def test_quotes_are_marked_as_such() -> None:
     assert "Bergen" in text
 
 
-def test_nothing_is_quoted_where_nothing_bears_on_it() -> None:
+def test_nothing_is_quoted_without_a_relevant_passage() -> None:
     assert quoted("Thanks!") == ""
     assert quoted("How fast can swallows fly?") == ""
 
@@ -63,8 +63,8 @@ def test_what_the_model_sees_anyway_is_not_quoted() -> None:
     assert "Bergen" not in quoted("Where is my sister moving?", hidden=frozenset({2}))
 
 
-def test_beyond_many_tokens_a_passage_must_bear_more_on_the_question() -> None:
-    """Where much is quoted already, what bears little on the question costs more than it finds."""
+def test_beyond_many_tokens_a_passage_must_be_more_relevant() -> None:
+    """After many quotes, less relevant passages cost more than they find."""
     best = [f"The ferry to Bergen leaves from pier {n} of the harbour on Fridays." for n in range(8)]
     weak = [f"In week {n} the ferry will leave late, said the man with the plums." for n in range(40)]
     apart = [text for each in [*best, *weak] for text in (each, *["So it went on."] * 4)]

@@ -1,4 +1,4 @@
-"""Each weight that ranks passages is there for an order; these tests fail when it no longer makes it."""
+"""Each weight has an effect on the order of passages; these tests fail without it."""
 
 from itertools import pairwise
 
@@ -24,7 +24,7 @@ def pool(*said: tuple[str, str]) -> LinePool:
 
 
 def ranked(found: LinePool, query: str, known: frozenset[str] = frozenset()) -> list[str]:
-    """The openings of the messages, the one that bears most on the question first."""
+    """Return the first lines of the passages, the most relevant first."""
     scores = relevance(found, query, known)
     order = sorted(scores, key=lambda passage: -scores[passage])
     return [found.lines[passage.start].text for passage in order]
