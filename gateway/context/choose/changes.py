@@ -10,7 +10,7 @@ from itertools import chain
 from math import fsum
 from typing import Final, NamedTuple
 
-from gateway.context.choose.line import SAID, Line, MessageLines
+from gateway.context.choose.line import SENTENCE, Line, MessageLines
 from gateway.context.choose.weights import LEAST_COMMON_RARITY, LEAST_COMMON_SHARE, LEAST_COMMON_SHARE_BESIDE_NAMES
 from gateway.context.choose.words import CODE, DATE, IDENT, NAME, NUMBER, PLAIN, SYMBOL, Word
 
@@ -132,7 +132,9 @@ def _pairs_with_common_words(
 def may_be_replaced(line: Line) -> bool:
     """Return whether a user's line may state something that a later line replaces: a short sentence with a value or name."""
     plain = PLAIN
-    return line.sort is SAID and line.size < STATEMENT_TOKENS and any([word.kind is not plain for word in line.words])
+    return (
+        line.sort is SENTENCE and line.size < STATEMENT_TOKENS and any([word.kind is not plain for word in line.words])
+    )
 
 
 def _repeating_answers(

@@ -35,7 +35,7 @@ STEPS: Final = 16
 row of bytes."""
 LENGTH: Final = 400
 """Length of a stored vector: its 256 numbers are bytes. The largest of a passage is seldom beyond 0.3 of its length."""
-LONGEST: Final = 1_000
+MOST_CHARACTERS: Final = 1_000
 """The most characters of a text that are read: the first of a passage; the last of a question, which ends with what it asks."""
 VECTOR_BYTES: Final = 256 + 33 + 32 + 110
 """Bytes of a cached vector: its numbers, the object, its key, its place in a table. The text is not kept."""
@@ -78,14 +78,14 @@ class Embedding:
         np = self._np
         known = memory.part(Vectors, lambda: Vectors(memory)).known
         rows = np.frombuffer(b"".join(self._remembered(passages, known)), np.int8).reshape(len(passages), -1)
-        asked = np.frombuffer(self.vectors([question[-LONGEST:]])[0], np.int8)
-        products: list[int] = np.dot(rows.astype(np.int32), asked.astype(np.int32)).tolist()
+        query_vector = np.frombuffer(self.vectors([question[-MOST_CHARACTERS:]])[0], np.int8)
+        products: list[int] = np.dot(rows.astype(np.int32), query_vector.astype(np.int32)).tolist()
         return above_mean(products)
 
     def _remembered(self, texts: Sequence[str], known: Recent[int, bytes]) -> list[bytes]:
         keys = list(map(hash, texts))
         found = {key: vector for key in keys if (vector := known.get(key)) is not None}
-        missing = {key: text[:LONGEST] for key, text in zip(keys, texts, strict=True) if key not in found}
+        missing = {key: text[:MOST_CHARACTERS] for key, text in zip(keys, texts, strict=True) if key not in found}
         for key, vector in zip(missing, self.vectors(list(missing.values())), strict=True):
             found[key] = known.put(key, vector)
         return [found[key] for key in keys]

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from gateway.context.choose.line import RECORD, SAID, Line
+from gateway.context.choose.line import RECORD, SENTENCE, Line
 from gateway.context.choose.records import names_record
 from gateway.context.choose.words import IDENT, Word
 from gateway.context.choose.worth import LinePool
@@ -249,7 +249,7 @@ class Greedy:
             needs_no_tool = line.sort is RECORD and message - 1 in self.open_messages
             opening = 1 + (OPENING_TOKENS if needs_no_tool else self._opening_tokens(message))
         elif (message, line.group) in self.open_groups:
-            if line.sort is not SAID or self.pool.readings[message].role == "user":
+            if line.sort is not SENTENCE or self.pool.readings[message].role == "user":
                 return line.size
             opening = SEPARATOR_TOKENS
         else:
@@ -263,7 +263,7 @@ class Greedy:
     def _naming_lines_of(self, position: int) -> tuple[int, ...]:
         """Return the lines that name the record of a line and are not chosen yet. A value without a name says nothing."""
         line, message = self.lines[position], self.pool.message_of[position]
-        if line.sort is SAID:
+        if line.sort is SENTENCE:
             heading = self._heading(message, position)
             return () if heading < 0 or heading in self.taken else (heading,)
         record = (message, line.group)
@@ -287,7 +287,7 @@ class Greedy:
         if self.pool.readings[message].role == "user" or not _is_property(lines[position]):
             return -1
         above = range(position - 1, max(position - SEARCHED_LINES, self.pool.places[message].start) - 1, -1)
-        return next((place for place in above if lines[place].sort is SAID and not _is_property(lines[place])), -1)
+        return next((place for place in above if lines[place].sort is SENTENCE and not _is_property(lines[place])), -1)
 
     def _find_naming_lines(self, message: int, position: int) -> tuple[int, ...]:
         """Return the lines that name the record at a position: its identifier, or else its names."""

@@ -28,7 +28,7 @@ _ASCII: Final = bytes(
 _NUMBER: Final = re.compile(r"\d+")
 _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 _MARKS: Final = re.compile(r"[^\w\s'?？]|_")
-LONGEST: Final = 180
+MOST_CHARACTERS: Final = 180
 """The most characters of a sentence that are read: two lines of text. Chosen: more would cost a fold of long messages 5 %."""
 TENTHS: Final = 10
 """Parts of a point in which the weights are stored: sums of whole numbers are the same in any order."""
@@ -43,7 +43,7 @@ class SentencePoints(NamedTuple):
 
 def features(sentence: str) -> set[Feature]:
     """Return the words of a sentence and the pairs of neighbours; in scripts without spaces each character is a word."""
-    text = sentence[:LONGEST].lower()
+    text = sentence[:MOST_CHARACTERS].lower()
     if text.isascii():
         text = text.encode().translate(_ASCII).decode().replace("00", "0").replace("00", "0").replace("00", "0")
     else:

@@ -23,13 +23,13 @@ CLOSING: Final = "\"'”’»)}*_`"
 class Sort(Enum):
     """The kind of a line, which decides its worth and its written form."""
 
-    SAID = "said"
+    SENTENCE = "sentence"
     CALL = "call"
     RECORD = "record"
     OUTPUT = "output"
 
 
-SAID, CALL, RECORD, OUTPUT = Sort
+SENTENCE, CALL, RECORD, OUTPUT = Sort
 # Looked up in the class, a member of an enumeration costs a call in Python 3.11, and thousands of lines are asked.
 
 

@@ -19,7 +19,7 @@ from gateway.context.choose.line import (
     MOST_LINES,
     OUTPUT,
     RECORD,
-    SAID,
+    SENTENCE,
     Line,
     few_of_many,
     make,
@@ -152,7 +152,7 @@ def _block_lines(part: str, words: Words, *, user: bool, group: int) -> Iterator
     description = (
         f"[{verb} {rows} rows{f' of {language.strip()}' if language.strip() else ''}{f': {names}' if names else ''}]"
     )
-    yield make(description, SAID, words(names), 1, wish_cues=wishes.NO_WISH_CUES)  # the words are not the user's
+    yield make(description, SENTENCE, words(names), 1, wish_cues=wishes.NO_WISH_CUES)  # the words are not the user's
     for line in _output_lines(block, words):
         yield line._replace(group=line.group + group * MOST_LINES)
 
@@ -382,4 +382,4 @@ def _prose_lines(sentences: Sequence[str], group: int, words: Words, *, user: bo
     for piece in sentences:
         binding_points = binding(piece) * share if user else 0.0
         wish_cues = wishes.wish_cues(piece) if user and share == 1.0 else wishes.NO_WISH_CUES
-        yield make(piece, SAID, words(piece), group, share, binding=binding_points, wish_cues=wish_cues)
+        yield make(piece, SENTENCE, words(piece), group, share, binding=binding_points, wish_cues=wish_cues)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from gateway.context import marks
-from gateway.context.choose.line import CALL, CLOSING, FIRST_CALL, GAP, OUTPUT, RECORD, SAID, Line, MessageLines
+from gateway.context.choose.line import CALL, CLOSING, FIRST_CALL, GAP, OUTPUT, RECORD, SENTENCE, Line, MessageLines
 from gateway.context.choose.worth import LinePool
 
 SPEAKERS: Final = frozenset({"user", "assistant"})
@@ -101,7 +101,7 @@ def _speaker(pool: LinePool, reading: MessageLines) -> str:
 
 def _replies_elsewhere(pool: LinePool, last: int, position: int) -> bool:
     """Return whether a line reads like a reply to the line before, but is not the beginning of the next message."""
-    if last < 0 or pool.lines[last].sort is not SAID or pool.lines[position].sort is not SAID:
+    if last < 0 or pool.lines[last].sort is not SENTENCE or pool.lines[position].sort is not SENTENCE:
         return False
     before, message = pool.message_of[last], pool.message_of[position]
     if pool.readings[before].role == pool.readings[message].role:
@@ -148,7 +148,7 @@ def _needs_no_mark(line: Line) -> bool:
 
 def _between(before: Line, line: Line, *, next_to: bool, listed: bool) -> str:
     """Return the mark between two lines of a group: of sentences, of a list, or of a record."""
-    if line.sort is not SAID:
+    if line.sort is not SENTENCE:
         return " " if next_to or _needs_no_mark(before) or _needs_no_mark(line) else f" {GAP}"
     if not next_to:
         return f" {GAP}"

@@ -47,12 +47,12 @@ class Dialogue(NamedTuple):
 WITH_ASSISTANT: Final = Dialogue(between_people=False)
 
 
-def dialogue_of(said: Iterable[tuple[str, str]]) -> Dialogue:
-    """Return the speakers of a chat. ``said`` has the roles and texts of its messages or lines, the newest first. If there is
-    a tool result among them, the chat is with an assistant."""
+def dialogue_of(messages: Iterable[tuple[str, str]]) -> Dialogue:
+    """Return the speakers of a chat. ``messages`` has the roles and texts of its messages or lines, the newest first.
+    If there is a tool result among them, the chat is with an assistant."""
     texts: dict[str, list[str]] = {"user": [], "assistant": []}
     left = READ_CHARACTERS
-    for role, text in said:
+    for role, text in messages:
         if role in RESULT_ROLES:
             return WITH_ASSISTANT
         if role in texts:
@@ -70,20 +70,20 @@ def dialogue_of(said: Iterable[tuple[str, str]]) -> Dialogue:
 
 def _is_person(text: str, other: str) -> bool:
     """Return whether the speaker of ``text`` tells of a life as people do, compared with the other speaker's text."""
-    own, others = self_words(text), self_words(other)
-    alike = own.all * own.possessive * len(other) ** 2
+    own_words, other_words = self_words(text), self_words(other)
+    product = own_words.all * own_words.possessive * len(other) ** 2
     return (
-        own.possessive >= LEAST_POSSESSIVES
-        and alike >= LEAST_SELF_WORDS_RATIO * others.all * others.possessive * len(text) ** 2
+        own_words.possessive >= LEAST_POSSESSIVES
+        and product >= LEAST_SELF_WORDS_RATIO * other_words.all * other_words.possessive * len(text) ** 2
     )
 
 
-def _names(own: str, others: str, role: str) -> dict[str, str]:
+def _names(own_text: str, others_text: str, role: str) -> dict[str, str]:
     """Return the names of a speaker, as stems, each with the role. They are names by which only the other speaker addresses
     this one, and names with which only this speaker signs."""
-    typed = frozenset(chain(_WORD.findall(own), _WORD.findall(others)))
-    signed, addressed = Counter(_SIGNED.findall(own)), Counter(_ADDRESSED.findall(others))
-    by_others, by_self = frozenset(_SIGNED.findall(others)), frozenset(_ADDRESSED.findall(own))
+    typed = frozenset(chain(_WORD.findall(own_text), _WORD.findall(others_text)))
+    signed, addressed = Counter(_SIGNED.findall(own_text)), Counter(_ADDRESSED.findall(others_text))
+    by_others, by_self = frozenset(_SIGNED.findall(others_text)), frozenset(_ADDRESSED.findall(own_text))
     names = [
         *[name for name, number in signed.items() if number >= LEAST_NAME_USES and name not in by_others],
         *[name for name, number in addressed.items() if number >= LEAST_NAME_USES and name not in by_self],

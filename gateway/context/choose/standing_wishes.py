@@ -8,7 +8,7 @@ from math import fsum
 from typing import Final, NamedTuple, Protocol
 
 from gateway.context.choose import weights, wishes
-from gateway.context.choose.line import SAID, Line, MessageLines
+from gateway.context.choose.line import SENTENCE, Line, MessageLines
 from gateway.context.choose.tally import Tally
 from gateway.context.choose.words import NAME, Word, Words, lexicon_of, stem
 
@@ -115,7 +115,7 @@ class _Finder:
             (position, line, reply, assent_points * assents)
             for reading, reply, assents in zip(self._user_messages, replies, assented, strict=True)
             for position, line in zip(self._pool.places[reading.message], reading.lines, strict=True)
-            if line.sort is SAID and line.share == 1.0 and position not in outdated
+            if line.sort is SENTENCE and line.share == 1.0 and position not in outdated
         ]
         # Requests to an agent have their form in common. In a chat hardly any class of words is common, and the common ones
         # are the best evidence.
@@ -192,7 +192,7 @@ class _Finder:
             (position, line.words)
             for reading in self._user_messages
             for position, line in zip(self._pool.places[reading.message], reading.lines, strict=True)
-            if line.sort is SAID
+            if line.sort is SENTENCE
             and line.share == 1.0
             and line.wish_cues.has_change_word
             and wishes.strength(line.wish_cues) >= weights.LEAST_REVOCATION_STRENGTH

@@ -64,13 +64,13 @@ _EMPTY_UNSPACED: Final = re.compile(
     "|감사합니다|고마워요?|이제|다음|무엇|뭐|뭘|어떻게|할까요?|하면|해야|하지|해요?|좋아요?|그럼|계속|우리|은|는|이|가|을|를|에|도|으로|로|요"
 )
 _UNSPACED: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-LONGEST: Final = 200
+MOST_CHARACTERS: Final = 200
 """The most characters of a message that may name no subject. A longer message always has one."""
 
 
 def names_a_subject(text: str) -> bool:
     """Return whether a message has a word that says what it is about."""
-    if len(text) > LONGEST:
+    if len(text) > MOST_CHARACTERS:
         return True
     low = text.lower().replace("’", "'")
     if not low.isascii() and _UNSPACED.search(low):

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
 from gateway.context.choose.changes import describing_words, may_be_replaced
-from gateway.context.choose.line import CALL, RECORD, SAID, MessageLines
+from gateway.context.choose.line import CALL, RECORD, SENTENCE, MessageLines
 from gateway.context.choose.words import CODE, IDENT, SYMBOL, Word
 
 Key = TypeVar("Key")
@@ -121,11 +121,11 @@ def _count(readings: Collection[MessageLines]) -> Counts:
     statements: list[list[str]] = []
     for reading in readings:
         user = reading.role == "user"
-        said = by_user if user else by_others
+        sentences = by_user if user else by_others
         data = in_blocks if reading.role in _SPEAKERS else in_results
         for line in reading.lines:
-            if line.sort is SAID:
-                said.append(line.words)
+            if line.sort is SENTENCE:
+                sentences.append(line.words)
                 if user and may_be_replaced(line):
                     statements.append(describing_words(line.words))
             else:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from gateway.context.choose import weights
 from gateway.context.choose.changes import replaced_positions
-from gateway.context.choose.line import CALL, RECORD, SAID, MessageLines
+from gateway.context.choose.line import CALL, RECORD, SENTENCE, MessageLines
 from gateway.context.choose.speakers import Dialogue, dialogue_of
 from gateway.context.choose.standing_wishes import StandingWishes, standing_wishes
 from gateway.context.choose.tally import Tally, tally
@@ -122,7 +122,7 @@ class LinePool:
     @cached_property
     def _is_speech(self) -> list[bool]:
         """Return by position whether the line is a sentence or a call, not data."""
-        return [line.sort is SAID or line.sort is CALL for line in self.lines]
+        return [line.sort is SENTENCE or line.sort is CALL for line in self.lines]
 
     @cached_property
     def _own_worth(self) -> list[float]:

@@ -91,7 +91,7 @@ def test_what_takes_a_wish_back_comes_before_the_wishes_even_if_it_shares_no_wor
     "text", ["a" * 100_000, "?" * 100_000, "x y " * 50_000, "'" * 90_000, "别" * 90_000, "", "\x00"]
 )
 def test_features_of_hostile_text_are_few(text: str) -> None:
-    assert len(learned.features(text)) <= 3 * learned.LONGEST
+    assert len(learned.features(text)) <= 3 * learned.MOST_CHARACTERS
 
 
 def test_scripts_of_all_kinds_and_numbers_have_features() -> None:
