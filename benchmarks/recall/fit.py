@@ -17,19 +17,27 @@ from benchmarks.recall.planted import TO_FIT_ON, with_instruction
 from gateway.context.choose import digest, recall, weights, wishes
 
 BUDGETS = (0.25, 0.10)
-QUOTES = ("ADJACENT", "ALIKE", "RELATED", "PINNED_WORD", "OWN_WORDS", "UNNAMED", "LEAST_OF_BEST")
+QUOTES = (
+    "NEIGHBOUR_SHARE",
+    "FAMILY_WORD",
+    "FIELD_WORD",
+    "PINNED_WORD",
+    "SPEAKER_FACTOR",
+    "USER_FACTOR",
+    "LEAST_SCORE_SHARE",
+)
 WISHES = (
-    "ASSENT",
-    "ADDRESSED",
-    "TAKEN_UP",
-    "REVOKES",
-    "LEAST_REVOCATION",
-    "ALL_OF_MESSAGE",
-    "BINDING_WORD",
-    "UNUSUAL",
-    "OF_TASK",
-    "WISH_SIZE",
-    "LEAST_WISH",
+    "ASSENT_IN_REPLY",
+    "NAME_IN_REPLY",
+    "WORD_IN_REPLY",
+    "LEAST_REVOKED_RARITY",
+    "LEAST_REVOCATION_STRENGTH",
+    "WHOLE_MESSAGE",
+    "WISH_BINDING",
+    "RARE_WORDS",
+    "TOOL_WORDS",
+    "WISH_SIZE_POWER",
+    "LEAST_WISH_POINTS",
 )
 FACTORS = (0.5, 1.0, 2.0)
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from benchmarks.recall.__main__ import load
 from gateway.context.choose import learned, lines, wishes
 from gateway.context.choose.cues import binding
 from gateway.context.choose.learned import EDGE, Feature
-from gateway.context.choose.line import SAID
+from gateway.context.choose.line import SENTENCE
 
 SENTENCES = Path(__file__).with_name("sentences")
 CHANGES = SENTENCES / "changes"
@@ -65,7 +65,7 @@ def customers() -> list[str]:
     """Return sentences of recorded customers, who ask for one thing after the other."""
     talks = [*load("tau_airline.jsonl")[60:], *load("bfcl_long.jsonl")[:60]]
     asked = [message for talk in talks for message in talk["messages"] if message["role"] == "user"]
-    said = sorted({line.text for message in asked for line in lines.read(message) if line.sort is SAID})
+    said = sorted({line.text for message in asked for line in lines.read(message) if line.sort is SENTENCE})
     return random.Random(3).sample(said, min(CUSTOMERS, len(said)))
 
 
@@ -85,7 +85,7 @@ def among_others(given: Sequence[Sentence], draw: random.Random) -> list[tuple[s
 
 def of_wish(text: str) -> float:
     """Return the points to which those for a wish are added."""
-    return wishes.strength(wishes.heard(text)) + binding(text)
+    return wishes.strength(wishes.wish_cues(text)) + binding(text)
 
 
 def of_revocation(text: str) -> float:

@@ -133,7 +133,7 @@ def test_old_words_of_a_user_take_a_bounded_number_of_steps(unit: str, monkeypat
 def test_one_message_of_any_length_is_read_in_a_bounded_number_of_steps(
     unit: str, role: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "LONGEST_SPOKEN", 8_000)
+    monkeypatch.setattr(lines, "MOST_PROSE_CHARACTERS", 8_000)
     some, more = (
         steps(lambda size=size: lines.read({"role": role, "content": unit * (size // len(unit))}))
         for size in (10_000, 80_000)

@@ -1,7 +1,7 @@
-"""Changed minds: find older statements whose value was replaced by a newer statement in the same words.
+"""Replaced statements: find older statements whose value a newer statement in the same words replaces.
 
-Only sentences are compared: two statements from different times that share their telling words and differ in a value of
-the same shape. Of such a pair only the newer is worth quoting, because the older contradicts it.
+Only sentences are compared. The older statement of a pair is replaced if both share rare words and differ in a value of the
+same shape. Only the newer one is worth quoting, because the older contradicts it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,56 +10,58 @@ from itertools import chain
 from math import fsum
 from typing import Final, NamedTuple
 
-from gateway.context.choose.line import SAID, Line, MessageLines
-from gateway.context.choose.weights import COMMON, NEARLY_ALL, TELLING
+from gateway.context.choose.line import SENTENCE, Line, MessageLines
+from gateway.context.choose.weights import LEAST_COMMON_RARITY, LEAST_COMMON_SHARE, LEAST_COMMON_SHARE_BESIDE_NAMES
 from gateway.context.choose.words import CODE, DATE, IDENT, NAME, NUMBER, PLAIN, SYMBOL, Word
 
-MOST_ALIKE: Final = 8
-"""Statements. A word in more statements than these distinguishes none of them."""
-BESIDE: Final = 3
-"""Words on each side of a value that describe it."""
+MOST_STATEMENTS_WITH_WORD: Final = 8
+"""A word in more statements distinguishes none of them."""
+WORDS_BESIDE_VALUE: Final = 3
+"""Number of words on each side of a value that describe it."""
 _VALUES: Final = frozenset({NUMBER, CODE, SYMBOL, DATE, IDENT})
 
 
 class _Parts(NamedTuple):
-    """A sentence's values by shape, and the words that say what they are values of."""
+    """A sentence's values, each with its shape, and the words that describe them."""
 
     values: dict[str, str]
     shapes: frozenset[str]
     names: frozenset[str]
-    frame: frozenset[str]
-    near: frozenset[str]
-    """The words next to a value: in a long sentence they describe the value."""
+    describing_words: frozenset[str]
+    words_near_values: frozenset[str]
+    """The describing words beside a value. In a long sentence only these describe it."""
 
 
-def _parts(found: tuple[Word, ...]) -> _Parts:
+def _parts(words: tuple[Word, ...]) -> _Parts:
     values: dict[str, str] = {}
     names: list[str] = []
-    beside: set[str] = set()
-    for place, word in enumerate(found):
+    words_beside: set[str] = set()
+    for place, word in enumerate(words):
         kind = word.kind
         if kind in _VALUES:
             values[word.key] = _shape(word)
-            beside.update([other.key for other in found[max(place - BESIDE, 0) : place + BESIDE]])
+            words_beside.update(
+                [other.key for other in words[max(place - WORDS_BESIDE_VALUE, 0) : place + WORDS_BESIDE_VALUE]]
+            )
         elif kind is NAME and place:
             names.append(word.key)
-    plain = frozenset(frame(found))
-    return _Parts(values, frozenset(values.values()), frozenset(names), plain, plain & beside)
+    plain = frozenset(describing_words(words))
+    return _Parts(values, frozenset(values.values()), frozenset(names), plain, plain & words_beside)
 
 
-def frame(found: tuple[Word, ...]) -> list[str]:
-    """Return the words that are not values; a name at the beginning may be any word."""
+def describing_words(words: tuple[Word, ...]) -> list[str]:
+    """Return the words that are not values, without a name at the beginning: it may be any word."""
     plain, name = PLAIN, NAME
-    return [word.key for place, word in enumerate(found) if word.kind is plain or (word.kind is name and place > 0)]
+    return [word.key for place, word in enumerate(words) if word.kind is plain or (word.kind is name and place > 0)]
 
 
 class _Statement:
     """A sentence and its place."""
 
-    def __init__(self, position: int, message: int, found: tuple[Word, ...]) -> None:
+    def __init__(self, position: int, message: int, words: tuple[Word, ...]) -> None:
         self.position = position
         self.message = message
-        self.words = found
+        self.words = words
 
     @cached_property
     def parts(self) -> _Parts:
@@ -67,37 +69,41 @@ class _Statement:
         return _parts(self.words)
 
 
-def superseded(
+def replaced_positions(
     readings: Mapping[int, MessageLines],
     places: Mapping[int, range],
     rarity: Mapping[str, float],
     spellings: Mapping[str, Sequence[Word]],
-    stated: Mapping[str, int],
+    statement_counts: Mapping[str, int],
 ) -> set[int]:
     """Return the positions of the user's statements that a newer one replaces, and of answers that only repeat them.
 
-    ``readings`` and ``places`` are by message; ``rarity``, ``spellings``, and the number of statements that have it in their
-    `frame`, are by the key of a word.
+    ``readings`` and ``places`` are by message, the others by the key of a word. ``statement_counts`` has the number of
+    statements that have it in their `describing_words`.
     """
-    few = frozenset([key for key, number in stated.items() if 1 < number <= MOST_ALIKE])
-    statements = (
-        _statements(readings, places, frozenset([word for key in few for word in spellings[key]])) if few else []
+    distinguishing = frozenset(
+        [key for key, number in statement_counts.items() if 1 < number <= MOST_STATEMENTS_WITH_WORD]
     )
-    gone: set[int] = set()
-    lost: dict[str, list[_Statement]] = {}
-    for newer, older in _alike(statements, few):
-        if older.position not in gone and _replaces(newer.parts, older.parts, rarity):
-            gone.add(older.position)
+    statements = (
+        _statements(readings, places, frozenset([word for key in distinguishing for word in spellings[key]]))
+        if distinguishing
+        else []
+    )
+    replaced: set[int] = set()
+    lost_values: dict[str, list[_Statement]] = {}
+    for newer, older in _pairs_with_common_words(statements, distinguishing):
+        if older.position not in replaced and _replaces(newer.parts, older.parts, rarity):
+            replaced.add(older.position)
             for key in older.parts.values.keys() - newer.parts.values.keys():
-                lost.setdefault(key, []).append(newer)
-    if not lost:
-        return gone
-    spelled = frozenset([word for key in lost for word in spellings[key]])
-    return gone | _echoes(readings, places, rarity, lost, spelled)
+                lost_values.setdefault(key, []).append(newer)
+    if not lost_values:
+        return replaced
+    lost_words = frozenset([word for key in lost_values for word in spellings[key]])
+    return replaced | _repeating_answers(readings, places, rarity, lost_values, lost_words)
 
 
 def _statements(
-    readings: Mapping[int, MessageLines], places: Mapping[int, range], having: frozenset[Word]
+    readings: Mapping[int, MessageLines], places: Mapping[int, range], distinguishing_words: frozenset[Word]
 ) -> list[_Statement]:
     """Return the user's statements that have one of these words."""
     return [
@@ -105,52 +111,58 @@ def _statements(
         for reading in readings.values()
         if reading.role == "user"
         for position, line in zip(places[reading.message], reading.lines, strict=True)
-        if not having.isdisjoint(line.words) and states(line)
+        if not distinguishing_words.isdisjoint(line.words) and may_be_replaced(line)
     ]
 
 
-def _alike(statements: Iterable[_Statement], few: frozenset[str]) -> Iterator[tuple[_Statement, _Statement]]:
+def _pairs_with_common_words(
+    statements: Iterable[_Statement], distinguishing: frozenset[str]
+) -> Iterator[tuple[_Statement, _Statement]]:
     """Yield each statement with each of an older message with which it shares one of these words, in their order."""
-    having: dict[str, list[_Statement]] = {}
+    statements_with: dict[str, list[_Statement]] = {}
     for newer in statements:
-        shared = [key for key in frame(newer.words) if key in few]
-        for older in dict.fromkeys(chain.from_iterable([having.get(key, ()) for key in shared])):
+        shared = [key for key in describing_words(newer.words) if key in distinguishing]
+        for older in dict.fromkeys(chain.from_iterable([statements_with.get(key, ()) for key in shared])):
             if older.message < newer.message:
                 yield newer, older
         for key in shared:
-            having.setdefault(key, []).append(newer)
+            statements_with.setdefault(key, []).append(newer)
 
 
-def states(line: Line) -> bool:
-    """Return whether a line, of a user, may state something that a later one replaces."""
+def may_be_replaced(line: Line) -> bool:
+    """Return whether a user's line may state something that a later line replaces: a short sentence with a value or name."""
     plain = PLAIN
-    return line.sort is SAID and line.size < _LONG and any([word.kind is not plain for word in line.words])
+    return (
+        line.sort is SENTENCE and line.size < STATEMENT_TOKENS and any([word.kind is not plain for word in line.words])
+    )
 
 
-def _echoes(
+def _repeating_answers(
     readings: Mapping[int, MessageLines],
     places: Mapping[int, range],
     rarity: Mapping[str, float],
-    lost: Mapping[str, list[_Statement]],
-    spelled: frozenset[Word],
+    lost_values: Mapping[str, list[_Statement]],
+    lost_words: frozenset[Word],
 ) -> set[int]:
-    """Return the positions of answers from before a change that repeat the user's old statement."""
-    found: set[int] = set()
+    """Return the positions of answers that repeat a user's replaced statement and are older than the new one."""
+    positions: set[int] = set()
     for reading in readings.values():
         if reading.role == "user":
             continue
         for position, line in zip(places[reading.message], reading.lines, strict=True):
-            if spelled.isdisjoint(line.words) or not states(line):
+            if lost_words.isdisjoint(line.words) or not may_be_replaced(line):
                 continue
             answer = _parts(line.words)
-            changes = [newer for key in answer.values for newer in lost.get(key, ()) if newer.message > reading.message]
+            changes = [
+                newer for key in answer.values for newer in lost_values.get(key, ()) if newer.message > reading.message
+            ]
             if any(_replaces(newer.parts, answer, rarity) for newer in changes):
-                found.add(position)
-    return found
+                positions.add(position)
+    return positions
 
 
-_LONG: Final = 70
-"""Tokens; a longer passage makes more than one statement."""
+STATEMENT_TOKENS: Final = 70
+"""A line with more tokens has more than one statement."""
 
 
 def _replaces(newer: _Parts, older: _Parts, rarity: Mapping[str, float]) -> bool:
@@ -158,26 +170,32 @@ def _replaces(newer: _Parts, older: _Parts, rarity: Mapping[str, float]) -> bool
         return False
     # Names that differ belong to the value: a street, a city.
     lost_names, new_names = older.names - newer.names, newer.names - older.names
-    common, share = _shared(older.frame - lost_names, newer.frame - new_names, rarity)
+    common, share = _common_rarity(older.describing_words - lost_names, newer.describing_words - new_names, rarity)
     if older.values:
-        beside, share_beside = _shared(older.near - lost_names, newer.near - new_names, rarity)
-        if share_beside >= COMMON and beside >= TELLING:
-            common, share = beside, share_beside
-        if len(older.values) > _FEW or older.shapes.isdisjoint(newer.shapes):
+        common_near, share_near = _common_rarity(
+            older.words_near_values - lost_names, newer.words_near_values - new_names, rarity
+        )
+        if share_near >= LEAST_COMMON_SHARE and common_near >= LEAST_COMMON_RARITY:
+            common, share = common_near, share_near
+        if len(older.values) > MOST_VALUES or older.shapes.isdisjoint(newer.shapes):
             return False
-        lost = {shape for key, shape in older.values.items() if key not in newer.values}
-        new = {shape for key, shape in newer.values.items() if key not in older.values}
-        return not lost.isdisjoint(new) and share >= COMMON and common >= TELLING
+        lost_shapes = {shape for key, shape in older.values.items() if key not in newer.values}
+        new_shapes = {shape for key, shape in newer.values.items() if key not in older.values}
+        return not lost_shapes.isdisjoint(new_shapes) and share >= LEAST_COMMON_SHARE and common >= LEAST_COMMON_RARITY
     # Only a name differs: the rest must be nearly the same sentence.
-    return bool(lost_names and new_names) and share >= NEARLY_ALL and common >= 2 * TELLING
+    return (
+        bool(lost_names and new_names)
+        and share >= LEAST_COMMON_SHARE_BESIDE_NAMES
+        and common >= 2 * LEAST_COMMON_RARITY
+    )
 
 
-_FEW: Final = 3
-"""Values. Chosen: a sentence with more values is a list, which a newer sentence seldom replaces."""
+MOST_VALUES: Final = 3
+"""The most values of a statement. Chosen: a sentence with more values is a list, which a newer sentence seldom replaces."""
 
 
-def _shared(one: frozenset[str], other: frozenset[str], rarity: Mapping[str, float]) -> tuple[float, float]:
-    """Return how much both frames share, with more weight for rare words, and which part of the smaller one that is."""
+def _common_rarity(one: frozenset[str], other: frozenset[str], rarity: Mapping[str, float]) -> tuple[float, float]:
+    """Return the sum of the rarities of common words, and its share of the smaller set's sum."""
     # Exact sums: a set has no order, and every replica must get the same result.
     common = fsum([rarity.get(key, 1.0) for key in one & other])
     least = min(fsum([rarity.get(key, 1.0) for key in one]), fsum([rarity.get(key, 1.0) for key in other]))

@@ -1,9 +1,9 @@
-"""Signals in a sentence: whether it binds the future, asks, or reports an error.
+"""Cues in a sentence: whether it is binding for later turns, asks something, instructs, or reports an error.
 
 A binding sentence is recognised by its form: it is not a question, and it speaks of the speaker, of all times, of
 conditions or of duty. The words below are closed classes of many languages (modal verbs, quantifiers, adverbs of
-generality, pronouns), not the vocabulary of a subject. A sentence they miss still has the weight of a user's own
-statement.
+generality, pronouns), not the vocabulary of a subject. A binding sentence without these words still has the worth of
+a user's statement.
 """
 
 import re
@@ -105,8 +105,8 @@ _OTHER_WORDS: Final = (
 OTHER: Final = frozenset(_OTHER_WORDS.split())
 _OTHER_UNSPACED: Final = re.compile("你|您|あなた|君|당신|너는|네가")
 _TOKEN: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-_NO_LETTERS: Final = bytes(code if code in b"abcdefghijklmnopqrstuvwxyz'" else ord(" ") for code in range(256))
-_ASKS: Final = re.compile(r"[?？؟\u037e](?:[\s\"'”’)\]]|$)")
+_LETTERS: Final = bytes(code if code in b"abcdefghijklmnopqrstuvwxyz'" else ord(" ") for code in range(256))
+_QUESTION_MARK: Final = re.compile(r"[?？؟\u037e](?:[\s\"'”’)\]]|$)")
 # Each is searched separately: in lines of some hundred characters this is twenty times faster than one joint
 # expression.
 _ERROR_WORDS: Final = (
@@ -115,23 +115,23 @@ _ERROR_WORDS: Final = (
     " fehler fehlgeschlagen erreur échec fallo falló errore ошибка 错误 失败 エラー 失敗 오류"
 )
 _ERRORS: Final = (*_ERROR_WORDS.split(), "not found", "no such", "time out", "timed out")
-_FAILS: Final = re.compile(r"fail(?:ed|ure|s|ing)?\b|erro\b")
+_FAILURE: Final = re.compile(r"fail(?:ed|ure|s|ing)?\b|erro\b")
 
 
 def binding(sentence: str) -> float:
-    """Return how much a user's sentence sounds binding for the future: 0 to about 3."""
+    """Return the points of a user's sentence as binding for later turns: 0 to about 3."""
     if asks(sentence):
         return 0.2 if len(sentence) > 20 else 0.0
     low = sentence.lower().replace("’", "'")
-    tokens = low.encode().translate(_NO_LETTERS).decode().split() if low.isascii() else _TOKEN.findall(low)
+    tokens = low.encode().translate(_LETTERS).decode().split() if low.isascii() else _TOKEN.findall(low)
     if "'" in low:
         tokens = [token.strip("'") for token in tokens]
     found = sum(map(_BINDING.__contains__, tokens)) + sum([phrase in low for phrase in _PHRASES])
-    own = not SELF.isdisjoint(tokens)
+    names_speaker = not SELF.isdisjoint(tokens)
     if not sentence.isascii():
         found += len(_BINDING_UNSPACED.findall(sentence))
-        own = own or _SELF_UNSPACED.search(sentence) is not None
-    return 0.6 + min(found, 3) * 0.55 + (0.4 if own else 0.0)
+        names_speaker = names_speaker or _SELF_UNSPACED.search(sentence) is not None
+    return 0.6 + min(found, 3) * 0.55 + (0.4 if names_speaker else 0.0)
 
 
 def speaks_of_self(text: str) -> bool:
@@ -168,10 +168,10 @@ def _tokens(text: str) -> list[str]:
 
 def asks(text: str) -> bool:
     """Return whether a text contains a question."""
-    return _ASKS.search(text) is not None
+    return _QUESTION_MARK.search(text) is not None
 
 
-_TO_TELL: Final = (
+_QUESTION_BEGINNINGS: Final = (
     r"(?:tell|remind) me\b|(?:list|recap|summari[sz]e) |(?:everything|all) (?:that|i|we|you|about|the)\b",
     r"(?:what|who|when|where|why|how|which)(?:'?s\b| (?:is|was|are|were|did|do|does|had|has|have|should|shall|can|could|would|will|much|many|long|often|old|far|time|day)\b)",
     r"(?:which|whose|whom|who) (?!knows|cares)\w|(?:from|with|to|for|on|in|at|by|about) (?:whom|which|what) ",
@@ -186,34 +186,36 @@ _TO_TELL: Final = (
     r"(?:напомни|скажи|перечисли|назови|всё,? что)\b|(?:кто|когда|где|почему|зачем|сколько|какая|какие|какой|куда) ",
     "告诉我|提醒我|列出|总结|(?=[^。！!…]{1,40}[。~～ ]*$)[^。！!]*(?:为啥|(?:什么|哪|谁|多少|怎么)(?![都也怕])|几[号点]|几个月|[吗呢][。…~～ ]*$)|[^。！!]*(?:教えて|まとめて|[すた]か|っけ)[。… ]*$",
 )
-"""How a question begins, or a request to tell something, that has no question mark: closed classes, a question word with its verb."""
+"""Beginnings of questions without a question mark and of requests to tell something: a question word with its verb, and
+other closed classes."""
 _OPENING: Final = r"\W*+(?:(?:ok|okay|so|and|now|also|oh|hey|hi|wait|sorry|please|und|ach|bitte|et|alors|y|bueno|e|allora|а|и|ну)\b\W*+){0,2}"
-_WANTS: Final = re.compile(f"{_OPENING}(?:{'|'.join(_TO_TELL)})", re.I)
+_QUESTION_WITHOUT_MARK: Final = re.compile(f"{_OPENING}(?:{'|'.join(_QUESTION_BEGINNINGS)})", re.I)
 _SENTENCE: Final = re.compile(r"[^.!?…。！？؟\n]*[.!?…。！？؟\n]*")
-MOSTLY: Final = 0.4
-"""Share of a message's characters that its questions need to make it a question, and not a story with a question in it.
-"""
-SHORT_QUESTION: Final = 160
-"""Characters of a message that is a question when its last sentence asks. Chosen: two sentences, what it is about and what is asked."""
+LEAST_QUESTION_SHARE: Final = 0.4
+"""The least share of a message's characters that its questions have if the message is a question, not a story with a
+question in it."""
+SHORT_QUESTION_CHARACTERS: Final = 160
+"""The most characters of a message that is a question because its last sentence asks. Chosen: two sentences, the subject and
+the question."""
 
 
-UNMARKED_QUESTION: Final = 100
-"""Characters of a message that can be a question without its mark. Chosen: one sentence."""
+UNMARKED_QUESTION_CHARACTERS: Final = 100
+"""The most characters of a message that can be a question without a question mark. Chosen: one sentence."""
 
 
 def wants_to_know(text: str) -> bool:
-    """Return whether a message asks something: with a question mark, or as a short one that begins like a question or a request
+    """Return whether a message asks something: it has a question mark, or it is short and begins like a question or a request
     to tell something. Many people type no question mark."""
-    return asks(text) or (len(text) <= UNMARKED_QUESTION and _WANTS.match(text) is not None)
+    return asks(text) or (len(text) <= UNMARKED_QUESTION_CHARACTERS and _QUESTION_WITHOUT_MARK.match(text) is not None)
 
 
 def asks_for_a_fact(text: str) -> bool:
     """Return whether a message is a short question for a fact: it begins with a question word, or with a request to tell
     something. *When did I* is one, *could you* is not."""
-    return len(text) <= SHORT_QUESTION and _WANTS.match(text) is not None
+    return len(text) <= SHORT_QUESTION_CHARACTERS and _QUESTION_WITHOUT_MARK.match(text) is not None
 
 
-_TO_DO: Final = (
+_INSTRUCTION_VERBS: Final = (
     "write|draft|summari[sz]e|prepare|compare|give|show|find|explain|help|translate|rewrite|create|suggest|remind|tell|calculate|recap"
     "|(?:make|list|plan|fill|sum)(?= (?:me|us|it|a|an|the|my|our|all|what|everything|up|in|out)\\b)"
     "|schreibe?n?|erstelle?|gib|zeige?|erkläre?|hilf|übersetze?|formuliere?|vergleiche?|(?:mache?|plane?|suche?|liste?|fasse?)(?= (?:mir|uns|eine?n?|das|die|den|alles|meine?n?)\\b)"
@@ -222,18 +224,18 @@ _TO_DO: Final = (
     "|scrivi|scrivimi|dammi|mostrami|elenca|riassumi|spiega|aiutami|traduci|prepara|fammi|escreve|escreva|faz|resume|explica|ajuda"
     "|schrijf|geef|toon|vertaal|напиши|составь|сделай|дай|покажи|перечисли|объясни|помоги|переведи"
 )
-"""Verbs by which people tell an assistant to write, make or look for something, as they begin a sentence."""
-_INSTRUCTS: Final = re.compile(
+"""Verbs at the beginning of instructions to an assistant: to write, make or look for something."""
+_INSTRUCTION: Final = re.compile(
     rf"\W*+(?:(?:ok|okay|so|and|now|also|then|please|just|bitte|und|dann|et|alors|y|por favor|e|а|и|теперь)\b\W*+){{0,3}}"
     rf"(?:(?:can|could|would|will) (?:you|we)|kannst du|könn(?:test du|en sie|ten sie)|peux-tu|pouvez-vous|puedes|podrías|puoi|pode|kun je|можешь"
-    rf"|i (?:need|want) you to|(?:{_TO_DO})\b)|[^。！？!?\n]{{0,8}}(?:帮我|给我写|请你|麻烦你)|[^。！？!?\n]{{0,60}}(?:書いて|作って|まとめて|教えて)",
+    rf"|i (?:need|want) you to|(?:{_INSTRUCTION_VERBS})\b)|[^。！？!?\n]{{0,8}}(?:帮我|给我写|请你|麻烦你)|[^。！？!?\n]{{0,60}}(?:書いて|作って|まとめて|教えて)",
     re.I,
 )
 
 
 def instructs(text: str) -> bool:
     """Return whether a text begins with an instruction: *write me*, *could you*."""
-    return _INSTRUCTS.match(text) is not None
+    return _INSTRUCTION.match(text) is not None
 
 
 def request_in(text: str) -> str:
@@ -243,25 +245,25 @@ def request_in(text: str) -> str:
 
 
 def is_question(text: str) -> bool:
-    """Return whether a message is mainly a question, or a short one that ends with one: the answer may be anywhere in the
+    """Return whether a message is mainly a question, or short and ends with a question. The answer may be anywhere in the
     conversation."""
     if not asks(text):
         return wants_to_know(text)
     sentences = [found[0] for found in _SENTENCE.finditer(text) if found[0].strip()]
-    if len(text) <= SHORT_QUESTION and asks(sentences[-1]):
+    if len(text) <= SHORT_QUESTION_CHARACTERS and asks(sentences[-1]):
         return True
-    return sum([len(sentence) for sentence in sentences if asks(sentence)]) >= MOSTLY * len(text.strip())
+    return sum([len(sentence) for sentence in sentences if asks(sentence)]) >= LEAST_QUESTION_SHARE * len(text.strip())
 
 
-def reports_error(line: str, among: Sequence[str] = _ERRORS) -> bool:
-    """Return whether a line of output reports an error: by one of these words, or as a failure."""
+def reports_error(line: str, error_words: Sequence[str] = _ERRORS) -> bool:
+    """Return whether a line of output reports an error: it has one of the given words, or a word of failure."""
     low = line.lower()
-    if any([error in low for error in among]):
+    if any([error in low for error in error_words]):
         return True
-    return ("fail" in low or "erro" in low) and _FAILS.search(low) is not None
+    return ("fail" in low or "erro" in low) and _FAILURE.search(low) is not None
 
 
 def errors_in(text: str) -> Sequence[str]:
-    """Return the error words in a whole text: no line of it has others. In an escaped text all are possible."""
+    """Return the error words in a whole text; its lines have no others. In a text with escapes all are possible."""
     low = text.lower()
     return _ERRORS if "\\u" in low else [error for error in _ERRORS if error in low]

@@ -6,15 +6,15 @@ from typing import Final
 
 from gateway.context.choose.greedy import Greedy
 from gateway.context.choose.rows import render
-from gateway.context.choose.weights import UNSURE_WISHES, WISHES_OF_AGENT, WISHES_OF_CHAT
+from gateway.context.choose.weights import SURE_WISHES_SHARE_WITH_CALLS, WISHES_SHARE_OF_CHAT, WISHES_SHARE_WITH_CALLS
 from gateway.context.choose.worth import LinePool
 from gateway.context.count.counter import CountText
 
 FULL_SHARE: Final = 0.97
-"""Share of the room at which the choice ends. Chosen: sizes are estimates, and the rest seldom holds a line."""
-
-TRIED: Final = 2500
-"""Tokens that are counted, at most, to find out which shorter lines fit where a longer one does not. Chosen: six lines of a digest of 400; twice as many find no more, for 2 % of a next turn."""
+"""Share of the room at which the choice ends. Chosen: sizes are estimates, and the rest is seldom enough for a line."""
+MOST_TRIED_TOKENS: Final = 2500
+"""The most tokens that are counted to find shorter lines for the rest of the room. Chosen: six lines of a digest of 400
+tokens. Twice as many find no more and cost 2 % of a next turn."""
 
 
 def choose(
@@ -32,10 +32,12 @@ def choose(
     """
     greedy = Greedy(pool, known, relevance)
     if relevance is None:
-        if pool.calls_often:
-            greedy.take(pool.wishes.sure, tokens * WISHES_OF_AGENT)
-        few = pool.calls_often or pool.dialogue.between_people
-        greedy.take(pool.wishes.ranked, tokens * (UNSURE_WISHES if few else WISHES_OF_CHAT))
+        if pool.has_many_calls:
+            greedy.take_wishes(pool.wishes.sure, tokens * SURE_WISHES_SHARE_WITH_CALLS)
+        few_wishes = pool.has_many_calls or pool.dialogue.between_people
+        greedy.take_wishes(
+            pool.wishes.ranked, tokens * (WISHES_SHARE_WITH_CALLS if few_wishes else WISHES_SHARE_OF_CHAT)
+        )
     fill = float(tokens)
     spent = before = 0
     for _ in range(4):
@@ -46,28 +48,28 @@ def choose(
         spent = count(render(pool, sorted(greedy.chosen)))
         if spent > tokens * FULL_SHARE:
             break
-        fill = greedy.used + (tokens - spent) * max(greedy.used / max(spent, 1), 0.5)
-    chosen = greedy.chosen if spent <= tokens else _fitting(pool, greedy.together, tokens, spent, count)
+        fill = greedy.used_tokens + (tokens - spent) * max(greedy.used_tokens / max(spent, 1), 0.5)
+    chosen = greedy.chosen if spent <= tokens else _fitting(pool, greedy.choices, tokens, spent, count)
     return sorted(chosen)
 
 
 def _fitting(
-    pool: LinePool, together: Sequence[tuple[int, ...]], tokens: int, spent: int, count: CountText
+    pool: LinePool, choices: Sequence[tuple[int, ...]], tokens: int, spent: int, count: CountText
 ) -> list[int]:
-    """Return as many of the lines as fit, in the order of their choice; ``spent`` tokens are those of all of them.
+    """Return as many of the choices as fit, in their order. ``spent`` are the tokens of all of them.
 
-    A line for which there is no room gives way to shorter ones behind it, except where these are of its record or of a wish that it
-    takes back.
+    If a line is too long for the rest of the room, shorter ones behind it are tried. A line of the same record is not, and no
+    wish without its revocation.
     """
-    kept, chosen = len(together), list(chain.from_iterable(together))
+    kept, chosen = len(choices), list(chain.from_iterable(choices))
     while kept and spent > tokens:
         kept = min(int(kept * tokens / spent), kept - 1)
-        chosen = list(chain.from_iterable(together[:kept]))
+        chosen = list(chain.from_iterable(choices[:kept]))
         spent = count(render(pool, sorted(chosen)))
-    if not pool.called:
-        return chosen  # the quotes of a chat take what its digest leaves
+    if not pool.has_calls:
+        return chosen  # in a chat the rest is left for quotes
     left_out: set[tuple[int, int]] = set()
-    for lines in together[kept : kept + TRIED // max(tokens, 1)]:
+    for lines in choices[kept : kept + MOST_TRIED_TOKENS // max(tokens, 1)]:
         last = lines[-1]
         record = pool.message_of[last], pool.lines[last].group
         revocation = pool.wishes.revocations.get(last, last)

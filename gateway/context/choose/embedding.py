@@ -1,10 +1,10 @@
-"""Embedding: how alike texts are in meaning, by vectors of the parts of their words.
+"""Embedding: how near texts are in meaning, by vectors of the parts of their words.
 
 The vectors are those of the package wordllama, an extra: 256 numbers for each of 32,000 parts of words, learned by its
 authors from pairs of questions and answers, mostly English. Only its two data files are read; its code is never imported.
 
-All sums are sums of whole numbers, and every other step is one that IEEE 754 rounds alike everywhere: no platform and no
-replica finds other values.
+All sums are sums of whole numbers, and IEEE 754 prescribes the rounding of every other step. So every platform and every
+replica computes the same values.
 """
 
 import importlib
@@ -35,12 +35,12 @@ STEPS: Final = 16
 row of bytes."""
 LENGTH: Final = 400
 """Length of a stored vector: its 256 numbers are bytes. The largest of a passage is seldom beyond 0.3 of its length."""
-LONGEST: Final = 1_000
-"""Characters of a text that are looked at: the first of a passage, the last of a question, which ends with what it asks."""
+MOST_CHARACTERS: Final = 1_000
+"""The most characters of a text that are read: the first of a passage; the last of a question, which ends with what it asks."""
 VECTOR_BYTES: Final = 256 + 33 + 32 + 110
-"""Bytes of a remembered vector: its numbers, the object, its key, its place in a table. The text is not kept."""
+"""Bytes of a cached vector: its numbers, the object, its key, its place in a table. The text is not kept."""
 VECTORS_SHARE: Final = 1 / 8
-"""Share of the memory's budget for vectors: those of 100,000 tokens in 10 MiB."""
+"""Share of the memory's budget for vectors. In 10 MiB it has room for the vectors of 100,000 tokens."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _BLANK: Final = "▁"
 """The mark of the blank before a word, which is part of its first part."""
@@ -78,20 +78,20 @@ class Embedding:
         np = self._np
         known = memory.part(Vectors, lambda: Vectors(memory)).known
         rows = np.frombuffer(b"".join(self._remembered(passages, known)), np.int8).reshape(len(passages), -1)
-        asked = np.frombuffer(self.vectors([question[-LONGEST:]])[0], np.int8)
-        products: list[int] = np.dot(rows.astype(np.int32), asked.astype(np.int32)).tolist()
+        query_vector = np.frombuffer(self.vectors([question[-MOST_CHARACTERS:]])[0], np.int8)
+        products: list[int] = np.dot(rows.astype(np.int32), query_vector.astype(np.int32)).tolist()
         return above_mean(products)
 
     def _remembered(self, texts: Sequence[str], known: Recent[int, bytes]) -> list[bytes]:
         keys = list(map(hash, texts))
         found = {key: vector for key in keys if (vector := known.get(key)) is not None}
-        missing = {key: text[:LONGEST] for key, text in zip(keys, texts, strict=True) if key not in found}
+        missing = {key: text[:MOST_CHARACTERS] for key, text in zip(keys, texts, strict=True) if key not in found}
         for key, vector in zip(missing, self.vectors(list(missing.values())), strict=True):
             found[key] = known.put(key, vector)
         return [found[key] for key in keys]
 
     def vectors(self, texts: Sequence[str]) -> list[bytes]:
-        """Return for each text the sum of the vectors of its parts, brought to one length, as bytes."""
+        """Return for each text the sum of the vectors of its parts, scaled to `LENGTH`, as bytes."""
         np = self._np
         sums = np.zeros((len(texts), self.rows.shape[1]), np.int64)
         for at, rows in enumerate(self._cut(texts)):
@@ -113,7 +113,7 @@ class Embedding:
 
 
 def above_mean(values: Sequence[int]) -> list[float]:
-    """Return by how many standard deviations each value is above the mean of all; 0 for those below it."""
+    """Return by how many standard deviations each value is above the mean of all; 0 for a value below the mean."""
     number = len(values)
     total = sum(values)
     spread = sqrt(max(number * sum([value * value for value in values]) - total * total, 0))
@@ -123,18 +123,19 @@ def above_mean(values: Sequence[int]) -> list[float]:
 
 
 class Parts:
-    """The parts of words, by which these are cut: from a word's beginning on, the longest part that fits.
+    """The parts into which words are split: from a word's beginning on, the longest part that fits.
 
-    The package makes frequent parts first, which takes the square of a word's length and finds no more in questions about chats.
+    The package itself joins frequent parts first. This takes time by the square of a word's length, and questions about chats
+    find no more with it.
     """
 
     __slots__ = ("_longest", "numbers")
 
     def __init__(self, numbers: Mapping[str, int]) -> None:
         self.numbers = numbers
-        """By part: its row."""
+        """By part the number of its row."""
         self._longest: dict[str, int] = {}
-        """By the first character: how long its parts are at most. Rare signs have no others, and need one look-up each."""
+        """By first character the length of the longest part. For rare characters it is one, so they need one look-up each."""
         for part in numbers:
             if part.strip(_BLANK).isalnum() and len(part) > self._longest.get(part[0], 0):
                 self._longest[part[0]] = len(part)
@@ -160,7 +161,7 @@ class Parts:
 
 
 def missing() -> str:
-    """Return what this installation lacks for vectors, and what helps; empty when nothing is. Nothing is loaded."""
+    """Return what this installation lacks for vectors, and the remedy; empty if it lacks nothing. Nothing is loaded."""
     absent = [name for name in ("numpy", PACKAGE) if find_spec(name) is None]
     if absent:
         return f"needs {' and '.join(absent)}: {REMEDY}"
@@ -168,11 +169,11 @@ def missing() -> str:
 
 
 _LOADING: Final = Lock()
-"""A thread that needs the vectors while another loads them waits, and does not load them again."""
+"""While a thread loads the vectors, other threads wait, so that they are loaded once."""
 
 
 def load() -> Embedding | None:
-    """Return the vectors, loaded at first use: 0.3 s and 25 MB, numpy included; None where the packages are missing or broken."""
+    """Return the vectors, loaded at first use: 0.3 s and 25 MB with numpy; None if the packages are missing or broken."""
     with _LOADING:
         return _loaded()
 
@@ -182,7 +183,7 @@ def _loaded() -> Embedding | None:
     try:
         with open(_place(_WEIGHTS), "rb") as weights, open(_place(_TOKENIZER), "rb") as tokenizer:
             return read(weights.read(), tokenizer.read())
-    except Exception:  # noqa: BLE001  # a broken package: questions find words alone
+    except Exception:  # noqa: BLE001  # with a broken package, questions are searched by words alone
         return None
 
 
@@ -214,7 +215,7 @@ def read(weights: bytes, tokenizer: bytes) -> Embedding:
 
 
 def _place(path: str) -> str:
-    """Return where a file of the package is; empty without it. The package is found and not imported."""
+    """Return the path of a file of the package; empty without the package. The package is found and not imported."""
     package = find_spec(PACKAGE)
     for folder in package.submodule_search_locations or () if package is not None else ():
         with suppress(OSError), open(f"{folder}/{path}", "rb"):

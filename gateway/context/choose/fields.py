@@ -1,4 +1,4 @@
-"""Fields: words that people use when they speak of the same thing, so that a question finds a remark in other words.
+"""Fields: groups of words for the same thing, so that a question finds a remark in other words.
 
 `fields.txt` has one field a line, in ten languages. It was written for this program from general knowledge; nothing in it
 was taken from a conversation.
@@ -13,20 +13,20 @@ from typing import Final
 from gateway.context.choose.words import stem
 
 _TEXT: Final = pkgutil.get_data(__package__, "fields.txt") or b""
-"""The file as it is, in which words are looked up: separate ones would take five times as much memory."""
+"""The text of the file, in which words are looked up. Separate words would take five times as much memory."""
 _ROWS: Final = array("I", [0, *[found.end() for found in re.finditer(b"\n", _TEXT)]])
-"""Where each field begins."""
+"""By field the place in the text where it begins."""
 _WORD: Final = re.compile(rb"[^\s|]+")
 _WORDS: Final = array(
     "I", sorted([found.start() for found in _WORD.finditer(_TEXT)], key=lambda at: _TEXT[at : at + 40])
 )
-"""Where each word begins, in the order of the words."""
+"""The places in the text where words begin, sorted by the words."""
 _SHORTEST: Final = 2
-"""Characters from which a stem is the beginning of longer words."""
+"""The least characters of a stem that is searched as the beginning of longer words."""
 
 
 def fields_of(key: str) -> list[int]:
-    """Return the numbers of the fields that have a word, given by its stem; each once."""
+    """Return the numbers of the fields with a word, given by its stem; each once."""
     beginning = key.encode()
     found: set[int] = set()
     for place in range(bisect_left(_WORDS, beginning, key=lambda at: _TEXT[at : at + len(beginning)]), len(_WORDS)):

@@ -5,268 +5,278 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from gateway.context.choose.line import RECORD, SAID, Line
+from gateway.context.choose.line import RECORD, SENTENCE, Line
 from gateway.context.choose.records import names_record
 from gateway.context.choose.words import IDENT, Word
 from gateway.context.choose.worth import LinePool
 
 OPENING_TOKENS: Final = 3
 """Approximate tokens of the beginning of another message's line."""
-BETWEEN: Final = 1.5
-"""Tokens counted for the mark between two lines of an answer. It has one; lines that need none come before."""
-SOME: Final = 0.5
-"""Worth of any line that bears on a question, even if its facts are known."""
-NOTHING: Final = 1e-9
-"""Worth of a line. Smaller gains are rounding errors."""
-FIRST_OF_RECORD: Final = 12
-"""Lines of a record among which its name is sought: it stands early."""
-MOST_NAMES: Final = 2
-"""Names of one record: a first and a last name."""
-LONGEST_PROPERTY: Final = 20
+SEPARATOR_TOKENS: Final = 1.5
+"""Tokens that are counted for the mark between two lines of an answer. The mark has one. The rest favours lines that need no
+mark."""
+RELEVANT_LINE_WORTH: Final = 0.5
+"""Worth of any line that is relevant to a question, even if its facts are known."""
+LEAST_GAIN: Final = 1e-9
+"""The least gain in worth by which a line is taken. Smaller gains are rounding errors."""
+SEARCHED_LINES: Final = 12
+"""Number of lines that are searched for the name of a record, from its first line on, or for a heading, upwards."""
+MOST_NAMING_LINES: Final = 2
+"""The most lines that name one record: a first and a last name."""
+PROPERTY_TOKENS: Final = 20
 """Approximate tokens of a property in a list; a longer line is a sentence and says what it is about."""
 MOST_SKIPPED: Final = 24
-"""Lines in a row that are too long for the remaining room, after which the search ends."""
-MOST_TOGETHER: Final = 24
-"""Lines of a message that are weighed together before it is opened. Chosen: more lines seldom make the first cheaper."""
+"""Number of lines that are too long for the remaining room, after which the search ends."""
+MOST_BUNDLE_LINES: Final = 24
+"""The most lines of a message that are considered for its first bundle. Chosen: more lines seldom make the first cheaper."""
 
-_Together = tuple[float, float, list[int]]
-_NOTHING_FOUND: Final[_Together] = (0.0, 1.0, [])
+_Bundle = tuple[float, float, list[int]]
+"""The worth, the tokens and the positions of lines of one message. They are taken together and share the tokens of the
+message's opening."""
+_NO_BUNDLE: Final[_Bundle] = (0.0, 1.0, [])
 
 
 class Greedy:
-    """Lazy greedy choice: take the best line, or the best lines of a message that is not open yet; the facts they make
-    known no longer count for the others."""
+    """Lazy greedy choice: take the best line, or the best bundle of a message that is not open yet. A message is open once
+    one of its lines is chosen. Facts of chosen lines are known and no longer count for other lines."""
 
     def __init__(self, pool: LinePool, known: Collection[str], relevance: Mapping[int, float] | None) -> None:
         self.pool = pool
         self.lines = pool.lines
         self.relevance = relevance
-        self.said, self.data = map(dict, pool.values)
-        self.have: set[Word] = set()
-        self._know([word for key in known for word in pool.spellings.get(key, ())])
-        self.open: set[tuple[int, int]] = set()
-        self.messages: set[int] = set()
+        self.speech_odds, self.data_odds = map(dict, pool.word_odds)
+        self.known_words: set[Word] = set()
+        self._mark_known([word for key in known for word in pool.spellings.get(key, ())])
+        self.open_groups: set[tuple[int, int]] = set()
+        self.open_messages: set[int] = set()
         self.chosen: list[int] = []
-        self.together: list[tuple[int, ...]] = []
-        """The chosen lines in this order, each behind those that name its record."""
+        self.choices: list[tuple[int, ...]] = []
+        """The chosen lines in the order of choice, each behind the lines that name its record."""
         self.taken: set[int] = set()
-        self.owners: dict[tuple[int, int], tuple[int, ...]] = {}
+        self.naming_lines: dict[tuple[int, int], tuple[int, ...]] = {}
         self.headings: dict[int, int] = {}
-        """By position, the line above it that says what it is about; -1 where it needs none."""
-        self.used = 0.0
-        self.able = _able(pool, relevance)
-        """By message, the lines that may be taken."""
-        self.bound = pool.most if relevance is None else _most_relevant(pool, relevance)
-        """By position. The worth of a line alone is an upper bound: it is computed again when its turn comes."""
-        self.strong: dict[int, list[int]] = {}
-        """By message, its lines that may be taken together."""
-        self.found: dict[int, tuple[int, _Together]] = {}
-        """By message, the lines worth most together, and how many lines were chosen when they were found."""
+        """By position of a line the position of its heading; -1 if it needs none."""
+        self.used_tokens = 0.0
+        self.candidates = _candidates(pool, relevance)
+        """By message the lines that may be taken."""
+        self.bounds = pool.worth_bounds if relevance is None else _bounds_by_relevance(pool, relevance)
+        """By position the upper bound of a line's worth per token. The worth is computed again before the line is taken."""
+        self.strongest: dict[int, list[int]] = {}
+        """By message the lines with the highest bounds, from which its bundle is made."""
+        self.bundles: dict[int, tuple[int, _Bundle]] = {}
+        """By message its best bundle, behind the number of lines that were chosen when it was computed."""
         self.heap = [
-            (-max(self._bound_of_call(message), *map(self.bound.__getitem__, places)), ~rank)
-            for rank, (message, places) in enumerate(self.able.items())
+            (-max(self._bound_of_call(message), *map(self.bounds.__getitem__, places)), ~rank)
+            for rank, (message, places) in enumerate(self.candidates.items())
             if places
         ]
-        """Lines of open messages by position, and all lines of another by the inverted rank of their message."""
+        """Negative worths per token. The second member is the position of a line of an open message, or the inverted rank of
+        a message that is not open."""
         heapq.heapify(self.heap)
 
     def grow(self, tokens: float) -> None:
         """Choose lines up to about so many tokens."""
         heap = self.heap
         skipped: list[tuple[float, int]] = []
-        while heap and self.used < tokens and len(skipped) <= MOST_SKIPPED:
+        while heap and self.used_tokens < tokens and len(skipped) <= MOST_SKIPPED:
             before, entry = heap[0]
-            together: list[int] = []
+            bundle: list[int] = []
             if entry < 0:
-                gain, cost, together = self._together(self.pool.order[~entry])
-            elif entry in self.taken or self._misleads(entry):
+                gain, cost, bundle = self._best_bundle(self.pool.order[~entry])
+            elif entry in self.taken or self._lacks_revocation(entry):
                 gain = cost = 0.0
             else:
                 gain, cost = self._gain(entry), self._cost(entry)
-            if gain > NOTHING:
+            if gain > LEAST_GAIN:
                 now = -gain / cost
                 if now > before and len(heap) > 1 and now > min(heap[1:3])[0]:
                     heapq.heapreplace(heap, (now, entry))
                     continue
-                if entry >= 0 and self.used + cost > tokens:
+                if entry >= 0 and self.used_tokens + cost > tokens:
                     skipped.append((now, entry))
                 elif entry >= 0:
-                    self._take_named(entry, cost)
+                    self._take_with_names(entry, cost)
             heapq.heappop(heap)
             if entry < 0:
-                self._open(self.pool.order[~entry], together, tokens)
+                self._open_message(self.pool.order[~entry], bundle, tokens)
         for item in skipped:
             heapq.heappush(heap, item)
 
     def _gain(self, position: int) -> float:
-        gain = self.pool.worth(position, self.said, self.data)
-        return gain if self.relevance is None else (gain + SOME) * self.relevance[position]
+        gain = self.pool.worth(position, self.speech_odds, self.data_odds)
+        return gain if self.relevance is None else (gain + RELEVANT_LINE_WORTH) * self.relevance[position]
 
-    def _together(self, message: int) -> _Together:
-        """Return the best lines of a message that is not open yet, which share its opening: their worth, their tokens, and
-        they themselves."""
-        at, found_before = self.found.get(message, (-1, _NOTHING_FOUND))
+    def _best_bundle(self, message: int) -> _Bundle:
+        """Return the bundle with the highest worth per token of a message that is not open yet."""
+        at, found_before = self.bundles.get(message, (-1, _NO_BUNDLE))
         if at == len(self.chosen):
             return found_before
-        bound = self.bound
-        places = self.strong.get(message)
+        bounds = self.bounds
+        places = self.strongest.get(message)
         if places is None:
-            places = sorted(self.able[message], key=bound.__getitem__, reverse=True)
+            places = sorted(self.candidates[message], key=bounds.__getitem__, reverse=True)
             # Only values of records are listed behind each other: a row or a sentence has a line of its own.
-            places = places[: MOST_TOGETHER if self.lines[places[0]].sort is RECORD else 1]
-            self.strong[message] = places
-        call = self._unshown_call(message)
-        worth, tokens = self._gain(call) if call >= 0 else 0.0, self._opening(message)
-        seen = set(self._spelled(self.lines[call].words)) if call >= 0 else set()
+            places = places[: MOST_BUNDLE_LINES if self.lines[places[0]].sort is RECORD else 1]
+            self.strongest[message] = places
+        call = self._call_to_show(message)
+        worth, tokens = self._gain(call) if call >= 0 else 0.0, self._opening_tokens(message)
+        seen = set(self._spellings_of(self.lines[call].words)) if call >= 0 else set()
         gains = list(self._gains(places, 0.0, tokens, seen))
         groups: set[int] = set()
         found: list[int] = []
-        for each, place in sorted(gains, key=lambda item: (-item[0], item[1])):
+        for per_token, place in sorted(gains, key=lambda item: (-item[0], item[1])):
             line = self.lines[place]
             if seen.issuperset(line.words):
                 continue
-            gain, cost = each * line.size, line.size
+            gain, cost = per_token * line.size, line.size
             if line.group not in groups:
-                cost += 1 + sum([self.lines[owner].size for owner in self._owners(place)])
+                cost += 1 + sum([self.lines[naming].size for naming in self._naming_lines_of(place)])
             if found and gain * tokens <= worth * cost:
                 break
             worth, tokens = worth + gain, tokens + cost
             found.append(place)
-            seen.update(self._spelled(line.words))
+            seen.update(self._spellings_of(line.words))
             groups.add(line.group)
-        self.found[message] = len(self.chosen), (worth, tokens, found)
+        self.bundles[message] = len(self.chosen), (worth, tokens, found)
         return worth, tokens, found
 
     def _gains(
         self, places: Iterable[int], worth: float, tokens: float, seen: set[Word]
     ) -> Iterator[tuple[float, int]]:
-        """Yield the worth per token of lines, the highest bound first, up to those that could only lower what those before
-        them are worth together; ``worth``, ``tokens`` and the words ``seen`` are those of their opening."""
-        some = False
+        """Yield lines with their worth per token, those with the highest bounds first. It ends before lines that can only
+        lower the worth per token of the lines before them. ``worth``, ``tokens`` and the words ``seen`` are those of the
+        opening."""
+        any_yielded = False
         for place in places:
-            if some and self.bound[place] * tokens <= worth:
+            if any_yielded and self.bounds[place] * tokens <= worth:
                 return
-            free = (
-                place not in self.taken and not self._misleads(place) and not seen.issuperset(self.lines[place].words)
+            can_be_taken = (
+                place not in self.taken
+                and not self._lacks_revocation(place)
+                and not seen.issuperset(self.lines[place].words)
             )
-            if free and (gain := self._gain(place)) > NOTHING:
+            if can_be_taken and (gain := self._gain(place)) > LEAST_GAIN:
                 size = self.lines[place].size
                 yield gain / size, place
-                some = True
+                any_yielded = True
                 if worth * size <= gain * tokens:
                     worth, tokens = worth + gain, tokens + size + 1
 
-    def _open(self, message: int, together: Iterable[int], tokens: float) -> None:
-        """Take lines of a message that are worth most together, as far as they fit; its others can be taken now."""
-        for place in together:
+    def _open_message(self, message: int, bundle: Iterable[int], tokens: float) -> None:
+        """Take the lines of a bundle that fit. From now on the other lines of the message can be taken alone."""
+        for place in bundle:
             cost = self._cost(place)
-            if place not in self.taken and self.used + cost <= tokens and self._gain(place) > NOTHING:
-                self._take_named(place, cost)
-        for place in self.able[message]:
+            if place not in self.taken and self.used_tokens + cost <= tokens and self._gain(place) > LEAST_GAIN:
+                self._take_with_names(place, cost)
+        for place in self.candidates[message]:
             if place not in self.taken:
-                heapq.heappush(self.heap, (-self.bound[place], place))
+                heapq.heappush(self.heap, (-self.bounds[place], place))
 
-    def take(self, positions: Sequence[int], tokens: float) -> None:
-        """Take wishes in the given order, as many as fit into so many tokens; a revoked one only behind its revocation."""
+    def take_wishes(self, positions: Sequence[int], tokens: float) -> None:
+        """Take wishes in the given order, as many as fit into so many tokens; a revoked wish only after its revocation."""
         for position in positions:
             cost = self._cost(position)
-            if self.used + cost <= tokens and position not in self.taken and not self._misleads(position):
+            if (
+                self.used_tokens + cost <= tokens
+                and position not in self.taken
+                and not self._lacks_revocation(position)
+            ):
                 self._take(position, cost)
-                self.together.append((position,))
+                self.choices.append((position,))
 
-    def _misleads(self, position: int) -> bool:
-        """Return whether a line is a wish that has been taken back by a sentence that is not chosen."""
+    def _lacks_revocation(self, position: int) -> bool:
+        """Return whether a line is a revoked wish and its revocation is not chosen."""
         if self.relevance is not None:
             return False
         revocation = self.pool.wishes.revocations.get(position)
         return revocation is not None and revocation not in self.taken
 
-    def _take_named(self, position: int, cost: float) -> None:
+    def _take_with_names(self, position: int, cost: float) -> None:
         """Take a line with the lines that name its record; ``cost`` covers both."""
-        owners = self._owners(position)
-        for owner in owners:
-            self._take(owner, 0.0)
+        naming_lines = self._naming_lines_of(position)
+        for naming in naming_lines:
+            self._take(naming, 0.0)
         self._take(position, cost)
-        self.together.append((*owners, position))
+        self.choices.append((*naming_lines, position))
 
     def _take(self, position: int, cost: float) -> None:
         line, message = self.lines[position], self.pool.message_of[position]
-        self.used += cost
+        self.used_tokens += cost
         self.chosen.append(position)
         self.taken.add(position)
-        if message not in self.messages:
-            self.messages.add(message)
-            self._show_call(message)
-        self.open.add((message, line.group))
-        self._know_all(line.words)
+        if message not in self.open_messages:
+            self.open_messages.add(message)
+            self._mark_call_shown(message)
+        self.open_groups.add((message, line.group))
+        self._mark_facts_known(line.words)
 
-    def _unshown_call(self, message: int) -> int:
-        """Return the position of the call that would stand before the first line of a result; -1 where it is known."""
-        place = self.pool.calls.get(message, -1)
+    def _call_to_show(self, message: int) -> int:
+        """Return the position of the call that will be shown before the first line of a result; -1 if it is already
+        chosen."""
+        place = self.pool.call_of_result.get(message, -1)
         return place if place not in self.taken and self.relevance is None else -1
 
     def _bound_of_call(self, message: int) -> float:
-        """Return the highest possible worth per token of what stands before the first line of a result."""
-        call = self._unshown_call(message)
-        return self._gain(call) / self._opening(message) if call >= 0 else 0.0
+        """Return the highest possible worth per token of the call before the first line of a result."""
+        call = self._call_to_show(message)
+        return self._gain(call) / self._opening_tokens(message) if call >= 0 else 0.0
 
-    def _show_call(self, message: int) -> None:
-        """The call of a result stands before its first line: it need not be chosen, and its facts are known."""
-        place = self.pool.calls.get(message, -1)
+    def _mark_call_shown(self, message: int) -> None:
+        """Mark the call of a result as taken, and its facts as known: it is shown before the first line of the result."""
+        place = self.pool.call_of_result.get(message, -1)
         if place >= 0 and place not in self.taken:
             self.taken.add(place)
-            self._know_all(self.lines[place].words)
+            self._mark_facts_known(self.lines[place].words)
 
-    def _know_all(self, words: Iterable[Word]) -> None:
-        """The facts of a line are known, in any spelling."""
-        self._know(self._spelled([word for word in words if word not in self.have]))
+    def _mark_facts_known(self, words: Iterable[Word]) -> None:
+        """Mark the facts of words as known, in any spelling."""
+        self._mark_known(self._spellings_of([word for word in words if word not in self.known_words]))
 
-    def _spelled(self, words: Iterable[Word]) -> list[Word]:
+    def _spellings_of(self, words: Iterable[Word]) -> list[Word]:
         return [word for new in words for word in self.pool.spellings[new.key]]
 
-    def _know(self, words: Iterable[Word]) -> None:
-        """Known facts are worth nothing any more."""
-        have, said, data = self.have, self.said, self.data
+    def _mark_known(self, words: Iterable[Word]) -> None:
+        """Mark words as known: their odds are 0 from now on."""
+        known_words, speech_odds, data_odds = self.known_words, self.speech_odds, self.data_odds
         for word in words:
-            have.add(word)
-            said[word] = data[word] = 0.0
+            known_words.add(word)
+            speech_odds[word] = data_odds[word] = 0.0
 
     def _cost(self, position: int) -> float:
         line, message = self.lines[position], self.pool.message_of[position]
-        if message not in self.messages:
+        if message not in self.open_messages:
             # A record directly behind its call does not name it again.
-            named = line.sort is RECORD and message - 1 in self.messages
-            opening = 1 + (OPENING_TOKENS if named else self._opening(message))
-        elif (message, line.group) in self.open:
-            if line.sort is not SAID or self.pool.readings[message].role == "user":
+            needs_no_tool = line.sort is RECORD and message - 1 in self.open_messages
+            opening = 1 + (OPENING_TOKENS if needs_no_tool else self._opening_tokens(message))
+        elif (message, line.group) in self.open_groups:
+            if line.sort is not SENTENCE or self.pool.readings[message].role == "user":
                 return line.size
-            opening = BETWEEN
+            opening = SEPARATOR_TOKENS
         else:
             opening = 2 if line.label else 1
-        return opening + line.size + sum([self.lines[owner].size for owner in self._owners(position)])
+        return opening + line.size + sum([self.lines[naming].size for naming in self._naming_lines_of(position)])
 
-    def _opening(self, message: int) -> float:
+    def _opening_tokens(self, message: int) -> float:
         """Return the tokens before the first line of a message: its speaker or its tool."""
-        return 0.0 if message in self.messages else OPENING_TOKENS + len(self.pool.readings[message].tool) / 4
+        return 0.0 if message in self.open_messages else OPENING_TOKENS + len(self.pool.readings[message].tool) / 4
 
-    def _owners(self, position: int) -> tuple[int, ...]:
-        """Return the lines that name the record of a line and are not chosen yet: a value alone says nothing."""
+    def _naming_lines_of(self, position: int) -> tuple[int, ...]:
+        """Return the lines that name the record of a line and are not chosen yet. A value without a name says nothing."""
         line, message = self.lines[position], self.pool.message_of[position]
-        if line.sort is SAID:
+        if line.sort is SENTENCE:
             heading = self._heading(message, position)
             return () if heading < 0 or heading in self.taken else (heading,)
         record = (message, line.group)
-        # An identifier stands for itself; a price or a date does not.
-        if line.sort is not RECORD or record in self.open or any([word.kind is IDENT for word in line.words]):
+        # An identifier needs no name; a price or a date does.
+        if line.sort is not RECORD or record in self.open_groups or any([word.kind is IDENT for word in line.words]):
             return ()
-        found = self.owners.get(record)
+        found = self.naming_lines.get(record)
         if found is None:
-            found = self.owners[record] = self._naming(message, position)
+            found = self.naming_lines[record] = self._find_naming_lines(message, position)
         return () if position in found else found
 
     def _heading(self, message: int, position: int) -> int:
-        """Return the line above a property in a list of an answer (*Departure: 07:00*) that says of what; -1 for any other
-        line."""
+        """Return the heading of a property in a list of an answer (*Departure: 07:00*); -1 for any other line."""
         found = self.headings.get(position)
         if found is None:
             found = self.headings[position] = self._heading_above(message, position)
@@ -274,19 +284,19 @@ class Greedy:
 
     def _heading_above(self, message: int, position: int) -> int:
         lines = self.lines
-        if self.pool.readings[message].role == "user" or not _property(lines[position]):
+        if self.pool.readings[message].role == "user" or not _is_property(lines[position]):
             return -1
-        above = range(position - 1, max(position - FIRST_OF_RECORD, self.pool.places[message].start) - 1, -1)
-        return next((place for place in above if lines[place].sort is SAID and not _property(lines[place])), -1)
+        above = range(position - 1, max(position - SEARCHED_LINES, self.pool.places[message].start) - 1, -1)
+        return next((place for place in above if lines[place].sort is SENTENCE and not _is_property(lines[place])), -1)
 
-    def _naming(self, message: int, position: int) -> tuple[int, ...]:
-        """Return the first lines that name the record at a position: an identifier, or else names."""
+    def _find_naming_lines(self, message: int, position: int) -> tuple[int, ...]:
+        """Return the lines that name the record at a position: its identifier, or else its names."""
         lines, group, places = self.lines, self.lines[position].group, self.pool.places[message]
         start = position
         while start > places.start and lines[start - 1].group == group:
             start -= 1
         names: list[int] = []
-        for place in range(start, min(start + FIRST_OF_RECORD, places.stop)):
+        for place in range(start, min(start + SEARCHED_LINES, places.stop)):
             line = lines[place]
             if line.group != group:
                 break
@@ -296,25 +306,28 @@ class Greedy:
                 return () if (value or key) in self.pool.readings[message].tool else (place,)
             if keyed and key.endswith("name"):
                 names.append(place)
-        return tuple(names[:MOST_NAMES])
+        return tuple(names[:MOST_NAMING_LINES])
 
 
-_PROPERTY: Final = re.compile(r"[^\W\d][^:.!?]{0,30}: \S")
+_PROPERTY_ROW: Final = re.compile(r"[^\W\d][^:.!?]{0,30}: \S")
 """A row of a list that names a property and its value."""
 
 
-def _property(line: Line) -> bool:
-    """Return whether a line of an answer is a property that does not say of what."""
-    if line.size > LONGEST_PROPERTY or not _PROPERTY.match(line.text):
+def _is_property(line: Line) -> bool:
+    """Return whether a line of an answer is a property that needs a heading."""
+    if line.size > PROPERTY_TOKENS or not _PROPERTY_ROW.match(line.text):
         return False
     return not any([word.kind is IDENT for word in line.words])
 
 
-def _able(pool: LinePool, relevance: Mapping[int, float] | None) -> dict[int, list[int]]:
-    """Return by message the lines that may be taken: with relevance only those that have some, else those that still hold."""
+def _candidates(pool: LinePool, relevance: Mapping[int, float] | None) -> dict[int, list[int]]:
+    """Return by message the lines that may be taken: with ``relevance`` only the relevant ones, else all that are not
+    outdated."""
     if relevance is None:
-        gone = pool.gone
-        return {message: [place for place in places if place not in gone] for message, places in pool.places.items()}
+        outdated = pool.outdated
+        return {
+            message: [place for place in places if place not in outdated] for message, places in pool.places.items()
+        }
     replaced = pool.replaced
     return {
         message: [place for place in places if place in relevance and place not in replaced]
@@ -322,8 +335,8 @@ def _able(pool: LinePool, relevance: Mapping[int, float] | None) -> dict[int, li
     }
 
 
-def _most_relevant(pool: LinePool, relevance: Mapping[int, float]) -> list[float]:
+def _bounds_by_relevance(pool: LinePool, relevance: Mapping[int, float]) -> list[float]:
     return [
-        (most + SOME / line.size) * relevance.get(place, 0.0)
-        for place, (most, line) in enumerate(zip(pool.most, pool.lines, strict=True))
+        (bound + RELEVANT_LINE_WORTH / line.size) * relevance.get(place, 0.0)
+        for place, (bound, line) in enumerate(zip(pool.worth_bounds, pool.lines, strict=True))
     ]

@@ -1,7 +1,7 @@
-"""What words and pairs of words tell about a sentence: a standing wish, or one that takes a wish back.
+"""Learned points of a sentence: how much its words and pairs of words sound like a standing wish or a revocation.
 
 The weights were learned from sentences written for it, in sixteen languages (`python -m benchmarks.recall.learn`). They
-are added to what `wishes` knows of closed classes of words, and were learned as such an addition.
+are added to the points of the classes of words in `wishes`, and were learned as such an addition.
 """
 
 import pkgutil
@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 Feature = str | tuple[str, str]
-"""A word, or two neighbours."""
+"""A word, or two neighbouring words."""
 EDGE: Final = "^"
 """The mark of punctuation: where a clause begins or ends."""
 _PUNCTUATION: Final = b'.,;:!()[]{}<>/\\|"*_~=+&%$#@-'
@@ -24,26 +24,26 @@ _ASCII: Final = bytes(
     else ord(" ")
     for code in range(256)
 )
-"""What each character below 128 is read as: a letter, a digit, punctuation, or a space."""
+"""By ASCII code the replacement of a character: a small letter, a digit, the mark of punctuation, or a space."""
 _NUMBER: Final = re.compile(r"\d+")
 _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 _MARKS: Final = re.compile(r"[^\w\s'?？]|_")
-LONGEST: Final = 180
-"""Characters of a sentence that are looked at: two lines of text. Chosen: more costs a fold of long messages a twentieth."""
+MOST_CHARACTERS: Final = 180
+"""The most characters of a sentence that are read: two lines of text. Chosen: more would cost a fold of long messages 5 %."""
 TENTHS: Final = 10
 """Parts of a point in which the weights are stored: sums of whole numbers are the same in any order."""
 
 
 class SentencePoints(NamedTuple):
-    """Points of a sentence, to be added to others: how much it sounds like a wish, and like a revocation."""
+    """Points of a sentence as a wish and as a revocation. They are added to other points."""
 
     wish: float
-    revokes: float
+    revocation: float
 
 
 def features(sentence: str) -> set[Feature]:
     """Return the words of a sentence and the pairs of neighbours; in scripts without spaces each character is a word."""
-    text = sentence[:LONGEST].lower()
+    text = sentence[:MOST_CHARACTERS].lower()
     if text.isascii():
         text = text.encode().translate(_ASCII).decode().replace("00", "0").replace("00", "0").replace("00", "0")
     else:
@@ -61,8 +61,8 @@ def read(text: str) -> dict[Feature, complex]:
     weights: dict[Feature, complex] = {}
     known: dict[str, str] = {}
     for row in text.splitlines():
-        wish, revokes, those = row.split("\t")
-        both = complex(int(wish), int(revokes))
+        wish, revocation, those = row.split("\t")
+        both = complex(int(wish), int(revocation))
         for feature in those.split("|"):
             # One object for each word, and one for the weights of a row: 1.2 MB less.
             one, other = [known.setdefault(word, word) for word in feature.partition(" ")[::2]]
@@ -71,10 +71,10 @@ def read(text: str) -> dict[Feature, complex]:
 
 
 WEIGHTS: Final = read((pkgutil.get_data(__package__, "learned.txt") or b"").decode())
-"""By feature: read once, as the module itself is."""
+"""By feature its two weights. They are read once, with the module."""
 
 
 def points_of(sentence: str) -> SentencePoints:
-    """Return what the words of a sentence tell; every sentence has an edge, whose weight is that of any sentence."""
+    """Return the learned points of a sentence. Every sentence has an edge, so the weight of the edge is a constant."""
     points = sum(filter(None, map(WEIGHTS.get, features(sentence))), 0j) / TENTHS
     return SentencePoints(points.real, points.imag)

@@ -5,30 +5,31 @@ from enum import Enum
 from math import sqrt
 from typing import Final, NamedTuple
 
-from gateway.context.choose.wishes import NOTHING_HEARD, Heard
+from gateway.context.choose.wishes import NO_WISH_CUES, WishCues
 from gateway.context.choose.words import Word
 
 MOST_LINES: Final = 1200
 """Lines of one message that are considered, from its head and from its tail."""
 
 GAP: Final = "… "
-"""Before words of the same message, a row of the same output, or a reply, when something is left out before it."""
+"""The mark before a text of which the part before is left out: words of the same message, rows of the same output, or the
+message to which a reply belongs."""
 FIRST_CALL: Final = 2
-"""Group of a message's first call; the next has the next number."""
+"""The group of a message's first call. Each further call has the next number."""
 CLOSING: Final = "\"'”’»)}*_`"
-"""Marks that may stand behind the end of a sentence."""
+"""Marks that may follow the end of a sentence."""
 
 
 class Sort(Enum):
     """The kind of a line, which decides its worth and its written form."""
 
-    SAID = "said"
+    SENTENCE = "sentence"
     CALL = "call"
     RECORD = "record"
     OUTPUT = "output"
 
 
-SAID, CALL, RECORD, OUTPUT = Sort
+SENTENCE, CALL, RECORD, OUTPUT = Sort
 # Looked up in the class, a member of an enumeration costs a call in Python 3.11, and thousands of lines are asked.
 
 
@@ -39,20 +40,20 @@ class Line(NamedTuple):
     sort: Sort
     words: tuple[Word, ...]
     size: float
-    """Approximate tokens. They decide which lines are worth their room; the final size is counted."""
+    """Approximate tokens, by which lines are chosen. The final size is counted."""
     group: int = 0
-    """Lines of one group belong together: the values of one record, the sentences of one message."""
+    """The number of the line's group in its message: the values of one record, the sentences of a speaker."""
     label: str = ""
     """The text before a group, written once: the key of a list of records."""
     slot: str = ""
-    """The place of a value in its record; a later line with the same slot replaces it."""
+    """The identifier of a record and the key of the value. A later line with the same slot replaces the line."""
     binding: float = 0.0
-    """How binding it sounds, if a user said it."""
+    """Points of `cues.binding` of a user's sentence."""
     error: bool = False
     share: float = 1.0
-    """Below 1 for one of very many similar lines, above 1 for a value of a small result."""
-    heard: Heard = NOTHING_HEARD
-    """What it says of a wish, if a user said it."""
+    """Factor for the worth of its facts: below 1 for one of many similar lines, above 1 for a value of a small result."""
+    wish_cues: WishCues = NO_WISH_CUES
+    """The wish cues of a user's sentence."""
 
 
 class MessageLines(NamedTuple):
@@ -78,14 +79,14 @@ def make(  # noqa: PLR0917  # called for every line: keywords would cost
     slot: str = "",
     binding: float = 0.0,
     error: bool = False,
-    heard: Heard = NOTHING_HEARD,
+    wish_cues: WishCues = NO_WISH_CUES,
 ) -> Line:
     """Make a line with its approximate token count."""
     size = 0.8 + len(text) * 0.15 + text.count(" ") * 0.2
     for word in words:
         size += word.size
     # Twice as fast as calling the class, and there are thousands.
-    return tuple.__new__(Line, (text, sort, words, size, group, label, slot, binding, error, share, heard))
+    return tuple.__new__(Line, (text, sort, words, size, group, label, slot, binding, error, share, wish_cues))
 
 
 def pieces(text: str, longest: int) -> Iterator[str]:
@@ -101,5 +102,5 @@ def pieces(text: str, longest: int) -> Iterator[str]:
 
 
 def few_of_many(number: int) -> float:
-    """Return the factor for one of so many lines: one row among thousands is seldom needed."""
+    """Return the factor for a line that is one of so many: a row among thousands is seldom needed."""
     return min(1.0, sqrt(60 / max(number, 1)))

@@ -1,6 +1,6 @@
 """Split a message into lines: sentences, records, calls and rows of output, from which a fold chooses.
 
-Reading is a pure function of one message and is cached, so a grown conversation costs only its new messages.
+Reading is a pure function of one message and is cached. In a conversation that has grown, only new messages are read.
 """
 
 import re
@@ -19,7 +19,7 @@ from gateway.context.choose.line import (
     MOST_LINES,
     OUTPUT,
     RECORD,
-    SAID,
+    SENTENCE,
     Line,
     few_of_many,
     make,
@@ -31,28 +31,29 @@ from gateway.wire.facts import Interned, MessageFacts, facts_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, call_arguments, call_name, canonical, text_of, tool_calls
 
-UNIT: Final = 220
-"""Characters up to which short sentences stay together; longer ones are separate lines."""
-ALONE: Final = 80
-"""Characters from which a user's sentence is a separate line."""
-BINDS: Final = 1.1
-"""Points of `cues.binding` from which a user's sentence is a line by itself: more than one weak sign."""
-LONGEST_LINE: Final = 360
+JOINED_CHARACTERS: Final = 220
+"""The most characters of a line of joined short sentences."""
+SEPARATE_SENTENCE_CHARACTERS: Final = 80
+"""A user's sentence with more characters is a separate line."""
+LEAST_BINDING_POINTS: Final = 1.1
+"""A user's sentence with more points of `cues.binding` is a separate line: it has more than one weak cue."""
+MOST_LINE_CHARACTERS: Final = 360
 """Characters. A longer sentence or row is quoted in pieces."""
 
 LINE_BYTES: Final = 300
-"""Bytes of a line beside its text and its words: a tuple of ten members, its size, its words as a tuple, headers
+"""Bytes of a line without its text and its words: a tuple of eleven members, its size, the tuple of its words, headers
 (``sys.getsizeof``, CPython 3.11)."""
 WORD_BYTES: Final = 8
 """Bytes of one more word in a line; the words themselves are shared."""
 
 
-HEARD_BYTES: Final = 260
-"""Bytes of what a line says of wishes: two tuples, two numbers, one byte a class (the same way)."""
+WISH_CUES_BYTES: Final = 260
+"""Bytes of the wish cues of a line: two tuples, two numbers, one byte for each class (measured the same way)."""
 
 
 def read(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
-    """Read a message as lines, or recall its lines: with the message where it is interned, else by its content."""
+    """Read a message as lines, or return its cached lines. They are cached with an interned message, and by the content of
+    any other."""
     if type(message) is Interned:
         facts: MessageFacts[Line] = message.facts
         if facts.lines is None:
@@ -72,9 +73,9 @@ def read(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
 
 
 def bytes_of(lines: Sequence[Line]) -> int:
-    """Return about how many bytes lines take."""
-    heard = sum([line.heard is not wishes.NOTHING_HEARD for line in lines])
-    return HEARD_BYTES * heard + sum(
+    """Return the approximate bytes of lines."""
+    with_cues = sum([line.wish_cues is not wishes.NO_WISH_CUES for line in lines])
+    return WISH_CUES_BYTES * with_cues + sum(
         [LINE_BYTES + getsizeof(line.text) + WORD_BYTES * len(line.words) for line in lines]
     )
 
@@ -96,96 +97,98 @@ def _read(message: Message, words: Words) -> Iterator[Line]:
     role = message.get("role")
     text = text_of(message)
     if role in RESULT_ROLES:
-        yield from _result(text, words)
+        yield from _result_lines(text, words)
     else:
-        yield from _spoken(_ends(text), words, user=role == "user")
-    # The text of a message comes before its calls, and their results come behind them.
+        yield from _message_lines(_head_and_tail(text), words, user=role == "user")
+    # The text of a message precedes its calls, and the results follow the calls.
     for number, call in enumerate(tool_calls(message), FIRST_CALL):
-        yield _call(call_name(call), call_arguments(call), number, words)
+        yield _call_line(call_name(call), call_arguments(call), number, words)
 
 
-LONGEST_SPOKEN: Final = MOST_LINES * LONGEST_LINE
-"""Characters of a message that are split into sentences; no more lines are kept of it than these hold."""
+MOST_PROSE_CHARACTERS: Final = MOST_LINES * MOST_LINE_CHARACTERS
+"""The most characters of a message that are split into sentences: as many as the most lines can have."""
 
 
-def _ends(text: str) -> str:
-    """Return a text, of a huge one its head and its tail."""
-    half = LONGEST_SPOKEN // 2
-    return text if len(text) <= LONGEST_SPOKEN else f"{text[:half]}\n{text[-half:]}"
+def _head_and_tail(text: str) -> str:
+    """Return the head and the tail of a huge text; any other text as it is."""
+    half = MOST_PROSE_CHARACTERS // 2
+    return text if len(text) <= MOST_PROSE_CHARACTERS else f"{text[:half]}\n{text[-half:]}"
 
 
 FENCE: Final = "```"
-LEAST_BLOCK: Final = 3
-"""Rows from which a fenced block is told by one line, and its rows are output: fewer are the speaker's own words."""
-_DECLARED: Final = re.compile(
+LEAST_BLOCK_ROWS: Final = 3
+"""The least rows of a fenced block that is read as output, behind one line about it. A shorter block is read as sentences."""
+_DECLARATION: Final = re.compile(
     r"^[^\S\n]*(?:export |public |async |static )*(?:class|def|function|func|fn|interface|struct|CREATE \w+) +([\w.]+)",
     re.M | re.I,
 )
-MOST_DECLARED: Final = 4
-"""Names in the line about a block."""
+MOST_DECLARED_NAMES: Final = 4
+"""The most names in the line about a block."""
 _LANGUAGE: Final = re.compile(r"\A[\w+#.-]{0,20}[^\S\n]*\n")
 """The first row of a fenced block: its language, or nothing."""
 
 
-def _spoken(text: str, words: Words, *, user: bool) -> Iterator[Line]:
+def _message_lines(text: str, words: Words, *, user: bool) -> Iterator[Line]:
     """Return the lines of a speaker: sentences, and for each fenced block a line about it, with its rows as output."""
-    split = _statements if user else _answered
+    split = _user_sentences if user else _answer_lines
     if FENCE not in text:
-        yield from _said(list(split(text)), 1, words, user=user)
+        yield from _prose_lines(list(split(text)), 1, words, user=user)
         return
     for number, part in enumerate(text.split(FENCE)):
         block = number % 2 == 1
-        if block and part.count("\n") >= LEAST_BLOCK:
-            yield from _block(part, words, user=user, group=number + 1)
+        if block and part.count("\n") >= LEAST_BLOCK_ROWS:
+            yield from _block_lines(part, words, user=user, group=number + 1)
         else:
             bare = _LANGUAGE.sub("", part, 1) if block else part
-            yield from _said(list(split(bare)), 1, words, user=user)
+            yield from _prose_lines(list(split(bare)), 1, words, user=user)
 
 
-def _block(part: str, words: Words, *, user: bool, group: int) -> Iterator[Line]:
-    """Return one line that says what a fenced block is, and its rows."""
-    made = "pasted" if user else "wrote"
+def _block_lines(part: str, words: Words, *, user: bool, group: int) -> Iterator[Line]:
+    """Return one line about a fenced block, and its rows."""
+    verb = "pasted" if user else "wrote"
     language, _, block = part.partition("\n")
     rows = block.strip("\n").count("\n") + 1
-    names = ", ".join(list(dict.fromkeys(_DECLARED.findall(block)))[:MOST_DECLARED])
-    told = f"[{made} {rows} rows{f' of {language.strip()}' if language.strip() else ''}{f': {names}' if names else ''}]"
-    yield make(told, SAID, words(names), 1, heard=wishes.NOTHING_HEARD)  # its words are ours: they tell no wish
-    for line in _output(block, words):
+    names = ", ".join(list(dict.fromkeys(_DECLARATION.findall(block)))[:MOST_DECLARED_NAMES])
+    description = (
+        f"[{verb} {rows} rows{f' of {language.strip()}' if language.strip() else ''}{f': {names}' if names else ''}]"
+    )
+    yield make(description, SENTENCE, words(names), 1, wish_cues=wishes.NO_WISH_CUES)  # the words are not the user's
+    for line in _output_lines(block, words):
         yield line._replace(group=line.group + group * MOST_LINES)
 
 
-def _call(name: str, arguments: str, group: int, words: Words) -> Line:
+def _call_line(name: str, arguments: str, group: int, words: Words) -> Line:
     """Return a call as one line: its name and its arguments, without the JSON around them."""
-    value = _json(arguments)
-    written = _flat_arguments(value, words) if isinstance(value, dict) else arguments
+    value = _parsed_json(arguments)
+    written = _arguments_text(value, words) if isinstance(value, dict) else arguments
     found = words(" ".join(_values(value)) if isinstance(value, dict) else arguments[:2000])
-    if len(written) > LONGEST_LINE:
-        written = f"{written[: LONGEST_LINE * 2 // 3]} … {written[-LONGEST_LINE // 3 :]}"
+    if len(written) > MOST_LINE_CHARACTERS:
+        written = f"{written[: MOST_LINE_CHARACTERS * 2 // 3]} … {written[-MOST_LINE_CHARACTERS // 3 :]}"
     return make(f"{name}({written})", CALL, found, group)
 
 
-def _flat_arguments(value: dict[str, object], words: Words) -> str:
-    """Return arguments as text. A key is left out where the shape of its value says as much, as in a record."""
-    texts = {key: _flat(item) for key, item in value.items()}
-    kinds = [_kind(text, words) for text in texts.values()]
-    alone = kinds.count(IDENT) == 1
+def _arguments_text(value: dict[str, object], words: Words) -> str:
+    """Return arguments as text. A key is left out if the shape of its value explains it, as in a record."""
+    texts = {key: _flat_text(item) for key, item in value.items()}
+    kinds = [_shape_of(text, words) for text in texts.values()]
+    only_identifier = kinds.count(IDENT) == 1
     return ", ".join(
-        text if explains_itself(key, kind, alone=alone) else f"{key}={text}"
+        text if explains_itself(key, kind, only_identifier=only_identifier) else f"{key}={text}"
         for (key, text), kind in zip(texts.items(), kinds, strict=True)
     )
 
 
-def _kind(text: str, words: Words) -> Shape | None:
-    """Return the shape of a value that is one word and no plain number; None for any other."""
-    found = words(text) if len(text) <= LONGEST_LINE and not text.isdigit() else ()
+def _shape_of(text: str, words: Words) -> Shape | None:
+    """Return the shape of a value that is one word and not a plain number; None for any other value."""
+    found = words(text) if len(text) <= MOST_LINE_CHARACTERS and not text.isdigit() else ()
     return found[0].kind if len(found) == 1 else None
 
 
-def _flat(value: object) -> str:
+def _flat_text(value: object) -> str:
     if isinstance(value, dict):
-        return " ".join(_flat(item) for item in value.values())
+        return " ".join(_flat_text(item) for item in value.values())
     if isinstance(value, list):
-        written = list(map(_flat, value))
+        written = list(map(_flat_text, value))
         # Words of a command are read with spaces between them, as they are typed.
         words = all([type(item) is str and item and " " not in item for item in value])
         return (" " if words else "; ").join(written)
@@ -201,7 +204,7 @@ def _values(value: object) -> Iterator[str]:
         yield str(value)
 
 
-def _json(text: str) -> object:
+def _parsed_json(text: str) -> object:
     if text[:1] not in "{[":
         return None
     try:
@@ -211,33 +214,33 @@ def _json(text: str) -> object:
     return found
 
 
-def _result(text: str, words: Words) -> Iterator[Line]:
-    value = _json(text)
+def _result_lines(text: str, words: Words) -> Iterator[Line]:
+    value = _parsed_json(text)
     if not isinstance(value, (dict, list)):
-        yield from _output(text, words)
+        yield from _output_lines(text, words)
         return
     if value:
         yield from records(value, errors_in(text), words)
     else:
-        # That nothing was found is a result.
+        # An empty result says that nothing was found.
         yield make(text, RECORD, (), 1)
 
 
-def _output(text: str, words: Words) -> Iterator[Line]:
-    """Return rows of output: logs, code, tables, diffs. Of many rows, those of one shape share their worth."""
+def _output_lines(text: str, words: Words) -> Iterator[Line]:
+    """Return rows of output: logs, code, tables, diffs. Rows of one shape share their worth."""
     rows = [row for row in _rows(text.split("\n")) if row.strip()]
     if len(rows) > MOST_LINES:
         head = MOST_LINES * 2 // 3
         rows = [*rows[:head], *rows[head - MOST_LINES :]]
     shapes = [_DIGITS.sub("0", row[:80]) for row in rows]
-    alike: dict[str, int] = {}
+    rows_of_shape: dict[str, int] = {}
     for shape in shapes:
-        alike[shape] = alike.get(shape, 0) + 1
-    many = few_of_many(len(rows))
+        rows_of_shape[shape] = rows_of_shape.get(shape, 0) + 1
+    share_of_many = few_of_many(len(rows))
     errors = errors_in(text)
     for number, (row, shape) in enumerate(zip(rows, shapes, strict=True), 1):
         error = reports_error(row, errors)
-        yield make(row.strip(), OUTPUT, words(row), number, many / alike[shape], error=error)
+        yield make(row.strip(), OUTPUT, words(row), number, share_of_many / rows_of_shape[shape], error=error)
 
 
 _DIGITS: Final = re.compile(r"\d+")
@@ -245,31 +248,31 @@ _DIGITS: Final = re.compile(r"\d+")
 
 def _rows(lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
-        if len(line) <= LONGEST_LINE:
+        if len(line) <= MOST_LINE_CHARACTERS:
             yield line
         else:
-            yield from pieces(line, LONGEST_LINE)
+            yield from pieces(line, MOST_LINE_CHARACTERS)
 
 
-_STOP: Final = re.compile(r"""[.!?…。！？；](?:(?<=[。！？；])|["'”’)\]]*\s+)""")
-_SHORTENED: Final = re.compile(r"(?:^|[\s(\"'“‘])(?:(?:[^\W\d_]\.)*[^\W\d_]|[A-Z][a-z])$")
-"""Text before a full stop that ends no sentence: an initial, letters with stops (e.g., z.B.), a title (Dr., Nr.)."""
+_SENTENCE_END: Final = re.compile(r"""[.!?…。！？；](?:(?<=[。！？；])|["'”’)\]]*\s+)""")
+_ABBREVIATION: Final = re.compile(r"(?:^|[\s(\"'“‘])(?:(?:[^\W\d_]\.)*[^\W\d_]|[A-Z][a-z])$")
+"""Text before a full stop that does not end a sentence: an initial, letters with stops (e.g., z.B.), a title (Dr., Nr.)."""
 
 
-def _stops(line: str) -> Iterator[str]:
+def _sentences(line: str) -> Iterator[str]:
     """Return the sentences of a line. A small letter continues a sentence, unless most sentences of the text begin with
     one."""
-    stops = list(_STOP.finditer(line))
-    small = [line[stop.end() : stop.end() + 1].islower() for stop in stops]
-    casual = sum(small) * 2 >= sum([stop.end() < len(line) for stop in stops])
+    stops = list(_SENTENCE_END.finditer(line))
+    begins_small = [line[stop.end() : stop.end() + 1].islower() for stop in stops]
+    mostly_small = sum(begins_small) * 2 >= sum([stop.end() < len(line) for stop in stops])
     start = 0
-    for stop, goes_on in zip(stops, small, strict=True):
+    for stop, continues in zip(stops, begins_small, strict=True):
         mark, end = stop[0][0], stop.end()
-        if goes_on and mark in ".…" and (not casual or line[stop.start() - 1 : stop.start()].isdigit()):
+        if continues and mark in ".…" and (not mostly_small or line[stop.start() - 1 : stop.start()].isdigit()):
             continue
         if mark == "." and (
             line[start : stop.start()].isdigit()
-            or _SHORTENED.search(line, max(start - 1, stop.start() - 8, 0), stop.start())
+            or _ABBREVIATION.search(line, max(start - 1, stop.start() - 8, 0), stop.start())
         ):
             continue
         yield line[start:end].strip()
@@ -278,50 +281,59 @@ def _stops(line: str) -> Iterator[str]:
         yield rest
 
 
-def _together(line: str, *, user: bool) -> Iterator[str]:
+def _joined_sentences(line: str, *, user: bool) -> Iterator[str]:
     """Return the sentences of a line, short ones joined; a user's binding sentence, or one with a number, stays
     separate."""
-    grown, taken = "", 0
-    for sentence in chain.from_iterable(pieces(stop, LONGEST_LINE) for stop in _stops(line)):
+    joined, joined_length = "", 0
+    for sentence in chain.from_iterable(pieces(stop, MOST_LINE_CHARACTERS) for stop in _sentences(line)):
         piece = sentence.strip()
         length = _length(piece)
-        alone = user and (length > ALONE or binding(piece) > BINDS or _DIGITS.search(piece) is not None)
-        if grown and (alone or taken + length > UNIT):
-            yield grown
-            grown, taken = "", 0
-        grown, taken = f"{grown} {piece}" if grown else piece, taken + length
-        if alone:
-            yield grown
-            grown, taken = "", 0
-    if grown:
-        yield grown
+        separate = user and (
+            length > SEPARATE_SENTENCE_CHARACTERS
+            or binding(piece) > LEAST_BINDING_POINTS
+            or _DIGITS.search(piece) is not None
+        )
+        if joined and (separate or joined_length + length > JOINED_CHARACTERS):
+            yield joined
+            joined, joined_length = "", 0
+        joined, joined_length = f"{joined} {piece}" if joined else piece, joined_length + length
+        if separate:
+            yield joined
+            joined, joined_length = "", 0
+    if joined:
+        yield joined
 
 
-_WIDE: Final = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-WIDE: Final = 3
-"""Letters that a character of a script without spaces, or of Korean, counts as: it says about so much."""
+_DENSE_CHARACTERS: Final = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+DENSE_CHARACTER_LETTERS: Final = 3
+"""Number of letters for which a character counts in Korean and in scripts without spaces."""
 
 
 def _length(text: str) -> int:
-    """Return the characters of a text, with dense scripts counted as the letters they stand for."""
-    return len(text) if text.isascii() else len(text) + (WIDE - 1) * len(_WIDE.findall(text))
+    """Return the characters of a text. Those of dense scripts count as several letters."""
+    return (
+        len(text)
+        if text.isascii()
+        else len(text) + (DENSE_CHARACTER_LETTERS - 1) * len(_DENSE_CHARACTERS.findall(text))
+    )
 
 
-def _statements(text: str) -> Iterator[str]:
+def _user_sentences(text: str) -> Iterator[str]:
     """Return the sentences of a user."""
     for line in text.split("\n"):
-        yield from _together(line.strip(), user=True)
+        yield from _joined_sentences(line.strip(), user=True)
 
 
 _BULLET: Final = re.compile(r"\A[-*•#>]+\s+")
-"""The mark of a list's item; a number stays, for people say "the second one"."""
+"""The mark of a list's item. Numbers are kept, because people refer to *the second one*."""
 _BULLETS: Final = frozenset("-*•#>")
 _BOLD: Final = re.compile(r"(?<![A-Za-z0-9_])\*\*(?=\S)(.+?)(?<=\S)\*\*(?![A-Za-z0-9_])")
-"""Words in bold; ``2**3`` and ``**options`` are none, and underscores belong to names such as ``__init__``."""
+"""Words in bold. ``2**3`` and ``**options`` are not bold, and underscores belong to names such as ``__init__``."""
 
 
-def _answered(text: str) -> Iterator[str]:
-    """Return an answer as lines, long ones as sentences, without layout marks, which cost tokens and say nothing."""
+def _answer_lines(text: str) -> Iterator[str]:
+    """Return the lines of an answer; long ones are split into sentences. Layout marks are removed: they cost tokens and say
+    nothing."""
     if "**" in text:
         text = _BOLD.sub(r"\1", text)
     if "`" in text:
@@ -330,14 +342,14 @@ def _answered(text: str) -> Iterator[str]:
         bare = line.strip()
         if bare[:1] in _BULLETS:
             bare = _BULLET.sub("", bare, 1)
-        if len(bare) > UNIT:
-            yield from _together(bare, user=False)
+        if len(bare) > JOINED_CHARACTERS:
+            yield from _joined_sentences(bare, user=False)
         elif bare:
             yield bare
 
 
-SKIMMED: Final = 180
-"""Characters of a long old message that are read when the folded part is too large to be read in full."""
+SKIMMED_CHARACTERS: Final = 180
+"""Characters that are read of a long old message if the folded part is too large to be read in full."""
 
 
 def skim(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
@@ -346,28 +358,28 @@ def skim(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
 
 
 def glance(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
-    """Read the head and the tail of a long message, a user's too."""
+    """Read the head and the tail of a long message, also of a user's."""
     text = text_of(message)
-    if len(text) <= SKIMMED:
+    if len(text) <= SKIMMED_CHARACTERS:
         return read(message, memory)
     known: MessageFacts[Line] = facts_of(message)
     if known.ends is None:
-        known.ends = _skim(message, text, memory)
+        known.ends = _read_ends(message, text, memory)
         known.grow(bytes_of(known.ends))
     return known.ends
 
 
-def _skim(message: Message, text: str, memory: Memory | None) -> tuple[Line, ...]:
-    head, tail = text[: SKIMMED * 2 // 3], text[-SKIMMED // 3 :]
+def _read_ends(message: Message, text: str, memory: Memory | None) -> tuple[Line, ...]:
+    head, tail = text[: SKIMMED_CHARACTERS * 2 // 3], text[-SKIMMED_CHARACTERS // 3 :]
     return _read_whole({**message, "content": f"{head}\n{tail}"}, memory)
 
 
-def _said(said: Sequence[str], group: int, words: Words, *, user: bool) -> Iterator[Line]:
-    if len(said) > MOST_LINES:
-        said = [*said[: MOST_LINES // 2], *said[-MOST_LINES // 2 :]]
-    # A user who pastes a file or a log writes few own words.
-    share = few_of_many(len(said))
-    for piece in said:
-        bound = binding(piece) * share if user else 0.0
-        heard = wishes.heard(piece) if user and share == 1.0 else wishes.NOTHING_HEARD
-        yield make(piece, SAID, words(piece), group, share, binding=bound, heard=heard)
+def _prose_lines(sentences: Sequence[str], group: int, words: Words, *, user: bool) -> Iterator[Line]:
+    if len(sentences) > MOST_LINES:
+        sentences = [*sentences[: MOST_LINES // 2], *sentences[-MOST_LINES // 2 :]]
+    # Very many sentences are mostly a pasted file or log, not the user's own words.
+    share = few_of_many(len(sentences))
+    for piece in sentences:
+        binding_points = binding(piece) * share if user else 0.0
+        wish_cues = wishes.wish_cues(piece) if user and share == 1.0 else wishes.NO_WISH_CUES
+        yield make(piece, SENTENCE, words(piece), group, share, binding=binding_points, wish_cues=wish_cues)

@@ -1,4 +1,4 @@
-"""Look-up: which of many old messages bear on a question, found in their texts alone, without reading them as lines."""
+"""Look-up: find the relevant ones of many old messages in their texts alone, without reading them as lines."""
 
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
@@ -6,72 +6,79 @@ from itertools import accumulate
 from math import log, sqrt
 from typing import Final
 
-from gateway.context.choose.weights import ADJACENT, PINNED_WORD, REACH
+from gateway.context.choose.weights import NEIGHBOUR_DISTANCE, NEIGHBOUR_SHARE, PINNED_WORD
 from gateway.context.choose.words import words
 
-MOST_SOUGHT: Final = 48
-"""Different words of a question that are looked for, the last ones: what is asked stands at the end."""
-SEARCHED: Final = 4_000_000
-"""Characters of old messages, the newest first, that are looked through: a few milliseconds of work for each word."""
+MOST_SEARCHED_WORDS: Final = 48
+"""Different words of a question that are searched, the last ones: what is asked is at the end."""
+MOST_SEARCHED_CHARACTERS: Final = 4_000_000
+"""Characters of old messages, the newest first, that are searched: a few milliseconds for each word."""
 COMMON_SHARE: Final = 1 / 3
-"""Share of the texts or lines. A word in more of them, and in more than `FEW`, distinguishes none."""
-FEW: Final = 30
-"""Texts or lines; see `COMMON_SHARE`."""
-OPENING: Final = 60
-"""Characters that the beginning of a message counts as, so that very short ones get no advantage."""
+"""Share of the texts or lines. A word in more of them, and in more than `COMMON_COUNT`, distinguishes none."""
+COMMON_COUNT: Final = 30
+"""Number of texts or lines; see `COMMON_SHARE`."""
+OPENING_CHARACTERS: Final = 60
+"""Characters that are added to the size of a message, so that very short ones get no advantage."""
 
 
-def bearing(
-    texts: Sequence[str], roles: Sequence[str], query: str, known: Collection[str], speakers: Mapping[str, float]
+def most_relevant(
+    texts: Sequence[str],
+    roles: Sequence[str],
+    query: str,
+    pinned_words: Collection[str],
+    role_factors: Mapping[str, float],
 ) -> list[int]:
-    """Return the positions of the texts that bear on a question, the best first.
+    """Return the positions of the texts that are relevant to a question, the most relevant first.
 
-    They are scored as passages are in `recall`: by the square of the rarity of the question's words in them, and by those in
-    the messages around them, divided by the root of their size. ``known`` are the words of pinned messages, ``speakers``
-    factors by role.
+    The scores are like those of passages in `recall`. A word of the question has the square of its rarity as its weight. A
+    text gets the weights of its words and shares of its neighbours' scores, multiplied by the factor of its role and divided
+    by the square root of its size. ``pinned_words`` are the words of pinned messages.
     """
-    skipped = _beyond(texts)
+    skipped = _unsearched(texts)
     lowered = [text.lower() for text in texts[skipped:]]
     joined = "\n".join(lowered)
     starts = [0, *accumulate([len(text) + 1 for text in lowered])]
-    own: dict[int, float] = {}
-    for key in [word.key for word in words(query)][-MOST_SOUGHT:]:
-        found = _having(joined, starts, key)
+    own_scores: dict[int, float] = {}
+    for key in [word.key for word in words(query)][-MOST_SEARCHED_WORDS:]:
+        found = _texts_with(joined, starts, key)
         if not distinguishes(len(found), len(lowered)):
             continue
-        worth = log((len(lowered) + 1) / (len(found) + 0.5)) ** 2 * (PINNED_WORD if key in known else 1.0)
+        weight = log((len(lowered) + 1) / (len(found) + 0.5)) ** 2 * (PINNED_WORD if key in pinned_words else 1.0)
         for position in found:
-            own[position] = own.get(position, 0.0) + worth
-    around = beside(own, len(lowered))
+            own_scores[position] = own_scores.get(position, 0.0) + weight
+    shares = neighbour_shares(own_scores, len(lowered))
     scores: dict[int, float] = {}
-    for place in own.keys() | around.keys():
-        position, score = place + skipped, own.get(place, 0.0) + around.get(place, 0.0)
-        scores[position] = score * speakers.get(roles[position], 1.0) / sqrt(len(texts[position]) + OPENING)
+    for place in own_scores.keys() | shares.keys():
+        position, score = place + skipped, own_scores.get(place, 0.0) + shares.get(place, 0.0)
+        scores[position] = (
+            score * role_factors.get(roles[position], 1.0) / sqrt(len(texts[position]) + OPENING_CHARACTERS)
+        )
     return sorted(scores, key=lambda position: (-scores[position], -position))
 
 
-def distinguishes(having: int, total: int) -> bool:
-    """Return whether a word that so many texts or lines have tells these from the others."""
-    return having <= max(total * COMMON_SHARE, FEW)
+def distinguishes(count: int, total: int) -> bool:
+    """Return whether a word in ``count`` of ``total`` texts or lines is rare enough to distinguish these."""
+    return count <= max(total * COMMON_SHARE, COMMON_COUNT)
 
 
-def beside(own: Mapping[int, float], number: int) -> dict[int, float]:
-    """Return the shares that messages, by rank, get in the scores of those beside them; the better one of each distance counts."""
+def neighbour_shares(own_scores: Mapping[int, float], number: int) -> dict[int, float]:
+    """Return by rank of a message the shares of its neighbours' scores. Of two neighbours at one distance the higher score
+    counts."""
     shares: dict[int, float] = {}
-    for away in range(1, REACH + 1):
+    for distance in range(1, NEIGHBOUR_DISTANCE + 1):
         best: dict[int, float] = {}
-        for place, score in own.items():
-            for near in (place - away, place + away):
+        for place, score in own_scores.items():
+            for near in (place - distance, place + distance):
                 if 0 <= near < number:
-                    best[near] = max(best.get(near, 0.0), ADJACENT / away * score)
+                    best[near] = max(best.get(near, 0.0), NEIGHBOUR_SHARE / distance * score)
         for near, score in best.items():
             shares[near] = shares.get(near, 0.0) + score
     return shares
 
 
-def _beyond(texts: Sequence[str]) -> int:
-    """How many texts, from the first on, are too old to be looked through."""
-    left = SEARCHED
+def _unsearched(texts: Sequence[str]) -> int:
+    """Return the number of texts, from the first on, that are too old to be searched."""
+    left = MOST_SEARCHED_CHARACTERS
     for position in range(len(texts) - 1, -1, -1):
         left -= len(texts[position])
         if left < 0:
@@ -79,8 +86,9 @@ def _beyond(texts: Sequence[str]) -> int:
     return 0
 
 
-def _having(joined: str, starts: Sequence[int], key: str) -> list[int]:
-    """The positions of the texts that have a word, each once; ``starts`` says where in ``joined`` each begins."""
+def _texts_with(joined: str, starts: Sequence[int], key: str) -> list[int]:
+    """Return the positions of the texts that have a word, each once. ``starts`` has the place in ``joined`` where each
+    begins."""
     found: list[int] = []
     at = joined.find(key)
     while at >= 0:

@@ -1,9 +1,9 @@
-"""Recall: find passages of the folded part that bear on the current question.
+"""Recall: find the passages of the folded part that are relevant to the current question.
 
 A passage is a short message, a part of a longer one, or a record. It is found by its own words and by those of
-neighbouring messages, because an answer seldom repeats its question. Rare words count by the square of their rarity,
-those that tell little in any conversation for less.
-Where vectors of meaning are at hand (`embedding`), a passage near the question counts without any word of it.
+neighbouring messages, because an answer seldom repeats its question. The weight of a word is the square of its rarity, less
+for a word that says little in any conversation. With vectors of meaning (`embedding`) a passage can be found without any
+word of the question.
 """
 
 from bisect import bisect_right
@@ -15,50 +15,50 @@ from typing import Final, NamedTuple
 from gateway.context import marks
 from gateway.context.choose import fields, rows
 from gateway.context.choose.cues import instructs, wants_to_know
-from gateway.context.choose.lookup import beside, distinguishes
+from gateway.context.choose.lookup import distinguishes, neighbour_shares
 from gateway.context.choose.salience import salience
 from gateway.context.choose.speakers import answer_factors
 from gateway.context.choose.subject import names_a_subject
 from gateway.context.choose.weights import (
-    ALIKE,
-    LEAST_OF_BEST,
-    LEAST_OF_BEST_AMONG_MANY,
-    LEAST_OF_BEST_IN_LARGE,
-    LEAST_TOLD,
-    MANY,
-    MEANT,
+    FAMILY_WORD,
+    FIELD_WORD,
+    LEAST_SCORE_SHARE,
+    LEAST_SCORE_SHARE_AFTER_MANY,
+    LEAST_SCORE_SHARE_OF_LONG_HISTORY,
+    LEAST_STATEMENT_SHARE,
+    LEAST_STATEMENT_WORDS,
+    MANY_QUOTE_TOKENS,
+    MEANING_WEIGHT,
     PINNED_WORD,
-    RELATED,
-    STATEMENT_SHARE,
 )
 from gateway.context.choose.words import Word, words
-from gateway.context.choose.worth import FAMILY, LinePool, Passage
+from gateway.context.choose.worth import FAMILY_LETTERS, LinePool, Passage
 from gateway.context.count.counter import CountText
 
-OPENING: Final = 4.0
+OPENING_TOKENS: Final = 4.0
 """Tokens of the beginning of another message's line."""
-MOST_ALIKE: Final = 12
+MOST_FAMILY_WORDS: Final = 12
 """Words of one family that are searched."""
 MOST_WORDS: Final = 200
 """Different words of one question that are searched, the rarest first: a pasted file is not a question."""
-MOST_MEANT: Final = 4_000
-"""Passages, the newest, whose meaning is compared: those of 120,000 characters of ordinary messages are a third of them."""
+MOST_COMPARED_PASSAGES: Final = 4_000
+"""Passages, the newest, whose meaning is compared. 120,000 characters of ordinary messages have a third of this number."""
 
 Nearness = Callable[[str, Sequence[str]], Sequence[float]]
 """Returns how near each of the texts is to a question in meaning: standard deviations above their mean, never negative."""
 
-Meaning = str | int
-"""What a word stands for: its own stem, or the number of a field."""
+Term = str | int
+"""What a passage can match: a word by its stem, or a field by its number. Each term counts once in a passage."""
 
 
-class Subject(NamedTuple):
-    """A field that a question is about."""
+class QueryField(NamedTuple):
+    """A field of the question's words."""
 
-    field: int
-    worth: float
-    """What a passage gets that has one of its words."""
-    said: tuple[str, ...]
-    """The stems by which the folded part speaks of it."""
+    number: int
+    weight: float
+    """The score of a passage that has one of its words."""
+    stems: tuple[str, ...]
+    """The words of the field that the folded part has, as stems."""
 
 
 def excerpts(  # noqa: PLR0917  # a search has that many sides
@@ -66,44 +66,49 @@ def excerpts(  # noqa: PLR0917  # a search has that many sides
     query: str,
     tokens: int,
     count: CountText,
-    skip: Collection[int],
-    known: Collection[str] = (),
+    hidden: Collection[int],
+    pinned_words: Collection[str] = (),
     *,
-    many: float = inf,
+    many_tokens: float = inf,
     nearness: Nearness | None = None,
     least_share: float = 0.0,
 ) -> list[int]:
-    """Choose the passages that bear on a question, as positions of their lines; none when none does.
+    """Choose the passages that are relevant to a question, and return the positions of their lines; none if no passage is
+    relevant.
 
-    ``skip`` has the positions of lines that the model sees anyway or must not see, ``known`` the words of pinned
-    messages. Beyond ``many`` tokens a passage must bear more on the question; infinite where the folded part is many times the room. With
-    ``nearness``, meaning counts beside words. With ``least_share`` nothing is chosen unless a passage has that share of what is asked.
+    ``hidden`` has the positions of lines that the model sees anyway or must not see, ``pinned_words`` the words of pinned
+    messages. After ``many_tokens`` a passage needs a higher score; infinite if the folded part is many times the room. With
+    ``nearness``, meaning counts besides words. Nothing is chosen unless a passage has ``least_share`` of the weight of all
+    words of the question.
     """
     room = tokens - count(marks.QUOTES) - count(marks.END) - 3
     if room <= 0:
         return []
-    scores = relevance(pool, query, known, nearness, least_share)
-    hidden = frozenset(skip)
-    weak = pool.dialogue.between_people or (many == inf and room > MANY)
-    least = LEAST_OF_BEST_IN_LARGE if weak else LEAST_OF_BEST
-    return _fitting(pool, _ranked(pool, scores, least, hidden, many), room, count, hidden)
+    scores = relevance(pool, query, pinned_words, nearness, least_share)
+    lower = pool.dialogue.between_people or (many_tokens == inf and room > MANY_QUOTE_TOKENS)
+    least = LEAST_SCORE_SHARE_OF_LONG_HISTORY if lower else LEAST_SCORE_SHARE
+    skip = frozenset(hidden)
+    return _fitting(pool, _ranked(pool, scores, least, skip, many_tokens), room, count, skip)
 
 
 def _ranked(
-    pool: LinePool, scores: Mapping[Passage, float], least: float, skip: frozenset[int], many: float
+    pool: LinePool, scores: Mapping[Passage, float], least: float, hidden: frozenset[int], many_tokens: float
 ) -> list[Passage]:
-    """Return the passages that have this share of the best score at ``least``, the best first; beyond so many tokens each needs more of it."""
+    """Return the passages with at least this share of the best score, the best first. After ``many_tokens`` a passage needs
+    `LEAST_SCORE_SHARE_AFTER_MANY`."""
     best = max(scores.values(), default=0.0)
     ranked = sorted(
         (passage for passage, score in scores.items() if score >= least * best),
         key=lambda passage: (-scores[passage], -passage.start),
     )
-    totals = accumulate(sum([pool.lines[place].size + 1 for place in each if place not in skip]) for each in ranked)
-    few = LEAST_OF_BEST_AMONG_MANY * best
-    return [each for each, total in zip(ranked, totals, strict=True) if total <= many or scores[each] >= few]
+    totals = accumulate(sum([pool.lines[place].size + 1 for place in each if place not in hidden]) for each in ranked)
+    higher = LEAST_SCORE_SHARE_AFTER_MANY * best
+    return [each for each, total in zip(ranked, totals, strict=True) if total <= many_tokens or scores[each] >= higher]
 
 
-def _fitting(pool: LinePool, ranked: Sequence[Passage], room: int, count: CountText, skip: frozenset[int]) -> list[int]:
+def _fitting(
+    pool: LinePool, ranked: Sequence[Passage], room: int, count: CountText, hidden: frozenset[int]
+) -> list[int]:
     """Return the positions of the best passages that fit, in order. Their size is estimated first and counted at the
     end."""
     chosen: list[tuple[Passage, list[int]]] = []
@@ -121,23 +126,23 @@ def _fitting(pool: LinePool, ranked: Sequence[Passage], room: int, count: CountT
         for passage in ranked:
             if passage in taken:
                 continue
-            new = [place for place in passage if place not in skip]
+            new = [place for place in passage if place not in hidden]
             if not new:
                 continue
             message = pool.message_of[passage.start]
-            cost = sum([pool.lines[place].size + 1 for place in new]) + (0 if message in opened else OPENING)
+            cost = sum([pool.lines[place].size + 1 for place in new]) + (0 if message in opened else OPENING_TOKENS)
             if cost <= left:
                 chosen.append((passage, new))
                 opened.add(message)
                 left -= cost
-            elif left < OPENING:
+            elif left < OPENING_TOKENS:
                 break
         spent = size(len(chosen))
         if spent > room:
             # More passages take more tokens: search for the most that fit.
             del chosen[bisect_right(range(len(chosen)), room, key=size) - 1 :]
             spent = size(len(chosen))
-        if room - spent - left < OPENING or not chosen:
+        if room - spent - left < OPENING_TOKENS or not chosen:
             break
         # The estimate was too high: distribute the rest.
         left = float(room - spent)
@@ -145,151 +150,157 @@ def _fitting(pool: LinePool, ranked: Sequence[Passage], room: int, count: CountT
 
 
 def relevance(
-    pool: LinePool, query: str, known: Collection[str] = (), nearness: Nearness | None = None, least_share: float = 0.0
+    pool: LinePool,
+    query: str,
+    pinned_words: Collection[str] = (),
+    nearness: Nearness | None = None,
+    least_share: float = 0.0,
 ) -> dict[Passage, float]:
-    """Return how much passages bear on a question: by their own words, and by those of neighbouring messages.
+    """Return the relevance of passages to a question: scores of their own words and those of neighbouring messages.
 
-    With ``nearness`` a question also finds passages of like meaning. A message that asks nothing does not, and finds nothing unless it
-    says enough: its quotes would cost part of a cached prefix for a guess.
+    With ``nearness`` a question also finds passages with a similar meaning. A message without a question does not, and it
+    finds nothing unless it has enough words: its quotes would cost part of a cached prefix for a guess.
     """
     if not names_a_subject(query):
         return {}
-    asked = [word for word in words(query) if word.key not in pool.dialogue.role_of_name]
-    sought = _sought(pool, asked, known)
-    subjects = _subjects(pool, asked, known)
+    query_words = [word for word in words(query) if word.key not in pool.dialogue.role_of_name]
+    word_weights = _word_weights(pool, query_words, pinned_words)
+    query_fields = _query_fields(pool, query_words, pinned_words)
     wants = wants_to_know(query) or instructs(query)
-    if not wants and len(sought.keys() & {word.key for word in asked}) < LEAST_TOLD:
+    if not wants and len(word_weights.keys() & {word.key for word in query_words}) < LEAST_STATEMENT_WORDS:
         return {}
     if wants:
-        least = least_share * _weight_of(pool, asked, known)
+        least = least_share * _full_weight(pool, query_words, pinned_words)
     else:
-        least = STATEMENT_SHARE * (sum(sought.values()) + sum([each.worth for each in subjects]))
-    own = _by_words(pool, _bearing(pool, sought, subjects))
+        least = LEAST_STATEMENT_SHARE * (sum(word_weights.values()) + sum([each.weight for each in query_fields]))
+    own_scores = _word_scores(pool, _terms_of_words(pool, word_weights, query_fields))
     if nearness is not None and wants:
-        weight = MEANT * _weight_of(pool, asked, known)
-        for passage, near in _by_meaning(pool, query, nearness).items():
-            own[passage] = own.get(passage, 0.0) + weight * near
+        weight = MEANING_WEIGHT * _full_weight(pool, query_words, pinned_words)
+        for passage, near in _nearness_of_passages(pool, query, nearness).items():
+            own_scores[passage] = own_scores.get(passage, 0.0) + weight * near
     best: dict[int, float] = {}
-    for passage, score in own.items():
+    for passage, score in own_scores.items():
         index = pool.message_of[passage.start]
         best[index] = max(best.get(index, 0.0), score)
     if max(best.values(), default=0.0) <= least:
         return {}
-    return _spread(pool, own, best, answer_factors(query, pool.dialogue))
+    return _with_neighbours(pool, own_scores, best, answer_factors(query, pool.dialogue))
 
 
-def _by_words(pool: LinePool, bearing: Mapping[Word, Sequence[tuple[Meaning, float]]]) -> dict[Passage, float]:
-    """Return by passage the worth of the words in it that bear on a question, where it has any."""
-    own: dict[Passage, float] = {}
-    elsewhere = frozenset(bearing).isdisjoint
+def _word_scores(pool: LinePool, terms_of_words: Mapping[Word, Sequence[tuple[Term, float]]]) -> dict[Passage, float]:
+    """Return by passage the sum of the weights of the terms that its words match, if they match any."""
+    scores: dict[Passage, float] = {}
+    has_none_of = frozenset(terms_of_words).isdisjoint
     for index, facts in pool.facts.items():
-        if elsewhere(facts):
+        if has_none_of(facts):
             continue
         for passage in pool.passages(index):
-            found = {
-                meaning: worth
+            matched = {
+                term: weight
                 for place in passage
                 for word in pool.lines[place].words
-                if word in bearing
-                for meaning, worth in bearing[word]
+                if word in terms_of_words
+                for term, weight in terms_of_words[word]
             }
-            if found:
-                own[passage] = sum(found.values())
-    return own
+            if matched:
+                scores[passage] = sum(matched.values())
+    return scores
 
 
-def _by_meaning(pool: LinePool, query: str, nearness: Nearness) -> dict[Passage, float]:
-    """Return by passage how near it is to a question, where it is nearer than most."""
-    passages = pool.once("passages", lambda: tuple(chain.from_iterable(map(pool.passages, pool.order))))[-MOST_MEANT:]
+def _nearness_of_passages(pool: LinePool, query: str, nearness: Nearness) -> dict[Passage, float]:
+    """Return by passage how near it is to a question in meaning, if it is nearer than the mean."""
+    every = pool.get_or_make("passages", lambda: tuple(chain.from_iterable(map(pool.passages, pool.order))))
+    passages = every[-MOST_COMPARED_PASSAGES:]
     texts = [" ".join([pool.lines[place].text for place in passage]) for passage in passages]
     found = nearness(query, texts) if texts else ()
     return {passage: near for passage, near in zip(passages, found, strict=True) if near > 0.0}
 
 
-def _weight_of(pool: LinePool, asked: Iterable[Word], known: Collection[str]) -> float:
-    """Return the worth of a passage that would have all words of a question, those included that the folded part lacks."""
+def _full_weight(pool: LinePool, query_words: Iterable[Word], pinned_words: Collection[str]) -> float:
+    """Return the score of a passage with all words of a question, also those that the folded part does not have."""
     total = len(pool.lines)
-    counts = {word.key: pool.count(word.key) for word in asked}
+    counts = {word.key: pool.count(word.key) for word in query_words}
     return sum(
-        _rarity(max(number, 1), total) * (PINNED_WORD if key in known else 1.0)
+        _squared_rarity(max(number, 1), total) * (PINNED_WORD if key in pinned_words else 1.0)
         for key, number in counts.items()
         if distinguishes(number, total)
     )
 
 
-def _sought(pool: LinePool, asked: Iterable[Word], known: Collection[str]) -> dict[str, float]:
-    """Return by word the worth of a passage that has it. Words of one family count for less than the word itself, and
-    words that tell little in any conversation for less than others."""
+def _word_weights(pool: LinePool, query_words: Iterable[Word], pinned_words: Collection[str]) -> dict[str, float]:
+    """Return by word its weight for the question. Other words of one family have less weight than the word itself, and words
+    that say little in any conversation less than others."""
     total = len(pool.lines)
-    sought: dict[str, float] = {}
-    for word in asked:
+    weights: dict[str, float] = {}
+    for word in query_words:
         number = pool.count(word.key)
         if number and distinguishes(number, total):
-            sought[word.key] = _rarity(number, total) * (PINNED_WORD if word.key in known else 1.0)
-    if len(sought) > MOST_WORDS:
-        sought = dict(sorted(sought.items(), key=lambda item: -item[1])[:MOST_WORDS])
-    for word in asked:
-        if len(word.key) >= FAMILY and len(sought) <= 2 * MOST_WORDS:
-            for other in pool.family(word.key[:FAMILY], MOST_ALIKE):
-                worth = ALIKE * _rarity(pool.count(other), total)
-                if worth > sought.get(other, 0.0):
-                    sought[other] = worth
-    return {key: worth * salience(key) for key, worth in sought.items()}
+            weights[word.key] = _squared_rarity(number, total) * (PINNED_WORD if word.key in pinned_words else 1.0)
+    if len(weights) > MOST_WORDS:
+        weights = dict(sorted(weights.items(), key=lambda item: -item[1])[:MOST_WORDS])
+    for word in query_words:
+        if len(word.key) >= FAMILY_LETTERS and len(weights) <= 2 * MOST_WORDS:
+            for other in pool.family(word.key[:FAMILY_LETTERS], MOST_FAMILY_WORDS):
+                weight = FAMILY_WORD * _squared_rarity(pool.count(other), total)
+                if weight > weights.get(other, 0.0):
+                    weights[other] = weight
+    return {key: weight * salience(key) for key, weight in weights.items()}
 
 
-def _subjects(pool: LinePool, asked: Collection[Word], known: Collection[str]) -> list[Subject]:
-    """Return the fields of the question's words, with the words by which the folded part speaks of them."""
-    if len(asked) > MOST_WORDS:
+def _query_fields(pool: LinePool, query_words: Collection[Word], pinned_words: Collection[str]) -> list[QueryField]:
+    """Return the fields of the question's words, with those of their words that the folded part has."""
+    if len(query_words) > MOST_WORDS:
         return []
     total = len(pool.lines)
-    found: dict[int, Subject] = {}
-    for word in asked:
+    found: dict[int, QueryField] = {}
+    for word in query_words:
         if not word.ordinary or not distinguishes(pool.count(word.key), total):
             continue
-        share = RELATED * (PINNED_WORD if word.key in known else 1.0)
+        factor = FIELD_WORD * (PINNED_WORD if word.key in pinned_words else 1.0)
         for field in fields.fields_of(word.key):
-            said = tuple([key for key in fields.stems_of(field) if key in pool.spellings])
-            number = sum(map(pool.count, said))
+            stems = tuple([key for key in fields.stems_of(field) if key in pool.spellings])
+            number = sum(map(pool.count, stems))
             if number and distinguishes(number, total):
-                worth = max(share * _rarity(number, total), found[field].worth if field in found else 0.0)
-                found[field] = Subject(field, worth, said)
+                weight = max(factor * _squared_rarity(number, total), found[field].weight if field in found else 0.0)
+                found[field] = QueryField(field, weight, stems)
     return list(found.values())
 
 
-def _bearing(
-    pool: LinePool, sought: Mapping[str, float], subjects: Iterable[Subject]
-) -> dict[Word, list[tuple[Meaning, float]]]:
-    """Return by word what a passage that has it bears on, and how much that is worth."""
-    bearing: dict[Word, list[tuple[Meaning, float]]] = {}
-    for key, worth in sought.items():
+def _terms_of_words(
+    pool: LinePool, word_weights: Mapping[str, float], query_fields: Iterable[QueryField]
+) -> dict[Word, list[tuple[Term, float]]]:
+    """Return by word of the folded part the terms of the question that it matches, each with its weight."""
+    terms: dict[Word, list[tuple[Term, float]]] = {}
+    for key, weight in word_weights.items():
         for word in pool.spellings.get(key, ()):
-            bearing.setdefault(word, []).append((key, worth))
-    for subject in subjects:
-        for key in subject.said:
+            terms.setdefault(word, []).append((key, weight))
+    for field in query_fields:
+        for key in field.stems:
             for word in pool.spellings[key]:
-                bearing.setdefault(word, []).append((subject.field, subject.worth))
-    return bearing
+                terms.setdefault(word, []).append((field.number, field.weight))
+    return terms
 
 
-def _rarity(number: int, total: int) -> float:
+def _squared_rarity(number: int, total: int) -> float:
     return log(1 + (total - number + 0.5) / (number + 0.5)) ** 2
 
 
-def _spread(
-    pool: LinePool, own: Mapping[Passage, float], best: Mapping[int, float], likely: Mapping[str, float]
+def _with_neighbours(
+    pool: LinePool, own_scores: Mapping[Passage, float], best: Mapping[int, float], role_factors: Mapping[str, float]
 ) -> dict[Passage, float]:
-    """Give passages a share in the score of neighbouring messages, and weigh them by size and speaker."""
+    """Add to each passage its share of the best scores of neighbouring messages, multiply by the factor of its speaker, and
+    divide by the square root of its size."""
     order, rank = pool.order, pool.rank
-    ranked = {rank[index]: score for index, score in best.items()}
-    around = beside(ranked, len(order))
+    best_by_rank = {rank[index]: score for index, score in best.items()}
+    shares = neighbour_shares(best_by_rank, len(order))
     scores: dict[Passage, float] = {}
-    for place in ranked.keys() | around.keys():
-        index, share = order[place], around.get(place, 0.0)
-        speaker = likely.get(pool.readings[index].role, 1.0)
+    for place in best_by_rank.keys() | shares.keys():
+        index, share = order[place], shares.get(place, 0.0)
+        factor = role_factors.get(pool.readings[index].role, 1.0)
         for passage in pool.passages(index):
-            score = (own.get(passage, 0.0) + share) * speaker
+            score = (own_scores.get(passage, 0.0) + share) * factor
             if score > 0.0:
-                scores[passage] = score / sqrt(pool.size(passage) + OPENING)
+                scores[passage] = score / sqrt(pool.size(passage) + OPENING_TOKENS)
     return scores
 
 

@@ -1,27 +1,27 @@
-"""Rows: chosen lines as they are written in a digest or in quotes.
+"""Write chosen lines as the rows of a digest or of quotes.
 
-A row has one speaker and one message. What stands side by side must have stood side by side, or a mark says that
-something is left out between: a reply that answers another message, or code that lacks a row, would be misread.
+A row has one speaker and one message. If something is left out between two texts, a mark says so. Without it, a reply would
+seem to answer the wrong message, and code that lacks a row would be misread.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
 from gateway.context import marks
-from gateway.context.choose.line import CALL, CLOSING, FIRST_CALL, GAP, OUTPUT, RECORD, SAID, Line, MessageLines
+from gateway.context.choose.line import CALL, CLOSING, FIRST_CALL, GAP, OUTPUT, RECORD, SENTENCE, Line, MessageLines
 from gateway.context.choose.worth import LinePool
 
 SPEAKERS: Final = frozenset({"user", "assistant"})
 NEXT_ROW: Final = " / "
-"""Between lines of an answer that stood in rows of their own and end without a full stop, such as items of a list."""
-UNSHOWN: Final = " …"
-"""Behind a call that had a result, of which nothing is shown."""
-BRIEF_RESULT: Final = 3
-"""Approximate tokens of a result that is shown behind its call in any case: the mark would hardly be shorter."""
+"""Between lines of an answer that were separate rows and end without a full stop, such as items of a list."""
+RESULT_LEFT_OUT: Final = " …"
+"""Behind a call whose result is not shown."""
+SHOWN_RESULT_TOKENS: Final = 3
+"""The most approximate tokens of a result that is always shown behind its call: the mark would hardly be shorter."""
 CUT_OFF: Final = " …"
 """Behind a piece of a long value whose next piece is left out."""
 QUOTED_BLOCK: Final = {"user": "[pasted] ", "assistant": "[wrote] "}
-"""Before rows of a block of code or output inside a message, by its speaker, when they stand alone."""
+"""By speaker the text before rows of a block of code or output, if no other line of the message precedes them."""
 _OPEN_ENDS: Final = "%€$£°+-"
 """Marks with which a sentence does not end."""
 
@@ -36,19 +36,19 @@ def render(pool: LinePool, positions: Sequence[int]) -> str:
     for position in positions:
         line = lines[position]
         if last >= 0 and message_of[last] == message_of[position]:
-            written.append(_continued(pool, last, position))
+            written.append(_next_of_message(pool, last, position))
         else:
-            written.append(_opened(pool, last, position))
+            written.append(_first_of_message(pool, last, position))
         if line.sort is CALL and _result_of(pool, position) not in messages:
-            written.append(_unshown(pool, _result_of(pool, position)))
-        elif position + 1 not in chosen and _goes_on(pool, position):
+            written.append(_end_of_call(pool, _result_of(pool, position)))
+        elif position + 1 not in chosen and _continues_in_next_line(pool, position):
             written.append(CUT_OFF)
         last = position
     return "".join(written).lstrip("\n")
 
 
-def _goes_on(pool: LinePool, position: int) -> bool:
-    """Return whether the line behind one is the next piece of the same long value."""
+def _continues_in_next_line(pool: LinePool, position: int) -> bool:
+    """Return whether the next line is the next piece of the same long value."""
     following = pool.lines[position + 1 : position + 2]
     if not following or following[0].sort is not RECORD or not following[0].text.startswith(GAP):
         return False
@@ -56,22 +56,24 @@ def _goes_on(pool: LinePool, position: int) -> bool:
 
 
 def _result_of(pool: LinePool, position: int) -> int:
-    """Return the message that is the result of a call; the call's own where no result is among the lines."""
+    """Return the index of the message with a call's result; that of the call's own message if the result has no line."""
     line, message = pool.lines[position], pool.message_of[position]
     result = message + 1 + line.group - FIRST_CALL
     reading = pool.readings.get(result)
     return result if reading and reading.tool and line.text.startswith(reading.tool) else message
 
 
-def _unshown(pool: LinePool, result: int) -> str:
-    """Return what stands behind a call of whose result no line is chosen: the mark, or all of a very short result."""
+def _end_of_call(pool: LinePool, result: int) -> str:
+    """Return the text behind a call if no line of its result is chosen: the mark, or the whole result if it is very
+    short."""
     lines = pool.readings[result].lines
-    brief = len(lines) == 1 and lines[0].size <= BRIEF_RESULT
-    return f" -> {marks.escaped(lines[0].text)}" if brief else UNSHOWN
+    is_short = len(lines) == 1 and lines[0].size <= SHOWN_RESULT_TOKENS
+    return f" -> {marks.escaped(lines[0].text)}" if is_short else RESULT_LEFT_OUT
 
 
-def _opened(pool: LinePool, last: int, position: int) -> str:
-    """Return a line behind its speaker; a result behind its call, or else its tool; a call needs no speaker."""
+def _first_of_message(pool: LinePool, last: int, position: int) -> str:
+    """Return the first chosen line of a message: behind its speaker, or, of a result, behind its call or its tool. A call
+    needs no speaker."""
     reading, line = pool.readings[pool.message_of[position]], pool.lines[position]
     speaker = _speaker(pool, reading)
     if line.sort is RECORD or line.sort is OUTPUT:
@@ -83,9 +85,9 @@ def _opened(pool: LinePool, last: int, position: int) -> str:
         return f"\n{marks.row(f'{reading.tool} -> {label}{line.text}')}"
     if not speaker or line.sort is CALL:
         return f"\n{marks.row(line.text)}"
-    # A sentence of a user stands for itself, and wishes need the room; an item of an answer needs what is above it.
-    lacks = reading.role != "user" and position != pool.places[pool.message_of[position]].start
-    gap = GAP if lacks or _replies_elsewhere(pool, last, position) else ""
+    # A user's sentence needs no mark, and wishes need the room. An item of an answer depends on the text above it.
+    lacks_beginning = reading.role != "user" and position != pool.places[pool.message_of[position]].start
+    gap = GAP if lacks_beginning or _replies_elsewhere(pool, last, position) else ""
     return f"\n{speaker}{gap}{marks.escaped(line.text)}"
 
 
@@ -93,13 +95,13 @@ def _speaker(pool: LinePool, reading: MessageLines) -> str:
     """Return the beginning of a row: the role, and the name in a group. Empty for a tool result."""
     if reading.role not in SPEAKERS:
         return ""
-    named = reading.name and reading.role in pool.roles_with_names
-    return f"{reading.role} ({reading.name}): " if named else f"{reading.role}: "
+    shows_name = reading.name and reading.role in pool.roles_with_names
+    return f"{reading.role} ({reading.name}): " if shows_name else f"{reading.role}: "
 
 
 def _replies_elsewhere(pool: LinePool, last: int, position: int) -> bool:
-    """Return whether a line reads like a reply to the one before it, but is not the beginning of the next message."""
-    if last < 0 or pool.lines[last].sort is not SAID or pool.lines[position].sort is not SAID:
+    """Return whether a line reads like a reply to the line before, but is not the beginning of the next message."""
+    if last < 0 or pool.lines[last].sort is not SENTENCE or pool.lines[position].sort is not SENTENCE:
         return False
     before, message = pool.message_of[last], pool.message_of[position]
     if pool.readings[before].role == pool.readings[message].role:
@@ -107,13 +109,13 @@ def _replies_elsewhere(pool: LinePool, last: int, position: int) -> bool:
     return message - before != 1 or position != pool.places[message].start
 
 
-def _continued(pool: LinePool, last: int, position: int) -> str:
-    """Return a line of the same message behind the one before it."""
+def _next_of_message(pool: LinePool, last: int, position: int) -> str:
+    """Return a line behind another line of the same message."""
     before, line = pool.lines[last], pool.lines[position]
     if line.sort is CALL:
         return f"\n{marks.row(line.text)}"
     if line.sort is OUTPUT:
-        return f"\n{GAP if _lacks_rows(pool, last, position) else ''}{marks.row(line.text)}"
+        return f"\n{GAP if _skips_rows(pool, last, position) else ''}{marks.row(line.text)}"
     if before.sort is OUTPUT:
         # The speaker's own words again, behind a block.
         speaker = _speaker(pool, pool.readings[pool.message_of[position]])
@@ -121,32 +123,33 @@ def _continued(pool: LinePool, last: int, position: int) -> str:
     if line.group == before.group:
         # The rows of a block need no mark: a line before them says what they are.
         skipped = pool.lines[position - 1]
-        next_to = position == last + 1 or skipped.sort is OUTPUT or (line.sort is RECORD and _keyed(skipped))
+        next_to = position == last + 1 or skipped.sort is OUTPUT or (line.sort is RECORD and _needs_no_mark(skipped))
         listed = pool.readings[pool.message_of[position]].role != "user"
-        text = line.text.removeprefix(GAP) if _goes_on(pool, last) else line.text
+        text = line.text.removeprefix(GAP) if _continues_in_next_line(pool, last) else line.text
         return f"{_between(before, line, next_to=next_to, listed=listed)}{marks.escaped(text)}"
     head = f"{line.label}: " if line.label and line.label != before.label else ""
-    # What follows is no longer under the key before.
+    # The line is no longer under the label of the line before.
     mark = NEXT_ROW if before.label and not line.label else "; "
     return f"{mark}{marks.escaped(head + line.text)}"
 
 
-def _lacks_rows(pool: LinePool, last: int, position: int) -> bool:
-    """Return whether rows of output are left out between two, and no number or time before both shows it."""
+def _skips_rows(pool: LinePool, last: int, position: int) -> bool:
+    """Return whether rows are left out between two rows of output that do not both begin with a digit. Line numbers and times
+    show it without a mark."""
     before, line = pool.lines[last], pool.lines[position]
     numbered = before.text[:1].isdigit() and line.text[:1].isdigit()
     return position > last + 1 and before.sort is OUTPUT and not numbered
 
 
-def _keyed(line: Line) -> bool:
-    """Return whether a line shows its place in a record, or that something is left out before it."""
+def _needs_no_mark(line: Line) -> bool:
+    """Return whether a line needs no mark before it: it has its key or the mark, or is not of a record."""
     return line.sort is not RECORD or "=" in line.text or line.text.startswith(GAP)
 
 
 def _between(before: Line, line: Line, *, next_to: bool, listed: bool) -> str:
-    """Return the mark between two lines of a group: of a sentence, of a list, or of one record."""
-    if line.sort is not SAID:
-        return " " if next_to or _keyed(before) or _keyed(line) else f" {GAP}"
+    """Return the mark between two lines of a group: of sentences, of a list, or of a record."""
+    if line.sort is not SENTENCE:
+        return " " if next_to or _needs_no_mark(before) or _needs_no_mark(line) else f" {GAP}"
     if not next_to:
         return f" {GAP}"
     end = before.text.rstrip(CLOSING)[-1:]

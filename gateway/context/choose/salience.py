@@ -1,7 +1,7 @@
-"""Salience: how much a word tells in any conversation, whatever that is about.
+"""Salience: how much a word says in any conversation, regardless of its subject.
 
-How rare a word is in one chat says little of words that questions are built of: *thing* may stand there once. The file
-has two rows of stems: those that tell least, and other common ones. It was computed from the lengths of the vectors of the
+The rarity in one chat is misleading for the words of which questions are built: *thing* may be in it only once. The file
+has two rows of stems: empty words, and other common words. It was computed from the lengths of the vectors of the
 package wordllama (`python -m benchmarks.recall.salience`): a vector is short where a word changes little of what a text means.
 """
 
@@ -26,6 +26,6 @@ _WORTH: Final = ((_EMPTY, EMPTY_WORD), (_COMMON, COMMON_WORD))
 
 
 def salience(key: str) -> float:
-    """Return what a word counts, given by its stem: 1 where it is not known to be common."""
+    """Return the factor for a word, given by its stem: 1 if it is not known to be common."""
     sought = f" {key} "
     return next((worth for stems, worth in _WORTH if sought in stems.get(key[:1], "")), 1.0)

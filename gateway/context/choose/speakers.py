@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from gateway.context.choose.cues import self_words, speaks_of_self, speaks_to_other
-from gateway.context.choose.weights import OWN_WORDS, UNNAMED
+from gateway.context.choose.weights import SPEAKER_FACTOR, USER_FACTOR
 from gateway.context.choose.words import NAME, stem, words
 from gateway.wire.message import RESULT_ROLES
 
@@ -47,12 +47,12 @@ class Dialogue(NamedTuple):
 WITH_ASSISTANT: Final = Dialogue(between_people=False)
 
 
-def dialogue_of(said: Iterable[tuple[str, str]]) -> Dialogue:
-    """Return the speakers of a chat. ``said`` has the roles and texts of its messages or lines, the newest first. If there is
-    a tool result among them, the chat is with an assistant."""
+def dialogue_of(messages: Iterable[tuple[str, str]]) -> Dialogue:
+    """Return the speakers of a chat. ``messages`` has the roles and texts of its messages or lines, the newest first.
+    If there is a tool result among them, the chat is with an assistant."""
     texts: dict[str, list[str]] = {"user": [], "assistant": []}
     left = READ_CHARACTERS
-    for role, text in said:
+    for role, text in messages:
         if role in RESULT_ROLES:
             return WITH_ASSISTANT
         if role in texts:
@@ -70,25 +70,25 @@ def dialogue_of(said: Iterable[tuple[str, str]]) -> Dialogue:
 
 def _is_person(text: str, other: str) -> bool:
     """Return whether the speaker of ``text`` tells of a life as people do, compared with the other speaker's text."""
-    own, others = self_words(text), self_words(other)
-    alike = own.all * own.possessive * len(other) ** 2
+    own_words, other_words = self_words(text), self_words(other)
+    product = own_words.all * own_words.possessive * len(other) ** 2
     return (
-        own.possessive >= LEAST_POSSESSIVES
-        and alike >= LEAST_SELF_WORDS_RATIO * others.all * others.possessive * len(text) ** 2
+        own_words.possessive >= LEAST_POSSESSIVES
+        and product >= LEAST_SELF_WORDS_RATIO * other_words.all * other_words.possessive * len(text) ** 2
     )
 
 
-def _names(own: str, others: str, role: str) -> dict[str, str]:
+def _names(own_text: str, others_text: str, role: str) -> dict[str, str]:
     """Return the names of a speaker, as stems, each with the role. They are names by which only the other speaker addresses
     this one, and names with which only this speaker signs."""
-    typed = frozenset(chain(_WORD.findall(own), _WORD.findall(others)))
-    signed, addressed = Counter(_SIGNED.findall(own)), Counter(_ADDRESSED.findall(others))
-    by_others, by_self = frozenset(_SIGNED.findall(others)), frozenset(_ADDRESSED.findall(own))
+    typed = frozenset(chain(_WORD.findall(own_text), _WORD.findall(others_text)))
+    signed, addressed = Counter(_SIGNED.findall(own_text)), Counter(_ADDRESSED.findall(others_text))
+    by_others, by_self = frozenset(_SIGNED.findall(others_text)), frozenset(_ADDRESSED.findall(own_text))
     names = [
         *[name for name, number in signed.items() if number >= LEAST_NAME_USES and name not in by_others],
         *[name for name, number in addressed.items() if number >= LEAST_NAME_USES and name not in by_self],
     ]
-    # A name is never typed in small letters: "Well," and "Good!" are none.
+    # Names are never typed in small letters. So *Well,* and *Good!* are not names.
     return {stem(name): role for name in names if name[0].isupper() and name.lower() not in typed}
 
 
@@ -101,8 +101,8 @@ def answer_factors(query: str, dialogue: Dialogue) -> Mapping[str, float]:
             if word.kind is NAME and word.key in dialogue.role_of_name
         }
         if len(about) == 1:
-            return dict.fromkeys(about, OWN_WORDS)
-        return {"user": OWN_WORDS} if speaks_of_self(query) and not about else {}
+            return dict.fromkeys(about, SPEAKER_FACTOR)
+        return {"user": SPEAKER_FACTOR} if speaks_of_self(query) and not about else {}
     if speaks_to_other(query):
         return {}
-    return {"user": OWN_WORDS if speaks_of_self(query) else UNNAMED}
+    return {"user": SPEAKER_FACTOR if speaks_of_self(query) else USER_FACTOR}

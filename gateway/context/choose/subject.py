@@ -1,7 +1,7 @@
-"""Whether a message names a subject: *And what now?* could be asked of any conversation, and no passage is found by its words.
+"""Whether a message names a subject. *And what now?* names none: it fits any conversation, and its words find no passage.
 
-The words are closed classes of some languages, with the few verbs and nouns by which people ask how to go on. Those that ask for
-one thing, *who*, *where* and *when*, are left out: what stands around them may still be found.
+The words below are closed classes of some languages, with the few verbs and nouns by which people ask how to go on. *Who*,
+*where* and *when* are not among them: the other words of such a question may find a passage.
 """
 
 import re
@@ -64,13 +64,13 @@ _EMPTY_UNSPACED: Final = re.compile(
     "|감사합니다|고마워요?|이제|다음|무엇|뭐|뭘|어떻게|할까요?|하면|해야|하지|해요?|좋아요?|그럼|계속|우리|은|는|이|가|을|를|에|도|으로|로|요"
 )
 _UNSPACED: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-LONGEST: Final = 200
-"""Characters of a message that may name no subject: a longer one says something."""
+MOST_CHARACTERS: Final = 200
+"""The most characters of a message that may name no subject. A longer message always has one."""
 
 
 def names_a_subject(text: str) -> bool:
-    """Return whether a message has a word that tells what it is about."""
-    if len(text) > LONGEST:
+    """Return whether a message has a word that says what it is about."""
+    if len(text) > MOST_CHARACTERS:
         return True
     low = text.lower().replace("’", "'")
     if not low.isascii() and _UNSPACED.search(low):

@@ -1,6 +1,6 @@
-"""The words of a folded part, counted by what was done with them.
+"""Count the words of a folded part by where they are: in the user's sentences, in calls, in results.
 
-A conversation that grew continues its counts: only the lines that came and those that went are counted.
+The counts of an earlier fold are continued: only added and removed messages are counted.
 """
 
 from collections import Counter
@@ -8,35 +8,36 @@ from collections.abc import Collection, Mapping
 from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
-from gateway.context.choose.changes import frame, states
-from gateway.context.choose.line import CALL, RECORD, SAID, MessageLines
+from gateway.context.choose.changes import describing_words, may_be_replaced
+from gateway.context.choose.line import CALL, RECORD, SENTENCE, MessageLines
 from gateway.context.choose.words import CODE, IDENT, SYMBOL, Word
 
-K = TypeVar("K")
+Key = TypeVar("Key")
 
-_REFERS: Final = frozenset({IDENT, CODE, SYMBOL})
+_REFERRING_SHAPES: Final = frozenset({IDENT, CODE, SYMBOL})
 """Shapes of words that name one thing. Dates and numbers are equal by chance."""
 _SPEAKERS: Final = frozenset({"user", "assistant"})
-_MOST_CHANGED: Final = 1 / 2
-"""Share of the messages. Where more came and went, it is cheaper to count all lines."""
+_MOST_CHANGED_SHARE: Final = 1 / 2
+"""Share of the messages. If more were added and removed, it is cheaper to count all lines."""
 
 
 class Counts(NamedTuple):
     """Numbers of lines, mostly by word."""
 
-    asked: dict[Word, int]
-    """What the user said."""
-    answered: dict[Word, int]
-    """What others said."""
-    called: dict[Word, int]
-    returned: dict[Word, int]
-    """Data of results: records and rows."""
-    pasted: dict[Word, int]
-    """Rows that a speaker wrote or pasted."""
-    listed: dict[str, int]
-    """Results whose records have an identifier."""
-    stated: dict[str, int]
-    """Statements of the user, by the key of a word that is no value; see `changes`."""
+    by_user: dict[Word, int]
+    """Sentences of the user."""
+    by_others: dict[Word, int]
+    """Sentences of others, mostly of the assistant."""
+    in_calls: dict[Word, int]
+    """Calls."""
+    in_results: dict[Word, int]
+    """Records and rows of results."""
+    in_blocks: dict[Word, int]
+    """Rows of blocks that a speaker wrote or pasted."""
+    results_by_identifier: dict[str, int]
+    """Number of results with the identifier in a record."""
+    statements: dict[str, int]
+    """Number of the user's statements, by the key of a word that is no value; see `changes`."""
 
 
 class Tally(NamedTuple):
@@ -48,37 +49,37 @@ class Tally(NamedTuple):
     lines: dict[Word, int]
     """The number of lines that have a word."""
     spellings: dict[str, tuple[Word, ...]]
-    """By fact the words that spell it: mostly one, so that tuples take half the memory of lists."""
+    """By fact the words that spell it. It is mostly one word: tuples take half the memory of lists."""
 
 
 def tally(readings: Mapping[int, MessageLines], earlier: Tally | None = None) -> Tally:
     """Count the lines of messages. An ``earlier`` tally is continued; the result is the same without it."""
     if earlier is not None:
         before = earlier.readings
-        less = [reading for index, reading in before.items() if readings.get(index) != reading]
-        more = [reading for index, reading in readings.items() if before.get(index) != reading]
-        if len(less) + len(more) <= _MOST_CHANGED * len(readings):
-            return _continued(earlier, readings, _count(less), _count(more))
+        removed = [reading for index, reading in before.items() if readings.get(index) != reading]
+        added = [reading for index, reading in readings.items() if before.get(index) != reading]
+        if len(removed) + len(added) <= _MOST_CHANGED_SHARE * len(readings):
+            return _continued(earlier, readings, _count(removed), _count(added))
     counts = _count(readings.values())
-    lines = _lines(counts)
+    lines = _line_counts(counts)
     spelled: dict[str, tuple[Word, ...]] = {}
     for word in lines:
         spelled[word.key] = (*spelled[word.key], word) if word.key in spelled else (word,)
     return Tally(readings, counts, lines, spelled)
 
 
-def _continued(earlier: Tally, readings: Mapping[int, MessageLines], less: Counts, more: Counts) -> Tally:
+def _continued(earlier: Tally, readings: Mapping[int, MessageLines], removed: Counts, added: Counts) -> Tally:
     before = earlier.counts
     counts = Counts(
-        _changed(before.asked, less.asked, more.asked),
-        _changed(before.answered, less.answered, more.answered),
-        _changed(before.called, less.called, more.called),
-        _changed(before.returned, less.returned, more.returned),
-        _changed(before.pasted, less.pasted, more.pasted),
-        _changed(before.listed, less.listed, more.listed),
-        _changed(before.stated, less.stated, more.stated),
+        _changed(before.by_user, removed.by_user, added.by_user),
+        _changed(before.by_others, removed.by_others, added.by_others),
+        _changed(before.in_calls, removed.in_calls, added.in_calls),
+        _changed(before.in_results, removed.in_results, added.in_results),
+        _changed(before.in_blocks, removed.in_blocks, added.in_blocks),
+        _changed(before.results_by_identifier, removed.results_by_identifier, added.results_by_identifier),
+        _changed(before.statements, removed.statements, added.statements),
     )
-    fewer, further = _lines(less), _lines(more)
+    fewer, further = _line_counts(removed), _line_counts(added)
     lines = _changed(earlier.lines, fewer, further)
     spelled = dict(earlier.spellings)
     for word in further:
@@ -92,19 +93,19 @@ def _continued(earlier: Tally, readings: Mapping[int, MessageLines], less: Count
     return Tally(readings, counts, lines, spelled)
 
 
-def _lines(counts: Counts) -> dict[Word, int]:
-    found = dict(counts.returned)
-    for each in (counts.pasted, counts.asked, counts.answered, counts.called):
+def _line_counts(counts: Counts) -> dict[Word, int]:
+    found = dict(counts.in_results)
+    for each in (counts.in_blocks, counts.by_user, counts.by_others, counts.in_calls):
         for word, number in each.items():
             found[word] = found.get(word, 0) + number
     return found
 
 
-def _changed(counts: Mapping[K, int], less: Mapping[K, int], more: Mapping[K, int]) -> dict[K, int]:
+def _changed(counts: Mapping[Key, int], removed: Mapping[Key, int], added: Mapping[Key, int]) -> dict[Key, int]:
     found = dict(counts)
-    for key, number in more.items():
+    for key, number in added.items():
         found[key] = found.get(key, 0) + number
-    for key, number in less.items():
+    for key, number in removed.items():
         found[key] -= number
         if not found[key]:
             del found[key]
@@ -112,35 +113,41 @@ def _changed(counts: Mapping[K, int], less: Mapping[K, int], more: Mapping[K, in
 
 
 def _count(readings: Collection[MessageLines]) -> Counts:
-    asked: list[tuple[Word, ...]] = []
-    answered: list[tuple[Word, ...]] = []
-    called: list[tuple[Word, ...]] = []
-    returned: list[tuple[Word, ...]] = []
-    pasted: list[tuple[Word, ...]] = []
-    stated: list[list[str]] = []
+    by_user: list[tuple[Word, ...]] = []
+    by_others: list[tuple[Word, ...]] = []
+    in_calls: list[tuple[Word, ...]] = []
+    in_results: list[tuple[Word, ...]] = []
+    in_blocks: list[tuple[Word, ...]] = []
+    statements: list[list[str]] = []
     for reading in readings:
         user = reading.role == "user"
-        said = asked if user else answered
-        data = pasted if reading.role in _SPEAKERS else returned
+        sentences = by_user if user else by_others
+        data = in_blocks if reading.role in _SPEAKERS else in_results
         for line in reading.lines:
-            if line.sort is SAID:
-                said.append(line.words)
-                if user and states(line):
-                    stated.append(frame(line.words))
+            if line.sort is SENTENCE:
+                sentences.append(line.words)
+                if user and may_be_replaced(line):
+                    statements.append(describing_words(line.words))
             else:
-                (called if line.sort is CALL else data).append(line.words)
+                (in_calls if line.sort is CALL else data).append(line.words)
     joined = chain.from_iterable
     return Counts(
-        Counter(joined(asked)),
-        Counter(joined(answered)),
-        Counter(joined(called)),
-        Counter(joined(returned)),
-        Counter(joined(pasted)),
+        Counter(joined(by_user)),
+        Counter(joined(by_others)),
+        Counter(joined(in_calls)),
+        Counter(joined(in_results)),
+        Counter(joined(in_blocks)),
         Counter(joined([_referring(reading) for reading in readings if reading.tool])),
-        Counter(joined(stated)),
+        Counter(joined(statements)),
     )
 
 
 def _referring(reading: MessageLines) -> set[str]:
     """Return the identifiers in the records of a result."""
-    return {word.key for line in reading.lines if line.sort is RECORD for word in line.words if word.kind in _REFERS}
+    return {
+        word.key
+        for line in reading.lines
+        if line.sort is RECORD
+        for word in line.words
+        if word.kind in _REFERRING_SHAPES
+    }

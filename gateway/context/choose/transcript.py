@@ -37,9 +37,9 @@ EARLIER: Final = (
 )
 
 LONGEST_ENTRY: Final = (8000, 2000, 500)
-"""Characters of one message in the text; fewer if the whole would be too many pieces."""
+"""The most characters of one message in the text; the next lower limit is used if the text would have too many pieces."""
 SAFETY: Final = 0.9
-"""Share of a window that is filled: the count of the summariser's tokens may be an estimate."""
+"""Share of a window that is filled, because the count of the summariser's tokens may be an estimate."""
 FRAME_TOKENS: Final = 80
 """Tokens of roles, tags and headings around the texts of a question."""
 
@@ -108,7 +108,7 @@ def input_room(window: int, size: int, earlier: str, count: CountText) -> int:
 
 
 def longest(size: int) -> int:
-    """Return the tokens an answer may have when ``size`` were requested; models count words badly."""
+    """Return the most tokens of an answer for which ``size`` tokens were requested: models count words badly."""
     return size * 5 // 2
 
 

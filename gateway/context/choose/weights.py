@@ -1,158 +1,172 @@
 """The weights by which lines and passages are chosen: each with its unit and its source.
 
-`python -m benchmarks.recall.fit` halves and doubles each, on one half of the conversations, and reports the best on the other half.
+`python -m benchmarks.recall.fit` tries each weight at half and at twice its value on one half of the conversations, and
+reports the best value on the other half.
 """
 
 from typing import Final
 
-# Quotes: how much a passage bears on a question.
-ADJACENT: Final = 0.6
-"""Share of the better score among the messages right beside it that a passage gets; of those two away half of it, of those three away a third."""
-REACH: Final = 4
-"""Messages up to which that goes on: people stay with a subject for some turns."""
-ALIKE: Final = 0.4
-"""What a word of the same family counts, beside the word that was asked for."""
-RELATED: Final = 0.4
-"""What a word of the same field counts (see `fields`): once for each field that the question names. Chosen as `ALIKE`, which it generalises."""
-MEANT: Final = 0.075
-"""What a standard deviation of likeness in meaning counts, of the worth of all words of the question (see `embedding`)."""
+# Quotes: the relevance of a passage to a question.
+NEIGHBOUR_SHARE: Final = 0.6
+"""Share of a neighbouring message's score that is added to a passage. At two messages' distance it is half of this, at three
+a third. Of the two neighbours at one distance, the one with the higher score counts."""
+NEIGHBOUR_DISTANCE: Final = 4
+"""The largest distance of a neighbour, in messages. People stay with a subject for some turns."""
+FAMILY_WORD: Final = 0.4
+"""Factor for a word that begins like a word of the question (see `LinePool.family`)."""
+FIELD_WORD: Final = 0.4
+"""Factor for a word of the same field as a word of the question (see `fields`). Each field counts once. It has the value of
+`FAMILY_WORD`, for the same reason: the word is another one than the question's."""
+MEANING_WEIGHT: Final = 0.075
+"""Share of the worth of all words of the question that one standard deviation of nearness in meaning adds (see
+`embedding`)."""
 PINNED_WORD: Final = 0.3
-"""What a word counts that the system prompt has too: it names the subject of the whole conversation."""
+"""Factor for a word that is in the system prompt, too: it names the subject of the whole conversation."""
 EMPTY_WORD: Final = 0.4
-"""What a word counts of which questions are built (*said*, *thing*), however rare it is in a chat (see `salience`)."""
+"""Factor for a word of which questions are built (*said*, *thing*), however rare it is in a chat (see `salience`)."""
 COMMON_WORD: Final = 0.7
-"""What another common word counts (*name*, *time*)."""
-OWN_WORDS: Final = 2.2
-"""How much more likely the user is to have said what he asks of himself ("my", "I"), as a factor."""
-UNNAMED: Final = 1.8
-"""The same for a question that names nobody: what is asked for is mostly what the user told."""
-QUOTED_UNASKED: Final = 0.5
-"""Share of the place for quotes that a message may take which asks nothing."""
-STAYS: Final = 0.2
-"""Share of the place for quotes that those of earlier questions may take: the rest is the current one's."""
-STAYS_WITH_CALLS: Final = 1.0
-"""The same where tools are called: dropping quotes there makes the provider process a whole turn anew, and a turn's question needs
-few of them."""
-LEAST_OF_BEST: Final = 0.36
-"""Of the best passage's score, another must have so much to be quoted: the place of what bears less on the question is left to standing wishes."""
-MANY: Final = 1500
-"""Tokens of quotes for the newest question, beyond which a passage must have more of the best score, unless the folded part is many times the room."""
-LEAST_OF_BEST_IN_LARGE: Final = 0.25
-"""The same as `LEAST_OF_BEST` where the folded part is many times the room, and there is place for more quotes than these: of so much the best passage is
-better, and more is asked for."""
-LEAST_OF_BEST_AMONG_MANY: Final = 0.5
-"""That share. Of what 258 questions about chats need, passages with less find one more there, at half of the history."""
-STATEMENT_SHARE: Final = 0.5
-"""Of all that a message is about, a passage must have so much to be quoted where the message asks nothing. Quotes cost part of a
-cached prefix at the next turn."""
-LEAST_TOLD: Final = 4
-"""Words of such a message that tell passages apart, at least. Quotes for *you had me at fennel* held nothing of what 1,450 replies took from the folded part."""
+"""Factor for another common word (*name*, *time*)."""
+SPEAKER_FACTOR: Final = 2.2
+"""Factor for the messages of the speaker whom a question is about: of the user, where the question says *my* or *I*."""
+USER_FACTOR: Final = 1.8
+"""Factor for the user's messages where a question is about no speaker. Most answers are in what the user told."""
+QUOTE_SHARE_WITHOUT_QUESTION: Final = 0.5
+"""Share of the tokens of quotes that the quotes of a message without a question may take."""
+EARLIER_QUOTES_SHARE: Final = 0.2
+"""Share of the tokens of quotes that quotes of earlier questions may take. The current question gets the rest."""
+EARLIER_QUOTES_SHARE_WITH_CALLS: Final = 1.0
+"""The same where tools are called often. There, without these quotes the provider would process a whole turn again, and a
+question needs few quotes."""
+LEAST_SCORE_SHARE: Final = 0.36
+"""Share of the best passage's score that a passage must have to be quoted. Standing wishes use the room better than less
+relevant passages do."""
+MANY_QUOTE_TOKENS: Final = 1500
+"""Tokens of quotes for the newest question. Passages after so many need a higher score (`LEAST_SCORE_SHARE_AFTER_MANY`),
+unless the folded part is many times the room."""
+LEAST_SCORE_SHARE_OF_LONG_HISTORY: Final = 0.25
+"""The same as `LEAST_SCORE_SHARE` if the folded part is many times the room and there is room for more than
+`MANY_QUOTE_TOKENS`, and in a chat between two people. In a long history the best passage has a higher score, and questions
+need more passages."""
+LEAST_SCORE_SHARE_AFTER_MANY: Final = 0.5
+"""The same as `LEAST_SCORE_SHARE` after `MANY_QUOTE_TOKENS`. Of what 258 questions about chats need at half of the history,
+passages with lower scores have one more."""
+LEAST_STATEMENT_SHARE: Final = 0.5
+"""Share of the worth of all its words that the best passage must have for a message without a question; else nothing is
+quoted. At the next turn, dropped quotes cost part of the cached prefix."""
+LEAST_STATEMENT_WORDS: Final = 4
+"""The least number of words in such a message that distinguish passages. Quotes for *you had me at fennel* held nothing of
+what 1,450 replies took from the folded part."""
 
-# Facts: how likely one is to be needed by a later call, as rough odds counted on recorded agents of three kinds (service, long results, coding).
+# Facts: how likely a later call needs one, as rough odds. They were counted on recorded agents of three kinds: service,
+# long results, coding.
 IN_SPEECH: Final = (0.05, 0.2, 0.15, 0.7, 0.7, 0.8, 1.2)
-"""Of a word that was said or called with, by its shape, in the order of `words.Shape`."""
+"""Odds of a word in a message or in the arguments of a call, by its shape, in the order of `words.Shape`."""
 IN_DATA: Final = (0.02, 0.05, 0.1, 0.3, 0.25, 0.7, 0.5)
-"""Of a word that only stood in a result."""
-IDENTIFIER: Final = 3.0
-"""Factor for an identifier that is a value of a record of its own: a fifth of these are needed, of dates a twentieth, of numbers one in 200
-(customer service). In rows of output, where identifiers are many, it counts once."""
-USED: Final = 16.0
-"""Factor for a value that a call has used."""
-ASKED: Final = 4.0
-"""The same for one that the user named."""
-ANSWERED: Final = 2.2
-"""The same for one that the assistant named."""
-SEVERAL: Final = 4.0
-"""The same for an identifier that several results have: three to five times as many of these are needed (customer service)."""
-ERROR: Final = 1.0
-"""Added to a line that reports an error."""
-BINDING: Final = 1.6
-"""Added to a user's line for each point of `cues.binding`."""
-FIRST: Final = 2.0
-"""Added to the lines of the first user message, which says what it is all about."""
-SAYING: Final = 20.0
-"""Tokens of a user's line from which the last two count in full, shorter ones in proportion: "Hi!" and "Sure." bind nothing."""
-CALLED: Final = 0.5
-"""Added to a call, even where its arguments are known: a model must not repeat what it did."""
-OLDEST: Final = 0.6
-"""What the oldest line is worth beside the same line among the newest, as a factor."""
+"""Odds of a word that is only in a result."""
+IDENTIFIER_OF_RECORD: Final = 3.0
+"""Factor for an identifier that is a separate value of a record. In customer service one in five of these is needed, one in
+20 dates, one in 200 numbers. Rows of output have many identifiers: there the factor is 1."""
+NAMED_IN_CALL: Final = 16.0
+"""Factor for a value that was an argument of a call."""
+NAMED_BY_USER: Final = 4.0
+"""Factor for a value that the user named."""
+NAMED_BY_ASSISTANT: Final = 2.2
+"""Factor for a value that the assistant named."""
+IN_SEVERAL_RESULTS: Final = 4.0
+"""Factor for an identifier in several results. In customer service three to five times as many of these are needed."""
+ERROR_LINE: Final = 1.0
+"""Worth that is added to a line that reports an error."""
+BINDING_LINE: Final = 1.6
+"""Worth that is added to a user's line for each point of `cues.binding`."""
+FIRST_USER_MESSAGE: Final = 2.0
+"""Worth that is added to each line of the first user message: it says what the conversation is about."""
+FULL_WORTH_TOKENS: Final = 20.0
+"""Tokens of a user's line from which the last two count in full. In a shorter line they count in proportion: *Hi!* and
+*Sure.* bind nothing."""
+CALL_LINE: Final = 0.5
+"""Worth that is added to a call, even if its arguments are known: a model must not repeat a call."""
+OLDEST_LINE_SHARE: Final = 0.6
+"""Share of its worth that the oldest line keeps. The newest line keeps all of it."""
 
-# Changed minds: when a newer statement replaces an older one.
-COMMON: Final = 0.5
-"""Share of the ordinary words of the shorter statement, by rarity, that both must have."""
-TELLING: Final = 0.4
-"""Rarity of what they share, at least: two sentences with nothing but common words in common are two subjects."""
-NEARLY_ALL: Final = 0.75
-"""The share where only a name differs."""
-REVOKES: Final = 0.6
-"""Rarity that a sentence of change shares with a wish that it may take back: about one telling word that few lines have."""
-LEAST_REVOCATION: Final = 0.5
-"""Points of `wishes.strength` of a sentence of change: a story takes no wish back."""
+# Replaced statements: when a newer statement replaces an older one.
+LEAST_COMMON_SHARE: Final = 0.5
+"""Share of the shorter statement's ordinary words, by rarity, that both statements must have."""
+LEAST_COMMON_RARITY: Final = 0.4
+"""The least sum of the rarities of these words. Two sentences that share only common words are about two subjects."""
+LEAST_COMMON_SHARE_BESIDE_NAMES: Final = 0.75
+"""The same as `LEAST_COMMON_SHARE` where the statements differ only in a name."""
+LEAST_REVOKED_RARITY: Final = 0.6
+"""The least sum of the rarities of the words that a revocation shares with its wish: about one word that few lines have."""
+LEAST_REVOCATION_STRENGTH: Final = 0.5
+"""The least `wishes.strength` of a revocation, in points. A story revokes no wish."""
 
-REVOKING_WORD: Final = 1.5
-"""Points of a sentence with a word of change, to which those that its words tell are added: a logarithm of odds."""
-REVOKING: Final = 0.3
-"""Added to a sentence for each of these points: what takes a wish back is more urgent than the wish."""
-PERHAPS: Final = 2.0
-"""Points added to these before they count: one in eight such sentences takes something back."""
+CHANGE_WORD_POINTS: Final = 1.5
+"""Points that a word of change adds to the learned points of a revocation (logarithms of odds)."""
+REVOCATION_OFFSET: Final = 2.0
+"""Points that are added to these, before negative sums are set to 0. With it, one sentence in eight has points and revokes
+something."""
+REVOCATION_WEIGHT: Final = 0.3
+"""Points of a wish for each of these points: a revocation is needed more urgently than a wish."""
 
-# Standing wishes: what words of each class count in a sentence (logarithms of odds, fitted to long natural chats by half).
+# Standing wishes. The points of a sentence are logarithms of odds. They were fitted on half of the long natural chats.
 NEGATION: Final = 0.8
-"""A word of negation. Each of the following counts for a word of its class, by the fit named above."""
+"""Points of a word of negation. Each of the following has the points of a word of its class, from the same fit."""
 ALL_TIMES: Final = 1.0
-"""A word for all times ("always")."""
+"""A word for all times (*always*)."""
 DUTY: Final = 0.8
-"""A word of duty ("must")."""
+"""A word of duty (*must*)."""
 TO_OTHER: Final = 1.8
-"""A word for the other speaker ("you")."""
+"""A word for the other speaker (*you*)."""
 OF_SELF: Final = 0.8
-"""A word for the speaker ("I")."""
+"""A word for the speaker (*I*)."""
 STORY: Final = -0.8
-"""A word that tells a story ("was")."""
+"""A word that tells a story (*was*)."""
 THIRD_PERSON: Final = -0.8
-"""A word for a third person ("she")."""
+"""A word for a third person (*she*)."""
 CONDITION: Final = 0.4
-"""A word of condition ("if")."""
+"""A word of condition (*if*)."""
 CHANGE: Final = 0.5
-"""A word of change ("instead")."""
+"""A word of change (*instead*)."""
 NAMING: Final = 0.4
-"""A word that gives a name ("call")."""
+"""A word that gives a name (*call*)."""
 ASIDE: Final = 1.2
-"""For a sentence that begins as an aside ("by the way")."""
-ASSENT: Final = 2.0
-"""For each sentence of a message to which the assistant's reply agrees at once."""
-ADDRESSED: Final = 2.0
-"""For the sentence that gives a name with which the assistant addresses the user in its reply."""
-TAKEN_UP: Final = 1.0
-"""For a sentence with a telling word that the reply repeats in a short first sentence ("Sentences it is.")."""
-ALL_OF_MESSAGE: Final = -0.6
-"""For a sentence that is a whole message: an answer, more often than a wish."""
-BINDING_WORD: Final = 1.0
-"""For each point of `cues.binding`, which knows more languages."""
+"""Points of a sentence that begins like an aside (*by the way*)."""
+ASSENT_IN_REPLY: Final = 2.0
+"""Points of each sentence of a message to which the assistant's reply agrees at once."""
+NAME_IN_REPLY: Final = 2.0
+"""Points of a sentence with a name by which the assistant's reply addresses the user."""
+WORD_IN_REPLY: Final = 1.0
+"""Points of a sentence with a telling word that the reply repeats in a short first sentence (*Sentences it is.*)."""
+WHOLE_MESSAGE: Final = -0.6
+"""Points of a sentence that is a whole message: more often an answer than a wish."""
+WISH_BINDING: Final = 1.0
+"""Points for each point of `cues.binding`, which knows more languages."""
 LEARNED: Final = 0.7
-"""For each point that the words tell (`learned`)."""
-OF_TASK: Final = -6.0
-"""For a sentence all of whose telling words tools were called with or returned; a share of it for others."""
-UNUSUAL: Final = 6.0
-"""For a sentence none of whose words stands anywhere else; a share of it for others."""
-WISH_SIZE: Final = 0.3
-"""Power of a sentence's tokens by which its score is divided: 0 ignores size, 1 is the most wish for a token."""
-LEAST_WISH: Final = 1.5
-"""A sentence below this is no wish."""
+"""Points for each learned point (`learned`)."""
+TOOL_WORDS: Final = -6.0
+"""Points of a sentence if all its telling words are in calls or results. With fewer such words it gets a share of them."""
+RARE_WORDS: Final = 6.0
+"""Points of a sentence if none of its words is anywhere else. With fewer such words it gets a share of them."""
+WISH_SIZE_POWER: Final = 0.3
+"""The points are divided by the sentence's tokens to this power. 0 would ignore the size; 1 would rank by points per
+token."""
+LEAST_WISH_POINTS: Final = 1.5
+"""The least points of a wish."""
 CUES_WITH_CALLS: Final = 0.7
-"""Factor for the classes of words above where tools are called: errands have the same form. These four were chosen on planted sentences in
-every other customer-service conversation."""
+"""Factor for the points of the classes above where tools are called often: requests to an agent have the form of wishes.
+This and the next three were chosen on planted sentences in every other conversation of customer service."""
 LEARNED_WITH_CALLS: Final = 1.2
-"""For each point that the words tell, where tools are called."""
-LEAST_WISH_WITH_CALLS: Final = -0.5
-"""A sentence below this is no wish where tools are called: one in eleven of what customers say is above."""
-SURE_WISH_WITH_CALLS: Final = 0.8
-"""A sentence above this is hardly anything else there: one in fifty of what customers say."""
-WISHES_IN_QUOTES: Final = 0.1
-"""Share of the current question's quotes that is kept for standing wishes which the digest has no room for. Chosen: see docs/experiments.md."""
-WISHES_OF_CHAT: Final = 0.95
-"""Share of a digest that wishes may take where no tool has been called."""
-WISHES_OF_AGENT: Final = 0.6
-"""The same of sure wishes where tools have been called: their facts need the place."""
-UNSURE_WISHES: Final = 0.2
-"""The same of all wishes there, and in a chat between two people, who wish little of each other."""
+"""The same as `LEARNED` where tools are called often."""
+LEAST_WISH_POINTS_WITH_CALLS: Final = -0.5
+"""The same as `LEAST_WISH_POINTS` where tools are called often. One in eleven sentences of customers has more."""
+SURE_WISH_POINTS_WITH_CALLS: Final = 0.8
+"""The least points of a sure wish where tools are called often. One in fifty sentences of customers has more."""
+WISHES_SHARE_OF_QUOTES: Final = 0.1
+"""Share of the current question's quotes that is kept for standing wishes that did not fit into the digest. Chosen: see
+docs/experiments.md."""
+WISHES_SHARE_OF_CHAT: Final = 0.95
+"""Share of a digest that wishes may take in a chat."""
+SURE_WISHES_SHARE_WITH_CALLS: Final = 0.6
+"""Share of a digest that sure wishes may take where tools are called often: facts need the room."""
+WISHES_SHARE_WITH_CALLS: Final = 0.2
+"""Share of a digest that all wishes may take there, and in a chat between two people, who have few wishes for each other."""

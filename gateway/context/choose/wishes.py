@@ -1,8 +1,8 @@
-"""Standing wishes: what a user wants from now on, recognised by its wording and by the assistant's reply.
+"""Cues of standing wishes: how much a sentence sounds like a wish for all later turns, or like the revocation of one.
 
-A wish speaks to the other ("you"), of all times, of duty or of things to avoid. It is often an aside, and the reply
+A wish speaks to the other (*you*), of all times, of duty or of things to avoid. It is often an aside, and the reply
 begins with a word of assent. A story speaks of the past and of third persons. The words below are closed classes of
-some languages, not the vocabulary of a subject. A wish in other words still has the assistant's assent.
+some languages, not the vocabulary of a subject. A wish in other words can still be found by the assistant's assent.
 """
 
 import re
@@ -39,7 +39,7 @@ _STORY: Final = (
     " hier aujourd'hui demain fue era estaba había ayer hoy mañana ha è era ieri oggi domani foi ontem hoje amanhã gisteren vandaag был была"
     " было были вчера сегодня завтра сказал сказала"
 )
-_THIRD: Final = (
+_THIRD_PERSON: Final = (
     "he she they him her them his their er sie ihm ihn ihr ihre seine il elle ils elles lui leur él ella ellos ellas su sus lei lui loro ele"
     " ela eles hij zij ze haar hem он она они его её ее их ему ей им"
 )
@@ -67,15 +67,15 @@ _CLASSES: Final = (
     (OTHER, weights.TO_OTHER, re.compile("你|您|あなた|君")),
     (SELF, weights.OF_SELF, re.compile("我|私|僕|俺")),
     (frozenset(_STORY.split()), weights.STORY, re.compile("了|过|昨|今天|明天|した|だった|昨日|今日")),
-    (frozenset(_THIRD.split()), weights.THIRD_PERSON, re.compile("他|她|它|彼")),
+    (frozenset(_THIRD_PERSON.split()), weights.THIRD_PERSON, re.compile("他|她|它|彼")),
     (frozenset(_CONDITION.split()), weights.CONDITION, re.compile("如果|要是|的时候|以前|之前|なら|たら|時")),
     (frozenset(_CHANGE.split()), weights.CHANGE, re.compile("现在|改|还是|又|今|もう")),
     (frozenset(_NAMING.split()), weights.NAMING, re.compile("叫|称呼|名|呼")),
 )
 _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 _TOKEN: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
-FEW_SENTENCES: Final = 4
-"""Sentences. What all of so few have in common still tells something."""
+ADDED_SENTENCES: Final = 4
+"""Sentences that are added to a conversation's. A class that all of very few sentences have still has some weight."""
 MOST_OF_A_CLASS: Final = 2
 """Words of one class that count in a sentence."""
 _ASIDE: Final = re.compile(
@@ -95,25 +95,26 @@ _ASSENT: Final = re.compile(
     r"|\W*(?:好|明白|记住|没问题|可以|行|知道|了解|收到|当然|わかりました|承知|もちろん|はい|알겠|물론)",
     re.I,
 )
-_CHANGES: Final = (
+_CHANGE_WORDS: Final = (
     "again", "back to", "take (?:it|that) back", "forget (?:what|that|about|the|it)", "no longer", "any ?more", "not need", "no need",
     "from (?:here|now) on", "go back", "now(?:adays)?", "changed my mind", "wieder", "doch", "nicht mehr", "ab (?:sofort|jetzt)", "vergiss",
     "anders gesagt", "à nouveau", "de nouveau", "ne .{1,20} plus", "oublie", "finalement", "de nuevo", "otra vez", "ya no", "olvida",
     "al final", "di nuovo", "non .{1,20} più", "dimentica", "de novo", "снова", "опять", "больше не", "забудь", "теперь",
 )  # fmt: skip
-"""Patterns of words for a change; each begins with plain letters."""
-_REVOKES: Final = re.compile(rf"\b(?:{'|'.join(_CHANGES)})\b|现在|以后|改成|还是|不用再|やっぱり|もう", re.I)
+"""Patterns of words of change; each begins with plain letters."""
+_CHANGE_WORD: Final = re.compile(rf"\b(?:{'|'.join(_CHANGE_WORDS)})\b|现在|以后|改成|还是|不用再|やっぱり|もう", re.I)
 _PLAIN: Final = re.compile(r"(?:\w(?![?*])| (?![?*]))+")
-_OPENINGS: Final = tuple(
+_CHANGE_PATTERNS: Final = tuple(
     (found[0], re.compile(rf"\b{change}\b"))
-    for change in _CHANGES
+    for change in _CHANGE_WORDS
     if (found := _PLAIN.match(change)) and change.isascii()
 )
-"""Each of these patterns with the letters that it begins with: to look for these in an ASCII text costs a tenth of a search for all."""
+"""The patterns, each behind the letters with which it begins. To look for these letters in an ASCII text costs a tenth of a
+search for all patterns."""
 
 
-_CLASSES_OF: Final = {
-    word: tuple(number for number, (words, _, _) in enumerate(_CLASSES) if word in words)
+_CLASSES_OF_WORD: Final = {
+    word: tuple(index for index, (words, _, _) in enumerate(_CLASSES) if word in words)
     for word in frozenset().union(*[words for words, _, _ in _CLASSES])
 }
 
@@ -121,68 +122,74 @@ _CLASSES_OF: Final = {
 _UNSPACED_FUNCTION: Final = re.compile(
     "[我你他她它的了是在有不这那就都还也要能给以后现对说着吧啊呢吗和跟のはがをにもでと]"
 )
-"""Characters that no telling pair has: pronouns, particles and the like."""
-_FUNCTION_STEMS: Final = frozenset(map(stem, _CLASSES_OF))
+"""Characters that a telling pair of characters does not have: pronouns, particles and the like."""
+_FUNCTION_STEMS: Final = frozenset(map(stem, _CLASSES_OF_WORD))
 _LEAST_LETTERS: Final = 4
 """Letters of a telling word in a script with spaces."""
 
 
-def telling(key: str) -> bool:
-    """Return whether a word says what a wish is about, as `Word.key`: it is of none of the classes above, and not short."""
+def is_telling(key: str) -> bool:
+    """Return whether a word (as `Word.key`) says what a wish is about: it is in none of the classes above, and not
+    short."""
     if key.isascii() or not _UNSPACED.match(key):
         return len(key) >= _LEAST_LETTERS and key not in _FUNCTION_STEMS
     return len(key) > 1 and not _UNSPACED_FUNCTION.search(key)
 
 
-class Heard(NamedTuple):
-    """What a sentence says of wishes by itself, whatever stands around it: read once, with the sentence."""
+class WishCues(NamedTuple):
+    """The cues of a sentence alone, without its context. They are computed once, when the sentence is read."""
 
     wish: float
-    """Points that its words tell of a wish."""
-    revokes: float
-    """How much it sounds like taking a wish back: points above what any sentence has."""
-    signs: bytes
-    """For each class of words the number that the sentence has of them, at most `MOST_OF_A_CLASS`."""
-    aside: bool
-    """Whether it begins like an aside."""
-    changes: bool
-    """Whether it speaks of a change; see `may_revoke`."""
+    """Learned points of a wish."""
+    revocation: float
+    """Points of a revocation; never negative."""
+    class_counts: bytes
+    """By class the number of its words in the sentence, at most `MOST_OF_A_CLASS`."""
+    is_aside: bool
+    """Whether the sentence begins like an aside."""
+    has_change_word: bool
+    """Whether the sentence has a word of change; see `may_revoke`."""
 
 
-NOTHING_HEARD: Final = Heard(0.0, 0.0, bytes(len(_CLASSES)), aside=False, changes=False)
+NO_WISH_CUES: Final = WishCues(0.0, 0.0, bytes(len(_CLASSES)), is_aside=False, has_change_word=False)
 
 
-def heard(sentence: str) -> Heard:
-    """Read what a sentence says of wishes."""
-    learned, changes = points_of(sentence), may_revoke(sentence)
-    revokes = max(learned.revokes + weights.PERHAPS + (weights.REVOKING_WORD if changes else 0.0), 0.0)
-    return Heard(learned.wish, revokes, signs(sentence), _ASIDE.match(sentence) is not None, changes)
+def wish_cues(sentence: str) -> WishCues:
+    """Return the cues of a sentence."""
+    learned, has_change_word = points_of(sentence), may_revoke(sentence)
+    revocation = max(
+        learned.revocation + weights.REVOCATION_OFFSET + (weights.CHANGE_WORD_POINTS if has_change_word else 0.0), 0.0
+    )
+    return WishCues(
+        learned.wish, revocation, class_counts(sentence), _ASIDE.match(sentence) is not None, has_change_word
+    )
 
 
-def strength(sentence: Heard) -> float:
-    """Return how much a sentence by itself sounds like a standing wish: 0 for a story, about 4 for most wishes."""
-    return weighed(sentence, _ALIKE)
+def strength(sentence: WishCues) -> float:
+    """Return the points of a sentence as a wish, with the weights of no conversation: 0 for a story, about 4 for most
+    wishes."""
+    return cue_points(sentence, _CLASS_WEIGHTS)
 
 
-def signs(sentence: str) -> bytes:
-    """Return for each class of words the number that a sentence has of them, at most `MOST_OF_A_CLASS`."""
+def class_counts(sentence: str) -> bytes:
+    """Return by class the number of its words in a sentence, at most `MOST_OF_A_CLASS`."""
     found = [0] * len(_CLASSES)
     low = sentence.lower().replace("’", "'")
     for token in _tokens(low):
-        if token in _CLASSES_OF:
-            for number in _CLASSES_OF[token]:
-                found[number] += 1
+        if token in _CLASSES_OF_WORD:
+            for index in _CLASSES_OF_WORD[token]:
+                found[index] += 1
     if not sentence.isascii():
-        for number, (_, _, unspaced) in enumerate(_CLASSES):
-            found[number] += len(unspaced.findall(sentence))
-    return bytes([number if number < MOST_OF_A_CLASS else MOST_OF_A_CLASS for number in found])
+        for index, (_, _, unspaced) in enumerate(_CLASSES):
+            found[index] += len(unspaced.findall(sentence))
+    return bytes([count if count < MOST_OF_A_CLASS else MOST_OF_A_CLASS for count in found])
 
 
 _LETTERS: Final = bytes(code if code in b"abcdefghijklmnopqrstuvwxyz'" else ord(" ") for code in range(256))
 
 
 def _tokens(low: str) -> list[str]:
-    """Return what `_TOKEN` finds in a text of small letters; in ASCII at a third of its cost."""
+    """Return the matches of `_TOKEN` in a text of small letters. For ASCII this costs a third."""
     if not low.isascii():
         return _TOKEN.findall(low)
     tokens = low.encode().translate(_LETTERS).decode().split()
@@ -191,39 +198,40 @@ def _tokens(low: str) -> list[str]:
     return [part for token in tokens for part in (_TOKEN.findall(token) if "'" in token else (token,))]
 
 
-def tells(among: Sequence[bytes]) -> list[float]:
-    """Return for each class what one of its words tells in this conversation: its weight if no sentence has any, 0 if all have.
+def class_weights(sentences: Sequence[bytes]) -> list[float]:
+    """Return the weight of each class in a conversation: the full weight if no sentence has a word of it, 0 if all have.
 
-    A customer who begins each request with "could you" tells no wish by it. Without sentences all tell their weight. ``among`` has the `signs` of each.
+    If a customer begins each request with *could you*, this is no evidence of a wish. ``sentences`` has the `class_counts`
+    of each sentence. Without sentences, the weights are full.
     """
-    total, of_all = len(among) + FEW_SENTENCES, b"".join(among)
-    having = [len(among) - of_all[number :: len(_CLASSES)].count(0) for number in range(len(_CLASSES))]
-    return [weight * (1 - number / total) ** 2 for (_, weight, _), number in zip(_CLASSES, having, strict=True)]
+    total, joined = len(sentences) + ADDED_SENTENCES, b"".join(sentences)
+    sentences_with = [len(sentences) - joined[index :: len(_CLASSES)].count(0) for index in range(len(_CLASSES))]
+    return [weight * (1 - count / total) ** 2 for (_, weight, _), count in zip(_CLASSES, sentences_with, strict=True)]
 
 
-_ALIKE: Final = tells([])
+_CLASS_WEIGHTS: Final = class_weights([])
 
 
-def weighed(sentence: Heard, tells: Sequence[float]) -> float:
-    """Return how much a sentence sounds like a standing wish, with what a word of each class `tells`."""
-    return (weights.ASIDE if sentence.aside else 0.0) + fsum(map(mul, sentence.signs, tells))
+def cue_points(sentence: WishCues, weight_of_class: Sequence[float]) -> float:
+    """Return the points of a sentence as a wish by its classes of words, with the given `class_weights`."""
+    return (weights.ASIDE if sentence.is_aside else 0.0) + fsum(map(mul, sentence.class_counts, weight_of_class))
 
 
-def assents(reply: str) -> bool:
+def is_assent(reply: str) -> bool:
     """Return whether a reply begins by agreeing to a wish."""
     return _ASSENT.match(reply) is not None
 
 
 def may_revoke(sentence: str) -> bool:
-    """Return whether a sentence speaks of a change: it may revoke a wish with which it shares a telling word."""
+    """Return whether a sentence has a word of change: it may revoke a wish with which it shares a telling word."""
     if not sentence.isascii():
-        return _REVOKES.search(sentence) is not None
+        return _CHANGE_WORD.search(sentence) is not None
     low = sentence.lower()
-    return any([_stands(change, opening, low) for opening, change in _OPENINGS if opening in low])
+    return any([_matches_at_opening(change, opening, low) for opening, change in _CHANGE_PATTERNS if opening in low])
 
 
-def _stands(pattern: re.Pattern[str], opening: str, text: str) -> bool:
-    """Return whether a text has a pattern that begins with these letters."""
+def _matches_at_opening(pattern: re.Pattern[str], opening: str, text: str) -> bool:
+    """Return whether a text matches a pattern, which begins with the letters of ``opening``."""
     at = text.find(opening)
     while at >= 0:
         if pattern.match(text, at):

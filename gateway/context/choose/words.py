@@ -1,7 +1,7 @@
-"""Words: the worth of a token of text as a fact, by its shape alone.
+"""Words: the tokens of a text that can be facts, and their odds by shape alone.
 
-Shapes instead of lists: an order number, a path, a date or a name looks similar in most languages. Nothing here knows
-the subject of a conversation.
+An order number, a path, a date or a name has a similar shape in most languages. This file knows no lists of words and no
+subject of a conversation.
 """
 
 import re
@@ -16,7 +16,7 @@ from gateway.wire.memory import Memory, Recent
 
 
 class Shape(IntEnum):
-    """The shape of a word, the most telling last."""
+    """The shape of a word. The shapes that most probably carry a fact are last."""
 
     PLAIN = 0
     NUMBER = 1
@@ -27,16 +27,17 @@ class Shape(IntEnum):
     """A path, an address, an identifier of a program."""
     DATE = 5
     IDENT = 6
-    """Letters and digits mixed, or a long number: only a look-up can restore it."""
+    """An identifier: letters and digits mixed, or a long number. Only a look-up can restore it."""
 
 
 PLAIN, NUMBER, NAME, CODE, SYMBOL, DATE, IDENT = Shape
-# Looked up in the class, a member of an enumeration costs a call in Python 3.11, and thousands of words are asked.
+# A member that is looked up in its class costs a call in Python 3.11, and thousands of words are compared.
 
 
 @dataclass(slots=True, eq=False)  # not frozen, because freezing makes creation three times slower; it is never changed
 class Word:
-    """One word: its normal form (a rough stem of a plain word), its shape, and its tokens beyond the usual."""
+    """One word: its normal form (a rough stem of a plain word), its shape, its tokens beyond those of a plain text of its
+    length, and its odds as a fact (see `weights.IN_SPEECH`)."""
 
     key: str
     kind: Shape
@@ -48,29 +49,30 @@ class Word:
 
 
 TOKEN_BYTES: Final = 330
-"""Bytes of a remembered token: its text, its word with the key, their tuple, their place in a table (tracemalloc, CPython 3.11)."""
+"""Bytes of a cached token: its text, its word with the key, their tuple, their place in a table (tracemalloc, CPython
+3.11)."""
 TEXT_BYTES: Final = 220
-"""Bytes of a remembered short text, beside its words."""
+"""Bytes of a cached short text, without its words."""
 TOKENS_SHARE: Final = 1 / 8
-"""Share of the memory's budget for tokens; see `TEXTS_SHARE`."""
+"""Share of the memory's budget for tokens."""
 TEXTS_SHARE: Final = 1 / 16
-"""Shares of the memory's budget for tokens and for short texts."""
+"""Share of the memory's budget for short texts."""
 _IS_ORDINARY: Final = tuple([kind in (PLAIN, NAME) for kind in Shape])
-"""By shape. Thousands of words are asked, and the hash of an enumeration's member is slow."""
+"""By shape. This is a tuple because the hash of an enumeration's member is slow, and thousands of words are looked up."""
 
 
 def _word(key: str, kind: Shape, size: float) -> Word:
     return Word(key, kind, size, IN_SPEECH[kind], IN_DATA[kind], _IS_ORDINARY[kind])
 
 
-_BREAKS: Final = bytes.maketrans(b"()[]{}<>,;=\"'`*|!?\t\n\r", b" " * 21)
-_OTHER_BREAKS: Final = re.compile("[…“”«»‘’„。，、！？：；（）「」¿¡؟،]")
+_SEPARATORS: Final = bytes.maketrans(b"()[]{}<>,;=\"'`*|!?\t\n\r", b" " * 21)
+_OTHER_SEPARATORS: Final = re.compile("[…“”«»‘’„。，、！？：；（）「」¿¡؟،]")
 _EDGES: Final = ".:-#$%&+/\\~^_€£¥"
-_SHORT: Final = 48
-"""Characters of a text that probably comes again: a value of a record."""
+CACHED_CHARACTERS: Final = 48
+"""The most characters of a text that is cached: values of records come again."""
 
 # Tokens per character beyond those of a plain text, fitted to lines of recorded conversations.
-_DEARER: Final = (0.0, 0.35, 0.0, 0.23, 0.09, 0.4, 0.2)
+_EXTRA_TOKENS: Final = (0.0, 0.35, 0.0, 0.23, 0.09, 0.4, 0.2)
 
 _DATE: Final = re.compile(
     r"(?:\d{1,4}[-/:]\d{1,2}(?:[-/:]\d{1,4})?|\d{1,2}\.\d{1,2}\.\d{2,4})(?:t.*)?(?:am|pm|h|z)?(?:\+\d)?", re.I
@@ -87,7 +89,7 @@ Words = Callable[[str], tuple[Word, ...]]
 
 
 class Lexicon:
-    """Reads texts as words. Tokens and short texts that it has read before are recalled, so equal words are mostly the same object."""
+    """Reads texts as words. Tokens and short texts are cached, so equal words are mostly the same object."""
 
     __slots__ = ("_texts", "_tokens")
 
@@ -99,18 +101,18 @@ class Lexicon:
 
     def __call__(self, text: str) -> tuple[Word, ...]:
         """Return the words of a text that can be facts, each once, in the order of their first place."""
-        if len(text) > _SHORT:
+        if len(text) > CACHED_CHARACTERS:
             return self._distinct(text)
         found = self._texts.get(text)
         return self._texts.put(text, self._distinct(text)) if found is None else found
 
     def _distinct(self, text: str) -> tuple[Word, ...]:
-        # Ten times as fast as translating the text; bytes of characters beyond ASCII stay.
-        plain = text.encode("utf-8", "surrogatepass").translate(_BREAKS).decode("utf-8", "surrogatepass")
+        # Ten times as fast as to translate the text. The bytes of other characters than ASCII stay.
+        plain = text.encode("utf-8", "surrogatepass").translate(_SEPARATORS).decode("utf-8", "surrogatepass")
         if not text.isascii():
-            plain = _OTHER_BREAKS.sub(" ", plain)
-        young, known = self._tokens.young.get, self._known
-        found = {word.key: word for token in plain.split() for word in young(token) or known(token)}
+            plain = _OTHER_SEPARATORS.sub(" ", plain)
+        recent, known = self._tokens.young.get, self._known
+        found = {word.key: word for token in plain.split() for word in recent(token) or known(token)}
         return tuple(found.values())
 
     def _known(self, token: str) -> tuple[Word, ...]:
@@ -125,7 +127,7 @@ class Lexicon:
             return (*_unspaced(run[0]), *self(_UNSPACED.sub(" ", bare)))
         kind = _kind(bare)
         if not _IS_ORDINARY[kind]:
-            return (_word(bare.lower(), kind, len(bare) * _DEARER[kind]),)
+            return (_word(bare.lower(), kind, len(bare) * _EXTRA_TOKENS[kind]),)
         if not bare.isascii():
             return (_word(stem(bare), kind, len(bare) * 0.12),)
         return (_word(stem(bare), kind, 0.0),) if len(bare) > 2 else ()
@@ -137,7 +139,7 @@ def lexicon_of(memory: Memory | None) -> Words:
 
 
 def words(text: str, memory: Memory | None = None) -> tuple[Word, ...]:
-    """The words of a text that can be facts, each once, in the order in which they first stand."""
+    """Return the words of a text that can be facts, each once, in the order of their first place."""
     return lexicon_of(memory)(text)
 
 
@@ -149,7 +151,7 @@ def _unspaced(run: str) -> Iterator[Word]:
 def _kind(bare: str) -> Shape:
     if bare.isalpha():
         return _kind_of_letters(bare)
-    # Most that have a digit end with one.
+    # Most words with a digit end with a digit.
     if bare[-1].isdecimal() or _DIGIT.search(bare):
         if not bare[0].isdecimal():
             return IDENT
@@ -167,7 +169,7 @@ def _kind_of_letters(bare: str) -> Shape:
         return NAME if bare[0].isupper() else PLAIN
     if bare.isupper() and 2 <= len(bare) <= 5:
         return CODE
-    # One capital at the beginning is a name; capitals inside are a program's identifier.
+    # A word with one capital at its beginning is a name; a word with capitals inside is a program's identifier.
     return NAME if bare[0].isupper() and (len(bare) == 1 or bare[1:].islower()) else SYMBOL
 
 

@@ -1,7 +1,7 @@
-"""The worth of the lines of a folded part: how likely their facts are to be needed, considering their earlier use.
+"""The worth of the lines of a folded part: how likely a later call needs their facts, considering their earlier use.
 
-The numbers are rough odds, measured on recorded agents of several kinds: a value that a call has used is several times
-as likely to be used again as one that was only in a result; one that the user named, four times.
+The weights are rough odds, measured on recorded agents of several kinds. A value that was an argument of a call is several
+times as likely to be used again as a value that was only in a result; a value that the user named, four times.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,15 +12,15 @@ from sys import getsizeof
 from typing import Any, Final, TypeVar
 
 from gateway.context.choose import weights
-from gateway.context.choose.changes import superseded
-from gateway.context.choose.line import CALL, RECORD, SAID, MessageLines
+from gateway.context.choose.changes import replaced_positions
+from gateway.context.choose.line import CALL, RECORD, SENTENCE, MessageLines
 from gateway.context.choose.speakers import Dialogue, dialogue_of
+from gateway.context.choose.standing_wishes import StandingWishes, standing_wishes
 from gateway.context.choose.tally import Tally, tally
-from gateway.context.choose.wished import StandingWishes, standing_wishes
 from gateway.context.choose.words import Word
 
-BRIEF: Final = 60
-"""Tokens up to which a message is short."""
+SHORT_MESSAGE_TOKENS: Final = 60
+"""The most tokens of a short message."""
 
 CALL_TOKENS_SHARE: Final = 0.2
 """Share of the lines' tokens. If calls and results have more, tools are called often. Nearly all recorded conversations of
@@ -29,9 +29,9 @@ tool in every fourth turn has a tenth."""
 RESULTS_PER_USER_MESSAGE: Final = 0.5
 """If there are more results, tools are called often, even if calls and results are short."""
 
-FAMILY: Final = 5
-"""Letters that two words of one family share: compounds, and endings that the stem does not know."""
-MOST_CHOICES: Final = 200
+FAMILY_LETTERS: Final = 5
+"""Number of first letters that the words of one family share: compounds, and endings that the stem does not know."""
+MOST_CACHED_CHOICES: Final = 200
 """Cached choices from one folded part, one per question."""
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 Passage = range
 """Positions of lines that are quoted together."""
-MOST_OF_PASSAGE: Final = 70
+PASSAGE_TOKENS: Final = 70
 """Tokens; a message up to a third longer is one passage."""
 
 
@@ -56,106 +56,119 @@ class LinePool:
     """The lines of a folded part, oldest first, and facts derived from them. A line's position is its index in
     ``lines``."""
 
-    def __init__(self, readings: Iterable[MessageLines], first: int = -1, earlier: Tally | None = None) -> None:
+    def __init__(
+        self, readings: Iterable[MessageLines], first_user_message: int = -1, earlier: Tally | None = None
+    ) -> None:
         self.readings = {reading.message: reading for reading in readings if reading.lines}
-        """By message, in order."""
-        self.first = first
-        """The index of the first user message."""
+        """By the index of a message, in order."""
+        self.first_user_message = first_user_message
+        """The index of the first user message; -1 without one."""
         self.lines = tuple(chain.from_iterable([reading.lines for reading in self.readings.values()]))
         self.message_of: list[int] = []
-        """By position."""
+        """By position the index of the line's message."""
         self.places: dict[int, range] = {}
-        """By message, in order: the positions of its lines."""
+        """By message, in order, the positions of its lines."""
         for index, reading in self.readings.items():
             start = len(self.message_of)
             self.message_of += [index] * len(reading.lines)
             self.places[index] = range(start, len(self.message_of))
         self.tally = tally(self.readings, earlier)
-        """The counts of an earlier folded part of the conversation are continued."""
-        self.grown: Callable[[int], None] = _uncounted
-        """Told how many bytes are taken by what is chosen from these lines."""
+        """It continues the counts of an earlier folded part of the conversation."""
+        self.add_bytes: Callable[[int], None] = _uncounted
+        """Called with the bytes by which the cached choices grow; negative if they shrink."""
         self._chosen: dict[object, Any] = {}
         self._chosen_bytes = 0
         self._passages: dict[int, list[Passage]] = {}
 
-    def once(self, key: object, choose: Callable[[], T]) -> T:
-        """Return a choice from these lines, cached under ``key``, which has everything the choice depends on."""
+    def get_or_make(self, key: object, choose: Callable[[], T]) -> T:
+        """Return a choice from these lines. It is cached under ``key``, which has everything that the choice depends on."""
         found: T | None = self._chosen.get(key)
         if found is None:
-            if len(self._chosen) >= MOST_CHOICES:
+            if len(self._chosen) >= MOST_CACHED_CHOICES:
                 self._chosen.clear()
-                self.grown(-self._chosen_bytes)
+                self.add_bytes(-self._chosen_bytes)
                 self._chosen_bytes = 0
             found = self._chosen[key] = choose()
             more = _bytes_of(key) + _bytes_of(found)
             self._chosen_bytes += more
-            self.grown(more)
+            self.add_bytes(more)
         return found
 
     @cached_property
-    def values(self) -> tuple[dict[Word, float], dict[Word, float]]:
-        """Return by word how likely its fact is to be needed: of what was said or called, and of data."""
-        counts, rarity_of, used = self.tally.counts, self.rarity.get, self._used()
-        # In speech all has been used at least once: what counts is how much more.
-        more_of = {key: use / weights.ANSWERED for key, use in used.items() if use > weights.ANSWERED}.get
-        said = {
-            word: word.in_speech * (more_of(word.key, 1.0) * rarity_of(word.key, 1.0))
-            for word in {**counts.asked, **counts.answered, **counts.called}
+    def word_odds(self) -> tuple[dict[Word, float], dict[Word, float]]:
+        """Return by word the odds that its fact is needed: of words in messages and calls, and of words in data."""
+        counts, rarity_of, use_factors = self.tally.counts, self.rarity.get, self._use_factors()
+        # The odds in speech include one use: only further use counts.
+        further_use_of = {
+            key: use / weights.NAMED_BY_ASSISTANT
+            for key, use in use_factors.items()
+            if use > weights.NAMED_BY_ASSISTANT
+        }.get
+        speech_odds = {
+            word: word.in_speech * (further_use_of(word.key, 1.0) * rarity_of(word.key, 1.0))
+            for word in {**counts.by_user, **counts.by_others, **counts.in_calls}
         }
-        several = [key for key in self._several if used.get(key, 1.0) < weights.SEVERAL]
-        use_of = {**used, **dict.fromkeys(several, weights.SEVERAL)}.get
-        return said, {word: word.in_data * use_of(word.key, 1.0) for word in {**counts.returned, **counts.pasted}}
+        in_several = [key for key in self._in_several_results if use_factors.get(key, 1.0) < weights.IN_SEVERAL_RESULTS]
+        use_factor_of = {**use_factors, **dict.fromkeys(in_several, weights.IN_SEVERAL_RESULTS)}.get
+        return speech_odds, {
+            word: word.in_data * use_factor_of(word.key, 1.0) for word in {**counts.in_results, **counts.in_blocks}
+        }
 
     @cached_property
-    def _several(self) -> frozenset[str]:
-        """Return the identifiers that records of several results have: what refers to a thing elsewhere."""
-        return frozenset([key for key, number in self.tally.counts.listed.items() if number > 1])
+    def _in_several_results(self) -> frozenset[str]:
+        """Return the identifiers in records of several results: they connect these records."""
+        return frozenset([key for key, number in self.tally.counts.results_by_identifier.items() if number > 1])
 
     @cached_property
-    def _spoken(self) -> list[bool]:
-        """Return by position whether the line is a call or speech, not data."""
-        return [line.sort is SAID or line.sort is CALL for line in self.lines]
+    def _is_speech(self) -> list[bool]:
+        """Return by position whether the line is a sentence or a call, not data."""
+        return [line.sort is SENTENCE or line.sort is CALL for line in self.lines]
 
     @cached_property
-    def _own(self) -> list[float]:
-        """Return by position the worth of a line besides its facts."""
+    def _own_worth(self) -> list[float]:
+        """Return by position the worth of a line without its facts."""
         worth: list[float] = []
         for reading in self.readings.values():
             user = reading.role == "user"
-            told = weights.FIRST if reading.message == self.first else 0.0
+            first_message_worth = weights.FIRST_USER_MESSAGE if reading.message == self.first_user_message else 0.0
             for line in reading.lines:
-                own = weights.ERROR if line.error else 0.0
+                own_worth = weights.ERROR_LINE if line.error else 0.0
                 if line.sort is CALL:
-                    own += weights.CALLED
+                    own_worth += weights.CALL_LINE
                 elif user:
-                    own += (weights.BINDING * line.binding + told) * min(line.size / weights.SAYING, 1.0)
-                worth.append(own)
+                    own_worth += (weights.BINDING_LINE * line.binding + first_message_worth) * min(
+                        line.size / weights.FULL_WORTH_TOKENS, 1.0
+                    )
+                worth.append(own_worth)
         return worth
 
     @cached_property
-    def _age(self) -> list[float]:
-        """Return by position the share of its worth that an old line keeps."""
-        number, oldest = len(self.lines), weights.OLDEST
+    def _age_factors(self) -> list[float]:
+        """Return by position the share of its worth that a line keeps at its age."""
+        number, oldest = len(self.lines), weights.OLDEST_LINE_SHARE
         return [oldest + (1 - oldest) * position / number for position in range(number)]
 
     @cached_property
-    def most(self) -> list[float]:
-        """Return for each line its highest possible worth per token: alone, and with its message already begun."""
-        said, data = [values.__getitem__ for values in self.values]
-        known = zip(self.lines, self._spoken, self._own, self._age, strict=True)
-        # As `worth` says; a call for each line would cost a quarter of it.
+    def worth_bounds(self) -> list[float]:
+        """Return by position the highest possible worth per token of a line: all its facts are new, and its message has
+        begun."""
+        speech_odds, data_odds = [values.__getitem__ for values in self.word_odds]
+        known = zip(self.lines, self._is_speech, self._own_worth, self._age_factors, strict=True)
+        # The same as `worth`, written out: a call for each line would be a quarter of the cost.
         return [
-            (sum(map(said if spoken else data, line.words)) * line.share + own) * age / line.size
-            for line, spoken, own, age in known
+            (sum(map(speech_odds if is_speech else data_odds, line.words)) * line.share + own_worth)
+            * age_factor
+            / line.size
+            for line, is_speech, own_worth, age_factor in known
         ]
 
-    def worth(self, position: int, said: Mapping[Word, float], data: Mapping[Word, float]) -> float:
-        """Return the worth of a line with the given worths of words, as in `values`."""
+    def worth(self, position: int, speech_odds: Mapping[Word, float], data_odds: Mapping[Word, float]) -> float:
+        """Return the worth of a line with the given odds of words, as in `word_odds`."""
         _, _, found, _, _, _, _, _, _, share, _ = self.lines[position]
-        worths = said if self._spoken[position] else data
+        odds = speech_odds if self._is_speech[position] else data_odds
         # Most lines of records are one word.
-        facts = worths[found[0]] if len(found) == 1 else sum(map(worths.__getitem__, found))
-        return (facts * share + self._own[position]) * self._age[position]
+        facts = odds[found[0]] if len(found) == 1 else sum(map(odds.__getitem__, found))
+        return (facts * share + self._own_worth[position]) * self._age_factors[position]
 
     @property
     def spellings(self) -> Mapping[str, tuple[Word, ...]]:
@@ -175,23 +188,23 @@ class LinePool:
         }
 
     def passages(self, message: int) -> list[Passage]:
-        """Split a message into passages: a record or a call alone, prose up to `MOST_OF_PASSAGE`, a short message
+        """Split a message into passages: a record or a call alone, prose up to `PASSAGE_TOKENS`, a short message
         whole."""
         found = self._passages.get(message)
         if found is None:
-            found = self._passages[message] = self._cut(self.places[message])
+            found = self._passages[message] = self._split_into_passages(self.places[message])
         return found
 
-    def _cut(self, places: range) -> list[Passage]:
+    def _split_into_passages(self, places: range) -> list[Passage]:
         lines = self.lines
-        if sum([lines[place].size for place in places]) <= MOST_OF_PASSAGE * 1.3:
+        if sum([lines[place].size for place in places]) <= PASSAGE_TOKENS * 1.3:
             return [places]
         cut: list[Passage] = []
         start, size = places.start, 0.0
         for place in places:
             line = lines[place]
             record = line.sort is RECORD and place > start and lines[place - 1].group != line.group
-            if place > start and (record or size + line.size > MOST_OF_PASSAGE):
+            if place > start and (record or size + line.size > PASSAGE_TOKENS):
                 cut.append(range(start, place))
                 start, size = place, 0.0
             size += line.size
@@ -211,11 +224,11 @@ class LinePool:
 
     @cached_property
     def _families(self) -> dict[str, list[str]]:
-        """Return by the first letters of a word all words that begin so."""
+        """Return by first letters, `FAMILY_LETTERS` of them, the words that begin with them."""
         found: dict[str, list[str]] = {}
         for key in self.spellings:
-            if len(key) >= FAMILY:
-                found.setdefault(key[:FAMILY], []).append(key)
+            if len(key) >= FAMILY_LETTERS:
+                found.setdefault(key[:FAMILY_LETTERS], []).append(key)
         return found
 
     @cached_property
@@ -229,19 +242,19 @@ class LinePool:
         return {index: rank for rank, index in enumerate(self.order)}
 
     @cached_property
-    def called(self) -> bool:
+    def has_calls(self) -> bool:
         """Return whether a tool was called in the folded part."""
         return any([reading.tool for reading in self.readings.values()])
 
     @cached_property
     def roles_with_names(self) -> frozenset[str]:
-        """Return the roles whose messages have several names: rows of a group's members have their names."""
+        """Return the roles whose messages have several names. In a group, rows have the names of their speakers."""
         names = {(reading.role, reading.name) for reading in self.readings.values() if reading.name}
         roles = [role for role, _ in names]
         return frozenset([role for role in roles if roles.count(role) > 1])
 
     @cached_property
-    def calls_often(self) -> bool:
+    def has_many_calls(self) -> bool:
         """Return whether calls and results are a large part of the folded part. In a chat they are not: it calls tools only
         now and then."""
         readings = self.readings.values()
@@ -266,8 +279,8 @@ class LinePool:
         return dialogue_of((reading.role, line.text) for reading in newest for line in reading.lines)
 
     @cached_property
-    def calls(self) -> dict[int, int]:
-        """Return by message of a result with records the position of its call, if that stands before these in full."""
+    def call_of_result(self) -> dict[int, int]:
+        """Return by message of a result with records the position of its call, if the call's line is complete."""
         found: dict[int, int] = {}
         made: dict[str, int] = {}
         for index, reading in self.readings.items():
@@ -285,29 +298,30 @@ class LinePool:
         return standing_wishes(self)
 
     @cached_property
-    def brief(self) -> frozenset[int]:
-        """Return the indices of short messages, which are understood only as a whole."""
+    def short_messages(self) -> frozenset[int]:
+        """Return the indices of short messages. They can be understood only as a whole."""
         return frozenset(
             index
             for index, reading in self.readings.items()
-            if len(reading.lines) < BRIEF and sum([line.size for line in reading.lines]) <= BRIEF
+            if len(reading.lines) < SHORT_MESSAGE_TOKENS
+            and sum([line.size for line in reading.lines]) <= SHORT_MESSAGE_TOKENS
         )
 
-    def _used(self) -> dict[str, float]:
-        """Return by fact its worth from earlier use."""
+    def _use_factors(self) -> dict[str, float]:
+        """Return by fact the factor for its earlier use, the highest if there are several."""
         counts = self.tally.counts
-        used: dict[str, float] = {}
+        use_factors: dict[str, float] = {}
         for value, found in (
-            (weights.ANSWERED, counts.answered),
-            (weights.ASKED, counts.asked),
-            (weights.USED, counts.called),
+            (weights.NAMED_BY_ASSISTANT, counts.by_others),
+            (weights.NAMED_BY_USER, counts.by_user),
+            (weights.NAMED_IN_CALL, counts.in_calls),
         ):
-            used.update(dict.fromkeys([word.key for word in found], value))
-        return used
+            use_factors.update(dict.fromkeys([word.key for word in found], value))
+        return use_factors
 
     @cached_property
     def rarity(self) -> dict[str, float]:
-        """Return by ordinary word or name: 1 if one line has it, towards 0 if many have."""
+        """Return by ordinary word or name its rarity: 1 if one line has it, near 0 if many have."""
         counts: dict[str, int] = {}
         for word, count in self.tally.lines.items():
             if word.ordinary:
@@ -317,15 +331,15 @@ class LinePool:
         return {key: by_count[count] for key, count in counts.items()}
 
     @cached_property
-    def gone(self) -> frozenset[int]:
-        """Return lines that a newer one repeats or replaces."""
-        texts = [(position, line.text) for position, line in enumerate(self.lines) if self._spoken[position]]
+    def outdated(self) -> frozenset[int]:
+        """Return the positions of the lines that a newer line repeats or replaces."""
+        texts = [(position, line.text) for position, line in enumerate(self.lines) if self._is_speech[position]]
         newest = {text: position for position, text in texts}
         return self.replaced.union([position for position, text in texts if newest[text] != position])
 
     @cached_property
     def replaced(self) -> frozenset[int]:
-        """Return lines that no longer hold: a newer value has replaced them."""
+        """Return the positions of the lines whose value a newer line replaces."""
         seen: set[str] = set()
         old: set[int] = set()
         for position in range(len(self.lines) - 1, -1, -1):
@@ -335,5 +349,6 @@ class LinePool:
                     old.add(position)
                 seen.add(slot)
         return frozenset(
-            old | superseded(self.readings, self.places, self.rarity, self.spellings, self.tally.counts.stated)
+            old
+            | replaced_positions(self.readings, self.places, self.rarity, self.spellings, self.tally.counts.statements)
         )

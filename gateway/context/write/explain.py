@@ -87,7 +87,7 @@ def _fates_of_lines(source: Source, replacement: Replacement) -> Iterator[Fate]:
             why = QUOTED
         elif index < covered:
             why = SUMMARISED
-        elif place in pool.gone:
+        elif place in pool.outdated:
             why = OUTDATED
         else:
             why = REDUNDANT if shown.issuperset([word.key for word in line.words]) else NO_ROOM

@@ -35,7 +35,7 @@ class QuotesToFill:
     def with_facts(self, found: list[int], known: frozenset[str]) -> list[int]:
         """Add the calls and records with the most new facts, besides the words that are ``known``."""
         left = self.most_tokens - self._size(found)
-        if left < LEAST_TOKENS or not self.pool.called:
+        if left < LEAST_TOKENS or not self.pool.has_calls:
             return found
         in_quotes = set(found)
         candidates = {
@@ -99,7 +99,7 @@ class QuotesToFill:
         for message in reversed(self.pool.order):
             speaker = SPEAKER_TOKENS
             for place in self.pool.places[message]:
-                if place not in not_wanted and place not in self.pool.gone:
+                if place not in not_wanted and place not in self.pool.outdated:
                     yield place, self.pool.lines[place].size + 1 + speaker
                     speaker = 0.0
 

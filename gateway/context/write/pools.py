@@ -49,7 +49,7 @@ def pool_of(source: Source, folded: Sequence[int], read_in_full: frozenset[int] 
         readings.append(reading_of(source, index, read))
     pool = LinePool(readings, first_question, _newest_tally(source))
     _, entry = source.memory.put(key, ((folded_messages, callers_of_results), pool), bytes_of(pool))
-    pool.grown = entry.grow
+    pool.add_bytes = entry.grow
     if (name := _newest_pool_name(source)) is not None:
         source.memory.put(name, key, POOL_KEY_BYTES)
     return pool

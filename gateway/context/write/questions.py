@@ -5,7 +5,11 @@ from typing import Final
 
 from gateway.context.choose.cues import is_question, wants_to_know
 from gateway.context.choose.subject import names_a_subject
-from gateway.context.choose.weights import QUOTED_UNASKED, STAYS, STAYS_WITH_CALLS
+from gateway.context.choose.weights import (
+    EARLIER_QUOTES_SHARE,
+    EARLIER_QUOTES_SHARE_WITH_CALLS,
+    QUOTE_SHARE_WITHOUT_QUESTION,
+)
 from gateway.context.cut.layout import Layout
 from gateway.context.write.quote_room import (
     REQUEST_SHARE,
@@ -30,8 +34,8 @@ def quotes_of(search: Search, kept: Mapping[int, Message], left: int) -> dict[in
     index of the message that they follow.
 
     Each has lines of the part that was folded when its question was sent. Earlier quotes stay, so that a request begins
-    like the one before it, as far as there is room: those beyond `STAYS` are dropped with the next question. Once tools
-    are called, all stay until the next cut.
+    like the one before it. Quotes beyond `EARLIER_QUOTES_SHARE` are dropped with the next question. Where tools are called
+    often, all stay until the next cut.
     """
     layout, source = search.layout, search.source
     if not layout.questions or source.rung.newest_only or not source.policy.recall_share:
@@ -52,7 +56,9 @@ def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Qu
     If the cut has moved inside a turn, it has folded these questions too: then only the current question has quotes.
     """
     layout = search.layout
-    stays = layout.cut_at_question.quote_tokens * (STAYS_WITH_CALLS if layout.calls_often else STAYS)
+    stays = layout.cut_at_question.quote_tokens * (
+        EARLIER_QUOTES_SHARE_WITH_CALLS if layout.calls_often else EARLIER_QUOTES_SHARE
+    )
     quotes: dict[int, Quote] = {}
     spent = searched = 0
     for indices in [indices for indices in layout.questions[:-1] if indices[0] in kept]:
@@ -129,7 +135,7 @@ def _share(text: str, layout: Layout, spent: int) -> int:
     tokens = layout.cut_at_question.quote_tokens
     if layout.calls_often:
         return (tokens - spent) // 2 if wants_to_know(text) else 0
-    return min(tokens if wants_to_know(text) else int(tokens * QUOTED_UNASKED), tokens - spent)
+    return min(tokens if wants_to_know(text) else int(tokens * QUOTE_SHARE_WITHOUT_QUESTION), tokens - spent)
 
 
 def _lines_of(quotes: Mapping[int, Quote]) -> frozenset[LineKey]:

@@ -167,7 +167,7 @@ def _is_about(source: Source, query: str, part: frozenset[int], question: frozen
     roles = [str(source.messages[index].get("role")) for index in indices]
     dialogue = speakers.dialogue_of(zip(reversed(roles), reversed(texts), strict=True))
     factors = speakers.answer_factors(query, dialogue)
-    best = lookup.bearing(texts, roles, query, (), factors)[:TOPIC_MESSAGES]
+    best = lookup.most_relevant(texts, roles, query, (), factors)[:TOPIC_MESSAGES]
     return sum([indices[place] in part for place in best]) >= OLD_TOPIC_SHARE * len(best)
 
 

@@ -100,7 +100,7 @@ def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> Note:
         chosen = digest.choose(pool, size, count, known=known)
         return rows.render(pool, chosen), frozenset(chosen)
 
-    text, places = pool.once((size, count, known), choose)
+    text, places = pool.get_or_make((size, count, known), choose)
     if not text:
         return Note(marks.CUT)
     return Note(marks.framed(head, text), frozenset([place + skipped for place in places]), "digest")

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from gateway.context.choose import embedding, lines, lookup, recall, speakers
 from gateway.context.choose.line import MessageLines
-from gateway.context.choose.weights import MANY, WISHES_IN_QUOTES
+from gateway.context.choose.weights import MANY_QUOTE_TOKENS, WISHES_SHARE_OF_QUOTES
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.write.fill import QuotesToFill
@@ -64,7 +64,7 @@ class Search:
         """Return the lines that are relevant to a question, without those in the note and those quoted before."""
         source, first = self.source, self.layout.cut_at_question.first_kept
         key = (query, source.counter.text, first, self.in_note, by_meaning(source))
-        return self.pool.once(key, partial(self._find, query))
+        return self.pool.get_or_make(key, partial(self._find, query))
 
     def find_and_fill(self, query: Query, kept: Mapping[int, Message]) -> Quote:
         """Return the lines that are relevant to the newest message, and fill the rest of its tokens with wishes, calls and
@@ -76,14 +76,14 @@ class Search:
         source, first = self.source, self.layout.cut_at_question.first_kept
         pool, still_kept = self._with_shortened(kept)
         key = ("filled", query, is_long(self.layout), source.counter.text, first, self.in_note, hash(still_kept))
-        return pool.once((*key, by_meaning(source)), partial(self._find_and_fill, pool, query, still_kept))
+        return pool.get_or_make((*key, by_meaning(source)), partial(self._find_and_fill, pool, query, still_kept))
 
     def _find(self, query: Query) -> Quote:
         known = words_of_pinned(self.source)
         pool = _searched(self.source, self.layout, self.pool, query.text, known)
         if pool is self.pool:
             first = self.layout.cut_at_question.first_kept
-            hidden = pool.once((first, self.in_note), partial(_hidden, self.layout, pool, self.in_note))
+            hidden = pool.get_or_make((first, self.in_note), partial(_hidden, self.layout, pool, self.in_note))
         else:
             hidden = _hidden(self.layout, pool, places_of(pool, self._note_lines()))
         hidden |= places_of(pool, query.quoted_before)
@@ -105,11 +105,11 @@ class Search:
         found = recall.excerpts(
             pool,
             query.text,
-            most - int(WISHES_IN_QUOTES * most),
+            most - int(WISHES_SHARE_OF_QUOTES * most),
             count,
             hidden,
             known,
-            many=inf if is_long(self.layout) else MANY,
+            many_tokens=inf if is_long(self.layout) else MANY_QUOTE_TOKENS,
             nearness=nearness_of(self.source),
         )
         rest = QuotesToFill(pool, most, count, hidden)
@@ -190,7 +190,7 @@ def _hidden(
     may_quote = folded | shortened | set(layout.set_aside)
     kept = [place for index, places in pool.places.items() if index >= 0 and index not in may_quote for place in places]
     # A short message is quoted whole or not at all, even if the note has a sentence of it.
-    noted_messages = {pool.message_of[place] for place in in_note} & pool.brief
+    noted_messages = {pool.message_of[place] for place in in_note} & pool.short_messages
     partly_noted = {index for index in noted_messages if not in_note.issuperset(pool.places[index])}
     return frozenset(place for place in in_note if pool.message_of[place] not in partly_noted).union(kept)
 
@@ -208,7 +208,7 @@ def _searched(source: Source, layout: Layout, pool: LinePool, query: str, known:
     old: list[MessageLines] = []
     dialogue = speakers.dialogue_of(zip(reversed(roles), reversed(texts), strict=True))
     factors = speakers.answer_factors(query, dialogue)
-    for number in lookup.bearing(texts, roles, query, known, factors):
+    for number in lookup.most_relevant(texts, roles, query, known, factors):
         left -= len(texts[number])
         if left <= 0:
             break
@@ -216,4 +216,6 @@ def _searched(source: Source, layout: Layout, pool: LinePool, query: str, known:
     was_skimmed = set(folded[:skimmed])
     newer = [reading for index, reading in pool.readings.items() if index >= 0 and index not in was_skimmed]
     readings = sorted([*old, *newer], key=lambda reading: reading.message)
-    return LinePool([*readings_of_notes(source.earlier_notes, source.memory), *readings], pool.first, pool.tally)
+    return LinePool(
+        [*readings_of_notes(source.earlier_notes, source.memory), *readings], pool.first_user_message, pool.tally
+    )

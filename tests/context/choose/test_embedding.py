@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.context.choose import embedding
-from gateway.context.choose.embedding import LONGEST, Embedding, above_mean, load, missing
+from gateway.context.choose.embedding import MOST_CHARACTERS, Embedding, above_mean, load, missing
 from gateway.wire.memory import Memory
 from tests.context.choose.paraphrase import WITH_EXTRA
 
@@ -111,7 +111,7 @@ def test_nearness_is_counted_from_the_mean(values: list[int], expected: list[flo
 
 
 def test_only_the_beginning_of_a_passage_and_the_end_of_a_question_are_looked_at(vectors: Embedding) -> None:
-    long = "water " * (LONGEST // 6 + 1)
+    long = "water " * (MOST_CHARACTERS // 6 + 1)
     passages = [long + "bicycle", long + "kettle", "bicycle", "kettle"]
 
     near = vectors.nearness("bicycle " * 1000 + long, passages, Memory())

@@ -43,7 +43,7 @@ def test_a_question_in_other_words_finds_the_remark(question: str) -> None:
 
 def test_without_the_weight_it_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     found = pool(*FILLER, FEVER, ("assistant", "Oh no."), *FILLER)
-    monkeypatch.setattr(recall, "RELATED", 0.0)
+    monkeypatch.setattr(recall, "FIELD_WORD", 0.0)
 
     assert ranked(found, "Which medicine did he take?") == []
 

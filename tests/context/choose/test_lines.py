@@ -118,7 +118,7 @@ def test_a_huge_result_is_read_in_bounded_pieces() -> None:
 
 
 def test_sorts_are_told_apart() -> None:
-    assert read({"role": "user", "content": "x y"})[0].sort is Sort.SAID
+    assert read({"role": "user", "content": "x y"})[0].sort is Sort.SENTENCE
     assert read(result("plain"))[0].sort is Sort.OUTPUT
     assert read(result({"a": 1}))[0].sort is Sort.RECORD
 
@@ -157,7 +157,7 @@ def test_a_pasted_block_is_a_line_that_says_what_it_is_and_rows_of_output() -> N
     code = "class Shelf:\n    pass\n\ndef refill(shelf):\n    return shelf"
     found = read({"role": "user", "content": f"Why does this fail?\n```python\n{code}\n```\nI never use globals."})
 
-    assert [line.text for line in found if line.sort is Sort.SAID] == [
+    assert [line.text for line in found if line.sort is Sort.SENTENCE] == [
         "Why does this fail?",
         "[pasted 5 rows of python: Shelf, refill]",
         "I never use globals.",

@@ -1,11 +1,11 @@
-"""Which old messages bear on a question."""
+"""Which old messages are relevant to a question."""
 
 from collections.abc import Collection, Sequence
 
 import pytest
 
-from gateway.context.choose.lookup import SEARCHED, bearing, beside
-from gateway.context.choose.weights import ADJACENT, REACH
+from gateway.context.choose.lookup import MOST_SEARCHED_CHARACTERS, most_relevant, neighbour_shares
+from gateway.context.choose.weights import NEIGHBOUR_DISTANCE, NEIGHBOUR_SHARE
 
 TEXTS = (
     "The plumber comes on Thursday.",
@@ -17,7 +17,7 @@ TEXTS = (
 
 def found_in(texts: Sequence[str], query: str, known: Collection[str] = (), roles: str = "") -> list[int]:
     speaking = [{"u": "user", "a": "assistant"}[role] for role in roles] or ["user"] * len(texts)
-    return bearing(texts, speaking, query, known, {"user": 2.0})
+    return most_relevant(texts, speaking, query, known, {"user": 2.0})
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,11 @@ def test_a_question_without_a_word_of_theirs_finds_none(query: str) -> None:
 
 
 def test_of_equal_texts_the_newest_comes_first() -> None:
-    assert found_in(["plumber", *[""] * (2 * REACH)] * 3, "plumber")[:3] == [4 * REACH + 2, 2 * REACH + 1, 0]
+    assert found_in(["plumber", *[""] * (2 * NEIGHBOUR_DISTANCE)] * 3, "plumber")[:3] == [
+        4 * NEIGHBOUR_DISTANCE + 2,
+        2 * NEIGHBOUR_DISTANCE + 1,
+        0,
+    ]
 
 
 def test_messages_beside_a_match_come_before_weak_matches() -> None:
@@ -53,18 +57,20 @@ def test_messages_beside_a_match_come_before_weak_matches() -> None:
 
 
 def test_a_match_counts_for_the_messages_around_it_less_with_each_message_between() -> None:
-    far = 2 * REACH
-    shares = beside({far: 12.0}, 2 * far + 1)
+    far = 2 * NEIGHBOUR_DISTANCE
+    shares = neighbour_shares({far: 12.0}, 2 * far + 1)
 
-    assert sorted(shares) == [place for place in range(far - REACH, far + REACH + 1) if place != far]
-    assert [shares[far + away] for away in range(1, REACH + 1)] == [
-        ADJACENT * 12.0 / away for away in range(1, REACH + 1)
+    assert sorted(shares) == [
+        place for place in range(far - NEIGHBOUR_DISTANCE, far + NEIGHBOUR_DISTANCE + 1) if place != far
     ]
-    assert all(shares[far - away] == shares[far + away] for away in range(1, REACH + 1))
+    assert [shares[far + away] for away in range(1, NEIGHBOUR_DISTANCE + 1)] == [
+        NEIGHBOUR_SHARE * 12.0 / away for away in range(1, NEIGHBOUR_DISTANCE + 1)
+    ]
+    assert all(shares[far - away] == shares[far + away] for away in range(1, NEIGHBOUR_DISTANCE + 1))
 
 
 def test_of_two_matches_as_far_away_the_better_counts() -> None:
-    assert beside({0: 3.0, 2: 5.0}, 3)[1] == ADJACENT * 5.0
+    assert neighbour_shares({0: 3.0, 2: 5.0}, 3)[1] == NEIGHBOUR_SHARE * 5.0
 
 
 def test_who_is_likely_to_have_said_it_counts() -> None:
@@ -77,4 +83,4 @@ def test_a_word_of_the_system_prompt_counts_less() -> None:
 
 
 def test_what_is_too_far_back_is_not_looked_through() -> None:
-    assert found_in(["plumber", "x" * SEARCHED], "plumber") == []
+    assert found_in(["plumber", "x" * MOST_SEARCHED_CHARACTERS], "plumber") == []

@@ -28,8 +28,8 @@ POOL = LinePool(
 )
 
 
-def quoted(question: str, tokens: int = 60, skip: frozenset[int] = frozenset()) -> str:
-    return render(POOL, excerpts(POOL, question, tokens, COUNT, skip))
+def quoted(question: str, tokens: int = 60, hidden: frozenset[int] = frozenset()) -> str:
+    return render(POOL, excerpts(POOL, question, tokens, COUNT, hidden))
 
 
 def test_a_question_finds_what_was_said_in_other_forms_of_its_words() -> None:
@@ -44,7 +44,7 @@ def test_quotes_are_marked_as_such() -> None:
     assert "Bergen" in text
 
 
-def test_nothing_is_quoted_where_nothing_bears_on_it() -> None:
+def test_nothing_is_quoted_without_a_relevant_passage() -> None:
     assert quoted("Thanks!") == ""
     assert quoted("How fast can swallows fly?") == ""
 
@@ -60,11 +60,11 @@ def test_a_question_that_names_no_subject_quotes_nothing_for_the_words_it_is_mad
 
 
 def test_what_the_model_sees_anyway_is_not_quoted() -> None:
-    assert "Bergen" not in quoted("Where is my sister moving?", skip=frozenset({2}))
+    assert "Bergen" not in quoted("Where is my sister moving?", hidden=frozenset({2}))
 
 
-def test_beyond_many_tokens_a_passage_must_bear_more_on_the_question() -> None:
-    """Where much is quoted already, what bears little on the question costs more than it finds."""
+def test_beyond_many_tokens_a_passage_must_be_more_relevant() -> None:
+    """After many quotes, less relevant passages cost more than they find."""
     best = [f"The ferry to Bergen leaves from pier {n} of the harbour on Fridays." for n in range(8)]
     weak = [f"In week {n} the ferry will leave late, said the man with the plums." for n in range(40)]
     apart = [text for each in [*best, *weak] for text in (each, *["So it went on."] * 4)]
@@ -72,8 +72,10 @@ def test_beyond_many_tokens_a_passage_must_bear_more_on_the_question() -> None:
         MessageLines(index, "user", lines.read({"role": "user", "content": text})) for index, text in enumerate(apart)
     )
 
-    def quoted_of(many: float) -> str:
-        return render(pool, excerpts(pool, "Where does the Bergen ferry leave?", 8000, COUNT, (), many=many))
+    def quoted_of(many_tokens: float) -> str:
+        return render(
+            pool, excerpts(pool, "Where does the Bergen ferry leave?", 8000, COUNT, (), many_tokens=many_tokens)
+        )
 
     assert quoted_of(inf).count("In week") == 40
     assert quoted_of(100).count("In week") == 0

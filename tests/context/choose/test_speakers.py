@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.context.choose.speakers import LEAST_POSSESSIVES, WITH_ASSISTANT, Dialogue, answer_factors, dialogue_of
-from gateway.context.choose.weights import OWN_WORDS, UNNAMED
+from gateway.context.choose.weights import SPEAKER_FACTOR, USER_FACTOR
 from tests.context.choose.test_weights import pool, ranked
 
 TOLD = (
@@ -55,14 +55,14 @@ def test_a_word_that_is_also_typed_in_small_letters_is_no_name() -> None:
 @pytest.mark.parametrize(
     ("question", "dialogue", "factors"),
     [
-        ("Where is my violin?", WITH_ASSISTANT, {"user": OWN_WORDS}),
-        ("Where is the violin?", WITH_ASSISTANT, {"user": UNNAMED}),
+        ("Where is my violin?", WITH_ASSISTANT, {"user": SPEAKER_FACTOR}),
+        ("Where is the violin?", WITH_ASSISTANT, {"user": USER_FACTOR}),
         ("What did you tell of the violin?", WITH_ASSISTANT, {}),
-        ("What does Duarte ride?", newest_first(list(FRIENDS)), {"assistant": OWN_WORDS}),
-        ("Who took Imke's bike?", newest_first(list(FRIENDS)), {"user": OWN_WORDS}),
+        ("What does Duarte ride?", newest_first(list(FRIENDS)), {"assistant": SPEAKER_FACTOR}),
+        ("Who took Imke's bike?", newest_first(list(FRIENDS)), {"user": SPEAKER_FACTOR}),
         ("What do Imke and Duarte grow?", newest_first(list(FRIENDS)), {}),
         ("What grows?", newest_first(list(FRIENDS)), {}),
-        ("Where is my violin?", newest_first(list(FRIENDS)), {"user": OWN_WORDS}),
+        ("Where is my violin?", newest_first(list(FRIENDS)), {"user": SPEAKER_FACTOR}),
     ],
 )
 def test_the_answer_is_likely_said_by(question: str, dialogue: Dialogue, factors: dict[str, float]) -> None:

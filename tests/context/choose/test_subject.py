@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.context.choose.subject import LONGEST, names_a_subject
+from gateway.context.choose.subject import MOST_CHARACTERS, names_a_subject
 
 
 @pytest.mark.parametrize("text", [
@@ -16,7 +16,7 @@ def test_a_message_about_how_to_go_on_names_none(text: str) -> None:
 
 @pytest.mark.parametrize("text", [
     "What was the plumber's price?", "Who is Tess?", "When do we start?", "Where are we going?", "Is it 7 or 8?", "Und was ist mit Papa?", "C'est quand ?", "¿Dónde está?",
-    "奶奶住哪里？", "次の電車は？", "다음 기차는?", "Кто это был?", "how is my son", "now " * LONGEST,
+    "奶奶住哪里？", "次の電車は？", "다음 기차는?", "Кто это был?", "how is my son", "now " * MOST_CHARACTERS,
 ])  # fmt: skip
 def test_a_message_with_a_word_of_its_own_names_one(text: str) -> None:
     assert names_a_subject(text)

@@ -1,4 +1,4 @@
-"""Each weight that ranks passages is there for an order; these tests fail when it no longer makes it."""
+"""Each weight has an effect on the order of passages; these tests fail without it."""
 
 from itertools import pairwise
 
@@ -24,7 +24,7 @@ def pool(*said: tuple[str, str]) -> LinePool:
 
 
 def ranked(found: LinePool, query: str, known: frozenset[str] = frozenset()) -> list[str]:
-    """The openings of the messages, the one that bears most on the question first."""
+    """Return the first lines of the passages, the most relevant first."""
     scores = relevance(found, query, known)
     order = sorted(scores, key=lambda passage: -scores[passage])
     return [found.lines[passage.start].text for passage in order]
@@ -42,7 +42,7 @@ def test_an_answer_beside_the_question_that_has_the_words_is_found() -> None:
 
 
 def test_nearer_messages_count_more_than_those_further_off() -> None:
-    assert 1 > weights.ADJACENT > 0
+    assert 1 > weights.NEIGHBOUR_SHARE > 0
     found = pool(
         *FILLER,
         ("user", "We looked at the lighthouse."),
@@ -73,9 +73,9 @@ def test_only_where_there_is_much_place_a_passage_that_bears_less_on_the_questio
         places = excerpts(found, "What does the plumber charge for a pipe?", tokens, lambda text: len(text) // 4, ())
         return [found.lines[place].text for place in places]
 
-    assert less in quoted(2 * weights.MANY)
-    assert less not in quoted(weights.MANY)
-    assert any(text.startswith("The plumber charges") for text in quoted(weights.MANY))
+    assert less in quoted(2 * weights.MANY_QUOTE_TOKENS)
+    assert less not in quoted(weights.MANY_QUOTE_TOKENS)
+    assert any(text.startswith("The plumber charges") for text in quoted(weights.MANY_QUOTE_TOKENS))
 
 
 def test_rare_words_outweigh_several_common_ones() -> None:
@@ -110,12 +110,12 @@ def test_words_of_one_family_meet() -> None:
 @pytest.mark.parametrize(
     ("more", "less"),
     [
-        (weights.USED, weights.ASKED),
-        (weights.ASKED, weights.ANSWERED),
-        (weights.ANSWERED, 1.0),
+        (weights.NAMED_IN_CALL, weights.NAMED_BY_USER),
+        (weights.NAMED_BY_USER, weights.NAMED_BY_ASSISTANT),
+        (weights.NAMED_BY_ASSISTANT, 1.0),
         (weights.TO_OTHER, weights.DUTY),
-        (weights.ASSENT, weights.ASIDE),
-        (weights.OWN_WORDS, weights.UNNAMED),
+        (weights.ASSENT_IN_REPLY, weights.ASIDE),
+        (weights.SPEAKER_FACTOR, weights.USER_FACTOR),
     ],
 )
 def test_the_order_of_weights_that_share_a_scale(more: float, less: float) -> None:

@@ -5,7 +5,7 @@ import pytest
 from gateway.context.choose import digest, learned, lines, rows
 from gateway.context.choose.cues import binding
 from gateway.context.choose.line import MessageLines
-from gateway.context.choose.wishes import assents, heard, may_revoke, strength
+from gateway.context.choose.wishes import is_assent, may_revoke, strength, wish_cues
 from gateway.context.choose.worth import LinePool
 
 PAIRS = [
@@ -21,7 +21,7 @@ PAIRS = [
 
 @pytest.mark.parametrize(("wish", "story"), PAIRS)
 def test_a_wish_is_stronger_than_a_story(wish: str, story: str) -> None:
-    assert strength(heard(wish)) > strength(heard(story)) + 1
+    assert strength(wish_cues(wish)) > strength(wish_cues(story)) + 1
 
 
 UNSEEN = [
@@ -46,7 +46,7 @@ UNSEEN = [
 
 
 def points(sentence: str) -> float:
-    return strength(heard(sentence)) + binding(sentence) + heard(sentence).wish
+    return strength(wish_cues(sentence)) + binding(sentence) + wish_cues(sentence).wish
 
 
 def test_most_wishes_in_unseen_words_are_told_from_stories() -> None:
@@ -68,7 +68,7 @@ REVOKED = [
 
 
 def test_most_sentences_that_take_something_back_are_told_from_others() -> None:
-    told = [heard(one).revokes > heard(other).revokes + 1 for one, other in REVOKED]
+    told = [wish_cues(one).revocation > wish_cues(other).revocation + 1 for one, other in REVOKED]
 
     assert sum(told) >= 5
 
@@ -91,7 +91,7 @@ def test_what_takes_a_wish_back_comes_before_the_wishes_even_if_it_shares_no_wor
     "text", ["a" * 100_000, "?" * 100_000, "x y " * 50_000, "'" * 90_000, "别" * 90_000, "", "\x00"]
 )
 def test_features_of_hostile_text_are_few(text: str) -> None:
-    assert len(learned.features(text)) <= 3 * learned.LONGEST
+    assert len(learned.features(text)) <= 3 * learned.MOST_CHARACTERS
 
 
 def test_scripts_of_all_kinds_and_numbers_have_features() -> None:
@@ -108,9 +108,11 @@ def test_the_learned_weights_are_whole_and_bounded() -> None:
 
 def test_a_reply_that_agrees_is_told_from_one_that_goes_on() -> None:
     assert all(
-        map(assents, ["Understood, no lists.", "Geht klar.", "D'accord, je note.", "明白，不列了。", "Of course."])
+        map(is_assent, ["Understood, no lists.", "Geht klar.", "D'accord, je note.", "明白，不列了。", "Of course."])
     )
-    assert not any(map(assents, ["The train leaves at nine.", "Which of the two?", "Die Praxis hat bis zwölf offen."]))
+    assert not any(
+        map(is_assent, ["The train leaves at nine.", "Which of the two?", "Die Praxis hat bis zwölf offen."])
+    )
 
 
 def pool(*said: tuple[str, str]) -> LinePool:
