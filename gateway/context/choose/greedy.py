@@ -124,6 +124,7 @@ class Greedy:
         gains = list(self._gains(places, 0.0, tokens, seen))
         groups: set[int] = set()
         found: list[int] = []
+        spellings = self.pool.spellings
         for per_token, place in sorted(gains, key=lambda item: (-item[0], item[1])):
             line = self.lines[place]
             if seen.issuperset(line.words):
@@ -135,7 +136,8 @@ class Greedy:
                 break
             worth, tokens = worth + gain, tokens + cost
             found.append(place)
-            seen.update(self._spellings_of(line.words))
+            for word in line.words:  # equal words may be different objects
+                seen.update(spellings[word.key])
             groups.add(line.group)
         self.bundles[message] = len(self.chosen), (worth, tokens, found)
         return worth, tokens, found
@@ -233,7 +235,8 @@ class Greedy:
         self._mark_known(self._spellings_of([word for word in words if word not in self.known_words]))
 
     def _spellings_of(self, words: Iterable[Word]) -> list[Word]:
-        return [word for new in words for word in self.pool.spellings[new.key]]
+        spellings = self.pool.spellings
+        return [word for new in words for word in spellings[new.key]]
 
     def _mark_known(self, words: Iterable[Word]) -> None:
         """Mark words as known: their odds are 0 from now on."""
