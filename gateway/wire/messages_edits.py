@@ -15,7 +15,7 @@ from gateway.wire.format import Edits
 from gateway.wire.message import CACHE_CONTROL, Message, dumps
 from gateway.wire.messages_reading import THINKING, BlockOrigin, MessagesRequest
 from gateway.wire.raw_json import array
-from gateway.wire.splice import splice
+from gateway.wire.splice import splice, without_result
 from gateway.wire.views import Opaque, Piece, changed_arguments, origin_of, texts_in
 
 LEAST_THINKING: Final = 1024
@@ -113,9 +113,6 @@ def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, keeps_t
     return {**changes, "messages": array([row for row in rows if row])}
 
 
-REMOVED_RESULT: Final = "[result removed]"
-
-
 def _expected_results_first(request: MessagesRequest, sent: list[_SentMessage]) -> list[_SentMessage]:
     """Put the results of calls that only the server has first, also those that were left out: the server expects them before anything else."""
     expected = [n for n, block in enumerate(request.body_messages[0].blocks) if block.type == "tool_result"]
@@ -124,14 +121,11 @@ def _expected_results_first(request: MessagesRequest, sent: list[_SentMessage]) 
     first = next((each for each in sent if each.at == 0), _SentMessage(0, "user", []))
     kept = {block.origin[1] for block in first.blocks if block.origin is not None}
     blocks = request.body_messages[0].blocks
-    left_out = [cache_marks.SentBlock(_without_content(blocks[n].raw), (0, n)) for n in expected if n not in kept]
+    left_out = [
+        cache_marks.SentBlock(without_result(blocks[n].raw, "content"), (0, n)) for n in expected if n not in kept
+    ]
     first.blocks = [*left_out, *first.blocks]
     return [first, *[each for each in sent if each is not first]]
-
-
-def _without_content(result: bytes) -> bytes:
-    """Return a tool result without its content; a shorter result is returned as it came."""
-    return min(result, splice(result, {"content": REMOVED_RESULT}), key=len)
 
 
 def _user_first(request: MessagesRequest, sent: list[_SentMessage]) -> list[_SentMessage]:

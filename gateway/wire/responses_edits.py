@@ -1,16 +1,14 @@
 """Write edits into a body of the OpenAI Responses format. An unchanged item keeps its bytes, its id and its status."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 from gateway.wire.format import Edits
 from gateway.wire.message import Message, dumps, tool_calls
 from gateway.wire.raw_json import array
 from gateway.wire.responses_reading import TEXT_OF, TEXT_OUTPUTS, ItemOrigin, ResponsesRequest, call_of, item_type
-from gateway.wire.splice import splice
+from gateway.wire.splice import splice, without_result
 from gateway.wire.views import Opaque, Piece, changed_arguments, origin_of, texts_in
-
-REMOVED_RESULT: Final = "[result removed]"
 
 
 def encode(request: ResponsesRequest, edits: Edits) -> bytes:
@@ -65,11 +63,9 @@ def _dropped_results(request: ResponsesRequest, messages: Sequence[Message]) -> 
 
 
 def _result_without_text(request: ResponsesRequest, number: int) -> bytes:
-    """Return a result with `REMOVED_RESULT` instead of its text. A result that cannot be a text, or is short, is unchanged."""
+    """Return a result as `without_result` does. A result that cannot be a text is unchanged."""
     item = request.items[request.origins[number].items[0]]
-    if item.type not in TEXT_OUTPUTS:
-        return item.raw
-    return min(item.raw, splice(item.raw, {"output": REMOVED_RESULT}), key=len)
+    return without_result(item.raw, "output") if item.type in TEXT_OUTPUTS else item.raw
 
 
 def _new(message: Message) -> bytes:

@@ -38,6 +38,15 @@ def splice(raw: bytes, changes: Mapping[str, Any]) -> bytes:
     return b"".join(pieces)
 
 
+REMOVED_RESULT: Final = "[result removed]"
+"""What stands for the text of a tool result that is left out where the server expects a result."""
+
+
+def without_result(raw: bytes, member: str) -> bytes:
+    """Return a tool result with `REMOVED_RESULT` in the member that has its text; a shorter result is returned as it came."""
+    return min(raw, splice(raw, {member: REMOVED_RESULT}), key=len)
+
+
 def _splice_model(raw: bytes, changes: Mapping[str, Any]) -> bytes | None:
     """Replace the model of a body that begins with it (``{"model":"x",...``) and has this key once: it needs no scan. Return
     None for any other body."""

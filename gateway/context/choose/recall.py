@@ -169,13 +169,15 @@ def relevance(
     wants = wants_to_know(query) or instructs(query)
     if not wants and len(word_weights.keys() & {word.key for word in query_words}) < LEAST_STATEMENT_WORDS:
         return {}
+    needs_full_weight = wants and (least_share > 0.0 or nearness is not None)
+    full_weight = _full_weight(pool, query_words, pinned_words) if needs_full_weight else 0.0
     if wants:
-        least = least_share * _full_weight(pool, query_words, pinned_words)
+        least = least_share * full_weight
     else:
         least = LEAST_STATEMENT_SHARE * (sum(word_weights.values()) + sum([each.weight for each in query_fields]))
     own_scores = _word_scores(pool, _terms_of_words(pool, word_weights, query_fields))
     if nearness is not None and wants:
-        weight = MEANING_WEIGHT * _full_weight(pool, query_words, pinned_words)
+        weight = MEANING_WEIGHT * full_weight
         for passage, near in _nearness_of_passages(pool, query, nearness).items():
             own_scores[passage] = own_scores.get(passage, 0.0) + weight * near
     best: dict[int, float] = {}

@@ -193,34 +193,35 @@ def prefix_breaks(units: Sequence[Unit], room: Room) -> bool:
 
 def calls_often(units: Sequence[Unit]) -> bool:
     """Return whether a conversation is an agent's: calls and results are a large part of it, or many turns have calls."""
-    calling = [unit for unit in units if unit.step >= 0 and unit.can_end_request and unit.indices]
+    calling = [unit for unit in units if _has_calls(unit)]
     if not calling:
         return False
     call_tokens, tokens = sum([unit.cost for unit in calling]), sum([unit.cost for unit in units])
-    turns = units[-1].turn + 1
-    return (
-        call_tokens > AGENT_CALL_TOKENS_SHARE * tokens
-        or len({unit.turn for unit in calling}) > AGENT_CALLING_TURNS_SHARE * turns
-    )
+    return _is_agent(call_tokens, tokens, len({unit.turn for unit in calling}), units[-1].turn + 1)
 
 
 def _calls_often_until(units: Sequence[Unit]) -> list[bool]:
-    """Return for each unit whether the conversation up to it calls tools often. Simulated growth has no messages, so it has
-    no calls."""
+    """Return for each unit whether the conversation up to it calls tools often."""
     often: list[bool] = []
     tokens = call_tokens = calling_turns = 0
     last_calling_turn = -1
     for unit in units:
         tokens += unit.cost
-        if unit.step >= 0 and unit.can_end_request and unit.indices:
+        if _has_calls(unit):
             call_tokens += unit.cost
             calling_turns += unit.turn != last_calling_turn
             last_calling_turn = unit.turn
-        turns = unit.turn + 1
-        often.append(
-            call_tokens > AGENT_CALL_TOKENS_SHARE * tokens or calling_turns > AGENT_CALLING_TURNS_SHARE * turns
-        )
+        often.append(_is_agent(call_tokens, tokens, calling_turns, unit.turn + 1))
     return often
+
+
+def _has_calls(unit: Unit) -> bool:
+    """Return whether a unit is a step with results. Simulated growth has no messages, so it has no calls."""
+    return unit.step >= 0 and unit.can_end_request and bool(unit.indices)
+
+
+def _is_agent(call_tokens: int, tokens: int, calling_turns: int, turns: int) -> bool:
+    return call_tokens > AGENT_CALL_TOKENS_SHARE * tokens or calling_turns > AGENT_CALLING_TURNS_SHARE * turns
 
 
 def unit_limits(units: Sequence[Unit], room: Room) -> list[int]:
