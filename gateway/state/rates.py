@@ -1,7 +1,8 @@
 """Rates: the requests and tokens of each client key in the current minute.
 
-It is a minute of the clock, so that replicas mean the same one. Counts are shared through the store; while it does not
-work, each process counts for itself. Nothing here refuses: it returns numbers.
+It is a minute of the clock, so that replicas mean the same one. Counts are shared through the store. Each process also
+counts what it let through itself: this count is used while the store does not work, and where the store lost its own.
+Nothing here refuses: it returns numbers.
 
 The tokens of a request are reserved before it is sent, so that requests at the same time cannot pass the limit
 together. When it has ended, the bill takes the place of the reservation.
@@ -88,8 +89,12 @@ class Rates:
         self._reserved: dict[str, Reserved] = {}
 
     async def use(self, key: str, what: What, amount: int, limit: int) -> Used:
-        """Add to a key's use and return it; an amount of 0 only reads."""
-        return await self._use_at(self._clock(), key, what, amount, limit)
+        """Add to a key's use and return it; an amount of 0 only reads. What does not fit stays counted in the store alone."""
+        now = self._clock()
+        used = await self._use_at(now, key, what, amount, limit)
+        if used.count > limit:
+            await self._add_own(_name(what, key, _minute(now)), -amount)
+        return used
 
     async def _use_at(self, now: float, key: str, what: What, amount: int, limit: int) -> Used:
         count = await self._add(_name(what, key, _minute(now)), amount)
@@ -128,9 +133,14 @@ class Rates:
             await self._add(_name("tokens", key, now), excess)
 
     async def _add(self, name: str, amount: int) -> int:
-        own = await self._own.add(name, amount, ttl_s=KEPT_S)
+        """Add to both counts; return the larger. The store comes first: else a request's own count would have requests of
+        the same moment that the store counts behind it, and both could be refused for each other."""
         shared = await self._store.add(name, amount, ttl_s=KEPT_S)
+        own = await self._add_own(name, amount)
         return own if shared is None else max(own, shared)
+
+    async def _add_own(self, name: str, amount: int) -> int:
+        return await self._own.add(name, amount, ttl_s=KEPT_S)
 
 
 def _minute(now: float) -> int:

@@ -101,11 +101,7 @@ async def test_two_replicas_share_limits_behind_nginx_and_one_may_die(tmp_path):
         while rest_of_the_minute() < 5:  # noqa: ASYNC110  # the limit is that of one minute of the clock
             await asyncio.sleep(1)
         answers = await asyncio.gather(*(front.chat(ASK, LIMITED) for _ in range(20)))
-        found = Counter(each.status for each in answers)
-        assert set(found) == {200, 429}
-        assert 5 <= found[200] <= 7, (
-            "together no more than the limit; what arrives at one moment may be counted in another order"
-        )
+        assert Counter(each.status for each in answers) == {200: 7, 429: 13}
         served = {each.headers["x-turnfold-request-id"].split("-")[1] for each in answers}
         assert len(served) == 2, "both replicas took part"
 

@@ -1,5 +1,7 @@
 """Rates: what a key has used in the running minute, together with all others that serve it."""
 
+import asyncio
+
 import pytest
 from msgspec.structs import replace
 
@@ -23,6 +25,37 @@ async def test_two_processes_with_one_store_count_together():
     await first.use("k", "requests", 1, 10)
     used = await second.use("k", "requests", 2, 10)
     assert (used.count, used.left) == (3, 7)
+
+
+class OutOfOrder(MemoryStore):
+    """A store that counts requests of one moment in another order than they came: the first comes last."""
+
+    def __init__(self):
+        super().__init__()
+        self.waiting = 0
+
+    async def add(self, key, amount, *, ttl_s):
+        self.waiting += 1
+        for _ in range(100 - self.waiting):
+            await asyncio.sleep(0)
+        return await super().add(key, amount, ttl_s=ttl_s)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+async def test_of_requests_of_one_moment_exactly_the_limit_is_let_through(replicas):
+    store = OutOfOrder()
+    all_rates = [Rates(store, lambda: MINUTE) for _ in range(replicas)]
+    used = await asyncio.gather(*(all_rates[n % replicas].use("k", "requests", 1, 7) for n in range(20)))
+    assert sum(each.count <= each.limit for each in used) == 7
+
+
+async def test_a_store_that_lost_its_counts_lets_no_process_begin_anew():
+    store = MemoryStore()
+    rates = Rates(store, lambda: MINUTE)
+    for _ in range(9):
+        await rates.use("k", "requests", 1, 7)
+    store._counts.clear()
+    assert (await rates.use("k", "requests", 1, 7)).count == 8
 
 
 async def test_the_next_minute_starts_at_nothing():
