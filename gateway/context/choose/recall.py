@@ -81,7 +81,7 @@ def excerpts(  # noqa: PLR0917  # a search has that many sides
     ``nearness``, meaning counts besides words. Nothing is chosen unless a passage has ``least_share`` of the weight of all
     words of the question.
     """
-    room = tokens - count(marks.QUOTES) - count(marks.END) - 3
+    room = tokens - marks.frame_tokens(marks.QUOTES, count)
     if room <= 0:
         return []
     scores = relevance(pool, query, pinned_words, nearness, least_share)

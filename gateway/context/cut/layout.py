@@ -80,7 +80,7 @@ class Source:
         return self._costs_of(message)[1]
 
     def cost(self, message: Message) -> int:
-        """Return the tokens of a message with the ids of its calls: some servers write them into the prompt."""
+        """Return the tokens of a message, with the ids of its calls if a server may write them into the prompt."""
         return self._costs_of(message)[2]
 
     def _costs_of(self, message: Message) -> tuple[Message, int, int]:
@@ -98,7 +98,8 @@ class Source:
     def _count(self, message: Message) -> tuple[int, int]:
         """Count the tokens of a message without and with its call ids."""
         cost = self.counter.message(message)
-        return cost, cost + (self._count_ids(message) if message.get("role") in _WITH_IDS else 0)
+        has_ids = self.counter.ids_may_be_text and message.get("role") in _WITH_IDS
+        return cost, cost + (self._count_ids(message) if has_ids else 0)
 
     def _count_ids(self, message: Message) -> int:
         text = self.counter.text
