@@ -104,6 +104,17 @@ def test_questions_about_a_chat_between_two_people_find_what_they_need(
     assert statistics.mean(needed.found(point, recall.at_budget(point.request, budget)) for point in asked) >= least
 
 
+@pytest.mark.parametrize(("budget", "least"), [(0.5, 0.93), (0.25, 0.80), (0.10, 0.79), (0.05, 0.70)])
+@pytest.mark.parametrize("sessions", [recall.CODING_AGENTS, recall.CODING_AGENTS_HELD_OUT], ids=lambda path: path.stem)
+def test_questions_about_the_work_of_a_coding_agent_find_what_they_need(
+    sessions: Path, budget: float, least: float
+) -> None:
+    """Without the rules for agents that work on their own, 85, 69, 72 and 62 % were found, of one set or the other."""
+    asked = [point for talk in recall.rows_of(sessions) for point in needed.probes(talk)]
+
+    assert statistics.mean(needed.found(point, recall.at_budget(point.request, budget)) for point in asked) >= least
+
+
 @pytest.mark.parametrize(
     ("form", "least"),
     [

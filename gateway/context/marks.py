@@ -30,6 +30,7 @@ _OPENING_ROWS: Final = tuple(f"{mark}\n" for mark in _OPENINGS)
 _CLOSING: Final = re.compile(r"\n\[End of quotes ([0-9]{6})\](?=\n\n|\Z)")
 _CLOSED_AT_END: Final = re.compile(r"\n\[End of quotes ([0-9]{6})\]\Z")
 _HASH_BYTES: Final = 8
+"""Bytes of a hash, of which the checksum is six digits."""
 _SAMPLE_ROW: Final = "user: yes"
 _BREAKS: Final = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _MARK: Final = re.compile(

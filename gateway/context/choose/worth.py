@@ -18,6 +18,7 @@ from gateway.context.choose.speakers import Dialogue, dialogue_of
 from gateway.context.choose.standing_wishes import StandingWishes, standing_wishes
 from gateway.context.choose.tally import Tally, tally
 from gateway.context.choose.words import Word
+from gateway.context.cut.shares import AUTONOMOUS_RESULTS
 
 SHORT_MESSAGE_TOKENS: Final = 60
 """The most tokens of a short message."""
@@ -131,6 +132,10 @@ class LinePool:
         for reading in self.readings.values():
             user = reading.role == "user"
             first_message_worth = weights.FIRST_USER_MESSAGE if reading.message == self.first_user_message else 0.0
+            sentence_worth = 0.0
+            if reading.role == "assistant" and self.autonomous:
+                has_calls = reading.lines[-1].sort is CALL
+                sentence_worth = weights.STEP_SENTENCE if has_calls else weights.REPORT_SENTENCE
             for line in reading.lines:
                 own_worth = weights.ERROR_LINE if line.error else 0.0
                 if line.sort is CALL:
@@ -139,6 +144,8 @@ class LinePool:
                     own_worth += (weights.BINDING_LINE * line.binding + first_message_worth) * min(
                         line.size / weights.FULL_WORTH_TOKENS, 1.0
                     )
+                elif line.sort is SENTENCE:
+                    own_worth += sentence_worth * min(line.size / weights.FULL_WORTH_TOKENS, 1.0)
                 worth.append(own_worth)
         return worth
 
@@ -271,6 +278,20 @@ class LinePool:
             elif reading.role != "user":
                 call_tokens += sum([line.size for line in reading.lines if line.sort is CALL])
         return call_tokens > CALL_TOKENS_SHARE * tokens
+
+    @cached_property
+    def autonomous(self) -> bool:
+        """Return whether the agent works on its own between two messages of the user: it has many results for each of them."""
+        readings = self.readings.values()
+        user_messages = sum([reading.role == "user" for reading in readings])
+        return sum([bool(reading.tool) for reading in readings]) > AUTONOMOUS_RESULTS * user_messages
+
+    @cached_property
+    def talk(self) -> list[int]:
+        """Return the messages without calls and results: of an agent that works on its own, what it was told and what it reports."""
+        return [
+            index for index, reading in self.readings.items() if not reading.tool and reading.lines[-1].sort is not CALL
+        ]
 
     @cached_property
     def dialogue(self) -> Dialogue:
