@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import orjson
+import pytest
 import yaml
 from click.testing import CliRunner
 
@@ -82,9 +83,10 @@ def test_without_a_store_the_reason_is_told(tmp_path):
     assert "no records are kept" in result.stderr
 
 
-def test_a_time_that_means_nothing_is_a_clear_error(tmp_path):
+@pytest.mark.parametrize("time", ["soon", "1e400", "nan", "1e30"])
+def test_a_time_that_means_nothing_is_a_clear_error(tmp_path, time):
     file = tmp_path / "turnfold.yaml"
     file.write_text("upstreams: {u: {provider: vllm, base_url: 'http://h/v1'}}\n")
-    result = CliRunner().invoke(main, ["report", "--config", str(file), "--since", "soon"])
+    result = CliRunner().invoke(main, ["report", "--config", str(file), "--since", time])
     assert result.exit_code == 1
     assert "--since" in result.stderr

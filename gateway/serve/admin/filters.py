@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from math import nan
 from typing import Final
 
 from multidict import MultiMapping
@@ -14,6 +15,8 @@ _AGO: Final = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
 _SECONDS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LONGEST_FILTER: Final = 300
 """Characters of a filter's value. Chosen: longer than any name that is kept."""
+LAST_MOMENT: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+"""Seconds since 1970. No later moment can be written as a date."""
 
 
 def query_of(given: MultiMapping[str], now: float) -> Query:
@@ -43,14 +46,20 @@ def moment(name: str, written: str, now: float) -> float:
     if ago := _AGO.fullmatch(written.strip()):
         return now - float(ago[1]) * _SECONDS[ago[2]]
     try:
+        seconds = _seconds(written)
+    except ValueError:
+        seconds = nan
+    if not seconds <= LAST_MOMENT:
+        raise _wrong(name, "is no moment: 15m, 2026-01-31, 2026-01-31T12:00:00Z or seconds since 1970")
+    return seconds
+
+
+def _seconds(written: str) -> float:
+    try:
         return float(written)
     except ValueError:
-        pass
-    try:
         moment = datetime.fromisoformat(written)
-    except ValueError:
-        raise _wrong(name, "is no moment: 15m, 2026-01-31, 2026-01-31T12:00:00Z or seconds since 1970") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _wrong(name: str, problem: str) -> ClientError:
