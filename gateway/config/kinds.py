@@ -144,6 +144,7 @@ NAMES: Final = Kind(
     {"anyOf": [{"type": "array", "items": {"type": ["string", "number"]}}, {"type": ["string", "null"]}]},
     write_list,
 )
+ORIGINS: Final = Kind(read.origins, NAMES.schema, write_list)
 NETWORKS: Final = Kind(
     read.networks, {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": ["string", "null"]}]}, write_list
 )

@@ -23,6 +23,7 @@ from gateway.config.kinds import (
     NAME,
     NAMES,
     NETWORKS,
+    ORIGINS,
     PORT,
     POSITIVE,
     SHARE,
@@ -112,7 +113,7 @@ SETTINGS: Final = (
         "only once a name is listed.", default="none",
     ),
     Setting(
-        "server.cors_origins", NAMES, "origins of web pages that may use the client port; others get 403",
+        "server.cors_origins", ORIGINS, "origins of web pages that may use the client port; others get 403",
         "`https://chat.example.com`; `*` is any.", default="none",
     ),
     Setting(

@@ -133,6 +133,17 @@ BAD = [
         "store: {url: sqlite:turnfold.db}",
         '1: store.url: "sqlite:turnfold.db" is not memory://, sqlite:///path or redis://host:6379/0',
     ),
+    ("store: {url: 'redis://h:abc/0'}", '1: store.url: "redis://h:abc/0" is not memory://, sqlite:///path or redis://host:6379/0'),
+    (
+        "server: {cors_origins: [chat.example.com]}",
+        '1: server.cors_origins.0: "chat.example.com" is not an origin such as https://chat.example.com, without a path; '
+        "did you mean https://chat.example.com?",
+    ),
+    (
+        "server: {cors_origins: https://Chat.example.com/app}",
+        '1: server.cors_origins: "https://Chat.example.com/app" is not an origin such as https://chat.example.com, without a path; '
+        "did you mean https://chat.example.com?",
+    ),
     ("store: {url: 'redis://'}", '1: store.url: "redis://" is not memory://, sqlite:///path or redis://host:6379/0'),
     ("log: {level: warn}", '1: log.level: "warn" is not one of debug, info, warning, error; did you mean warning?'),
     ("fold: {mode: of}", '1: fold.mode: "of" is not one of enforce, observe, off; did you mean off?'),
