@@ -1,7 +1,7 @@
 """Read context windows from model lists; every server has its own name for this number."""
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -94,9 +94,41 @@ def running_windows(body: bytes) -> dict[str, int]:
     return windows
 
 
-def says_props(body: bytes) -> bool:
-    """Return whether this is llama.cpp's model list without the running window, which ``/props`` then states."""
-    return b'"n_ctx_train"' in body and b'"n_ctx"' not in body
+class RunningList(NamedTuple):
+    """Where a server states the windows that it runs with, if its model list does not."""
+
+    path: str
+    """Below the server's root, not below ``/v1``."""
+    read: Callable[[bytes], dict[str, int]]
+    on_demand: bool = False
+    """Whether models are loaded at their first request, and unloaded when they are idle: only loaded ones are stated."""
+
+
+def _loaded_in_ollama(body: bytes) -> dict[str, int]:
+    """Return the windows of the loaded models. Clients may leave out ``:latest``."""
+    windows = read_windows(body)
+    return {**{name.removesuffix(":latest"): window for name, window in windows.items()}, **windows}
+
+
+PROPS: Final = RunningList("/props", running_windows)
+"""llama.cpp, whose older lists state the window of training alone."""
+BY_OWNER: Final = {
+    "library": RunningList("/api/ps", _loaded_in_ollama, on_demand=True),  # Ollama
+    "organization_owner": RunningList("/api/v0/models", running_windows, on_demand=True),  # LM Studio
+}
+"""Servers that load models on demand, by ``owned_by`` in their model lists."""
+
+
+def running_list(body: bytes) -> RunningList | None:
+    """Return where the server of a model list states its running windows; None where the list itself does, or nothing is known."""
+    if b'"n_ctx_train"' in body and b'"n_ctx"' not in body:
+        return PROPS
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    owners = (model.get("owned_by") for model in _models(value))
+    return next((BY_OWNER[owner] for owner in owners if isinstance(owner, str) and owner in BY_OWNER), None)
 
 
 def _models(value: Any) -> Iterator[dict[str, Any]]:
