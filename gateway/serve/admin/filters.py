@@ -2,7 +2,7 @@
 
 import re
 from datetime import UTC, datetime
-from math import nan
+from math import isnan, nan
 from typing import Final
 
 from multidict import MultiMapping
@@ -15,8 +15,6 @@ _AGO: Final = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
 _SECONDS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LONGEST_FILTER: Final = 300
 """Characters of a filter's value. Chosen: longer than any name that is kept."""
-LAST_MOMENT: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
-"""Seconds since 1970. No later moment can be written as a date."""
 
 
 def query_of(given: MultiMapping[str], now: float) -> Query:
@@ -49,7 +47,7 @@ def moment(name: str, written: str, now: float) -> float:
         seconds = _seconds(written)
     except ValueError:
         seconds = nan
-    if not seconds <= LAST_MOMENT:
+    if isnan(seconds):
         raise _wrong(name, "is no moment: 15m, 2026-01-31, 2026-01-31T12:00:00Z or seconds since 1970")
     return seconds
 
