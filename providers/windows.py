@@ -91,7 +91,17 @@ def running_windows(body: bytes) -> dict[str, int]:
             names = [ANY_MODEL] if any_name else []
             names += [model[key] for key in ("id", "key", "model", "name") if isinstance(model.get(key), str)][:1]
             windows.update(dict.fromkeys(names, window))
-    return windows
+    return windows | _adapters(models, windows)
+
+
+def _adapters(models: list[dict[str, Any]], windows: dict[str, int]) -> dict[str, int]:
+    """Return the windows of adapters (LoRA in vLLM): their entries state none, but name the model that runs them."""
+    pairs = ((model.get("id"), model.get("parent")) for model in models)
+    return {
+        name: windows[parent]
+        for name, parent in pairs
+        if isinstance(name, str) and isinstance(parent, str) and name not in windows and parent in windows
+    }
 
 
 class RunningList(NamedTuple):

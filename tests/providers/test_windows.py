@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from providers.windows import read_windows, running_list
+from providers.windows import read_windows, running_list, running_windows
 
 LISTS = [
     ({"object": "list", "data": [{"id": "m", "object": "model", "max_model_len": 8192}]}, {"m": 8192}),  # vLLM
@@ -73,3 +73,13 @@ def test_a_loaded_model_of_ollama_is_found_without_its_tag() -> None:
     )
     assert found.read(stated) == {"llama3": 4096, "llama3:latest": 4096, "q:7b": 8192}
     assert found.read(b"404 page not found") == {}
+
+
+def test_an_adapter_runs_with_the_window_of_its_model() -> None:
+    """vLLM states no window for a LoRA adapter, only the model that it belongs to."""
+    listed = [
+        {"id": "base", "owned_by": "vllm", "parent": None, "max_model_len": 4096},
+        {"id": "sql", "owned_by": "vllm", "parent": "base", "max_model_len": None},
+        {"id": "lost", "owned_by": "vllm", "parent": ["base"]},
+    ]
+    assert running_windows(orjson.dumps({"object": "list", "data": listed})) == {"base": 4096, "sql": 4096}
