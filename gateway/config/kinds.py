@@ -123,6 +123,7 @@ DURATION: Final = single(
     write_duration,
     measured=True,
 )
+PATIENCE: Final = single(read.patience, DURATION.schema, write_duration, measured=True)
 SIZE: Final = single(
     read.size,
     {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*([Bb]|[KkMmGg]([Ii])?[Bb])$"},

@@ -131,6 +131,13 @@ def duration(node: Node) -> float:
     return _measure(node, SECONDS, str, "a duration with its unit, such as 30s, 500ms or 5m")
 
 
+def patience(node: Node) -> float:
+    """Read how long to wait, in seconds. A wait of 0 would end everything at once."""
+    if (found := duration(node)) <= 0:
+        raise Wrong("a duration above 0, such as 30s or 5m")
+    return found
+
+
 def size(node: Node) -> int:
     """Read a size, in bytes."""
     return int(_measure(node, BYTES, str.lower, "a size with its unit, such as 64MiB, 10MB or 512KiB"))

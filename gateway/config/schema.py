@@ -24,6 +24,7 @@ from gateway.config.kinds import (
     NAMES,
     NETWORKS,
     ORIGINS,
+    PATIENCE,
     PORT,
     POSITIVE,
     SHARE,
@@ -146,11 +147,11 @@ SETTINGS: Final = (
     ),
     Setting("server.max_header", SIZE, "longest request line or header field; all together eight times as long, else 431"),
     Setting(
-        "server.header_timeout", DURATION, "how long the head of a request may take, from its first byte; then 408",
+        "server.header_timeout", PATIENCE, "how long the head of a request may take, from its first byte; then 408",
         "On a new connection the time runs from the start.", attribute="header_timeout_s",
     ),
     Setting(
-        "server.request_timeout", DURATION, "how long a body that is read whole may take; then 408", attribute="request_timeout_s"
+        "server.request_timeout", PATIENCE, "how long a body that is read whole may take; then 408", attribute="request_timeout_s"
     ),
     Setting(
         "server.min_upload_rate", SIZE, "bytes a second; a body that is slower for ten seconds gets 408. 0B: no limit",
@@ -220,8 +221,8 @@ SETTINGS: Final = (
     ),
     Setting("upstreams.*.base_url", url("http", "https"), "including /v1 where the server has it", example="http://127.0.0.1:8000/v1"),
     Setting("upstreams.*.api_key", HEADER_VALUE, "replaces the client's credentials; without one, the client's own travel on", secret=True),
-    Setting("upstreams.*.connect_timeout", DURATION, "how long a connection may take", attribute="connect_timeout_s"),
-    Setting("upstreams.*.timeout", DURATION, "how long the upstream may stay silent, before its answer and within it", attribute="timeout_s"),
+    Setting("upstreams.*.connect_timeout", PATIENCE, "how long a connection may take", attribute="connect_timeout_s"),
+    Setting("upstreams.*.timeout", PATIENCE, "how long the upstream may stay silent, before its answer and within it", attribute="timeout_s"),
     Setting("upstreams.*.headers", HEADERS, "sent with every request"),
     Setting("upstreams.*.options", mapping(TEXT), "what some providers need: api_version, deployment"),
     Setting("upstreams.*.verify", BOOLEAN, "false: accept any TLS certificate"),
@@ -320,7 +321,7 @@ SETTINGS: Final = (
     Setting("fold.summary.model", NAME, "name a model to have old turns summarised in the background"),
     Setting("fold.summary.upstream", NAME, "the upstream that summarises", default="the model's own"),
     Setting("fold.summary.at", SHARE, "share of the room in use at which a summary is prepared"),
-    Setting("fold.summary.deadline", DURATION, "for each call", attribute="deadline_s"),
+    Setting("fold.summary.deadline", PATIENCE, "for each call", attribute="deadline_s"),
     Setting("fold.summary.tokens_per_hour", TOKENS, "bound on what summaries may cost; one caller may use three quarters of what others leave"),
 )  # fmt: skip
 

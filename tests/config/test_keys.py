@@ -123,6 +123,10 @@ BAD = [
         "server: {shutdown_grace: 30 sec}",
         '1: server.shutdown_grace: "30 sec" is not a duration with its unit, such as 30s, 500ms or 5m',
     ),
+    (
+        "upstreams: {u: {provider: vllm, base_url: http://h/v1, timeout: 0s}}",
+        '1: upstreams.u.timeout: "0s" is not a duration above 0, such as 30s or 5m',
+    ),
     ("server: {host: ''}", '1: server.host: "" is not a name'),
     ("server: 8787", "1: server: 8787 is not a mapping of keys to values"),
     ("server: [a]", "1: server: a list is not a mapping of keys to values"),
