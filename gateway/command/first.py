@@ -18,7 +18,7 @@ from gateway.config.documents import COMMENT_COLUMN
 from gateway.serve.endpoints.models import entries_in
 from gateway.upstream.client import Client
 from providers.registry import find
-from providers.windows import ANY_MODEL, read_windows, running_windows, says_props
+from providers.windows import ANY_MODEL, RunningList, read_windows, running_list, running_windows
 
 HOSTS: Final[Mapping[str, str]] = {
     "api.openai.com": "openai", "openai.azure.com": "azure", "api.anthropic.com": "anthropic", "openrouter.ai": "openrouter",
@@ -30,6 +30,8 @@ OWNERS: Final[Mapping[str, str]] = {"vllm": "vllm", "sglang": "sglang", "llamacp
 """The providers of servers of one's own, by `owned_by` in their model lists."""
 PORTS: Final[Mapping[int, str]] = {11434: "ollama", 1234: "lmstudio", 4000: "litellm"}
 """The providers of servers of one's own, by the ports that these programs take by default."""
+KNOWN_TO_MODEL: Final = "the model's largest; the server may load it with less: set that"
+"""Said of a window from the catalogue where the server loads models on demand, with a window of its own."""
 MOST_MODELS: Final = 60
 """Models that get a line, a number. Routers list hundreds, and a name needs no line to be served."""
 
@@ -117,22 +119,26 @@ async def _asked(upstream: Upstream, key_env: str, *, provider_given: bool) -> t
             owner = next((str(entry.get("owned_by")) for entry in entries), "")
             provider = OWNERS.get(owner, upstream.provider)
             upstream = replace(upstream, provider=provider, name=_name(provider, upstream.base_url))
-        windows = read_windows(body) | await _running(client, upstream, body)
+        elsewhere = running_list(body)
+        windows = read_windows(body) | await _running(client, upstream, body, elsewhere)
     finally:
         await client.close()
-    return _text(upstream, key_env, [entry["id"] for entry in entries], windows), len(entries)
+    on_demand = elsewhere is not None and elsewhere.on_demand
+    return _text(upstream, key_env, [entry["id"] for entry in entries], windows, on_demand=on_demand), len(entries)
 
 
-async def _running(client: Client, upstream: Upstream, body: bytes) -> dict[str, int]:
-    """Return the windows that the server runs with; llama.cpp states its own at ``/props``, not in its list."""
-    if not says_props(body):
+async def _running(client: Client, upstream: Upstream, body: bytes, elsewhere: RunningList | None) -> dict[str, int]:
+    """Return the windows that the server runs with, from its list or from where it states them."""
+    if elsewhere is None:
         return running_windows(body)
     root = replace(upstream, provider="generic", base_url=upstream.base_url.removesuffix("/v1"))
-    status, props = await read(client, root, "/props")
-    return running_windows(props) if status == 200 else {}
+    status, stated = await read(client, root, elsewhere.path)
+    return elsewhere.read(stated) if status == 200 else {}
 
 
-def _text(upstream: Upstream, key_env: str, models: list[str], windows: Mapping[str, int]) -> str:
+def _text(
+    upstream: Upstream, key_env: str, models: list[str], windows: Mapping[str, int], *, on_demand: bool = False
+) -> str:
     """Write the file."""
     key = f'"${{{key_env}}}"' if key_env else "null"
     lines = [
@@ -158,7 +164,7 @@ def _text(upstream: Upstream, key_env: str, models: list[str], windows: Mapping[
         f"default_upstream: {upstream.name}",
         "",
         _line("models:", "a model needs a line only where its window is not known"),
-        *_models(upstream, models, windows),
+        *_models(upstream, models, windows, KNOWN_TO_MODEL if on_demand else "known to Turnfold"),
         "",
         _line("fold:", "what to do with a request that does not fit"),
         _line("  mode: enforce", "observe: only report what would be done"),
@@ -166,8 +172,9 @@ def _text(upstream: Upstream, key_env: str, models: list[str], windows: Mapping[
     return "\n".join(lines) + "\n"
 
 
-def _models(upstream: Upstream, models: list[str], windows: Mapping[str, int]) -> list[str]:
-    """Write a line for each model: those whose window only the server knows are set, the others are comments."""
+def _models(upstream: Upstream, models: list[str], windows: Mapping[str, int], known_as: str) -> list[str]:
+    """Write a line for each model: those whose window only the server knows are set, the others are comments. ``known_as`` says what
+    the catalogue's window is."""
     catalogue = load_catalogue()
     whole = windows.get(ANY_MODEL)
     lines: list[tuple[int, str]] = []
@@ -177,7 +184,7 @@ def _models(upstream: Upstream, models: list[str], windows: Mapping[str, int]) -
         if stated is not None and (known is None or known.context_window != stated):
             lines.append((0, _entry(name, stated, "as the server states it")))
         elif known is not None:
-            lines.append((1, "# " + _entry(name, known.context_window, "known to Turnfold")))
+            lines.append((1, "# " + _entry(name, known.context_window, known_as)))
         else:
             assumed = Settings({upstream.name: upstream}, upstream.name).default_window
             lines.append(

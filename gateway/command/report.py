@@ -28,6 +28,8 @@ from gateway.state.records.keeper import Records
 from gateway.state.store import sealing_of
 from gateway.state.tasks import Tasks
 
+LAST_MOMENT: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+"""Seconds since 1970. No later moment can be written as a date."""
 WORST: Final = 5
 """Conversations that lose most, as they are shown."""
 
@@ -149,4 +151,8 @@ def _cells(folded: int, lost: Mapping[str, int]) -> list[str]:
 
 
 def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(max(seconds, 0), UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return (
+        datetime.fromtimestamp(min(max(seconds, 0), LAST_MOMENT), UTC)
+        .isoformat(timespec="seconds")
+        .replace("+00:00", "Z")
+    )

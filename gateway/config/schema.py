@@ -23,6 +23,8 @@ from gateway.config.kinds import (
     NAME,
     NAMES,
     NETWORKS,
+    ORIGINS,
+    PATIENCE,
     PORT,
     POSITIVE,
     SHARE,
@@ -112,7 +114,7 @@ SETTINGS: Final = (
         "they get 403 only if a name is listed.", default="none",
     ),
     Setting(
-        "server.cors_origins", NAMES, "origins of web pages that may use the client port; others get 403",
+        "server.cors_origins", ORIGINS, "origins of web pages that may use the client port; others get 403",
         "`https://chat.example.com`; `*` is any.", default="none",
     ),
     Setting(
@@ -145,11 +147,11 @@ SETTINGS: Final = (
     ),
     Setting("server.max_header", SIZE, "longest request line or header field, else 431; all together may be eight times as long"),
     Setting(
-        "server.header_timeout", DURATION, "time for the head of a request, from its first byte; then 408",
+        "server.header_timeout", PATIENCE, "time for the head of a request, from its first byte; then 408",
         "On a new connection the time runs from the start.", attribute="header_timeout_s",
     ),
     Setting(
-        "server.request_timeout", DURATION, "time for a body that is read whole; then 408", attribute="request_timeout_s"
+        "server.request_timeout", PATIENCE, "time for a body that is read whole; then 408", attribute="request_timeout_s"
     ),
     Setting(
         "server.min_upload_rate", SIZE, "bytes a second; a body that is slower for ten seconds gets 408. 0B: no limit",
@@ -219,8 +221,8 @@ SETTINGS: Final = (
     ),
     Setting("upstreams.*.base_url", url("http", "https"), "with /v1 if the server has it", example="http://127.0.0.1:8000/v1"),
     Setting("upstreams.*.api_key", HEADER_VALUE, "replaces the client's credentials; without one, the client's own are forwarded", secret=True),
-    Setting("upstreams.*.connect_timeout", DURATION, "time to open a connection", attribute="connect_timeout_s"),
-    Setting("upstreams.*.timeout", DURATION, "longest silence of the upstream, before its answer and within it", attribute="timeout_s"),
+    Setting("upstreams.*.connect_timeout", PATIENCE, "time to open a connection", attribute="connect_timeout_s"),
+    Setting("upstreams.*.timeout", PATIENCE, "longest silence of the upstream, before its answer and within it", attribute="timeout_s"),
     Setting("upstreams.*.headers", HEADERS, "sent with every request"),
     Setting("upstreams.*.options", mapping(TEXT), "for some providers: api_version, deployment"),
     Setting("upstreams.*.verify", BOOLEAN, "false: accept any TLS certificate"),
@@ -319,7 +321,7 @@ SETTINGS: Final = (
     Setting("fold.summary.model", NAME, "a model that summarises old turns in the background; null: none"),
     Setting("fold.summary.upstream", NAME, "the upstream that summarises", default="the model's own"),
     Setting("fold.summary.at", SHARE, "a summary is prepared when this share of the room is in use"),
-    Setting("fold.summary.deadline", DURATION, "time for each call", attribute="deadline_s"),
+    Setting("fold.summary.deadline", PATIENCE, "time for each call", attribute="deadline_s"),
     Setting("fold.summary.tokens_per_hour", TOKENS, "most tokens that summaries may use; one caller may use three quarters of the tokens that others leave"),
 )  # fmt: skip
 

@@ -58,6 +58,8 @@ OWNERS: Final = 4096
 """Callers' models whose facts are kept in this process, about 1 KB each. Chosen to bound memory: clients choose the names."""
 LOOKED_UP: Final = 24
 """Newest messages after which the last request of a conversation may have ended."""
+CARRIED_AFTER: Final = LOOKED_UP // 2
+"""Messages after which a smaller fold is stored again for the grown conversation. Fewer than `LOOKED_UP`, or it would be lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +161,13 @@ class Learning:
                 read = self._checked("guess", stored, facts.read_smaller)
                 if read is not None and not self._forgotten.covers((read.upstream, read.model), read.since):
                     _put(self._smaller, key, read)
-        for key in reversed(recent):
+        for grown, key in enumerate(reversed(recent)):
             one = self._smaller.get(key)
             if one is None or one.until <= now or _owner(one) != owner:
                 continue
             if known.largest <= one.tokens or known.largest_until <= now:
+                if grown >= CARRIED_AFTER:
+                    self._keep_smaller(owner[2], recent[-1], one)
                 return one.tokens
         return None
 
@@ -203,8 +207,7 @@ class Learning:
                 case StatedWindow():
                     self._stated(lesson, caller)
                 case SmallerFold():
-                    until = self._clock() + GUESSED_TTL_S
-                    self._fold_smaller(lesson.scope, lesson.conversation, _guess(lesson, caller, self._clock(), until))
+                    self._guessed(lesson, caller)
                 case PromptRead():
                     self._prompt_read(lesson, caller)
                 case CountCompared():
@@ -280,12 +283,25 @@ class Learning:
             )  # fmt: skip
             self._fold_smaller(lesson.scope, lesson.conversation, smaller)
 
+    def _guessed(self, lesson: SmallerFold, caller: str) -> None:
+        """Fold one conversation to a guessed size, but to none below the largest prompt that was read whole: bills of the past
+        prove that this much fits."""
+        now = self._clock()
+        known = self._of((lesson.upstream, lesson.model, caller)).windows
+        proven = known.largest if known.largest_until > now else 0
+        guess = _guess(lesson, caller, now, now + GUESSED_TTL_S)
+        self._fold_smaller(lesson.scope, lesson.conversation, replace(guess, tokens=max(lesson.tokens, proven)))
+
+    def _keep_smaller(self, scope: str, conversation: str, smaller: Smaller) -> None:
+        """Remember that a conversation is folded smaller, as long as that holds."""
+        _put(self._smaller, conversation, smaller)
+        self._write("guess", conversation, facts.pack_smaller(smaller), smaller.until - self._clock(), scope)
+
     def _fold_smaller(self, scope: str, conversation: str, smaller: Smaller) -> None:
         """Fold one conversation smaller from now on."""
         owner = _owner(smaller)
-        _put(self._smaller, conversation, smaller)
+        self._keep_smaller(scope, conversation, smaller)
         ttl_s = smaller.until - smaller.since
-        self._write("guess", conversation, facts.pack_smaller(smaller), ttl_s, scope)
         known = self._of(owner).windows
         if known.smaller_until < smaller.until:
             self._set_windows(owner, replace(known, smaller_until=smaller.until))
