@@ -81,6 +81,7 @@ async def test_usage_is_learned_from_plain_answers_and_streams(api, gateway):
             exchanges = orjson.loads(await response.read())
 
     assert [found["prompt_tokens"] for found in exchanges] == [321, 321]
+    assert [found["completion_tokens"] for found in exchanges] == [7, 7]
     assert {found["format"] for found in exchanges} == {api.name}
 
 

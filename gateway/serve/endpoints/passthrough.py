@@ -14,7 +14,7 @@ from multidict import CIMultiDict
 from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer
-from gateway.serve.answers.relay import relay, usage_in, worth_keeping
+from gateway.serve.answers.relay import Tail, relay, tail_of, usage_in
 from gateway.serve.incoming.body import READS_FASTER, plain, read
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_name
@@ -86,10 +86,12 @@ def only_model(request: web.BaseRequest) -> str:
 
 async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, record: Record) -> web.StreamResponse:
     limited = record.key is not None and record.key.tpm is not None
-    keep = worth_keeping(answer) if limited else SMALL_ANSWER
-    relayed = await relay(request, answer, record.marks(gateway, "none"), keep=keep)
-    if limited or record.answer_bytes <= SMALL_ANSWER:
-        record.usage = usage_in(answer, relayed.tail, gateway.failed)
+    tail = tail_of(answer) if limited else Tail(SMALL_ANSWER)
+    try:
+        relayed = await relay(request, answer, record.marks(gateway, "none"), tail)
+    finally:  # the client may have left once it had what it needs
+        if limited or record.answer_bytes <= SMALL_ANSWER:
+            record.usage = usage_in(answer, tail.text(), gateway.failed)
     record.answered(answer.status, "upstream_broke_off" if relayed.broken else "")
     return relayed.response
 
