@@ -11,7 +11,7 @@ from gateway.wire.format import Edits
 from gateway.wire.messages import MESSAGES
 from gateway.wire.messages_reading import THINKING
 from tests.wire.conversations import messages_body
-from tests.wire.folding import folded, read
+from tests.wire.folding import COUNTER, folded, read
 
 NOT_DECIDABLE = [b"", b"[]", b"{}", b'{"messages":[]}', b'{"messages":["hi"]}', b'{"messages":[{"content":"no role"}]}',
                  b'{"messages":[{"role":"user","content":7}]}', b'{"messages":[{"role":"user","content":["hi"]}]}',
@@ -99,6 +99,35 @@ def test_all_before_a_compaction_is_not_read_and_stays() -> None:
     assert [message["role"] for message in request.messages] == ["system", "assistant", "user"]
     sent = orjson.loads(MESSAGES.encode(request, Edits(messages=(request.messages[0], request.messages[2]))))
     assert sent["messages"] == [user("old"), assistant(compaction), user("new")]
+
+
+def test_a_failed_compaction_hides_nothing() -> None:
+    """The API reads on as if it were not there: its content is null."""
+    turns = [(user(f"old {n} " * 100), assistant({"type": "text", "text": f"so {n} " * 100})) for n in range(6)]
+    failed = assistant({"type": "compaction", "content": None}, {"type": "text", "text": "so"})
+    body = body_of(*(row for turn in turns for row in turn), user("one"), failed, user("two"))
+
+    assert len(read(MESSAGES, body).messages) == len(body["messages"])
+    assert len(folded(MESSAGES, body, 0.3)) < len(orjson.dumps(body)) / 2
+
+
+DOCUMENTS = [
+    ("text/plain", "".join(map(chr, range(0x4E00, 0x59B8))), 3_000, 12_000),
+    ("application/pdf", "JVBERi0x" * 60_000, 5_000, 60_000),
+    ("image/png", "iVBORw0K" * 60_000, 1_000, 2_000),
+]
+
+
+@pytest.mark.parametrize(("kind", "data", "least", "most"), DOCUMENTS, ids=[row[0] for row in DOCUMENTS])
+def test_what_a_servers_tool_has_fetched_counts_by_its_kind(kind: str, data: str, least: int, most: int) -> None:
+    source = {"type": "text" if kind == "text/plain" else "base64", "media_type": kind, "data": data}
+    content = {"type": "web_fetch_result", "url": "u", "content": {"type": "document", "source": source}}
+    fetched = {"type": "web_fetch_tool_result", "tool_use_id": "srvtoolu_1", "content": content}
+    call = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_fetch", "input": {"url": "u"}}
+
+    (_, message, _) = read(MESSAGES, body_of(user("go"), assistant(call, fetched), user("and?"))).messages
+
+    assert least < COUNTER.message(message) < most
 
 
 @pytest.mark.parametrize(
