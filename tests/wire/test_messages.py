@@ -146,6 +146,23 @@ def test_a_lower_limit_keeps_the_thinking_budget_below_it(
     assert (sent["max_tokens"], sent.get("thinking", {}).get("budget_tokens")) == expected
 
 
+def test_marks_inside_results_count_among_the_four() -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    steps = [
+        row
+        for n in range(6)
+        for row in (
+            assistant({"type": "tool_use", "id": f"t{n}", "name": "f", "input": {}, **(mark if n == 5 else {})}),
+            user({"type": "tool_result", "tool_use_id": f"t{n}", "content": [{"type": "text", "text": f"row {n} " * 90, **(mark if n > 2 else {})}]}),
+        )
+    ]  # fmt: skip
+    body = body_of(user("Find it."), *steps)
+
+    for share in (0.7, 0.5, 0.3):
+        sent = orjson.loads(folded(MESSAGES, body, share))
+        assert orjson.dumps(sent).count(b'"cache_control"') <= 4
+
+
 def test_a_mark_on_a_folded_message_moves_to_the_block_that_stays_before_it() -> None:
     mark = {"type": "ephemeral", "ttl": "1h"}
     old = {"type": "text", "text": "old", "cache_control": mark}
