@@ -140,6 +140,18 @@ async def test_our_own_refusal_speaks_the_clients_dialect(api, gateway):
 
 
 @each_api
+async def test_a_limit_that_cannot_be_lowered_is_not_told_as_lowered(api, gateway):
+    """The smallest output is the very limit that the client gave."""
+    async with StandIn(window=WINDOW) as standin:
+        running = await gateway(standin, config())
+        tools = [{"name": "look", "type": "function", "description": fakes.words(WINDOW)}]
+        answer = await ask(running, api, api.body(4, tools=tools))
+
+    assert answer.action == "error"
+    assert "max-tokens-lowered" not in answer.headers.get("x-turnfold-warning", "")
+
+
+@each_api
 async def test_a_lower_output_limit_is_tried_before_history_goes(api, gateway):
     async with StandIn(window=WINDOW) as standin:
         running = await gateway(standin, config())

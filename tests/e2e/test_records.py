@@ -179,6 +179,11 @@ STREAMS = {
         b'{"type":"response.output_text.delta","delta":"Hi"}',
         b'{"type":"response.completed","response":{"usage":{"input_tokens":21,"output_tokens":3}}}',
     ),
+    "/completions": events(
+        b'{"choices":[{"index":0,"text":"Hi"}]}',
+        b'{"choices":[],"usage":{"prompt_tokens":21,"completion_tokens":3}}',
+        b"[DONE]",
+    ),
     "/messages": events(
         b'{"type":"message_start","message":{"usage":{"input_tokens":21,"output_tokens":1}}}',
         b'{"type":"content_block_delta","delta":{"type":"text_delta","text":"Hi"}}',
