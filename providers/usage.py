@@ -45,6 +45,17 @@ def read_usage(body: bytes) -> Usage | None:
     )
 
 
+def read_output(body: bytes) -> int | None:
+    """Return the output tokens in an event's data. The last usage of a Messages stream may state nothing else."""
+    if b'"output_tokens"' not in body:
+        return None
+    try:
+        bill = _bill(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return _count(bill.usage, "output_tokens") if bill and isinstance(bill.usage, dict) else None
+
+
 def _elsewhere(holder: msgspec.Raw) -> Usage | None:
     try:
         bill = _bill(holder)

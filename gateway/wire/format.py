@@ -139,6 +139,8 @@ class Format:
 
     Unknown events are content: after content nothing is retried.
     """
+    is_end: Callable[[bytes], bool]
+    """Returns whether the data of a stream event is the last of an answer."""
     rejects_thinking: Callable[[bytes], bool] = _never
     """Returns whether an error says that signed thinking is not accepted."""
     drop_thinking_headers: Mapping[str, str] = field(default_factory=dict)

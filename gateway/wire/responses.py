@@ -35,6 +35,14 @@ def is_preamble(data: bytes) -> bool:
     return event_type(data) in PREAMBLES
 
 
+ENDS: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
+
+
+def is_end(data: bytes) -> bool:
+    """Return whether an event is the last of an answer."""
+    return event_type(data) in ENDS
+
+
 RESPONSES: Final = Format(
     name="responses",
     path=PATH,
@@ -44,4 +52,5 @@ RESPONSES: Final = Format(
     refusal=refusal,
     error=error,
     is_preamble=is_preamble,
+    is_end=is_end,
 )

@@ -81,6 +81,7 @@ async def test_usage_is_learned_from_plain_answers_and_streams(api, gateway):
             exchanges = orjson.loads(await response.read())
 
     assert [found["prompt_tokens"] for found in exchanges] == [321, 321]
+    assert [found["completion_tokens"] for found in exchanges] == [7, 7]
     assert {found["format"] for found in exchanges} == {api.name}
 
 
@@ -136,6 +137,18 @@ async def test_our_own_refusal_speaks_the_clients_dialect(api, gateway):
     assert answer.status == 400
     assert OWN_REFUSALS[api.name](answer.json)
     assert standin.requests == []
+
+
+@each_api
+async def test_a_limit_that_cannot_be_lowered_is_not_told_as_lowered(api, gateway):
+    """The smallest output is the very limit that the client gave."""
+    async with StandIn(window=WINDOW) as standin:
+        running = await gateway(standin, config())
+        tools = [{"name": "look", "type": "function", "description": fakes.words(WINDOW)}]
+        answer = await ask(running, api, api.body(4, tools=tools))
+
+    assert answer.action == "error"
+    assert "max-tokens-lowered" not in answer.headers.get("x-turnfold-warning", "")
 
 
 @each_api

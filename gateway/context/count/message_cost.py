@@ -172,15 +172,15 @@ def _extras(message: Message, row: Family, text: CountText) -> int:
 def reasoning_texts(message: Message) -> Iterator[str]:
     """Yield the reasoning that a message has in fields of its own.
 
-    Its details are read only if there is no other reasoning: OpenRouter sends the same reasoning in both.
+    Its details are read only if there is no other reasoning: OpenRouter and LiteLLM send the same reasoning in both.
     """
     plain = [value for key in ("reasoning_content", "reasoning") if isinstance(value := message.get(key), str)]
     yield from plain
-    details = message.get("reasoning_details")
+    details = message.get("reasoning_details", message.get("thinking_blocks"))
     if isinstance(details, list) and not any(plain):
         for detail in details:
-            value = detail.get("text", detail.get("summary")) if isinstance(detail, dict) else None
-            if isinstance(value, str):
+            found = map(detail.get, ("text", "summary", "thinking")) if isinstance(detail, dict) else ()
+            if isinstance(value := next(filter(None, found), None), str):
                 yield value
 
 

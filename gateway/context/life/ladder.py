@@ -329,7 +329,9 @@ def _fold(
     attempt = Attempt(b"", prompt, window, rung, ratio, draft, None, draft.steps)
     left = window - margin - prompt
     if task.output_limit is not None and left < task.output_limit:
-        return _with_output(task, attempt, max(_output_with_spare(task, left, prompt), task.least_output(window)))
+        output = max(_output_with_spare(task, left, prompt), task.least_output(window))
+        if output < task.output_limit:
+            return _with_output(task, attempt, output)
     return _encode(task, attempt)
 
 

@@ -15,6 +15,7 @@ from gateway.serve.incoming.admission import streaming
 from gateway.upstream.response import AskFailed
 from providers.record import Usage
 from providers.sse import Events
+from providers.usage import read_output
 
 # Bytes. Usage is in the last chunk of a stream, or near the end of a long JSON answer.
 STREAM_TAIL: Final = 2**14
@@ -44,29 +45,30 @@ class Tail:
 
 
 class Relayed(msgspec.Struct, frozen=True):
-    """How forwarding ended. ``tail`` is the kept end; ``broken`` means that the upstream broke off."""
+    """How forwarding ended. ``broken`` means that the upstream broke off."""
 
     response: web.StreamResponse
-    tail: bytes
     broken: bool = False
 
 
-async def relay(request: web.BaseRequest, answer: Answer, extra: Mapping[str, str], *, keep: int = 0) -> Relayed:
+async def relay(
+    request: web.BaseRequest, answer: Answer, extra: Mapping[str, str], tail: Tail | None = None
+) -> Relayed:
     """Send the answer to the client: status, headers, the held bytes, and then each chunk as it arrives.
 
     A slow client slows the reading, because writing waits until its buffer drains. When the upstream breaks off, the
     client's connection is closed too, so that half an answer never looks complete. When the client leaves, this raises
-    CancelledError or ConnectionResetError and the upstream's connection is closed. The last ``keep`` bytes are kept.
+    CancelledError or ConnectionResetError and the upstream's connection is closed. The sent bytes are added to ``tail``.
     """
     with answer:
         if answer.complete and request.method != "HEAD":
             mine = record.of(request)
             mine.answer_bytes = len(answer.held)
             headers, reason = _headers(mine, answer, extra), http.clean(answer.response.reason or "")
-            return Relayed(whole(request, answer.status, reason, headers, answer.held), answer.held)
+            return Relayed(whole(request, answer.status, reason, headers, answer.held))
         response = await _begun(request, answer, extra)
         with streaming(request):
-            return await _pump(request, answer, response, Tail(keep))
+            return await _pump(request, answer, response, tail or Tail(0))
 
 
 def _headers(mine: record.Record, answer: Answer, extra: Mapping[str, str]) -> CIMultiDict[str]:
@@ -101,14 +103,24 @@ async def _pump(request: web.BaseRequest, answer: Answer, response: web.StreamRe
     except (AskFailed, TimeoutError):
         if request.transport is not None:
             request.transport.abort()
-        return Relayed(response, tail.text(), broken=True)
+        return Relayed(response, broken=True)
     await response.write_eof()
-    return Relayed(response, tail.text())
+    return Relayed(response)
 
 
-def worth_keeping(answer: Answer) -> int:
-    """Return how many of an answer's last bytes are needed to read its usage."""
-    return STREAM_TAIL if answer.is_stream else LONGEST_READ_ALONG
+def tail_of(answer: Answer) -> Tail:
+    """Return the place for as many of an answer's last bytes as are needed to read its usage."""
+    return Tail(STREAM_TAIL if answer.is_stream else LONGEST_READ_ALONG)
+
+
+def ends_in(answer: Answer, tail: bytes, failed: Failed) -> bool:
+    """Return whether these last bytes of a stream end in the last event of an answer; false after a bug in our reading."""
+    try:
+        last = next(reversed(Events().feed(tail)), None)
+        return answer.is_stream and last is not None and answer.format.is_end(last.data)
+    except Exception as error:  # noqa: BLE001  # promise 6: nothing after a good answer may spoil it
+        failed("end", error)
+        return False
 
 
 def usage_in(answer: Answer, tail: bytes, failed: Failed) -> Usage | None:
@@ -128,19 +140,21 @@ def _plain_usage(answer: Answer, tail: bytes) -> Usage | None:
 
 def _stream_usage(answer: Answer, tail: bytes) -> Usage | None:
     text = readable(answer.response, tail) if len(tail) <= len(answer.held) else tail
-    last = next(reversed(_usages(answer, text)), None)
+    events = _with_usage(text)
+    read_usage = answer.target.provider.read_usage
+    last = next(filter(None, map(read_usage, reversed(events))), None)
     if not answer.format.usage_in_first_event:
         return last
-    first = next(iter(_usages(answer, readable(answer.response, answer.held))), None)
-    if first is None or last is None:
-        return first or last
-    return Usage(first.prompt, last.completion, first.cached, first.written)
+    first = next(filter(None, map(read_usage, _with_usage(readable(answer.response, answer.held)))), None)
+    if first is None:
+        return last
+    outputs = (tokens for data in reversed(events) if (tokens := read_output(data)) is not None)
+    return Usage(first.prompt, next(outputs, first.completion), first.cached, first.written)
 
 
-def _usages(answer: Answer, text: bytes) -> list[Usage]:
-    """Yield every usage in the events of a piece of a stream, in order."""
+def _with_usage(text: bytes) -> list[bytes]:
+    """Return the data of the events with a usage in a piece of a stream, in order."""
     if b'"usage"' not in text:
         return []
     events = Events()
-    found = [*events.feed(text), *events.close()]
-    return [usage for event in found if (usage := answer.target.provider.read_usage(event.data))]
+    return [event.data for event in [*events.feed(text), *events.close()] if b'"usage"' in event.data]

@@ -27,7 +27,7 @@ from gateway.serve.incoming.callers import CREDENTIALS, Identity
 from gateway.serve.incoming.encoding import readable_encodings
 from gateway.serve.record import LONGEST_NAME, Record
 from gateway.serve.request import lists, places
-from gateway.serve.request.account import Described
+from gateway.serve.request.account import Described, Ending
 from gateway.serve.request.places import UNKNOWN, Place, larger, place_at, window_at
 from gateway.serve.request.sessions import session_of
 from gateway.serve.request.window import Portrait
@@ -66,6 +66,8 @@ class Caller(msgspec.Struct, eq=False):
     """The last attempt as its record describes it."""
     described: Described | None = None
     """The last state in the words of headers and record, once headers were made."""
+    left: Ending | None = None
+    """How the answer ended, once the client left while it was forwarded."""
     session: str = ""
     """The client's own name of the conversation, once its places are sought."""
 

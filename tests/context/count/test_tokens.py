@@ -103,6 +103,9 @@ def test_reasoning_in_details_counts_once(detail: dict[str, str]) -> None:
 
     assert said > count(message)
     assert count({**message, "reasoning_details": [detail]}) == said
+    thought = {"type": "thinking", "thinking": TEXTS["english"], "signature": "QUJD"}  # LiteLLM, for Claude
+    assert count({**message, "thinking_blocks": [thought]}) == said
+    assert count({**message, "thinking_blocks": [thought], "reasoning_content": TEXTS["english"]}) == said
     assert count({**message, "reasoning_details": [detail], "reasoning": TEXTS["english"]}) == said
     assert count({**message, "reasoning_details": [{"type": "reasoning.encrypted", "data": "QUJD"}, 7, {}]}) == count(
         message
