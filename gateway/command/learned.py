@@ -15,6 +15,7 @@ from gateway.command.shown import cell
 from gateway.command.waiting import waiting
 from gateway.config import Settings, SettingsError, load
 from gateway.config.values import is_pattern
+from gateway.observe.log import beside_result
 from gateway.serve import process
 from gateway.serve.request import lists
 from gateway.serve.request.places import place_of
@@ -113,6 +114,7 @@ def _time(seconds: float) -> str:
 
 
 def _settings(config: Path) -> Settings | None:
+    beside_result()
     try:
         return load(config, os.environ)
     except SettingsError as error:

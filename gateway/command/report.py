@@ -18,6 +18,7 @@ from rich.text import Text
 from gateway.command.shown import cell
 from gateway.command.waiting import waiting
 from gateway.config import Settings, SettingsError, load
+from gateway.observe.log import beside_result
 from gateway.observe.shape import Shown
 from gateway.observe.sums import Sums
 from gateway.serve import process
@@ -81,6 +82,7 @@ class Report:
 
 def run(config: Path, since: str, key: str, model: str, *, as_json: bool) -> int:
     """Report on the stored records; return the exit status."""
+    beside_result()
     now = time.time()
     try:
         settings = load(config, os.environ)

@@ -50,6 +50,11 @@ def configure(
     )
 
 
+def beside_result() -> None:
+    """Have the log lines of a command that prints a result on stderr, so that a program can read the result."""
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
+
+
 def _printable(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Write what a terminal would obey, as a client's model name may hold it, as escapes."""
     for name, value in event.items():
