@@ -1,5 +1,6 @@
 """Forward an upstream's answer byte for byte as it arrives, and keep its last bytes to read the usage."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -21,20 +22,25 @@ from providers.usage import read_output
 STREAM_TAIL: Final = 2**14
 LONGEST_READ_ALONG: Final = 2**20
 """Bytes kept of an answer that is not a stream; see `STREAM_TAIL`."""
+LONGEST_END: Final = 2**22
+"""Bytes kept of a stream once its last event has begun. Chosen: an image in it has one to three million."""
 
 
 class Tail:
-    """The last ``keep`` bytes of an answer, in the pieces in which they arrived."""
+    """The last ``keep`` bytes of an answer, in the pieces in which they arrived; `LONGEST_END` from where ``last_event`` is found."""
 
-    __slots__ = ("_keep", "_pieces", "_size")
+    __slots__ = ("_keep", "_last_event", "_pieces", "_size")
 
-    def __init__(self, keep: int) -> None:
+    def __init__(self, keep: int, last_event: re.Pattern[bytes] | None = None) -> None:
         self._keep = keep
+        self._last_event = last_event
         self._pieces: list[bytes] = []  # a deque takes 600 bytes more, for each stream
         self._size = 0
 
     def add(self, piece: bytes) -> None:
         """Add the next piece, and drop pieces that are too far back."""
+        if self._last_event is not None and self._last_event.search(piece):
+            self._keep, self._last_event = LONGEST_END, None
         self._pieces.append(piece)
         self._size += len(piece)
         while self._pieces and self._size - len(self._pieces[0]) >= self._keep:
@@ -110,7 +116,7 @@ async def _pump(request: web.BaseRequest, answer: Answer, response: web.StreamRe
 
 def tail_of(answer: Answer) -> Tail:
     """Return the place for as many of an answer's last bytes as are needed to read its usage."""
-    return Tail(STREAM_TAIL if answer.is_stream else LONGEST_READ_ALONG)
+    return Tail(STREAM_TAIL, answer.format.long_last_event) if answer.is_stream else Tail(LONGEST_READ_ALONG)
 
 
 def ends_in(answer: Answer, tail: bytes, failed: Failed) -> bool:
