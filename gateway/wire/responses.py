@@ -1,5 +1,6 @@
 """The OpenAI Responses format: how its requests are read and edited, its refusal, and its stream events."""
 
+import re
 from typing import Final
 
 from gateway.wire.format import Format
@@ -53,4 +54,5 @@ RESPONSES: Final = Format(
     error=error,
     is_preamble=is_preamble,
     is_end=is_end,
+    long_last_event=re.compile(b"|".join(name.encode() for name in sorted(ENDS)).replace(b".", rb"\.")),
 )

@@ -2,13 +2,15 @@
 
 import asyncio
 import sqlite3
+import zlib
 from pathlib import Path
 
 import orjson
 import pytest
 
+from gateway.serve.answers.relay import STREAM_TAIL
 from gateway.standin import Raw, StandIn
-from gateway.standin.answers import EVENTS
+from gateway.standin.answers import EVENTS, JSON
 from tests import fakes, raw
 from tests.running import Gateway, configured, in_process
 
@@ -213,6 +215,38 @@ async def test_a_client_that_closes_after_the_last_event_has_its_answer_and_its_
     record = await left_after(await gateway(standin, SMALL), path, STREAMS[path][-1])
 
     assert (record["status"], record["error"]) == (200, "")
+    assert (record["prompt_tokens"], record["completion_tokens"]) == (21, 3)
+
+
+@pytest.mark.parametrize("kind", [EVENTS, JSON])
+async def test_the_bill_at_the_end_of_a_long_compressed_answer_is_read(standin: StandIn, gateway, kind):
+    said = b'{"choices":[{"index":0,"delta":{"content":"%b"}}]' % fakes.words(20_000).encode()
+    usage = b'"usage":{"prompt_tokens":21,"completion_tokens":3}}'
+    whole = (
+        b"".join(events(said + b"}", b'{"choices":[],' + usage, b"[DONE]")) if kind == EVENTS else said + b"," + usage
+    )
+    packed = zlib.compress(whole, level=1, wbits=31)
+    chunks = tuple(packed[at : at + 4000] for at in range(0, len(packed), 4000))
+    standin.script.append(Raw(200, chunks, {"content-type": kind, "content-encoding": "gzip"}))
+    running = await gateway(standin, SMALL)
+    answer = await running.ask(
+        "POST", "/chat/completions", body(HI, stream=kind == EVENTS), {"accept-encoding": "gzip"}
+    )
+    (record,) = await asked(running, "/api/exchanges")
+
+    assert answer.body == packed
+    assert len(packed) > STREAM_TAIL
+    assert (record["prompt_tokens"], record["completion_tokens"]) == (21, 3)
+
+
+async def test_the_bill_behind_a_generated_image_is_read(standin: StandIn, gateway):
+    image = {"type": "image_generation_call", "result": "iVBORw0K" * 250_000}
+    whole = orjson.dumps({"output": [image], "usage": {"input_tokens": 21, "output_tokens": 3}})
+    standin.script.append(Raw(200, (whole[:50_000], whole[50_000:])))
+    running = await gateway(standin, SMALL)
+    await running.ask("POST", "/responses", orjson.dumps({"model": "m", "input": "Draw."}))
+    (record,) = await asked(running, "/api/exchanges")
+
     assert (record["prompt_tokens"], record["completion_tokens"]) == (21, 3)
 
 

@@ -15,7 +15,7 @@ from gateway.context.life.lessons import BilledPrompt, Learned
 from gateway.context.life.states import Answered, Ended, PassedOn, State, TooLarge, Unreachable, Visit
 from gateway.observe.exchange import Exchange
 from gateway.serve import record as records
-from gateway.serve.answers.answer import Answer
+from gateway.serve.answers.answer import Answer, readable
 from gateway.serve.answers.relay import ends_in, relay, tail_of, usage_in
 from gateway.serve.incoming import errors
 from gateway.serve.request import account, billed, memory
@@ -48,7 +48,7 @@ async def answered(caller: Caller, state: Answered) -> tuple[web.StreamResponse,
     answer: Answer = state.reply.handle
     usage, warning = None, ""
     if state.good and answer.complete:
-        usage = usage_in(answer, answer.held, caller.gateway.failed)
+        usage = usage_in(answer, readable(answer.response, answer.held), caller.gateway.failed)
         warning = await _learn(caller, state, usage)
     headers = headers_of(caller, state, warning)
     format = state.life.request.format
