@@ -7,6 +7,7 @@ from gateway.wire.format import Edits
 from gateway.wire.message import Message, dumps, tool_calls
 from gateway.wire.raw_json import array
 from gateway.wire.responses_reading import (
+    SHELL_TEXTS,
     TEXT_OF,
     TEXT_OUTPUTS,
     ItemOrigin,
@@ -15,7 +16,7 @@ from gateway.wire.responses_reading import (
     item_type,
     shell_chunks,
 )
-from gateway.wire.splice import splice, without_result
+from gateway.wire.splice import REMOVED_RESULT, splice, without_result
 from gateway.wire.views import Opaque, Piece, changed_arguments, origin_of, texts_in
 
 
@@ -73,6 +74,9 @@ def _dropped_results(request: ResponsesRequest, messages: Sequence[Message]) -> 
 def _result_without_text(request: ResponsesRequest, number: int) -> bytes:
     """Return a result as `without_result` does. A result that cannot be a text is unchanged."""
     item = request.items[request.origins[number].items[0]]
+    if chunks := shell_chunks(item.value):
+        shorter = [{**chunks[-1], **dict.fromkeys(SHELL_TEXTS, ""), SHELL_TEXTS[0]: REMOVED_RESULT}]
+        return min(item.raw, splice(item.raw, {"output": shorter}), key=len)
     return without_result(item.raw, "output") if item.type in TEXT_OUTPUTS else item.raw
 
 

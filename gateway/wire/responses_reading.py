@@ -35,7 +35,9 @@ GIVEN: Final = ("input", "arguments", "action", "actions", "operation")
 """Members that may have what a call gives to its tool."""
 TEXT_OF: Final = {"mcp_call": "output"}
 """Assistant items that contain their result as one text."""
-TEXT_OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
+TEXT_OUTPUTS: Final = frozenset(
+    {"function_call_output", "custom_tool_call_output", "local_shell_call_output", "apply_patch_call_output"}
+)
 """Outputs that may be a text."""
 
 

@@ -117,6 +117,29 @@ def test_a_result_whose_call_only_the_server_has_is_never_left_out(elsewhere: di
     assert len(orjson.dumps(sent)) < 0.4 * len(orjson.dumps(given))
 
 
+@pytest.mark.parametrize("kind", ["shell_call_output", "local_shell_call_output", "apply_patch_call_output"])
+def test_a_long_result_of_a_shell_whose_call_only_the_server_has_is_left_out_but_for_its_id(kind: str) -> None:
+    printed = [f"row {n} of many\n" * 200 for n in range(8)]
+    outputs = [
+        [{"stdout": text, "stderr": "", "outcome": {"type": "timeout"}}] if kind == "shell_call_output" else text
+        for text in printed
+    ]
+    turns = [
+        [user(f"Question {n}?"), {"type": "item_reference", "id": f"sh_{n}"}, {"type": kind, "call_id": f"c{n}", "output": output}, said("Noted.", f"msg_{n}")]
+        for n, output in enumerate(outputs)
+    ]  # fmt: skip
+    given = [*(item for turn in turns for item in turn), user("And now?")]
+
+    sent = orjson.loads(folded(RESPONSES, {"input": given}, 0.2))["input"]
+
+    results = [item for item in sent if item["type"] == kind]
+    assert [item["call_id"] for item in results] == [f"c{n}" for n in range(8)]
+    first = results[0]["output"]
+    expected = [{"stdout": "[result removed]", "stderr": "", "outcome": {"type": "timeout"}}]
+    assert first == (expected if kind == "shell_call_output" else "[result removed]")
+    assert len(orjson.dumps(sent)) < 0.4 * len(orjson.dumps(given))
+
+
 @pytest.mark.parametrize("ids", [{}, {"id": "mcp_1"}])
 def test_long_results_in_items_are_cut_each_for_itself(ids: dict[str, str]) -> None:
     """Also where items have no id, or the same."""
