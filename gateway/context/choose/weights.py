@@ -69,6 +69,8 @@ IDENTIFIER_OF_RECORD: Final = 3.0
 20 dates, one in 200 numbers. Rows of output have many identifiers: there the factor is 1."""
 NAMED_IN_CALL: Final = 16.0
 """Factor for a value that was an argument of a call."""
+NAMED_IN_CALL_OF_AUTONOMOUS: Final = 6.0
+"""The same for an agent that works on its own (see `LinePool.autonomous`): its calls carry whole pieces of code."""
 NAMED_BY_USER: Final = 4.0
 """Factor for a value that the user named."""
 NAMED_BY_ASSISTANT: Final = 2.2
@@ -87,10 +89,13 @@ FULL_WORTH_TOKENS: Final = 20.0
 CALL_LINE: Final = 0.5
 """Worth that is added to a call, even if its arguments are known: a model must not repeat a call."""
 STEP_SENTENCE: Final = 2.0
-"""Worth that is added to a sentence of an agent that works on its own (see `LinePool.autonomous`), beside its calls. It says
-what the results mean. Like `BINDING_LINE`, it counts in full from `FULL_WORTH_TOKENS`."""
+"""Worth that is added to a sentence of an agent that works on its own, beside its calls. It says what the results mean. This and
+the next two count in full from `FULL_WORTH_TOKENS`, and were chosen on three sessions of coding agents."""
 REPORT_SENTENCE: Final = 4.0
 """The same in a message without calls: the report at the end of a turn, with what was found, decided and left open."""
+TASK_SENTENCE: Final = 8.0
+"""The same for the user of such an agent, besides the other worth of a user's line. There are few of these sentences, and each says
+what is to be done and how."""
 OLDEST_LINE_SHARE: Final = 0.6
 """Share of its worth that the oldest line keeps. The newest line keeps all of it."""
 

@@ -132,22 +132,27 @@ class LinePool:
         for reading in self.readings.values():
             user = reading.role == "user"
             first_message_worth = weights.FIRST_USER_MESSAGE if reading.message == self.first_user_message else 0.0
-            sentence_worth = 0.0
-            if reading.role == "assistant" and self.autonomous:
-                has_calls = reading.lines[-1].sort is CALL
-                sentence_worth = weights.STEP_SENTENCE if has_calls else weights.REPORT_SENTENCE
+            sentence_worth = self._sentence_worth(reading)
             for line in reading.lines:
                 own_worth = weights.ERROR_LINE if line.error else 0.0
                 if line.sort is CALL:
                     own_worth += weights.CALL_LINE
                 elif user:
-                    own_worth += (weights.BINDING_LINE * line.binding + first_message_worth) * min(
+                    own_worth += (weights.BINDING_LINE * line.binding + first_message_worth + sentence_worth) * min(
                         line.size / weights.FULL_WORTH_TOKENS, 1.0
                     )
-                elif line.sort is SENTENCE:
+                elif sentence_worth and line.sort is SENTENCE:
                     own_worth += sentence_worth * min(line.size / weights.FULL_WORTH_TOKENS, 1.0)
                 worth.append(own_worth)
         return worth
+
+    def _sentence_worth(self, reading: MessageLines) -> float:
+        """Return the worth of a message's sentences where an agent works on its own; 0 elsewhere, and for results."""
+        if not self.autonomous or reading.tool:
+            return 0.0
+        if reading.role == "user":
+            return weights.TASK_SENTENCE
+        return weights.STEP_SENTENCE if reading.lines[-1].sort is CALL else weights.REPORT_SENTENCE
 
     @cached_property
     def _age_factors(self) -> list[float]:
@@ -332,10 +337,11 @@ class LinePool:
         """Return by fact the factor for its earlier use, the highest if there are several."""
         counts = self.tally.counts
         use_factors: dict[str, float] = {}
+        named_in_call = weights.NAMED_IN_CALL_OF_AUTONOMOUS if self.autonomous else weights.NAMED_IN_CALL
         for value, found in (
             (weights.NAMED_BY_ASSISTANT, counts.by_others),
             (weights.NAMED_BY_USER, counts.by_user),
-            (weights.NAMED_IN_CALL, counts.in_calls),
+            (named_in_call, counts.in_calls),
         ):
             use_factors.update(dict.fromkeys([word.key for word in found], value))
         return use_factors
