@@ -13,7 +13,7 @@ import structlog
 from multidict import CIMultiDict, CIMultiDictProxy
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
@@ -66,7 +66,9 @@ class Tracing:
     def __init__(self, endpoint: str) -> None:
         quiet = logging.getLogger("opentelemetry")
         quiet.handlers, quiet.propagate = [_Unsent()], False
-        resource = Resource.create({"service.name": "turnfold", "service.version": __version__})
+        ours = Resource.create({"service.name": "turnfold", "service.version": __version__})
+        # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win: operators name their services in one place.
+        resource = ours.merge(OTELResourceDetector().detect())
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
         self._tracer = self._provider.get_tracer("turnfold", __version__)

@@ -24,11 +24,14 @@ class Collector:
     def __init__(self) -> None:
         self.url, self.raw = "", b""
         self.spans = []
+        self.services = set()
 
     async def receive(self, request: web.Request) -> web.Response:
         raw = await request.read()
         self.raw += raw
         sent = trace_service.ExportTraceServiceRequest.FromString(raw)
+        named = [each for one in sent.resource_spans for each in one.resource.attributes if each.key == "service.name"]
+        self.services |= {each.value.string_value for each in named}
         self.spans += [span for one in sent.resource_spans for scope in one.scope_spans for span in scope.spans]
         return web.Response()
 
@@ -107,3 +110,15 @@ async def test_without_traces_the_clients_context_travels_on_as_it_came(standin:
     running = await gateway(standin, SMALL)
     await running.chat({"model": "m", "messages": [fakes.user("Hi")]}, CONTEXT)
     assert standin.chats[0].headers["traceparent"] == CONTEXT["traceparent"]
+
+
+@pytest.mark.parametrize(("variable", "name"), [(None, "turnfold"), ("chat-gateway", "chat-gateway")])
+async def test_the_service_is_named_by_opentelemetrys_variable(monkeypatch, standin: StandIn, variable, name):
+    if variable:
+        monkeypatch.setenv("OTEL_SERVICE_NAME", variable)
+    async with (
+        collecting() as collector,
+        in_process(configured(standin, {**SMALL, "observe": {"traces": collector.url}})) as running,
+    ):
+        await running.chat({"model": "m", "messages": [fakes.user("hi")]})
+    assert collector.services == {name}
