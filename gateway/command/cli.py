@@ -54,7 +54,7 @@ def serve(**options: Any) -> None:
 def extproc(config: Path, listen: str, *, admin_port: int | None, notice: float) -> None:
     """Serve as Envoy's external processor until SIGTERM or SIGINT: Envoy forwards, this process folds."""
     _load_structlog()
-    from gateway.command.processing import run  # noqa: PLC0415  # see the file's docstring
+    from gateway.command.extproc import run  # noqa: PLC0415  # see the file's docstring
 
     sys.exit(run(config, listen, admin_port, notice))
 
@@ -84,7 +84,7 @@ def _load_structlog() -> None:
 @click.option("--force", is_flag=True, help="Replace a file that exists.")
 def init(upstream: str, config: Path, *, provider: str | None, key_env: str | None, force: bool) -> None:
     """Ask a model server for its models, and write a commented configuration for it."""
-    from gateway.command.first import init as write_first  # noqa: PLC0415
+    from gateway.command.init import init as write_first  # noqa: PLC0415
 
     sys.exit(write_first(upstream, config, provider or "", key_env or "", force=force))
 
@@ -119,7 +119,7 @@ def schema() -> None:
     """Print the JSON Schema of the configuration file, for editors."""
     import orjson  # noqa: PLC0415
 
-    from gateway.config.documents import json_schema  # noqa: PLC0415
+    from gateway.config.generated import json_schema  # noqa: PLC0415
 
     click.echo(orjson.dumps(json_schema(), option=orjson.OPT_INDENT_2).decode())
 
