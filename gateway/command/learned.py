@@ -11,7 +11,7 @@ from multidict import CIMultiDict
 from rich.console import Console
 from rich.table import Table
 
-from gateway.command.shown import cell
+from gateway.command.cells import cell
 from gateway.command.waiting import waiting
 from gateway.config import Settings, SettingsError, load
 from gateway.config.values import is_pattern
