@@ -201,10 +201,18 @@ def forget(config: Path, *, key_hash: str | None, learned: bool, model: str, ups
     """Delete what is stored for one caller, what was learned of upstreams, or everything. Running processes follow
     within a second."""
     from gateway.command.learned import forget as forget_memories  # noqa: PLC0415
+    from gateway.state.forgetting import Order  # noqa: PLC0415
 
-    if sum((key_hash is not None, learned, bool(model), everything)) != 1:
+    orders = {
+        Order("caller", key_hash=key_hash or ""): key_hash is not None,
+        Order("learned"): learned,
+        Order("model", upstream, model): bool(model),
+        Order("everything"): everything,
+    }
+    given = [order for order, is_given in orders.items() if is_given]
+    if len(given) != 1:
         raise click.UsageError("Say one of --key-hash HASH, --learned, --model NAME or --all.")
-    sys.exit(forget_memories(config, key_hash, learned, model, upstream))
+    sys.exit(forget_memories(config, given[0]))
 
 
 @main.group()
