@@ -69,7 +69,7 @@ def forget(config: Path, order: Order) -> int:
 async def _models(settings: Settings) -> tuple[list[tuple[str, ...]], list[Fact]]:
     gateway = Gateway(settings, process.store_of(settings))
     try:
-        await gateway.watch.look()
+        await gateway.watch.check()
         await gateway.learning.load()
         for target in gateway.setup.targets.values():
             await lists.ask_windows(gateway, target, CIMultiDict())

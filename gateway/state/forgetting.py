@@ -177,7 +177,7 @@ class Watch:
         if self._timer is not None:
             self._timer.cancel()
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Check now."""
         stored = await self._store.get(KIND, KEY)
         if stored is None and self._known is not None:
@@ -190,7 +190,7 @@ class Watch:
 
     def _tick(self) -> None:
         if not self._closed:
-            self._tasks.start(self.look(), "forgotten")
+            self._tasks.start(self.check(), "forgotten")
             self._timer = asyncio.get_running_loop().call_later(self._every_s, self._tick)
 
 

@@ -298,10 +298,10 @@ async def test_a_trickling_body_is_given_up_on_every_path(gateway, standin, path
         await client.send(head(100_000, path) + b" " * 5000)
         await until(lambda: any(body.total_bytes == 5000 and not body._size for body in uploads._uploads))
         now = asyncio.get_running_loop().time()
-        uploads.look(now)
-        uploads.look(now + WINDOW_S * 0.9)
+        uploads.check(now)
+        uploads.check(now + WINDOW_S * 0.9)
         assert len(uploads) == 1
-        uploads.look(now + WINDOW_S * 2)
+        uploads.check(now + WINDOW_S * 2)
         status, headers, body = await client.answer()
         assert (status, headers["connection"]) == (408, "close")
         assert "server.min_upload_rate (1024 bytes a second)" in orjson.loads(body)["error"]["message"]

@@ -293,7 +293,7 @@ async def test_what_is_forgotten_is_not_believed_when_a_process_that_has_not_hea
     here.learn([stated(4096, "two")], ME)  # it has not looked yet, and still knows the first
     await world.settle()
 
-    await Watch(world.store, Tasks(), there.forget).look()
+    await Watch(world.store, Tasks(), there.forget).check()
     await there.know(M)
     assert there.window(M) is None
     here.forget(forgetting.read(await world.store.get("forgotten", "all"), world.now))
@@ -304,13 +304,13 @@ async def test_what_is_forgotten_is_not_believed_when_a_process_that_has_not_hea
 async def test_one_model_is_forgotten_and_the_others_stay(world: World) -> None:
     here = world.process()
     watch = Watch(world.store, Tasks(), here.forget)
-    await watch.look()
+    await watch.check()
     for model in ("m", "n"):
         here.learn([stated(4096, who, model) for who in ("one", "two")], ME)
     await world.settle()
     world.now += 1
     assert await forgetting.forget_learned(world.store, world.now, "up", "m") == 1
-    await watch.look()
+    await watch.check()
     for model in ("m", "n"):
         await here.know(("up", model, ME))
 

@@ -117,7 +117,7 @@ async def forget(gateway: Gateway, request: web.Request) -> Any:
         reason = f"Not forgotten everywhere: the store failed ({type(error).__name__})."
         raise errors.ClientError(503, reason, code="store_failed", type_="server_error") from error
     finally:
-        await gateway.watch.look()
+        await gateway.watch.check()
     return {"forgotten": order.kind, "values": values, "other_processes_within_s": forgetting.EVERY_S}
 
 

@@ -12,7 +12,7 @@ from gateway.serve.incoming.encoding import inflater
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_request, check_text
 from gateway.serve.incoming.uploads import SlowUpload
-from gateway.state.letting_go import take_apart
+from gateway.state.freeing import take_apart
 from gateway.state.pool import INLINE, Pool
 from gateway.wire.format import Conversation, Format
 from gateway.wire.memory import Memory

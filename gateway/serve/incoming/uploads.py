@@ -13,7 +13,7 @@ from aiohttp import StreamReader, web
 
 from gateway.serve.incoming.errors import ClientError
 
-LOOK_S: Final = 1.0
+CHECK_S: Final = 1.0
 """Interval between two checks."""
 WINDOW_S: Final = 10.0
 """Time for which a client must be too slow: a mobile network may lose its connection for some seconds."""
@@ -65,13 +65,13 @@ class Uploads:
         loop = asyncio.get_running_loop()
         self._uploads[content] = Upload(rate, loop.time(), content.total_bytes)
         if self._timer is None:
-            self._timer = loop.call_later(LOOK_S, self._tick)
+            self._timer = loop.call_later(CHECK_S, self._tick)
         try:
             yield
         finally:
             self._uploads.pop(content, None)
 
-    def look(self, now: float) -> None:
+    def check(self, now: float) -> None:
         """End the bodies of which too little has arrived by ``now``."""
         for content, upload in list(self._uploads.items()):
             if content.is_eof():
@@ -86,8 +86,8 @@ class Uploads:
 
     def _tick(self) -> None:
         loop = asyncio.get_running_loop()
-        self.look(loop.time())
-        self._timer = loop.call_later(LOOK_S, self._tick) if self._uploads else None
+        self.check(loop.time())
+        self._timer = loop.call_later(CHECK_S, self._tick) if self._uploads else None
 
     def close(self) -> None:
         """Stop checking."""

@@ -25,7 +25,7 @@ from gateway.serve.request.mode import mode_of
 from gateway.serve.request.sessions import session_of
 from gateway.serve.request.window import Portrait, portrait
 from gateway.serve.shared import Gateway
-from gateway.state.letting_go import WORTHWHILE
+from gateway.state.freeing import LEAST_FREED_BYTES
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation
 from gateway.wire.model_name import is_ambiguous, model_in
@@ -91,8 +91,8 @@ def _kind(raw: bytes) -> str:
 
 async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, message: str, raw: bytes) -> Message:
     asked = await gateway.pool.run(lambda: _read(gateway, raw), size_bytes=len(raw) // READS_FASTER)
-    if len(raw) >= WORTHWHILE:
-        gateway.pool.let_go(asked)  # it is freed once this message is sent
+    if len(raw) >= LEAST_FREED_BYTES:
+        gateway.pool.free_later(asked)  # it is freed once this message is sent
     await _check_upstream(gateway, target, raw)
     if asked is None:
         return Message(message, True, {"why": "not_understood"})
