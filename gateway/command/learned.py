@@ -70,7 +70,7 @@ async def _models(settings: Settings) -> tuple[list[tuple[str, ...]], list[Fact]
     gateway = Gateway(settings, process.store_of(settings))
     try:
         await gateway.watch.check()
-        await gateway.learning.load()
+        await gateway.learning.load_all()
         for target in gateway.setup.targets.values():
             await lists.ask_windows(gateway, target, CIMultiDict())
         facts = gateway.learning.facts()

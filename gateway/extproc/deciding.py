@@ -72,8 +72,8 @@ async def _placed(asked: Asked) -> State:
     gateway, route = asked.gateway, asked.route
     target, learner = asked.setup.targets[route.upstream], asked.identity.learner
     owner = target.name, route.name, learner
-    if gateway.learning.is_new(owner):
-        await gateway.learning.know(owner)
+    if gateway.learning.is_due(owner):
+        await gateway.learning.fetch(owner)
     place = place_of(gateway, asked.setup, route, target, learner)
     return advance(Received(Life(asked.request, asked.mode)), PlacesFound((place,)))
 

@@ -46,7 +46,7 @@ async def proven(gateway: Gateway, place: Place, request: Conversation) -> bool:
     """Return whether the size in bytes alone proves that the request fits, so that nothing is counted. The tools and parts
     of a large body are looked at in the pool, for there may be a hundred thousand."""
     learning, owner = gateway.learning, place.owner
-    if learning.ratio(owner) > DENSE or learning.has_smaller(owner):
+    if learning.ratio(owner) > DENSE or learning.may_fold_smaller(owner):
         return False
     if caching.always(place.route.policy, place.facts, place.target):
         return False
@@ -88,21 +88,28 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
     pooled_bytes = max(size_bytes, INLINE) if heavy else 0
     calibration = learning.calibration(owner)
     found = await gateway.pool.run(partial(_counted, place, request, calibration), size_bytes=pooled_bytes)
-    if found.stable.total > LEAST_ANCHOR_SHARE * window and await learning.follow(owner):
+    if found.stable.total > LEAST_ANCHOR_SHARE * window and await learning.adopt_stored_ratio(owner):
         calibration = learning.calibration(owner)
         found = await gateway.pool.run(partial(_counted, place, request, calibration), size_bytes=pooled_bytes)
-    chain, own = list[str](), learning.has_smaller(owner)
-    if found.stable.total > LEAST_ANCHOR_SHARE * window or own or learning.watches(owner):
+    chain, own = list[str](), learning.may_fold_smaller(owner)
+    if found.stable.total > LEAST_ANCHOR_SHARE * window or own or learning.has_suspect_bills(owner):
         names = partial(conversation, scope, place.model, request.messages)
         chain = await gateway.pool.run(names, size_bytes=size_bytes)
-        smaller = await learning.smaller(owner, chain) if own else None
+        smaller = await learning.smaller_size(owner, chain) if own else None
         window = min(window, smaller) if smaller else window
         if (anchor := await learning.anchor(chain)) is not None:
             anchored = partial(tokens.count_request, request, place.family, place.images, calibration.ratio, anchor)
             best = await gateway.pool.run(anchored, size_bytes=pooled_bytes)
             found = found._replace(best=best, anchored=True)
     return _task(
-        place, request, found, calibration, window=window, reserve=reserve, scope=scope, before=learning.before(chain)
+        place,
+        request,
+        found,
+        calibration,
+        window=window,
+        reserve=reserve,
+        scope=scope,
+        before=learning.last_request(chain),
     )
 
 

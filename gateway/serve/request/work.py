@@ -111,8 +111,8 @@ async def _fetch_facts(caller: Caller, target: Target) -> None:
     """Fetch what the store and the upstream's model list say about a model, where that is due."""
     learning = caller.gateway.learning
     owner = target.name, caller.route.name, caller.identity_at(target).learner
-    if learning.is_new(owner):
-        await learning.know(owner)
+    if learning.is_due(owner):
+        await learning.fetch(owner)
     if learning.lists.due(target.name) and _wants_list(caller, target):
         await lists.ask_windows(caller.gateway, target, caller.headers)
 
