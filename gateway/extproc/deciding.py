@@ -19,7 +19,7 @@ from gateway.extproc.carried import CarriedRefusal
 from gateway.serve.incoming.callers import Identity, identity_of
 from gateway.serve.request import decisions
 from gateway.serve.request.places import place_of
-from gateway.serve.request.window import Portrait
+from gateway.serve.request.window import AttemptContents
 from gateway.serve.shared import Gateway, Setup
 from gateway.state.pool import LARGE
 from gateway.wire.format import Conversation
@@ -38,7 +38,7 @@ class Asked:
     request_id: str
     address: str
     """The client's address, as Envoy tells it; empty where it does not."""
-    portrait: Portrait | None = None
+    contents: AttemptContents | None = None
 
     @property
     def identity(self) -> Identity:

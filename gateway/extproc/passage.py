@@ -135,7 +135,7 @@ class Passage:
         self.times.decided = time.perf_counter()
         if isinstance(self.state, TooLarge):
             refusal = await self.gateway.pool.run(self.state.refusal, size_bytes=len(body))
-            headers = account.headers(account.describe(self.state), self.asked.request_id)
+            headers = account.headers(account.outcome_of(self.state), self.asked.request_id)
             self._record(Ending(400, "context_length_exceeded"))
             return replies.answer(400, headers, refusal)
         attempt = self.state.attempt if isinstance(self.state, Ready) else None
@@ -211,14 +211,14 @@ class Passage:
         refusal = CarriedRefusal.of(reply.refusal, len(sent.attempt.body))
         keeps = self.carried._replace(refusals=(*self.carried.refusals, refusal))
         self.done = True  # the next attempt makes the record
-        headers = {RETRY: "smaller", **account.headers(account.describe(_answer(sent, reply)), asked.request_id)}
+        headers = {RETRY: "smaller", **account.headers(account.outcome_of(_answer(sent, reply)), asked.request_id)}
         return replies.go_on(place, headers=headers, removed=foreign, carried=keeps)
 
     def _final(self, place: str, reply: Reply, foreign: tuple[str, ...], end: State | None = None) -> bytes:
         """Let an answer go on to the client, with the headers that describe what was done."""
         assert self.asked is not None and isinstance(self.state, Ready)
         self.state = end or _answer(self.state, reply)
-        headers = account.headers(account.describe(self.state), self.asked.request_id)
+        headers = account.headers(account.outcome_of(self.state), self.asked.request_id)
         return replies.go_on(place, headers=headers, removed=[name for name in foreign if name not in headers])
 
     def close(self) -> None:
@@ -233,7 +233,7 @@ class Passage:
             return
         origin = self._origin(asked, state)
         try:
-            record = account.exchange(account.describe(state), origin, self.times, ending)
+            record = account.exchange(account.outcome_of(state), origin, self.times, ending)
         except Exception as error:  # noqa: BLE001  # promise 6
             gateway.failed("record", error)
             record = Exchange.passed(asked.request_id, "failed", ending.status, error=ending.error, at=time.time())
@@ -251,7 +251,7 @@ class Passage:
             session=session_of(self.headers, asked.request.head),
             caller=asked.identity.key,
             calls=(call,) if isinstance(state, (Ready, Answered)) else (),
-            portrait=asked.portrait,
+            contents=asked.contents,
         )
 
 

@@ -13,7 +13,7 @@ from gateway.config import Settings
 from gateway.extproc import protocol
 from gateway.extproc.passage import Misplaced, Passage
 from gateway.serve.admin import port
-from gateway.serve.process import begin, end_of_process, gateway_for
+from gateway.serve.process import gateway_for, start_background_work, stop_event
 from gateway.serve.shared import Gateway
 
 log = structlog.get_logger(__name__)
@@ -112,11 +112,11 @@ async def serve(
     ready: Callable[[RunningProcessor], Awaitable[None]] | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, then drain. A second signal ends the waiting."""
-    stop = end_of_process()
+    stop = stop_event()
     running = await start(settings, listen)
     log.info("processing", listen=listen, port=running.port, admin=f"http://{settings.admin.host}:{running.admin_port}",
              mode=settings.fold.mode)  # fmt: skip
-    begin(running.gateway)
+    start_background_work(running.gateway)
     if ready is not None:
         await ready(running)
     await stop.wait()

@@ -10,7 +10,7 @@ import pytest
 from multidict import CIMultiDict
 
 from gateway.serve.incoming import connection
-from gateway.serve.incoming.body import plain
+from gateway.serve.incoming.body import decompress
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.uploads import WINDOW_S
 from gateway.standin import Gate, StandIn
@@ -142,7 +142,7 @@ def test_unpacking_takes_no_more_memory_than_what_is_allowed():
     tracemalloc.start()
     try:
         with pytest.raises(ClientError, match="max_body"):
-            plain(Asked(), bomb, 8 * MIB)
+            decompress(Asked(), bomb, 8 * MIB)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -159,7 +159,7 @@ def test_what_cannot_be_unpacked_is_left_for_the_upstream_to_judge(body):
     class Asked:
         headers = CIMultiDict({"Content-Encoding": "gzip"})
 
-    assert plain(Asked(), body, MIB) == body
+    assert decompress(Asked(), body, MIB) == body
 
 
 # How much there may be at one time

@@ -16,14 +16,14 @@ from gateway.context.life.states import Life, Ready, Visit
 from gateway.observe.exchange import Why
 from gateway.serve import keys
 from gateway.serve import record as records
-from gateway.serve.endpoints import beside
+from gateway.serve.endpoints import upstream_first
 from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_request, check_text
 from gateway.serve.request import measure
 from gateway.serve.request.mode import mode_of
 from gateway.serve.request.sessions import session_of
-from gateway.serve.request.window import Portrait, portrait
+from gateway.serve.request.window import AttemptContents, contents_of
 from gateway.serve.shared import Gateway
 from gateway.state.freeing import LEAST_FREED_BYTES
 from gateway.upstream.client import Target
@@ -58,7 +58,7 @@ class Planned(NamedTuple):
 
     task: Task
     attempt: Attempt
-    portrait: Portrait
+    contents: AttemptContents
 
 
 def folds(request: web.BaseRequest) -> bool:
@@ -99,7 +99,7 @@ async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, me
     route = gateway.setup.settings.route(asked.model)
     headers = keys.forwarded(request)
     record = records.of(request)
-    place = beside.place_at(gateway, request, asked, target)
+    place = upstream_first.place_for(gateway, request, asked, target)
     mode = _mode(request, route)
     known = {
         "model": asked.model[: records.LONGEST_NAME],
@@ -122,7 +122,7 @@ async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, me
     if await measure.proven(gateway, place, asked) and same_name:
         sent = Ready(life, Visit(place, fit_proven=True), ladder.as_it_came(asked, place.model, place.window, 0))
         return Message(message, True, known | {"why": "proven", "basis": "bytes"}, sent)
-    task = await beside.task_at(gateway, request, asked, place)
+    task = await upstream_first.count_at(gateway, request, asked, place)
     planned = await gateway.pool.run(lambda: _planned(task), size_bytes=len(raw))
     found = _counted(message, known | facts_of(planned), planned, is_observed=mode == "observe", renames=not same_name)
     return found._replace(ready=Ready(life, Visit(place, task), planned.attempt))
@@ -178,7 +178,7 @@ def _mode(request: web.BaseRequest, route: Route) -> Mode:
 
 def _planned(task: Task) -> Planned:
     attempt = ladder.first_attempt(task)
-    return Planned(task, attempt, portrait(task, attempt))
+    return Planned(task, attempt, contents_of(task, attempt))
 
 
 def _why(attempt: Attempt) -> Why:

@@ -19,7 +19,7 @@ from gateway.observe.exchange import Call
 from gateway.serve.answers.answer import LONGEST_HEAD, LONGEST_HOLD_S
 from gateway.serve.record import LONGEST_NAME
 from gateway.serve.request.decisions import decide
-from gateway.serve.request.window import Portrait, portrait
+from gateway.serve.request.window import AttemptContents, contents_of
 from gateway.serve.shared import Gateway
 from gateway.serve.sockets.socket_fold import Planned, facts_of
 from gateway.serve.sockets.socket_turns import Turns
@@ -43,7 +43,7 @@ class Asking:
     request_id: str
     state: Ready
     """What was sent."""
-    portrait: Portrait | None = None
+    contents: AttemptContents | None = None
 
 
 class Retries:
@@ -138,5 +138,5 @@ def _facts(asking: Asking, ready: Ready) -> dict[str, object]:
     """Return the fields of the record that describe the smaller message."""
     task, attempt = ready.visit.task, ready.attempt
     assert task is not None
-    planned = Planned(task, attempt, portrait(task, attempt, asking.portrait))
+    planned = Planned(task, attempt, contents_of(task, attempt, asking.contents))
     return {**facts_of(planned), "action": "retry", "refusals": ready.life.refusals}

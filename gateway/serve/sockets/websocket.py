@@ -51,11 +51,11 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     target = gateway.setup.target_of(model)
     record = records.of(request)
     record.why = "websocket"
-    record.sent_to(target, model, gateway.settings.route(model).name if model else "", headers)
+    record.set_upstream(target, model, gateway.settings.route(model).name if model else "", headers)
     call = call_of("GET", request.rel_url, model)
-    offered = keys.protocols(request)
+    offered = keys.upstream_protocols(request)
     upstream = await gateway.client.connect(target, call, target.authorised(headers), offered, LARGEST_FRAME)
-    record.called(101)
+    record.add_call(101)
     speaks_responses = socket_fold.folds(request)
     turns = Turns(gateway, record, request.method, records.path_of(request), opened_by_client=speaks_responses)
     retries = Retries(gateway, target, turns, upstream.send_str)
@@ -64,14 +64,14 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
         client = web.WebSocketResponse(protocols=chosen, max_msg_size=LARGEST_FRAME, autoping=False)
         client.headers.update(record.marks(gateway, "none"))
         await client.prepare(request)
-        record.answered(101)
+        record.set_outcome(101)
         async with asyncio.TaskGroup() as both:
             edit = partial(socket_fold.folded, gateway, request, target) if speaks_responses else _unchanged
             if keys.is_restricted(request):
                 edit = partial(_allowed, gateway, request, edit)
             asked = partial(_asked, request, turns, retries, edit)
-            both.create_task(_hand_on(client, upstream, asked, record.received))
-            both.create_task(_answered(upstream, client, retries, record.answered_with, turns.received))
+            both.create_task(_hand_on(client, upstream, asked, record.count_received))
+            both.create_task(_answered(upstream, client, retries, record.count_sent, turns.received))
         return client
     finally:
         retries.released()
