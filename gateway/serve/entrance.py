@@ -141,7 +141,7 @@ async def _route(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespon
         await keys.admit(gateway, request, records.of(request))
     limits = settings.server
     with gateway.admission.admitted(request, limits), gateway.uploads.watched(request, limits.min_upload_rate):
-        if websocket.wanted(request):
+        if websocket.wants_websocket(request):
             return await websocket.connect(gateway, request)
         format = format_of(path) if request.method == "POST" else None
         if format is not None and (announced := request.content_length or 0) > limits.max_body:
