@@ -114,9 +114,9 @@ async def test_bytes_around_a_body_one_by_one_are_waited_for_no_longer_than_sile
             await arrived.get()
         later = now()
         for byte in begun, *([b"x"] * 4):
-            seen = connection._without_content
+            seen = connection._bytes_without_content
             writer.write(byte)
-            await until(lambda seen=seen: connection._without_content > seen)
+            await until(lambda seen=seen: connection._bytes_without_content > seen)
             asked.patience.check(later)
             later += LONG_S / 4 + 1
         asked.patience.check(later)
