@@ -18,7 +18,7 @@ from gateway.config.generated import COMMENT_COLUMN
 from gateway.serve.endpoints.models import entries_in
 from gateway.upstream.client import Client
 from providers.registry import find
-from providers.windows import ANY_MODEL, read_windows, running_windows, says_props
+from providers.windows import ANY_MODEL, needs_props, read_windows, running_windows
 
 HOSTS: Final[Mapping[str, str]] = {
     "api.openai.com": "openai", "openai.azure.com": "azure", "api.anthropic.com": "anthropic", "openrouter.ai": "openrouter",
@@ -132,7 +132,7 @@ def _entries(upstream: Upstream, key_env: str, status: int, body: bytes) -> list
 
 async def _running(client: Client, upstream: Upstream, body: bytes) -> dict[str, int]:
     """Return the windows that the server runs with. llama.cpp states its window at ``/props``, not in its list."""
-    if not says_props(body):
+    if not needs_props(body):
         return running_windows(body)
     root = replace(upstream, provider="generic", base_url=upstream.base_url.removesuffix("/v1"))
     status, props = await fetch(client, root, "/props")

@@ -12,7 +12,7 @@ from gateway.serve.shared import Gateway
 from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable
 from gateway.upstream.response import read_body
 from providers.openai import join
-from providers.windows import running_windows, says_props
+from providers.windows import needs_props, running_windows
 
 # How long the first request for a model of unknown window waits for the upstream's model list.
 LIST_PATIENCE_S: Final = 1.0
@@ -51,7 +51,7 @@ async def _read_list(gateway: Gateway, target: Target, headers: CIMultiDict[str]
             lists.failed(target.name, f"status {status}")
             return
         running = running_windows(body)
-        if says_props(body):
+        if needs_props(body):
             root = replace(target.endpoint, base_url=target.endpoint.base_url.rstrip("/").removesuffix("/v1"))
             own = replace(target, endpoint=root, provider=replace(target.provider, locate=join), _urls={})
             status, props = await _get(gateway, own, "/props", headers)
