@@ -201,7 +201,7 @@ class Gateway:
         log.error("degraded", part=part, error=error, where=where)
 
     async def close(self) -> None:
-        self._log.settle()
+        self._log.write_now()
         self.uploads.close()
         self.watch.close()
         self.sweeper.close()
