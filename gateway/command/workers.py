@@ -39,7 +39,7 @@ STEADY_S: Final = 30.0
 EARLY_CRASH_S: Final = 5.0
 """Seconds after the start. A crash within them is an early crash; see `MOST_EARLY_CRASHES`."""
 MOST_EARLY_CRASHES: Final = 3
-"""Early crashes in a row, with no other worker running, after which restarts are variables up."""
+"""Early crashes in a row, with no other worker running, after which restarts are given up."""
 POLL_S: Final = 0.1
 """Interval at which the supervisor checks its workers. Chosen: not noticed by a person who waits."""
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
