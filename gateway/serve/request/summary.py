@@ -99,7 +99,7 @@ async def _request(gateway: Gateway, wanted: _Wanted) -> None:
         tokens_per_hour=chosen.tokens_per_hour,
         payer="" if summariser.target.endpoint.key else identity_of(summariser.target, wanted.headers, "").key,
     )
-    gateway.summarizer.consider(job, _ask(gateway, summariser.target, place.target, wanted.headers))
+    gateway.summarizer.make_if_needed(job, _ask(gateway, summariser.target, place.target, wanted.headers))
 
 
 def _source(task: Task) -> Source:
