@@ -43,6 +43,17 @@ def read_usage(body: bytes) -> Usage | None:
     return _usage(answer.usage) or _usage_in(answer.x_groq) or _usage_in(answer.response) or _usage_in(answer.message)
 
 
+def read_output(body: bytes) -> int | None:
+    """Return the output tokens in an event's data. The last usage of a Messages stream may state nothing else."""
+    if b'"output_tokens"' not in body:
+        return None
+    try:
+        bill = _bill(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return _count(bill.usage, "output_tokens") if bill and isinstance(bill.usage, dict) else None
+
+
 def _usage_in(holder: msgspec.Raw) -> Usage | None:
     """Return the usage in a member of an answer; None without one."""
     try:

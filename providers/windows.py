@@ -1,7 +1,7 @@
 """Read context windows from model lists; every server has its own name for this number."""
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -86,12 +86,54 @@ def running_windows(body: bytes) -> dict[str, int]:
             names = [ANY_MODEL] if any_name else []
             names += [model[key] for key in ("id", "key", "model", "name") if isinstance(model.get(key), str)][:1]
             windows.update(dict.fromkeys(names, window))
-    return windows
+    return windows | _adapters(models, windows)
 
 
-def needs_props(body: bytes) -> bool:
-    """Return whether the running window must be read from ``/props``: this is llama.cpp's model list without it."""
-    return b'"n_ctx_train"' in body and b'"n_ctx"' not in body
+def _adapters(models: list[dict[str, Any]], windows: dict[str, int]) -> dict[str, int]:
+    """Return the windows of adapters (LoRA in vLLM): their entries state none, but name the model that runs them."""
+    pairs = ((model.get("id"), model.get("parent")) for model in models)
+    return {
+        name: windows[parent]
+        for name, parent in pairs
+        if isinstance(name, str) and isinstance(parent, str) and name not in windows and parent in windows
+    }
+
+
+class RunningList(NamedTuple):
+    """Where a server states the windows that it runs with, if its model list does not."""
+
+    path: str
+    """Below the server's root, not below ``/v1``."""
+    read: Callable[[bytes], dict[str, int]]
+    on_demand: bool = False
+    """Whether models are loaded at their first request, and unloaded when they are idle: only loaded ones are stated."""
+
+
+def _loaded_in_ollama(body: bytes) -> dict[str, int]:
+    """Return the windows of the loaded models. Clients may leave out ``:latest``."""
+    windows = read_windows(body)
+    return {**{name.removesuffix(":latest"): window for name, window in windows.items()}, **windows}
+
+
+PROPS: Final = RunningList("/props", running_windows)
+"""llama.cpp, whose older lists state the window of training alone."""
+BY_OWNER: Final = {
+    "library": RunningList("/api/ps", _loaded_in_ollama, on_demand=True),  # Ollama
+    "organization_owner": RunningList("/api/v0/models", running_windows, on_demand=True),  # LM Studio
+}
+"""Servers that load models on demand, by ``owned_by`` in their model lists."""
+
+
+def running_list(body: bytes) -> RunningList | None:
+    """Return where the server of a model list states its running windows; None where the list itself does, or nothing is known."""
+    if b'"n_ctx_train"' in body and b'"n_ctx"' not in body:
+        return PROPS
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    owners = (model.get("owned_by") for model in _models(value))
+    return next((BY_OWNER[owner] for owner in owners if isinstance(owner, str) and owner in BY_OWNER), None)
 
 
 def _models(value: Any) -> Iterator[dict[str, Any]]:

@@ -104,6 +104,35 @@ def test_questions_about_a_chat_between_two_people_find_what_they_need(
     assert statistics.mean(needed.found(point, recall.at_budget(point.request, budget)) for point in asked) >= least
 
 
+@pytest.mark.parametrize(("budget", "least"), [(0.5, 0.93), (0.25, 0.88), (0.10, 0.87), (0.05, 0.75)])
+@pytest.mark.parametrize("sessions", [recall.CODING_AGENTS, recall.CODING_AGENTS_HELD_OUT], ids=lambda path: path.stem)
+def test_questions_about_the_work_of_a_coding_agent_find_what_they_need(
+    sessions: Path, budget: float, least: float
+) -> None:
+    """Without the rules for agents that work on their own, 85, 69, 72 and 62 % were found, of one set or the other."""
+    asked = [point for talk in recall.rows_of(sessions) for point in needed.probes(talk)]
+
+    assert statistics.mean(needed.found(point, recall.at_budget(point.request, budget)) for point in asked) >= least
+
+
+@pytest.mark.parametrize("asks", [True, False], ids=["a question", "nothing asked"])
+@pytest.mark.parametrize("sessions", [recall.CODING_AGENTS, recall.CODING_AGENTS_HELD_OUT], ids=lambda path: path.stem)
+def test_a_coding_agent_keeps_the_wishes_of_its_developer(sessions: Path, asks: bool) -> None:
+    """At a tenth of the history. Without the worth of a developer's sentences, 65 % were kept."""
+    kept, shown = [], []
+    for talk in recall.rows_of(sessions):
+        out = recall.at_budget(needed.going_on(talk, asks=asks), 0.1)
+        for wish in talk["rules"].values():
+            there = needed.stands(wish["rule"]["text"], out)
+            if "revoked" in wish:
+                shown.append(there and not needed.stands(wish["revoked"]["text"], out))
+            else:
+                kept.append(there)
+
+    assert statistics.mean(kept) >= 0.9
+    assert statistics.mean(shown) <= 0.02
+
+
 @pytest.mark.parametrize(
     ("form", "least"),
     [

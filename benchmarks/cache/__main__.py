@@ -56,6 +56,8 @@ SMALL = 12
 KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array"}
 PINNED = ("system", "developer")
 DATA = Path(os.environ.get("TURNFOLD_DATA", Path(__file__).resolve().parents[2].parent / "shared")) / "conversations"
+OWN_DATA = Path(__file__).resolve().parents[1] / "recall"
+"""Conversations written for this project, such as `coding_agents`."""
 FORMS = {format.name: format for format in FORMATS.values()}
 
 _ENCODE = Tokenizer.from_pretrained("o200k_base").encode_ordinary
@@ -194,7 +196,9 @@ def arguments() -> argparse.Namespace:
 def chosen(given: argparse.Namespace) -> Iterator[tuple[str, list[Talk]]]:
     """The conversations of each set at each window, under a title."""
     for name in given.sets.split(","):
-        rows = [orjson.loads(line)["messages"] for line in (DATA / f"{name}.jsonl").read_bytes().splitlines() if line]
+        path = OWN_DATA / f"{name}.jsonl"
+        path = path if path.exists() else DATA / f"{name}.jsonl"
+        rows = [orjson.loads(line)["messages"] for line in path.read_bytes().splitlines() if line]
         tools = tools_of(rows)
         for window in map(int, filter(None, given.windows.split(","))):
             talk = recast_to(given.form, joined(rows, LONGER * window))

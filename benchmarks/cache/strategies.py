@@ -3,13 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from benchmarks.recall.ours import turnfold, without_recall
+from benchmarks.recall.ours import budget_of, turnfold, without_recall
 
 Message = dict[str, Any]
 Cost = Callable[[Message], int]
 
-RESERVE = 16 + 3
-"""Tokens kept free, as `benchmarks.recall.ours` keeps them: the answer and what surrounds the messages."""
 LAST = 12
 """Messages that "keep the last" keeps."""
 
@@ -22,7 +20,7 @@ def everything(messages: Sequence[Message], window: int, cost: Cost) -> list[Mes
 def drop_oldest_half(messages: Sequence[Message], window: int, cost: Cost) -> list[Message]:
     """Whenever the window is full, drop the older half of the turns that still stand; a pure function of the messages."""
     pinned = [m for m in messages if m["role"] in ("system", "developer")]
-    room = int(window * 0.98) - RESERVE - sum(map(cost, pinned))
+    room = budget_of(window).room - sum(map(cost, pinned))
     standing: list[list[Message]] = []
     sizes: list[int] = []
     for message in messages:
@@ -46,7 +44,7 @@ LARGEST = 0.5
 def cut_and_drop(messages: Sequence[Message], window: int, cost: Cost) -> list[Message]:
     """The same, with every message cut to half of the room from the start: so a conversation of a few large ones stays inside, too."""
     pinned = sum(cost(m) for m in messages if m["role"] in ("system", "developer"))
-    most = max(int((int(window * 0.98) - RESERVE - pinned) * LARGEST), 1)
+    most = max(int((budget_of(window).room - pinned) * LARGEST), 1)
     cut = [m if m["role"] in ("system", "developer") else _cut(m, most, cost) for m in messages]
     return drop_oldest_half(cut, window, cost)
 
@@ -81,7 +79,7 @@ def keep_last(messages: Sequence[Message], window: int, cost: Cost) -> list[Mess
     """The pinned messages and the last few whole turns, at every request anew."""
     pinned = [m for m in messages if m["role"] in ("system", "developer")]
     others = [m for m in messages if m["role"] not in ("system", "developer")]
-    room = int(window * 0.98) - RESERVE - sum(map(cost, pinned))
+    room = budget_of(window).room - sum(map(cost, pinned))
     start = max(len(others) - LAST, 0)
     while start < len(others) - 1 and (others[start]["role"] != "user" or sum(map(cost, others[start:])) > room):
         start += 1

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 
@@ -59,6 +60,8 @@ def main() -> int:
     if arguments.alone:
         fuzz(arguments.alone, rest)
         return 0
+    if find_spec("atheris") is None:
+        parser.error("atheris is not installed; the extra `fuzz` brings it: pip install -e '.[fuzz]'")
     names = arguments.target or list(TARGETS)
     arguments.findings.mkdir(parents=True, exist_ok=True)
     failed = [name for name in names if not _alone(name, max(arguments.seconds // len(names), 1), arguments.findings)]

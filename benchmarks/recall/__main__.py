@@ -37,6 +37,11 @@ FRIENDS = Path(__file__).with_name("friends.jsonl")
 """Two chats of half a year between two friends, with questions of a third person about either: how such a chat is recognised was chosen on them."""
 FRIENDS_HELD_OUT = Path(__file__).with_name("friends_held_out.jsonl")
 """Another, written by another author and measured once that was chosen."""
+CODING_AGENTS = Path(__file__).with_name("coding_agents.jsonl")
+"""Three long sessions of coding agents in plain wording, with questions of the developer about the work, and standing wishes: what a fold does with
+such sessions was chosen on them."""
+CODING_AGENTS_HELD_OUT = Path(__file__).with_name("coding_agents_held_out.jsonl")
+"""Three more, one in German, by another author. They were measured before and after that was chosen."""
 BUDGETS = (0.10, 0.25, 0.50)
 SMALL_BUDGETS = (0.02, 0.05)
 """Rooms in which every request moves the cut."""
@@ -85,14 +90,18 @@ def main() -> None:
         "chats between friends": rows_of(FRIENDS),
         "chats between friends, held out": rows_of(FRIENDS_HELD_OUT),
     }
-    asked = {label: [point for talk in talks for point in probes(talk)] for label, talks in chats.items()}
+    agents = {
+        "coding agents": rows_of(CODING_AGENTS),
+        "coding agents, held out": rows_of(CODING_AGENTS_HELD_OUT),
+    }
+    asked = {label: [point for talk in talks for point in probes(talk)] for label, talks in {**chats, **agents}.items()}
     for label, found_points in {**sets, **asked}.items():
         table(label, sample(found_points, most))
     for label, found_points in asked.items():
         kinds(label, found_points)
-    each([talk for talks in chats.values() for talk in talks])
+    each([talk for talks in (*chats.values(), *agents.values()) for talk in talks])
     in_other_forms({label: talks for label, talks in chats.items() if "friends" not in label})
-    for label, talks in chats.items():
+    for label, talks in {**chats, **agents}.items():
         if any(talk["rules"] for talk in talks):
             wished(label, talks)
     standing(recorded["tau_airline"][:most])

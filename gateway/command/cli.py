@@ -1,6 +1,6 @@
 """The command line: serve, extproc, init, check, schema, explain, replay, report, models, forget, keys, demo.
 
-Commands import what they need when they run: `turnfold check` should not pay for a web server.
+Each command imports its modules when it runs: `turnfold check` need not load a web server.
 """
 
 import gc
@@ -13,26 +13,31 @@ import click
 
 from gateway import __version__
 
-CONFIG_HELP = "The YAML configuration; without one, --upstream says where requests go."
-_config = click.option("--config", "config", type=click.Path(path_type=Path, dir_okay=False), help=CONFIG_HELP)
+_config = click.option(
+    "--config", "config", type=click.Path(path_type=Path, dir_okay=False),
+    help="The YAML configuration. Default: none; windows are those of well-known models.",
+)  # fmt: skip
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="turnfold")
 def main() -> None:
-    """Turnfold keeps growing conversations inside the model's context window."""
+    """Turnfold keeps long conversations inside the model's context window."""
 
 
 @main.command()
-@_config
+@click.option("--config", "config", type=click.Path(path_type=Path, dir_okay=False),
+              help="The YAML configuration. Default: turnfold.yaml in the current folder, unless --upstream is given.")  # fmt: skip
 @click.option("--host", help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one.")
-@click.option("--admin-port", type=click.IntRange(0, 65535), help="Port of the admin interface; 0 takes a free one.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0: any free port.")
+@click.option("--admin-port", type=click.IntRange(0, 65535), help="Port of the admin interface; 0: any free port.")
 @click.option("--upstream", help="Base URL of the one upstream, for example http://127.0.0.1:8000/v1.")
 @click.option("--window", type=click.IntRange(min=256), help="Context window of every model of --upstream, in tokens.")
 @click.option("--workers", type=click.IntRange(1, 256), help="Processes that share the port.")
-@click.option("--open", is_flag=True, default=None, help="Let anybody who reaches the port use the configured keys.")
-@click.option("--log-format", type=click.Choice(["json", "console"]))
+@click.option(
+    "--open", is_flag=True, default=None, help="Let everyone who reaches the port use the configured keys of upstreams."
+)
+@click.option("--log-format", type=click.Choice(["json", "console"]), help="How events are written.")
 def serve(**options: Any) -> None:
     """Serve until SIGTERM or SIGINT."""
     gc.disable()  # loaded objects stay for good: checking them for garbage takes a tenth of the start
@@ -47,12 +52,12 @@ def serve(**options: Any) -> None:
 @click.option("--config", "config", type=click.Path(path_type=Path, exists=True, dir_okay=False), default="turnfold.yaml",
               show_default=True, help="The YAML configuration.")  # fmt: skip
 @click.option("--listen", default="127.0.0.1:8789", show_default=True, metavar="HOST:PORT",
-              help="Where Envoy finds the processor: a host and port, or unix:/path.")  # fmt: skip
-@click.option("--admin-port", type=click.IntRange(0, 65535), help="Port of the admin interface; 0 takes a free one.")
+              help="Address for Envoy: a host and port, or unix:/path.")  # fmt: skip
+@click.option("--admin-port", type=click.IntRange(0, 65535), help="Port of the admin interface; 0: any free port.")
 @click.option("--notice", type=click.FloatRange(0, 600), default=5.0, show_default=True, metavar="SECONDS",
-              help="How long it goes on after SIGTERM, unhealthy, until Envoy's health checks have noticed.")  # fmt: skip
+              help="Time of serving after SIGTERM, until Envoy's health checks have noticed.")  # fmt: skip
 def extproc(config: Path, listen: str, *, admin_port: int | None, notice: float) -> None:
-    """Serve as Envoy's external processor until SIGTERM or SIGINT: Envoy forwards, this process folds."""
+    """Serve as Envoy's external processor until SIGTERM or SIGINT. Envoy forwards requests, and this process folds them."""
     _load_structlog()
     from gateway.command.extproc import run  # noqa: PLC0415  # see the file's docstring
 
@@ -73,15 +78,15 @@ def _load_structlog() -> None:
 @click.option(
     "--upstream",
     prompt="Base URL of your model server",
-    help="Base URL of the model server, which is asked for its models.",
+    help="Base URL of the model server. It is asked for its models.",
 )
-@click.option("--provider", help="Which kind of server it is, if its address and its answer do not say.")
+@click.option("--provider", help="The kind of server, if its address and its answer do not show it.")
 @click.option(
-    "--key-env", metavar="NAME", help="The environment variable that holds the server's key; only its name is written."
+    "--key-env", metavar="NAME", help="The environment variable with the server's key. Only its name is written."
 )
 @click.option("--config", "config", type=click.Path(path_type=Path, dir_okay=False), default="turnfold.yaml",
               show_default=True, help="The file to write.")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace a file that exists.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def init(upstream: str, config: Path, *, provider: str | None, key_env: str | None, force: bool) -> None:
     """Ask a model server for its models, and write a commented configuration for it."""
     from gateway.command.init import init as write_first  # noqa: PLC0415
@@ -91,10 +96,10 @@ def init(upstream: str, config: Path, *, provider: str | None, key_env: str | No
 
 @main.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--model", help="Say what holds for this model, and where each value comes from.")
+@click.option("--model", help="Show the values for this model, and where each comes from.")
 @click.option("--live", is_flag=True, help="Ask every upstream for its models, with its configured key.")
 def check(file: Path, *, model: str | None, live: bool) -> None:
-    """Check a configuration FILE: all mistakes at once, or what it means."""
+    """Check a configuration FILE. Show all mistakes at once, or explain the file."""
     from gateway.command.preflight import check as check_file  # noqa: PLC0415
 
     text, problems = check_file(file, os.environ)
@@ -128,10 +133,10 @@ def schema() -> None:
 @click.argument("request", type=click.Path(path_type=Path, allow_dash=True))
 @_config
 @click.option("--window", type=click.IntRange(min=256), help="Pretend that the model has this context window.")
-@click.option("--upstream", help="Base URL of the one upstream, instead of a configuration; nothing is sent there.")
-@click.option("--json", "as_json", is_flag=True, help="Answer JSON instead of a picture.")
+@click.option("--upstream", help="Base URL of the one upstream, instead of a configuration. Nothing is sent there.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a picture.")
 def explain(request: Path, config: Path | None, window: int | None, upstream: str | None, *, as_json: bool) -> None:
-    """Show what would be cut from REQUEST.json, and why. No upstream is called; - reads standard input."""
+    """Show what would be cut from REQUEST, a JSON file, and why. No upstream is called. The file - is standard input."""
     from gateway.command.explain import run  # noqa: PLC0415
 
     sys.exit(run(request, config, window, upstream, as_json=as_json))
@@ -147,15 +152,15 @@ def explain(request: Path, config: Path | None, window: int | None, upstream: st
 def replay(
     logs: Path, config: Path | None, window: int | None, html: Path | None, cores: int | None, *, as_json: bool
 ) -> None:
-    """Show what would have been done to past traffic: LOGS is a file with one request body a line, or a folder.
+    """Show what would have been done to past traffic. LOGS is a file with one request body on each line, or a folder.
 
-    OpenAI batch files and records of LiteLLM and Langfuse are understood, each also packed with gzip. No upstream is called.
+    OpenAI batch files, records of LiteLLM and Langfuse, and files compressed with gzip can be read, too. No upstream is called.
     """
     from gateway.command.replay import run  # noqa: PLC0415  # see the file's docstring
 
     if config is not None and window is not None:
         raise click.UsageError(
-            "--window is for a replay without a configuration; in a file, it is models.NAME.context_window."
+            "--window is for a replay without a configuration. In a file, set models.NAME.context_window."
         )
     sys.exit(run(logs, config, window, html, cores, as_json=as_json))
 
@@ -169,7 +174,7 @@ _file = click.option(
 @main.command()
 @_file
 def models(config: Path) -> None:
-    """Show the models the file and its upstreams name, with their windows and what was learned."""
+    """Show the models of the file and its upstreams, with their windows and the learned facts."""
     from gateway.command.learned import show_models  # noqa: PLC0415
 
     sys.exit(show_models(config))
@@ -178,11 +183,11 @@ def models(config: Path) -> None:
 @main.command()
 @_file
 @click.option("--since", default="24h", show_default=True, help="How far back: 2h, 7d, a date, or seconds since 1970.")
-@click.option("--key", default="", help="Only requests with the client key of this name.")
+@click.option("--key", default="", help="Only requests with this client key, by its name.")
 @click.option("--model", default="", help="Only requests for this model.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def report(config: Path, *, since: str, key: str, model: str, as_json: bool) -> None:
-    """Sum up a day: what enforcing would avoid and save, what it did, and which conversations lose most."""
+    """Sum up a day: what folding saves or would save, and which conversations lose most."""
     from gateway.command.report import run  # noqa: PLC0415  # see the file's docstring
 
     sys.exit(run(config, since, key, model, as_json=as_json))
@@ -190,16 +195,13 @@ def report(config: Path, *, since: str, key: str, model: str, as_json: bool) -> 
 
 @main.command()
 @_file
-@click.option("--key-hash", help='Forget one caller: `printf %s "$KEY" | b2sum -l 128` tells its hash.')
-@click.option("--learned", is_flag=True, help="Forget what was learned of all upstreams; summaries stay.")
-@click.option("--model", default="", help="Forget what was learned of one model, by its name at the upstream.")
-@click.option(
-    "--upstream", default="", help="With --model: which upstream, where that is not the one it is configured for."
-)
+@click.option("--key-hash", help='Forget one caller. To get its hash: `printf %s "$KEY" | b2sum -l 128`.')
+@click.option("--learned", is_flag=True, help="Forget learned facts of all upstreams. Summaries stay.")
+@click.option("--model", default="", help="Forget learned facts of one model, by its name at the upstream.")
+@click.option("--upstream", default="", help="With --model: the upstream, if it is not the configured one.")
 @click.option("--all", "everything", is_flag=True, help="Forget everything.")
 def forget(config: Path, *, key_hash: str | None, learned: bool, model: str, upstream: str, everything: bool) -> None:
-    """Delete what is stored for one caller, what was learned of upstreams, or everything. Running processes follow
-    within a second."""
+    """Delete stored facts of a caller, of upstreams, or all. Running processes forget them within a second."""
     from gateway.command.learned import forget as forget_memories  # noqa: PLC0415
     from gateway.state.forgetting import Order  # noqa: PLC0415
 
@@ -211,18 +213,18 @@ def forget(config: Path, *, key_hash: str | None, learned: bool, model: str, ups
     }
     given = [order for order, is_given in orders.items() if is_given]
     if len(given) != 1:
-        raise click.UsageError("Say one of --key-hash HASH, --learned, --model NAME or --all.")
+        raise click.UsageError("Give one of --key-hash HASH, --learned, --model NAME or --all.")
     sys.exit(forget_memories(config, given[0]))
 
 
 @main.group()
 def keys() -> None:
-    """Hand out client keys, list them, take them back. Running gateways follow within seconds."""
+    """Add, list and remove client keys. Running gateways read them again within seconds."""
 
 
 _any_file = click.option(
     "--config", "config", type=click.Path(path_type=Path, dir_okay=False), default="turnfold.yaml",
-    show_default=True, help="The YAML configuration; its server.keys_file is written.",
+    show_default=True, help="The YAML configuration. Keys are in the file that its server.keys_file names.",
 )  # fmt: skip
 
 
@@ -233,20 +235,22 @@ _any_file = click.option(
     "--models",
     multiple=True,
     metavar="PATTERN",
-    help="A model it is for, such as gpt-4o*; may be repeated. Default: all.",
+    help="A model that the key may use, such as gpt-4o*. May be repeated. Default: all.",
 )
 @click.option("--mode", "modes", multiple=True, type=click.Choice(["enforce", "observe", "off"]),
-              help="What x-turnfold-mode may ask for; may be repeated. Default: all.")  # fmt: skip
+              help="A mode that x-turnfold-mode may ask for. May be repeated. Default: all.")  # fmt: skip
 @click.option("--rpm", type=click.IntRange(min=1), help="Requests a minute.")
 @click.option("--tpm", type=click.IntRange(min=1), help="Tokens a minute.")
 @click.option("--address", "addresses", multiple=True, metavar="NETWORK",
-              help="Where it may be used from, such as 10.0.0.0/8; may be repeated. Default: anywhere.")  # fmt: skip
-@click.option("--expires", help="A date (2027-01-31), or a time from now (90d, 12h).")
+              help="A network of clients that may use the key, such as 10.0.0.0/8. May be repeated. Default: all.")  # fmt: skip
 @click.option(
-    "--print", "only_print", is_flag=True, help="Write no file: print the entry for the section keys: instead."
+    "--expires", help="When the key expires: a date (2027-01-31), or a time from now (90d, 12h). Default: never."
+)
+@click.option(
+    "--print", "only_print", is_flag=True, help="Write no file. Print the entry for the section keys: instead."
 )
 def keys_add(name: str, config: Path, *, only_print: bool, **options: Any) -> None:
-    """Make a key for NAME and show it, this once. Only its hash is kept."""
+    """Make a key for NAME, and show it once. Only its hash is kept."""
     from gateway.command.keys import add  # noqa: PLC0415
 
     sys.exit(add(config, name, {key: value for key, value in options.items() if value}, only_print=only_print))
@@ -255,7 +259,7 @@ def keys_add(name: str, config: Path, *, only_print: bool, **options: Any) -> No
 @keys.command("list")
 @_any_file
 def keys_list(config: Path) -> None:
-    """List the keys: what each is for, and until when."""
+    """List the keys, with their limits and last days."""
     from gateway.command.keys import show  # noqa: PLC0415
 
     sys.exit(show(config))
@@ -265,7 +269,7 @@ def keys_list(config: Path) -> None:
 @click.argument("name")
 @_any_file
 def keys_remove(name: str, config: Path) -> None:
-    """Take the key of NAME back."""
+    """Remove the key of NAME. Requests with it are then refused."""
     from gateway.command.keys import remove  # noqa: PLC0415
 
     sys.exit(remove(config, name))
@@ -280,7 +284,7 @@ def keys_remove(name: str, config: Path) -> None:
     help="The wire format.",
 )
 def demo(format: str) -> None:
-    """Show a gateway, a stand-in upstream and a real conversation on one screen. Needs no key."""
+    """Show a gateway, a stand-in upstream and a real conversation on one screen. You need no key."""
     from gateway.command.demo import run  # noqa: PLC0415
 
     sys.exit(run(format))

@@ -18,7 +18,7 @@ from gateway.config.generated import COMMENT_COLUMN
 from gateway.serve.endpoints.models import entries_in
 from gateway.upstream.client import Client
 from providers.registry import find
-from providers.windows import ANY_MODEL, needs_props, read_windows, running_windows
+from providers.windows import ANY_MODEL, RunningList, read_windows, running_list, running_windows
 
 HOSTS: Final[Mapping[str, str]] = {
     "api.openai.com": "openai", "openai.azure.com": "azure", "api.anthropic.com": "anthropic", "openrouter.ai": "openrouter",
@@ -30,6 +30,8 @@ OWNERS: Final[Mapping[str, str]] = {"vllm": "vllm", "sglang": "sglang", "llamacp
 """The providers of servers of one's own, by `owned_by` in their model lists."""
 PORTS: Final[Mapping[int, str]] = {11434: "ollama", 1234: "lmstudio", 4000: "litellm"}
 """The providers of servers of one's own, by the ports that these programs take by default."""
+KNOWN_TO_MODEL: Final = "the model's largest; the server may load it with less: set that"
+"""Said of a window from the catalogue where the server loads models on demand, with a window of its own."""
 MOST_MODELS: Final = 60
 """Models that get a line, a number. Routers list hundreds, and a name needs no line to be served."""
 
@@ -110,10 +112,13 @@ async def _ask_server(upstream: Upstream, key_env: str, *, guess_provider: bool)
             owner = next((str(entry.get("owned_by")) for entry in entries), "")
             provider = OWNERS.get(owner, upstream.provider)
             upstream = replace(upstream, provider=provider, name=_upstream_name(provider, upstream.base_url))
-        windows = read_windows(body) | await _running(client, upstream, body)
+        running = running_list(body)
+        windows = read_windows(body) | await _running(client, upstream, body, running)
     finally:
         await client.close()
-    return _file_text(upstream, key_env, [entry["id"] for entry in entries], windows), len(entries)
+    on_demand = running is not None and running.on_demand
+    models = [entry["id"] for entry in entries]
+    return _file_text(upstream, key_env, models, windows, on_demand=on_demand), len(entries)
 
 
 def _entries(upstream: Upstream, key_env: str, status: int, body: bytes) -> list[dict[str, Any]]:
@@ -130,16 +135,18 @@ def _entries(upstream: Upstream, key_env: str, status: int, body: bytes) -> list
     return entries
 
 
-async def _running(client: Client, upstream: Upstream, body: bytes) -> dict[str, int]:
-    """Return the windows that the server runs with. llama.cpp states its window at ``/props``, not in its list."""
-    if not needs_props(body):
+async def _running(client: Client, upstream: Upstream, body: bytes, running: RunningList | None) -> dict[str, int]:
+    """Return the windows that the server runs with: from its model list, or from the path where it states them."""
+    if running is None:
         return running_windows(body)
     root = replace(upstream, provider="generic", base_url=upstream.base_url.removesuffix("/v1"))
-    status, props = await fetch(client, root, "/props")
-    return running_windows(props) if status == 200 else {}
+    status, stated = await fetch(client, root, running.path)
+    return running.read(stated) if status == 200 else {}
 
 
-def _file_text(upstream: Upstream, key_env: str, models: list[str], windows: Mapping[str, int]) -> str:
+def _file_text(
+    upstream: Upstream, key_env: str, models: list[str], windows: Mapping[str, int], *, on_demand: bool = False
+) -> str:
     """Return the text of the configuration file."""
     key = f'"${{{key_env}}}"' if key_env else "null"
     lines = [
@@ -165,7 +172,7 @@ def _file_text(upstream: Upstream, key_env: str, models: list[str], windows: Map
         f"default_upstream: {upstream.name}",
         "",
         _line("models:", "a model needs a line only where its window is not known"),
-        *_model_lines(upstream, models, windows),
+        *_model_lines(upstream, models, windows, KNOWN_TO_MODEL if on_demand else "known to Turnfold"),
         "",
         _line("fold:", "what to do with a request that does not fit"),
         _line("  mode: enforce", "observe: only report what would be done"),
@@ -173,8 +180,11 @@ def _file_text(upstream: Upstream, key_env: str, models: list[str], windows: Map
     return "\n".join(lines) + "\n"
 
 
-def _model_lines(upstream: Upstream, models: list[str], windows: Mapping[str, int]) -> list[str]:
-    """Return a line for each model. A window that only the server knows is set; other models are comments."""
+def _model_lines(upstream: Upstream, models: list[str], windows: Mapping[str, int], known_as: str) -> list[str]:
+    """Return a line for each model. A window that only the server knows is set; other models are comments.
+
+    ``known_as`` is the comment on a window from the catalogue.
+    """
     catalogue = load_catalogue()
     whole = windows.get(ANY_MODEL)
     lines: list[tuple[int, str]] = []  # with its rank: set windows first, then known ones, then assumed ones
@@ -184,7 +194,7 @@ def _model_lines(upstream: Upstream, models: list[str], windows: Mapping[str, in
         if stated is not None and (known is None or known.context_window != stated):
             lines.append((0, _entry(name, stated, "as the server states it")))
         elif known is not None:
-            lines.append((1, "# " + _entry(name, known.context_window, "known to Turnfold")))
+            lines.append((1, "# " + _entry(name, known.context_window, known_as)))
         else:
             assumed = Settings({upstream.name: upstream}, upstream.name).default_window
             comment = "unknown: assumed until the server says otherwise; set what is right"

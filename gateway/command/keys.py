@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -97,10 +97,12 @@ def _moment(written: str) -> str:
     if (match := MEASURE.match(written.strip())) and match[2] in SECONDS:
         return write_moment(time.time() + float(match[1]) * SECONDS[match[2]])
     try:
-        datetime.fromisoformat(written)
+        moment = datetime.fromisoformat(written)
     except ValueError:
         message = f'--expires: "{written}" is not a date such as 2027-01-31, or a time from now such as 90d'
         raise CannotWrite(message) from None
+    if (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() <= time.time():
+        raise CannotWrite(f'--expires: "{written}" is past: the key would be refused from the start')
     return written
 
 
@@ -176,11 +178,19 @@ def _write(file: Path, text: str, settings: Settings) -> None:
                 os.fchown(stream.fileno(), before.st_uid, before.st_gid)
             stream.flush()
             os.fsync(stream.fileno())
-        with_key_file(settings, new)
+        _check(settings, new, file)
         new.replace(file)
     except BaseException:
         new.unlink(missing_ok=True)
         raise
+
+
+def _check(settings: Settings, new: Path, file: Path) -> None:
+    """Raise SettingsError for an invalid draft, with the problems of the file that it would replace."""
+    try:
+        with_key_file(settings, new)
+    except SettingsError as error:
+        raise SettingsError(problem.replace(str(new), str(file)) for problem in error.problems) from None
 
 
 def _failed(error: Exception) -> int:

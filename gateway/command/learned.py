@@ -15,6 +15,7 @@ from gateway.command.cells import cell
 from gateway.command.waiting import waiting
 from gateway.config import Settings, SettingsError, load
 from gateway.config.values import is_pattern
+from gateway.observe.log import beside_result
 from gateway.serve import process
 from gateway.serve.request import lists
 from gateway.serve.request.places import place_of
@@ -112,6 +113,7 @@ def _time(seconds: float) -> str:
 
 
 def _settings(config: Path) -> Settings | None:
+    beside_result()
     try:
         return load(config, os.environ)
     except SettingsError as error:

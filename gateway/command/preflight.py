@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from gateway.config import Server, Settings, SettingsError, Upstream, load
 from gateway.config.exposure import has_key
@@ -59,8 +60,13 @@ def warnings(settings: Settings) -> tuple[str, ...]:
 
 
 def keyless(settings: Settings) -> Iterator[str]:
-    """Name the upstreams that get no key at all, one line each: the client's key ends at the gateway."""
+    """Name the upstreams that get no key at all, or not the one that their URL holds, one line each."""
     for name, upstream in settings.upstreams.items():
+        if "@" in urlsplit(upstream.base_url).netloc:
+            yield (
+                f"upstreams.{name}.base_url: the name and the password in it are not sent; write them as a header, "
+                'headers: {authorization: "Basic ..."}'
+            )
         if settings.asks_for_keys and not has_key(upstream):
             yield (
                 f"upstreams.{name}.api_key: requests go there without any key, since client keys are for the gateway alone. "

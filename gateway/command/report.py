@@ -18,6 +18,7 @@ from rich.text import Text
 from gateway.command.cells import cell
 from gateway.command.waiting import waiting
 from gateway.config import Settings, SettingsError, load
+from gateway.observe.log import beside_result
 from gateway.observe.shape import Shown
 from gateway.observe.sums import Sums
 from gateway.serve import process
@@ -28,6 +29,8 @@ from gateway.state.records.keeper import Records
 from gateway.state.store import sealing_of
 from gateway.state.tasks import Tasks
 
+LAST_MOMENT: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+"""Seconds since 1970. No later moment can be written as a date."""
 WORST: Final = 5
 """Conversations that lose most, as they are shown."""
 
@@ -79,6 +82,7 @@ class Report:
 
 def run(config: Path, since: str, key: str, model: str, *, as_json: bool) -> int:
     """Report on the stored records; return the exit status."""
+    beside_result()
     now = time.time()
     try:
         settings = load(config, os.environ)
@@ -149,4 +153,8 @@ def _cells(folded: int, lost: Mapping[str, int]) -> list[str]:
 
 
 def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(max(seconds, 0), UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return (
+        datetime.fromtimestamp(min(max(seconds, 0), LAST_MOMENT), UTC)
+        .isoformat(timespec="seconds")
+        .replace("+00:00", "Z")
+    )

@@ -162,7 +162,11 @@ def compose(text: str, reading: DocumentReading) -> Node | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         reading.lines[""] = mark.line + 1 if mark else 1
-        reading.note("", f"not YAML: {error.problem or error.context}")
+        reading.note("", f"not YAML: {error.problem or error.context}{_remedy(text, mark)}")
+        return None
+    except yaml.reader.ReaderError as error:
+        reading.lines[""] = text.encode("utf-8", "replace").count(b"\n", 0, error.position) + 1
+        reading.note("", f"not YAML: the character U+{_code_point(error.character):04X} may not stand in a file")
         return None
     except (yaml.YAMLError, RecursionError) as error:
         reading.note("", f"not YAML: {type(error).__name__}")
@@ -170,6 +174,20 @@ def compose(text: str, reading: DocumentReading) -> Node | None:
     finally:
         loader.dispose()
     return Node(root, "", reading) if root is not None else None
+
+
+def _remedy(text: str, mark: yaml.Mark | None) -> str:
+    """Return what to do about the two mistakes that YAML's own words do not explain."""
+    lines = text.split("\n")
+    line = lines[mark.line] if mark is not None and mark.line < len(lines) else ""
+    if line[: len(line) - len(line.lstrip())].count("\t"):
+        return "; indent with blanks, not with tabs"
+    return "; put quotes around a name that begins with *" if line.lstrip().startswith("*") else ""
+
+
+def _code_point(character: str | int) -> int:
+    """Return a character's number; the two parsers state it as one or the other."""
+    return character if isinstance(character, int) else ord(character)
 
 
 def substitute(text: str, environ: Mapping[str, str]) -> str:

@@ -10,8 +10,8 @@ COMMENT_COLUMN: Final = 40
 """Where comments begin in the YAML file, in characters."""
 
 HEAD: Final = """\
-# The configuration of Turnfold, as it comes: every setting, with the value that holds where a key is left out.
-# `turnfold check FILE` says what a file means, or everything that is wrong with it. More: docs/configuration.md.
+# The configuration of Turnfold: every setting, with its default.
+# `turnfold check FILE` explains a file, or lists all its mistakes. More: docs/configuration.md.
 # ${NAME} and ${NAME:-default} come from the environment. The file is read again when it changes.
 # Written by `make settings` from gateway/config/schema.py.
 """
@@ -21,11 +21,11 @@ EXAMPLES: Final = {
   openai:
     provider: openai
     base_url: https://api.openai.com/v1
-    api_key: "${OPENAI_API_KEY:-}"      # without one, the client's own credentials travel on
+    api_key: "${OPENAI_API_KEY:-}"      # without one, the client's own credentials are forwarded
   # local:
   #   provider: vllm
   #   base_url: http://127.0.0.1:8000/v1
-  #   fallbacks: [openai]               # asked for the same model when this one fails
+  #   fallbacks: [openai]               # asked for the same model if this one fails
   # Every key of an upstream, with its default:
 """,
     "keys": """\
@@ -35,7 +35,7 @@ EXAMPLES: Final = {
   #   rpm: 60
   # Every key of an entry, with its default:
 """,
-    "default_upstream": "default_upstream: openai                # where a model goes that is not mentioned below\n",
+    "default_upstream": "default_upstream: openai                # the upstream of all models that are not mentioned below\n",
     "models": """\
   # gpt-4o:    {context_window: 128000, max_output_tokens: 16384}
   # "llama-*": {upstream: local, context_window: 8192}           # for all names that match

@@ -123,6 +123,7 @@ DURATION: Final = single(
     write_duration,
     measured=True,
 )
+PATIENCE: Final = single(read.patience, DURATION.schema, write_duration, measured=True)
 SIZE: Final = single(
     read.size,
     {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*([Bb]|[KkMmGg]([Ii])?[Bb])$"},
@@ -144,6 +145,7 @@ NAMES: Final = Kind(
     {"anyOf": [{"type": "array", "items": {"type": ["string", "number"]}}, {"type": ["string", "null"]}]},
     write_list,
 )
+ORIGINS: Final = Kind(read.origins, NAMES.schema, write_list)
 NETWORKS: Final = Kind(
     read.networks, {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": ["string", "null"]}]}, write_list
 )

@@ -66,8 +66,10 @@ def with_key_file(settings: Settings, file: Path) -> Settings:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise SettingsError([f"{file}: server.keys_file does not exist; `turnfold keys add NAME` makes it"]) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError([f"{file}: server.keys_file cannot be read ({type(error).__name__})"]) from error
+    except OSError as error:
+        raise SettingsError([f"{file}: server.keys_file cannot be read ({error.strerror or error})"]) from error
+    except UnicodeDecodeError as error:
+        raise SettingsError([f"{file}: server.keys_file is not UTF-8 text (byte {error.start})"]) from None
     reading = DocumentReading(str(file), {})
     root = compose(text, reading)
     found = read.value_of(root, read.section({"keys": FILE["keys"]})) if root is not None else {}

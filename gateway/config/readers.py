@@ -131,6 +131,13 @@ def duration(node: Node) -> float:
     return _measure(node, SECONDS, str, "a duration with its unit, such as 30s, 500ms or 5m")
 
 
+def patience(node: Node) -> float:
+    """Read how long to wait, in seconds. A wait of 0 would end everything at once."""
+    if (found := duration(node)) <= 0:
+        raise WrongValue("a duration above 0, such as 30s or 5m")
+    return found
+
+
 def size(node: Node) -> int:
     """Read a size, in bytes."""
     return int(_measure(node, BYTES, str.lower, "a size with its unit, such as 64MiB, 10MB or 512KiB"))
@@ -236,9 +243,39 @@ def store_url(node: Node) -> str:
     """Read the location of a store: memory, a file or a server."""
     found = node.text().strip()
     scheme, _, rest = found.partition("://")
-    if scheme not in STORES or bool(rest.strip("/")) is not STORES[scheme]:
+    if scheme not in STORES or bool(rest.strip("/")) is not STORES[scheme] or not _has_port_number(found):
         raise WrongValue("memory://, sqlite:///path or redis://host:6379/0")
     return found
+
+
+def _has_port_number(written: str) -> bool:
+    """Return whether the port of a URL is a number, or none is given."""
+    try:
+        return urlsplit(written).port != 0
+    except ValueError:
+        return False
+
+
+def origins(node: Node) -> tuple[str, ...]:
+    """Read the origins of web pages, as browsers write them; a single one counts as a list of one."""
+    try:
+        items = node.items()
+    except WrongValue:
+        return (origin(node),)
+    return tuple(each(items, origin))
+
+
+def origin(node: Node) -> str:
+    """Read the origin of web pages: a scheme and a host, perhaps a port, in small letters; ``*`` is any, and ``null`` that of a
+    page without one."""
+    found = name(node)
+    scheme, _, host = found.partition("://")
+    if found in ("*", "null") or (scheme and host and "/" not in host):
+        return found.lower()
+    meant = found.lower() if "://" in found else f"https://{found.lower()}"
+    meant = "/".join(meant.split("/")[:3])
+    near = f"; did you mean {meant}?" if node.is_literal and _is_url(meant, ("http", "https")) else ""
+    raise WrongValue(f"an origin such as https://chat.example.com, without a path{near}")
 
 
 def names(node: Node) -> tuple[str, ...]:

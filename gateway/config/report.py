@@ -38,7 +38,7 @@ def describe(settings: Settings, catalogue: Catalogue, where: str) -> str:
         (
             f"{where}: all right",
             "",
-            f"clients   {'https' if server.tls_cert else 'http'}://{server.host}:{server.port}/v1   ({server.workers} worker{'s' * (server.workers > 1)}, {_asked(settings)})",
+            f"clients   {'https' if server.tls_cert else 'http'}://{server.host}:{server.port}{server.base_path}/v1   ({server.workers} worker{'s' * (server.workers > 1)}, {_asked(settings)})",
             f"admin     http://{admin.host}:{admin.port}   ({token})",
             f"store     {settings.store.url.partition('://')[0]}",
             f"fold      {_fold_line(settings)}",

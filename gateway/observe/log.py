@@ -54,6 +54,11 @@ def configure(
     )
 
 
+def beside_result() -> None:
+    """Have the log lines of a command that prints a result on stderr, so that a program can read the result."""
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
+
+
 def _printable(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Escape control characters: a client's model name may hold some, and a terminal would obey them."""
     for name, value in event.items():

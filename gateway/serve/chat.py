@@ -82,7 +82,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
             ending = await finish.learn_after_delivery(caller, state, ending)
         return response
     except (asyncio.CancelledError, ConnectionResetError):
-        ending = ending if ending.delivered else Ending(ending.status, "client_gone")
+        ending = ending if ending.delivered else caller.left or Ending(ending.status, "client_gone")
         raise
     except Exception:
         ending = Ending(OUR_FAULT.status, OUR_FAULT.code)

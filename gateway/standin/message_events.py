@@ -70,7 +70,7 @@ def complete(reply: Completion, body: Mapping[str, Any], prompt_tokens: int) -> 
             *_blocks(blocks, reply.pieces),
         ]
         events += [
-            {"type": "message_delta", "delta": ending, "usage": {"output_tokens": written}},
+            {"type": "message_delta", "delta": ending, "usage": {"output_tokens": usage["output_tokens"]}},
             {"type": "message_stop"},
         ]
         return Raw(200, tuple(map(event, events)), {"content-type": EVENTS, **reply.headers}, reply.pace)

@@ -18,6 +18,7 @@ RULES: Final = {
     "unanswered": "every call has its output",
     "orphan": "an output answers a call in front of it",
     "duplicate": "a call is answered once, and no item id stands twice",
+    "program": "calls and results of a program, and its output, come after the program",
     "follower": "a reasoning item is followed by the item it led to",
     "summary": "a reasoning item has a summary, if an empty one",
     "reasoning": "an item that reasoning led to comes with that reasoning",
@@ -42,7 +43,7 @@ def violations(body: Any) -> list[Violation]:
     for at, item in enumerate(given):
         if not isinstance(item, dict) or not isinstance(kind_of(item), str):
             return [Violation("shape", at, f"Invalid type for 'input[{at}]': expected an input item.")]
-    found = [*_messages(given), *_calls(given), *_pairs(given), *_reasoning(given)]
+    found = [*_messages(given), *_calls(given), *_pairs(given), *_programs(given), *_reasoning(given)]
     return sorted(found, key=lambda violation: violation.at)
 
 
@@ -115,7 +116,7 @@ def _pairs(items: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
         if kind in _ANSWERED:
             waiting[name] = at
             answered.discard(name)
-        elif kind.endswith("_output"):
+        elif kind.endswith("_output") and kind != "program_output":
             if name in answered:
                 yield Violation("duplicate", at, f"Duplicate tool output for call_id {name}.")
             elif name not in waiting:
@@ -124,6 +125,19 @@ def _pairs(items: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
             answered.add(name)
     for name, at in waiting.items():
         yield Violation("unanswered", at, f"No tool output found for function call {name}.")
+
+
+def _programs(items: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
+    programs: set[Any] = set()
+    for at, item in enumerate(items):
+        caller = item.get("caller")
+        needed = caller.get("caller_id") if isinstance(caller, dict) else None
+        if kind_of(item) == "program":
+            programs.add(item.get("call_id"))
+        elif kind_of(item) == "program_output":
+            needed = item.get("call_id")
+        if needed is not None and needed not in programs:
+            yield Violation("program", at, f"No program found with call_id {needed}.")
 
 
 def _reasoning(items: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:

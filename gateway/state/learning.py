@@ -58,6 +58,8 @@ OWNERS: Final = 4096
 """Callers' models whose facts are kept in this process, about 1 KB each. Chosen to bound memory: clients choose the names."""
 NEWEST_LOOKED_UP: Final = 24
 """Newest messages of a conversation after which a bill or a size is looked up: its last request ended after one of them."""
+CARRIED_AFTER: Final = NEWEST_LOOKED_UP // 2
+"""Messages after which a smaller fold is stored again for the grown conversation. Fewer than `NEWEST_LOOKED_UP`, or it would be lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +158,13 @@ class Learning:
         recent = list(chain)[-NEWEST_LOOKED_UP:]
         if not any(key in self._smaller for key in recent):
             await self._read_smaller(recent)
-        for key in reversed(recent):
+        for grown, key in enumerate(reversed(recent)):
             one = self._smaller.get(key)
             if one is None or one.until <= now or _owner(one) != owner:
                 continue
             if known.largest <= one.tokens or known.largest_until <= now:
+                if grown >= CARRIED_AFTER:
+                    self._keep_smaller(owner[2], recent[-1], one)
                 return one.tokens
         return None
 
@@ -200,10 +204,7 @@ class Learning:
                 case StatedWindow():
                     self._apply_stated_window(lesson, caller)
                 case SmallerFold():
-                    until = self._clock() + GUESSED_TTL_S
-                    self._fold_smaller(
-                        lesson.scope, lesson.conversation, _guessed_size(lesson, caller, self._clock(), until)
-                    )
+                    self._apply_guess(lesson, caller)
                 case PromptRead():
                     self._apply_bill(lesson, caller)
                 case CountCompared():
@@ -265,12 +266,25 @@ class Learning:
             )  # fmt: skip
             self._fold_smaller(lesson.scope, lesson.conversation, smaller)
 
+    def _apply_guess(self, lesson: SmallerFold, caller: str) -> None:
+        """Fold one conversation to a guessed size, but to none below the largest prompt that was read whole: bills of the past
+        prove that this much fits."""
+        now = self._clock()
+        known = self._facts_about((lesson.upstream, lesson.model, caller)).windows
+        proven = known.largest if known.largest_until > now else 0
+        guess = _guessed_size(lesson, caller, now, now + GUESSED_TTL_S)
+        self._fold_smaller(lesson.scope, lesson.conversation, replace(guess, tokens=max(lesson.tokens, proven)))
+
+    def _keep_smaller(self, scope: str, conversation: str, smaller: Smaller) -> None:
+        """Remember that a conversation is folded smaller, as long as that holds."""
+        _remember(self._smaller, conversation, smaller)
+        self._write("guess", conversation, facts.pack_smaller(smaller), smaller.until - self._clock(), scope)
+
     def _fold_smaller(self, scope: str, conversation: str, smaller: Smaller) -> None:
         """Remember the size to which one conversation is folded from now on."""
         owner = _owner(smaller)
-        _remember(self._smaller, conversation, smaller)
+        self._keep_smaller(scope, conversation, smaller)
         ttl_s = smaller.until - smaller.since
-        self._write("guess", conversation, facts.pack_smaller(smaller), ttl_s, scope)
         known = self._facts_about(owner).windows
         if known.smaller_until < smaller.until:
             self._set_windows(owner, replace(known, smaller_until=smaller.until))

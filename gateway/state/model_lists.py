@@ -15,8 +15,10 @@ log = structlog.get_logger(__name__)
 
 LIST_TTL_S: Final = 3600.0
 """Time after which a list is read again: servers are restarted with other windows."""
+LOADED_TTL_S: Final = 60.0
+"""The same for servers that load models on demand. Chosen: a model that was loaded with another window is noticed soon."""
 FIRST_RETRY_S: Final = 5.0
-"""Time after which a failed list is requested again; doubled each time, up to `LIST_TTL_S`."""
+"""Time after which a failed list, or one without a loaded model, is requested again; doubled each time, up to `LIST_TTL_S`."""
 SMALLEST_STATED: Final = 256
 """Tokens. No server runs with less: a smaller number has another meaning."""
 REFUSED_KEYS: Final = 1024
@@ -71,15 +73,25 @@ class ModelLists:
         self._lists[upstream] = replace(listed, next=now + listed.pause_s, pause_s=min(2 * listed.pause_s, LIST_TTL_S))
         return True
 
-    def read(self, upstream: str, windows: Mapping[str, int], running: Mapping[str, int]) -> None:
-        """Store a list."""
-        now = self._clock()
+    def read(
+        self, upstream: str, windows: Mapping[str, int], running: Mapping[str, int], *, on_demand: bool = False
+    ) -> None:
+        """Store a list. With ``on_demand`` it states loaded models only: what others had when they were loaded stays."""
+        now, known = self._clock(), self._lists.get(upstream, ModelList())
+        nothing_loaded = on_demand and not running
+        if on_demand:
+            running = {**known.running, **running}
         windows = {model: tokens for model, tokens in {**windows, **running}.items() if tokens >= SMALLEST_STATED}
         running = {model: tokens for model, tokens in running.items() if tokens >= SMALLEST_STATED}
-        if (known := self._lists.get(upstream, ModelList())).windows != windows:
+        if known.windows != windows:
             log.info("windows_told", upstream=upstream, models=len(windows))
         since = known.since if known.windows == windows else now
-        self._lists[upstream] = ModelList(windows, running, since, now + LIST_TTL_S)
+        if nothing_loaded:
+            self._lists[upstream] = replace(known, windows=windows, running=running, since=since)
+        else:
+            self._lists[upstream] = ModelList(
+                windows, running, since, now + (LOADED_TTL_S if on_demand else LIST_TTL_S)
+            )
 
     def refused(self, upstream: str, key: str) -> None:
         """Store that a key may not read the list; other keys may try at once."""

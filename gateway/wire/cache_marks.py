@@ -63,9 +63,20 @@ def moved_marks(
     digest = next((block for block in kept if block.origin is None and block.kind == "text"), None)
     if digest is not None and id(digest) not in new:
         new = {**new, id(digest): _mark_for_digest(kept, digest, kept_marks | new, marked)}
-    left = free - len(kept_marks)
+    inside = {(at, n): _marks_inside(value) for at, n, value in originals}
+    left = free - len(kept_marks) - sum(inside[block.origin] for block in kept if block.origin is not None)
     chosen = [block for block in kept if id(block) in new][: max(left, 0)]
     return {id(block): splice(block.raw, {CACHE_CONTROL: new[id(block)]}) for block in chosen}
+
+
+def _marks_inside(block: Mapping[str, Any]) -> int:
+    """Count the marks on the parts of a tool result."""
+    parts = block.get("content")
+    return (
+        sum(isinstance(part, dict) and bool(part.get(CACHE_CONTROL)) for part in parts)
+        if isinstance(parts, list)
+        else 0
+    )
 
 
 def _before(kept: Sequence[SentBlock], place: BlockPlace) -> SentBlock | None:

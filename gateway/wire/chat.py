@@ -241,6 +241,11 @@ def is_preamble(data: bytes) -> bool:
     )
 
 
+def is_end(data: bytes) -> bool:
+    """Return whether a stream event is the last of an answer."""
+    return data.strip() == b"[DONE]"
+
+
 CHAT: Final = Format(
     name="chat",
     path="/v1/chat/completions",
@@ -250,4 +255,5 @@ CHAT: Final = Format(
     refusal=refusal,
     error=error,
     is_preamble=is_preamble,
+    is_end=is_end,
 )

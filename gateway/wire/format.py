@@ -11,6 +11,7 @@ came from. What the core returns is matched by identity:
 This file does not know what any field is called on the wire, what a window is, or which upstream is asked.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -139,6 +140,11 @@ class Format:
 
     Unknown events are content: after content nothing is retried.
     """
+    is_end: Callable[[bytes], bool]
+    """Returns whether the data of a stream event is the last of an answer."""
+    long_last_event: re.Pattern[bytes] | None = None
+    """Matches the name of the last event of an answer where it may be long: that of Responses repeats the request and the
+    whole answer."""
     rejects_thinking: Callable[[bytes], bool] = _never
     """Returns whether an error says that signed thinking is not accepted."""
     drop_thinking_headers: Mapping[str, str] = field(default_factory=dict)

@@ -64,6 +64,11 @@ def is_preamble(data: bytes) -> bool:
     return event_type(data) in ("message_start", "ping")
 
 
+def is_end(data: bytes) -> bool:
+    """Return whether an event is the last of an answer."""
+    return event_type(data) == "message_stop"
+
+
 MESSAGES: Final = Format(
     name="messages",
     path=PATH,
@@ -73,6 +78,7 @@ MESSAGES: Final = Format(
     refusal=refusal,
     error=error,
     is_preamble=is_preamble,
+    is_end=is_end,
     rejects_thinking=rejects_thinking,
     drop_thinking_headers={"anthropic-beta": BINDING_BETA},
     usage_in_first_event=True,

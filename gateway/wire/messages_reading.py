@@ -181,9 +181,17 @@ def _newest_compaction(body_messages: Sequence[BodyMessage]) -> tuple[int, int]:
         (at, n)
         for at, message in enumerate(body_messages)
         for n, block in enumerate(message.blocks)
-        if block.type == "compaction"
+        if block.type == "compaction" and not _has_failed(block)
     )
     return max(places, default=(-1, -1))
+
+
+def _has_failed(compaction: Piece) -> bool:
+    """Return whether a compaction has failed: the API takes it for nothing.
+
+    https://platform.claude.com/docs/en/build-with-claude/compaction
+    """
+    return not compaction.value.get("content") and not compaction.value.get("encrypted_content")
 
 
 def _compaction(at: int, block: int, message: BodyMessage) -> OriginatedView:

@@ -1,5 +1,6 @@
 """The OpenAI Responses format: how its requests are read and edited, its refusal, and its stream events."""
 
+import re
 from typing import Final
 
 from gateway.wire.format import Format
@@ -35,6 +36,14 @@ def is_preamble(data: bytes) -> bool:
     return event_type(data) in PREAMBLES
 
 
+ENDS: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
+
+
+def is_end(data: bytes) -> bool:
+    """Return whether an event is the last of an answer."""
+    return event_type(data) in ENDS
+
+
 RESPONSES: Final = Format(
     name="responses",
     path=PATH,
@@ -44,4 +53,6 @@ RESPONSES: Final = Format(
     refusal=refusal,
     error=error,
     is_preamble=is_preamble,
+    is_end=is_end,
+    long_last_event=re.compile(b"|".join(name.encode() for name in sorted(ENDS)).replace(b".", rb"\.")),
 )

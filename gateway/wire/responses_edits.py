@@ -6,8 +6,17 @@ from typing import Any
 from gateway.wire.format import Edits
 from gateway.wire.message import Message, dumps, tool_calls
 from gateway.wire.raw_json import array
-from gateway.wire.responses_reading import TEXT_OF, TEXT_OUTPUTS, ItemOrigin, ResponsesRequest, call_of, item_type
-from gateway.wire.splice import splice, without_result
+from gateway.wire.responses_reading import (
+    SHELL_TEXTS,
+    TEXT_OF,
+    TEXT_OUTPUTS,
+    ItemOrigin,
+    ResponsesRequest,
+    call_of,
+    item_type,
+    shell_chunks,
+)
+from gateway.wire.splice import REMOVED_RESULT, splice, without_result
 from gateway.wire.views import Opaque, Piece, changed_arguments, origin_of, texts_in
 
 
@@ -65,6 +74,9 @@ def _dropped_results(request: ResponsesRequest, messages: Sequence[Message]) -> 
 def _result_without_text(request: ResponsesRequest, number: int) -> bytes:
     """Return a result as `without_result` does. A result that cannot be a text is unchanged."""
     item = request.items[request.origins[number].items[0]]
+    if chunks := shell_chunks(item.value):
+        shorter = [{**chunks[-1], **dict.fromkeys(SHELL_TEXTS, ""), SHELL_TEXTS[0]: REMOVED_RESULT}]
+        return min(item.raw, splice(item.raw, {"output": shorter}), key=len)
     return without_result(item.raw, "output") if item.type in TEXT_OUTPUTS else item.raw
 
 
@@ -86,13 +98,22 @@ def _changed(request: ResponsesRequest, origin: ItemOrigin, before: Message, mes
         if kind == "message":
             yield _message(item, message)
         elif message.get("role") == "tool":
-            yield splice(item.raw, {"output": _content(message, "input_text")})
+            yield splice(item.raw, {"output": _printed(item, message) or _content(message, "input_text")})
         elif at in arguments:
             yield splice(item.raw, {"arguments": arguments[at]})
         elif kind in TEXT_OF and isinstance(item.value.get(TEXT_OF[kind]), str):
             yield _with_result(item, kind, results)
         else:
             yield item.raw
+
+
+def _printed(item: Piece, message: Message) -> list[dict[str, Any]]:
+    """Return the chunks of a shell's output with their changed texts; nothing for any other item."""
+    chunks = [dict(chunk) for chunk in shell_chunks(item.value)]
+    for part in message["content"] if chunks else ():
+        if type(part) is not Opaque:
+            chunks[part["chunk"]][part["type"]] = part["text"]
+    return chunks
 
 
 def _message(item: Piece, message: Message) -> bytes:

@@ -14,9 +14,9 @@ from gateway.wire import piecewise
 from gateway.wire.compaction import TRIGGER, opened
 from gateway.wire.format import Format
 from gateway.wire.memory import Memory
-from gateway.wire.message import Message, dumps
+from gateway.wire.message import CONTINUES, Message, dumps
 from gateway.wire.raw_json import members, readable
-from gateway.wire.views import Opaque, Piece, ViewedRequest, opaque, pieces, texts_in, view
+from gateway.wire.views import IMAGE_TOKENS, Opaque, Piece, ViewedRequest, opaque, pieces, texts_in, view
 
 OUTSIDE_MEMBERS: Final = ("previous_response_id", "conversation", "prompt")
 """Members that add text to the prompt from outside the body."""
@@ -24,11 +24,20 @@ OUTSIDE_ITEMS: Final = frozenset(
     {"item_reference", "web_search_call", "code_interpreter_call", "image_generation_call"}
 )
 """Items whose text is outside the body."""
-SCREENSHOT_TOKENS: Final = 1600
-"""Tokens of a computer tool's screenshot, at most: https://platform.openai.com/docs/guides/images-vision"""
+PINNED_ITEMS: Final = frozenset(
+    {"compaction", "compaction_summary", "item_reference", "mcp_list_tools", "additional_tools", "configuration_update", TRIGGER}
+)  # fmt: skip
+"""Items that hold for the rest of the conversation."""
+SHELL_OUTPUT: Final = "shell_call_output"
+SHELL_TEXTS: Final = ("stdout", "stderr")
+"""The texts in each chunk of a `SHELL_OUTPUT`."""
+GIVEN: Final = ("input", "arguments", "action", "actions", "operation")
+"""Members that may have what a call gives to its tool."""
 TEXT_OF: Final = {"mcp_call": "output"}
 """Assistant items that contain their result as one text."""
-TEXT_OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
+TEXT_OUTPUTS: Final = frozenset(
+    {"function_call_output", "custom_tool_call_output", "local_shell_call_output", "apply_patch_call_output"}
+)
 """Outputs that may be a text."""
 
 
@@ -107,8 +116,29 @@ def _views(
     if text is not None:
         found.append(({"role": "user", "content": texts_in(text, "input_text")}, ItemOrigin(member="input")))
     found += _views_of(items)
+    found = _with_continues(found, items)
     views = tuple(view(number, message) for number, (message, _) in enumerate(found))
     return views, tuple(origin for _, origin in found)
+
+
+def _with_continues(found: list[Found], items: Sequence[Piece]) -> list[Found]:
+    """Mark each view with a call that a program in an earlier view made.
+
+    https://platform.openai.com/docs/api-reference/responses/create
+    """
+    programs: dict[Any, int] = {}
+    marked: list[Found] = []
+    for number, (shown, origin) in enumerate(found):
+        needed: list[int] = []
+        for item in (items[at].value for at in origin.items):
+            caller = item.get("caller")
+            if item_type(item) == "program":
+                programs[call_id(item)] = number
+            elif isinstance(caller, dict) and isinstance(name := caller.get("caller_id"), str):
+                needed.append(programs.get(name, number))
+        before = number - min(needed, default=number)
+        marked.append(({**shown, CONTINUES: before} if before else shown, origin))
+    return marked
 
 
 def _views_of(items: Sequence[Piece]) -> Iterator[Found]:
@@ -137,7 +167,7 @@ def _part_of(kind: str, item: Mapping[str, Any]) -> str:
     if kind == "message":
         role = item.get("role")
         return role if isinstance(role, str) else "user"
-    if kind in ("compaction", "compaction_summary", "item_reference", "mcp_list_tools", "additional_tools", TRIGGER):
+    if kind in PINNED_ITEMS:
         return "system"
     is_output = kind.endswith(("_output", "_response")) and call_id(item) != ""
     return "tool" if is_output else "assistant"
@@ -166,11 +196,29 @@ def _single(role: str, item: Mapping[str, Any]) -> dict[str, Any]:
 
 def _output(item: Mapping[str, Any]) -> Any:
     output = item.get("output")
+    if chunks := shell_chunks(item):
+        return list(_shell_parts(chunks))
     if isinstance(output, (str, list)):
         return output
     if isinstance(output, dict) and "image_url" in output:
-        return [Opaque({"type": str(output.get("type"))}, extra_tokens=SCREENSHOT_TOKENS, is_in_body=False)]
+        return [Opaque({"type": str(output.get("type"))}, extra_tokens=IMAGE_TOKENS, is_in_body=False)]
+    if isinstance(item.get("result"), str):
+        return [Opaque({"type": str(item_type(item)), "content": item["result"]})]
     return [opaque(item)]
+
+
+def shell_chunks(item: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what a shell printed, in its chunks; nothing for any other item."""
+    chunks = item.get("output") if item_type(item) == SHELL_OUTPUT else None
+    return chunks if isinstance(chunks, list) and all(isinstance(chunk, dict) for chunk in chunks) else []
+
+
+def _shell_parts(chunks: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Return chunks as parts: texts that may be cut and know their place, and the rest, such as an exit code."""
+    for number, chunk in enumerate(chunks):
+        texts = [name for name in SHELL_TEXTS if isinstance(chunk.get(name), str)]
+        yield from ({"type": name, "chunk": number, "text": chunk[name]} for name in texts)
+        yield opaque({name: value for name, value in chunk.items() if name not in texts})
 
 
 def _grouped(items: Sequence[Piece], group: Sequence[int]) -> Found:
@@ -192,6 +240,9 @@ def _grouped(items: Sequence[Piece], group: Sequence[int]) -> Found:
             calls.append(call)
         elif kind in TEXT_OF and isinstance(item.get(TEXT_OF[kind]), str):
             parts += [opaque({k: v for k, v in item.items() if k != TEXT_OF[kind]}), _text_part(kind, item)]
+        elif kind == "image_generation_call" and isinstance(item.get("result"), str):
+            described = {name: value for name, value in item.items() if name != "result"}
+            parts.append(Opaque(described, extra_tokens=IMAGE_TOKENS, is_in_body=False))
         else:
             parts.append(opaque(item, is_in_body=kind not in OUTSIDE_ITEMS))
     if parts:
@@ -214,10 +265,12 @@ def call_of(item: Mapping[str, Any]) -> dict[str, Any] | None:
         function = {"name": name, "arguments": item["arguments"]}
         return {"id": call_id(item), "type": "function", "function": function}
     if kind == "mcp_approval_request" or (kind.endswith("_call") and isinstance(item.get("call_id"), str)):
-        given = item.get("input", item.get("arguments", item.get("action", item.get("operation", ""))))
+        given = next((item[name] for name in GIVEN if name in item), "")
         text = given if isinstance(given, str) else dumps(given).decode()
         custom = {"name": name if isinstance(name, str) else kind.removesuffix("_call"), "input": text}
         return {"id": call_id(item), "type": "custom", "custom": custom}
+    if kind == "program" and isinstance(item.get("code"), str):
+        return {"id": call_id(item), "type": "custom", "custom": {"name": kind, "input": item["code"]}}
     if kind == "local_shell_call":
         custom = {"name": "local_shell", "input": dumps(item.get("action")).decode()}
         return {"id": call_id(item), "type": "custom", "custom": custom}

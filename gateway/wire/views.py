@@ -29,6 +29,12 @@ ENCRYPTED_BYTES_PER_TOKEN: Final = 5.4
 """Bytes of base64 per token of encrypted text: four letters per token, four bytes of base64 for three of text."""
 
 
+IMAGE_TOKENS: Final = 1600
+"""Tokens of an image in an item that is not shown as media, at most: https://platform.openai.com/docs/guides/images-vision"""
+BASE64_BYTES_PER_DOCUMENT_TOKEN: Final = 32
+"""Bytes of base64 per token of a document that is not read: as `gateway.context.count.media` estimates it, 50,000 bytes a page."""
+
+
 class Opaque(dict[str, Any]):
     """A content part that is neither cut nor rewritten; its readable texts are counted."""
 
@@ -152,12 +158,23 @@ def _readable(value: Any, depth: int) -> tuple[Any, int]:
     if isinstance(value, list):
         found = [_readable(inner, depth + 1) for inner in value]
         return [inner for inner, _ in found], sum(extra for _, extra in found)
+    if isinstance(value, str) and value.startswith("data:image/"):
+        return "", IMAGE_TOKENS
     if not isinstance(value, dict):
         return value, 0
+    if isinstance(value.get("media_type"), str) and isinstance(value.get("data"), str):
+        return _source(value["media_type"], value["data"])
     secret = {name for name in value.keys() & _ENCRYPTED if isinstance(value[name], str)}
     extra = sum(ceil(len(value[name]) / ENCRYPTED_BYTES_PER_TOKEN) for name in secret - {"signature"})
     inside = {name: _readable(inner, depth + 1) for name, inner in value.items() if name not in secret}
     return {name: inner for name, (inner, _) in inside.items()}, extra + sum(more for _, more in inside.values())
+
+
+def _source(kind: str, data: str) -> tuple[Any, int]:
+    """Return the readable text of an image or a document, and the tokens of the rest."""
+    if kind.startswith("text/"):
+        return {"said": data}, 0
+    return {}, IMAGE_TOKENS if kind.startswith("image/") else ceil(len(data) / BASE64_BYTES_PER_DOCUMENT_TOKEN)
 
 
 def texts_in(content: Any, kind: str) -> list[dict[str, Any]]:

@@ -171,3 +171,11 @@ def test_a_request_that_is_no_json_is_told_by_its_place(tmp_path, raw, status, t
     found = CliRunner().invoke(main, ["explain", str(request), "--window", "2000"])
 
     assert (found.exit_code, told in found.output) == (status, True), found.output
+
+
+def test_a_password_in_a_url_that_nobody_sends_is_told(tmp_path):
+    done = checked(tmp_path, HEAD.replace("http://127.0.0.1:9/v1", "http://me:hidden@127.0.0.1:9/v1", 1))
+    assert done.exit_code == 0, done.output
+    assert "Note: upstreams.u.base_url: the name and the password in it are not sent" in done.output
+    assert "upstreams.v.base_url" not in done.output
+    assert "hidden" not in done.output

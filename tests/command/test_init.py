@@ -2,13 +2,14 @@
 
 import asyncio
 import os
+import re
 import sys
 
 import orjson
 import pytest
 
 from gateway.config import load
-from gateway.standin import StandIn
+from gateway.standin import Raw, StandIn
 from tests import fakes
 from tests.running import PATIENCE_S, ROOT, free_ports
 
@@ -96,6 +97,21 @@ async def test_llama_cpp_is_asked_for_the_window_it_runs_with(tmp_path):
         assert status == 0, said
         assert [request.path for request in standin.requests] == ["/v1/models", "/props"]
     assert load(tmp_path / "turnfold.yaml", {}).upstreams["llama.cpp"].provider == "llama.cpp"
+
+
+async def test_a_server_that_loads_models_on_demand_is_asked_for_the_loaded_ones(tmp_path):
+    """A window of the catalogue would be said to be right, though Ollama runs with 4,096 tokens unless told otherwise."""
+    models = listing(*({"id": name, "owned_by": "library"} for name in ("qwen2.5:7b", "llama3.1:8b", "own:latest")))
+    loaded = [{"name": "qwen2.5:7b", "context_length": 4096}, {"name": "own:latest", "context_length": 2048}]
+    stated = Raw(200, (orjson.dumps({"models": loaded}),))
+    async with StandIn(model_list=models, otherwise=lambda seen: stated) as standin:
+        status, said = await turnfold(tmp_path, "init", "--upstream", standin.base_url)
+        assert status == 0, said
+        assert [request.path for request in standin.requests] == ["/v1/models", "/api/ps"]
+    models = load(tmp_path / "turnfold.yaml", {}).models
+    assert {name: model.context_window for name, model in models.items()} == {"qwen2.5:7b": 4096, "own:latest": 2048}
+    text = (tmp_path / "turnfold.yaml").read_text()
+    assert re.search(r'# "llama3.1:8b": .*# the model\'s largest; the server may load it with less: set that', text)
 
 
 async def test_a_router_with_hundreds_of_models_gets_a_file_that_can_be_read(tmp_path):

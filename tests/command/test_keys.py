@@ -48,8 +48,10 @@ def test_no_two_keys_are_alike(run):
     assert len(shown) == 20
 
 
-def test_keys_are_listed_without_anything_of_them(run):
-    shown = run("add", "alice", "--expires", "2020-01-31", "--rpm", "5").stdout
+def test_keys_are_listed_without_anything_of_them(run, tmp_path):
+    shown = run("add", "alice", "--expires", "2999-01-31", "--rpm", "5").stdout
+    file = tmp_path / "k.yaml"
+    file.write_text(file.read_text().replace("2999", "2020"))
     listed = run("list").stdout
     assert re.search(r"alice +all +all +5 +- +2020-01-31T00:00:00Z \(expired\)", listed)
     assert shown.splitlines()[-1] not in listed
@@ -69,6 +71,8 @@ REFUSED = [
     (["add", "../x"], "is no name for a key"),
     (["add", "taken"], "has a key already"),
     (["add", "new", "--expires", "soon"], '"soon" is not a date'),
+    (["add", "new", "--expires", "2020-01-31"], '"2020-01-31" is past: the key would be refused from the start'),
+    (["add", "new", "--address", "10.0.0.0/99"], "/k.yaml:8: keys.new.addresses.0: "),
     (["remove", "nobody"], "has no key in this file; it has: taken"),
 ]
 
@@ -99,6 +103,11 @@ def test_a_broken_keys_file_is_not_written_over(run, tmp_path):
     assert done.exit_code == 1
     assert "keys.alice.hash" in done.stderr
     assert (tmp_path / "k.yaml").read_text() == "keys: {alice: {hash: 12}}"
+
+
+def test_a_keys_file_that_is_no_text_is_told_in_words(run, tmp_path):
+    (tmp_path / "k.yaml").write_bytes(b"keys: \xff")
+    assert "k.yaml: server.keys_file is not UTF-8 text (byte 6)" in run("list").stderr
 
 
 def test_a_printed_entry_is_one_that_the_configuration_takes(run, tmp_path):

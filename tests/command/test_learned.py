@@ -69,3 +69,20 @@ async def test_a_models_name_steers_no_terminal_and_is_no_markup(gateway, tmp_pa
 async def facts_of(running) -> bytes:
     async with running.session.get(f"{running.admin_url}/api/learned") as response:
         return await response.read()
+
+
+@pytest.mark.parametrize("command", [("models",), ("report", "--json")], ids=" ".join)
+async def test_log_lines_stand_beside_the_result_and_not_in_it(tmp_path: Path, command) -> None:
+    """A program that reads the result finds nothing else in it."""
+    async with StandIn(window=8192, models=("m",)) as standin:
+        file = tmp_path / "turnfold.yaml"
+        file.write_text(configured(standin, {"store": {"url": f"sqlite:///{tmp_path}/facts.db"}}))
+        for name in ("facts.db", "facts-records.db"):
+            (tmp_path / name).write_bytes(b"SQLite format 3\0" + b"no database of ours" * 300)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "gateway", *command, "--config", str(file), cwd=ROOT, env={"PATH": "/usr/bin:/bin"},
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        out, err = (said.decode() for said in await process.communicate())
+    assert "store_file_is_not_ours" in err
+    assert "[error" not in out and "[info" not in out and "store_" not in out

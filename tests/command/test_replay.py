@@ -167,3 +167,13 @@ def test_a_log_without_requests_is_a_clear_error(tmp_path):
     )
     assert result.exit_code == 2
     assert "no request was found" in result.stderr
+
+
+def test_a_page_that_cannot_be_written_is_a_clear_error(tmp_path):
+    log, page = (
+        str(lines(tmp_path / "log.jsonl", {"model": "m", "messages": fakes.chat(3)})),
+        tmp_path / "none" / "page.html",
+    )
+    result = CliRunner().invoke(main, ["replay", log, "--window", WINDOW, "--html", str(page)])
+    assert result.exit_code == 2
+    assert f"--html: {page} cannot be written (No such file or directory)" in result.stderr

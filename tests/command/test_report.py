@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import orjson
+import pytest
 import yaml
 from click.testing import CliRunner
 
@@ -82,9 +83,20 @@ def test_without_a_store_the_reason_is_told(tmp_path):
     assert "no records are kept" in result.stderr
 
 
-def test_a_time_that_means_nothing_is_a_clear_error(tmp_path):
+@pytest.mark.parametrize("time", ["soon", "nan"])
+def test_a_time_that_means_nothing_is_a_clear_error(tmp_path, time):
     file = tmp_path / "turnfold.yaml"
     file.write_text("upstreams: {u: {provider: vllm, base_url: 'http://h/v1'}}\n")
-    result = CliRunner().invoke(main, ["report", "--config", str(file), "--since", "soon"])
+    result = CliRunner().invoke(main, ["report", "--config", str(file), "--since", time])
     assert result.exit_code == 1
     assert "--since" in result.stderr
+
+
+@pytest.mark.parametrize("time", ["1e400", "1e30", "-1e30", "99999999999d"])
+def test_a_time_that_no_calendar_has_is_the_nearest_that_one_has(tmp_path, time):
+    file = tmp_path / "turnfold.yaml"
+    store = f"sqlite:///{tmp_path}/t.db"
+    file.write_text(f"upstreams: {{u: {{provider: vllm, base_url: 'http://h/v1'}}}}\nstore: {{url: '{store}'}}\n")
+    result = CliRunner().invoke(main, ["report", "--config", str(file), f"--since={time}"])
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith("1970-01-01T00:00:00Z" if "-" in time or "d" in time else "9999-12-31T00:00:00Z")

@@ -82,7 +82,17 @@ BROKEN = [
     ("server:\n  port: 1\n host: x", "t.yaml:3: not YAML: "),
     ("a: *b", "t.yaml:1: not YAML: "),
     ("a: b\n---\nc: d", "t.yaml:2: not YAML: "),
-    ("a: \x00", "t.yaml:1: not YAML: "),
+    ("a: \x00", "t.yaml:1: not YAML: the character U+0000 may not stand in a file"),
+    ("a: ü\nb: \x07", "t.yaml:2: not YAML: the character U+0007 may not stand in a file"),
+    (
+        "a:\n\tb: 1",
+        "t.yaml:2: not YAML: found character that cannot start any token; indent with blanks, not with tabs",
+    ),
+    (
+        "models:\n  *: {mode: off}",
+        "t.yaml:2: not YAML: did not find expected alphabetic or numeric character; put quotes around a name",
+    ),
+    ('a: "b\n', "t.yaml:2: not YAML: "),
     ("{a: 1}: 2\n[b]: 3", "t.yaml:"),
 ]
 

@@ -123,6 +123,10 @@ BAD = [
         "server: {shutdown_grace: 30 sec}",
         '1: server.shutdown_grace: "30 sec" is not a duration with its unit, such as 30s, 500ms or 5m',
     ),
+    (
+        "upstreams: {u: {provider: vllm, base_url: http://h/v1, timeout: 0s}}",
+        '1: upstreams.u.timeout: "0s" is not a duration above 0, such as 30s or 5m',
+    ),
     ("server: {host: ''}", '1: server.host: "" is not a name'),
     ("server: 8787", "1: server: 8787 is not a mapping of keys to values"),
     ("server: [a]", "1: server: a list is not a mapping of keys to values"),
@@ -132,6 +136,17 @@ BAD = [
     (
         "store: {url: sqlite:turnfold.db}",
         '1: store.url: "sqlite:turnfold.db" is not memory://, sqlite:///path or redis://host:6379/0',
+    ),
+    ("store: {url: 'redis://h:abc/0'}", '1: store.url: "redis://h:abc/0" is not memory://, sqlite:///path or redis://host:6379/0'),
+    (
+        "server: {cors_origins: [chat.example.com]}",
+        '1: server.cors_origins.0: "chat.example.com" is not an origin such as https://chat.example.com, without a path; '
+        "did you mean https://chat.example.com?",
+    ),
+    (
+        "server: {cors_origins: https://Chat.example.com/app}",
+        '1: server.cors_origins: "https://Chat.example.com/app" is not an origin such as https://chat.example.com, without a path; '
+        "did you mean https://chat.example.com?",
     ),
     ("store: {url: 'redis://'}", '1: store.url: "redis://" is not memory://, sqlite:///path or redis://host:6379/0'),
     ("log: {level: warn}", '1: log.level: "warn" is not one of debug, info, warning, error; did you mean warning?'),

@@ -33,6 +33,12 @@ def test_a_good_file_is_told_in_tables(tmp_path):
     assert "hidden" not in text
 
 
+def test_the_clients_address_holds_the_base_path(tmp_path):
+    path = tmp_path / "t.yaml"
+    path.write_text("server: {base_path: /llm}\n")
+    assert "http://127.0.0.1:8787/llm/v1 " in report(path, {})[0]
+
+
 def test_a_bad_file_is_told_problem_by_problem(tmp_path):
     path = tmp_path / "t.yaml"
     path.write_text("server: {port: x}\nnonsense: 1\n")

@@ -6,9 +6,10 @@ from typing import Any
 import orjson
 import pytest
 
-from gateway.standin import Completion, Refuse, StandIn
+from gateway.standin import Completion, Raw, Refuse, StandIn
 from gateway.standin import messages as strict_messages
 from gateway.standin import responses as strict_responses
+from gateway.standin.answers import EVENTS
 from gateway.standin.message_events import error
 from providers.sse import Events
 from tests import fakes
@@ -81,7 +82,26 @@ async def test_usage_is_learned_from_plain_answers_and_streams(api, gateway):
             exchanges = orjson.loads(await response.read())
 
     assert [found["prompt_tokens"] for found in exchanges] == [321, 321]
+    assert [found["completion_tokens"] for found in exchanges] == [7, 7]
     assert {found["format"] for found in exchanges} == {api.name}
+
+
+@pytest.mark.parametrize("more", [(), (b"data: [DONE]\n\n",)], ids=["as OpenAI", "as some servers"])
+@pytest.mark.parametrize("size", [20_000, 1_500_000])
+async def test_the_bill_in_a_long_last_event_is_read(size, more, gateway):
+    """The last event of Responses repeats the instructions, the tools and the whole answer, with its images."""
+    response = {"instructions": "x" * size, "usage": {"input_tokens": 321, "output_tokens": 7}, "metadata": {}}
+    said = b'data: {"type":"response.output_text.delta","delta":"Hi"}\n\n'
+    last = b"data: " + orjson.dumps({"type": "response.completed", "response": response}) + b"\n\n"
+    pieces = [last[at : at + 5000] for at in range(0, len(last), 5000)]
+    async with StandIn(window=WINDOW) as standin:
+        running = await gateway(standin, config())
+        standin.script.append(Raw(200, (said, *pieces, *more), {"content-type": EVENTS}))
+        await ask(running, RESPONSES, RESPONSES.body(2, stream=True))
+        async with running.session.get(f"{running.admin_url}/api/exchanges") as response:
+            (found,) = orjson.loads(await response.read())
+
+    assert (found["prompt_tokens"], found["completion_tokens"]) == (321, 7)
 
 
 @each_api
@@ -136,6 +156,18 @@ async def test_our_own_refusal_speaks_the_clients_dialect(api, gateway):
     assert answer.status == 400
     assert OWN_REFUSALS[api.name](answer.json)
     assert standin.requests == []
+
+
+@each_api
+async def test_a_limit_that_cannot_be_lowered_is_not_told_as_lowered(api, gateway):
+    """The smallest output is the very limit that the client gave."""
+    async with StandIn(window=WINDOW) as standin:
+        running = await gateway(standin, config())
+        tools = [{"name": "look", "type": "function", "description": fakes.words(WINDOW)}]
+        answer = await ask(running, api, api.body(4, tools=tools))
+
+    assert answer.action == "error"
+    assert "max-tokens-lowered" not in answer.headers.get("x-turnfold-warning", "")
 
 
 @each_api

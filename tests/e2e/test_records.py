@@ -1,13 +1,17 @@
 """Every request leaves one record that says what became of it, and an operator finds it."""
 
+import asyncio
 import sqlite3
+import zlib
 from pathlib import Path
 
 import orjson
 import pytest
 
-from gateway.standin import StandIn
-from tests import fakes
+from gateway.serve.answers.relay import STREAM_TAIL
+from gateway.standin import Raw, StandIn
+from gateway.standin.answers import EVENTS, JSON
+from tests import fakes, raw
 from tests.running import Gateway, configured, in_process
 
 SMALL = {"models": {"m": {"context_window": 2000, "tokenizer": "o200k"}}}
@@ -161,6 +165,96 @@ async def test_records_are_found_by_key_model_time_and_number(standin: StandIn, 
     for wrong in ("limit=x", "since=soon", "colour=red"):
         told = await asked(running, f"/api/exchanges?{wrong}", 400)
         assert wrong.partition("=")[0] in told["error"]["message"]
+
+
+def events(*data: bytes) -> tuple[bytes, ...]:
+    return tuple(b"data: " + each + b"\n\n" for each in data)
+
+
+STREAMS = {
+    "/chat/completions": events(
+        b'{"choices":[{"index":0,"delta":{"content":"Hi"}}]}',
+        b'{"choices":[],"usage":{"prompt_tokens":21,"completion_tokens":3}}',
+        b"[DONE]",
+    ),
+    "/responses": events(
+        b'{"type":"response.output_text.delta","delta":"Hi"}',
+        b'{"type":"response.completed","response":{"usage":{"input_tokens":21,"output_tokens":3}}}',
+    ),
+    "/completions": events(
+        b'{"choices":[{"index":0,"text":"Hi"}]}',
+        b'{"choices":[],"usage":{"prompt_tokens":21,"completion_tokens":3}}',
+        b"[DONE]",
+    ),
+    "/messages": events(
+        b'{"type":"message_start","message":{"usage":{"input_tokens":21,"output_tokens":1}}}',
+        b'{"type":"content_block_delta","delta":{"type":"text_delta","text":"Hi"}}',
+        b'{"type":"message_delta","usage":{"output_tokens":3}}',
+        b'{"type":"message_stop"}',
+    ),
+}
+
+
+async def left_after(running: Gateway, path: str, last: bytes):
+    """Ask for a stream, close the connection once these bytes have come, and return the record."""
+    asked_with = orjson.dumps({"model": "m", "messages": HI, "input": "Hello", "max_tokens": 50, "stream": True})
+    reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+    writer.write(raw.request(f"/v1{path}", "POST", asked_with, content_type="application/json"))
+    await reader.readuntil(last)
+    writer.close()
+    async with asyncio.timeout(10):
+        while not (records := await asked(running, "/api/exchanges")):  # noqa: ASYNC110  # it has no event to wait for
+            await asyncio.sleep(0)
+    return records[0]
+
+
+@pytest.mark.parametrize("path", STREAMS)
+async def test_a_client_that_closes_after_the_last_event_has_its_answer_and_its_bill(standin: StandIn, gateway, path):
+    """Codex does: it reads no further than `response.completed`."""
+    standin.script.append(Raw(200, STREAMS[path], {"content-type": EVENTS}, end="silence"))
+    record = await left_after(await gateway(standin, SMALL), path, STREAMS[path][-1])
+
+    assert (record["status"], record["error"]) == (200, "")
+    assert (record["prompt_tokens"], record["completion_tokens"]) == (21, 3)
+
+
+@pytest.mark.parametrize("kind", [EVENTS, JSON])
+async def test_the_bill_at_the_end_of_a_long_compressed_answer_is_read(standin: StandIn, gateway, kind):
+    said = b'{"choices":[{"index":0,"delta":{"content":"%b"}}]' % fakes.words(20_000).encode()
+    usage = b'"usage":{"prompt_tokens":21,"completion_tokens":3}}'
+    whole = (
+        b"".join(events(said + b"}", b'{"choices":[],' + usage, b"[DONE]")) if kind == EVENTS else said + b"," + usage
+    )
+    packed = zlib.compress(whole, level=1, wbits=31)
+    chunks = tuple(packed[at : at + 4000] for at in range(0, len(packed), 4000))
+    standin.script.append(Raw(200, chunks, {"content-type": kind, "content-encoding": "gzip"}))
+    running = await gateway(standin, SMALL)
+    answer = await running.ask(
+        "POST", "/chat/completions", body(HI, stream=kind == EVENTS), {"accept-encoding": "gzip"}
+    )
+    (record,) = await asked(running, "/api/exchanges")
+
+    assert answer.body == packed
+    assert len(packed) > STREAM_TAIL
+    assert (record["prompt_tokens"], record["completion_tokens"]) == (21, 3)
+
+
+async def test_the_bill_behind_a_generated_image_is_read(standin: StandIn, gateway):
+    image = {"type": "image_generation_call", "result": "iVBORw0K" * 250_000}
+    whole = orjson.dumps({"output": [image], "usage": {"input_tokens": 21, "output_tokens": 3}})
+    standin.script.append(Raw(200, (whole[:50_000], whole[50_000:])))
+    running = await gateway(standin, SMALL)
+    await running.ask("POST", "/responses", orjson.dumps({"model": "m", "input": "Draw."}))
+    (record,) = await asked(running, "/api/exchanges")
+
+    assert (record["prompt_tokens"], record["completion_tokens"]) == (21, 3)
+
+
+async def test_a_client_that_leaves_in_the_middle_is_gone_with_the_bill_that_has_come(standin: StandIn, gateway):
+    standin.script.append(Raw(200, STREAMS["/messages"][:2], {"content-type": EVENTS}, end="silence"))
+    record = await left_after(await gateway(standin, SMALL), "/messages", STREAMS["/messages"][1])
+
+    assert (record["status"], record["error"], record["prompt_tokens"]) == (200, "client_gone", 21)
 
 
 async def test_records_outlive_a_restart_and_a_caller_can_be_forgotten(standin: StandIn, tmp_path: Path):

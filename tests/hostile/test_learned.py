@@ -500,6 +500,26 @@ async def test_llama_cpp_tells_its_window_in_its_properties(gateway):
         assert "/props" in [seen.path for seen in standin.requests]
 
 
+@pytest.mark.parametrize(
+    ("owner", "path", "loaded"),
+    [
+        ("library", "/api/ps", {"models": [{"name": "qwen2.5:7b", "model": "qwen2.5:7b", "context_length": 4096}]}),
+        (
+            "organization_owner",
+            "/api/v0/models",
+            {"data": [{"id": "qwen2.5:7b", "loaded_context_length": 4096, "max_context_length": 32_768}]},
+        ),
+    ],
+)
+async def test_a_server_that_loads_on_demand_tells_the_window_of_the_loaded_model(gateway, owner, path, loaded):
+    """Ollama cuts silently at this window; the model's own, of the catalogue, is eight times as large."""
+    listed, stated = list_of({"id": "qwen2.5:7b", "owned_by": owner}), Raw(200, (orjson.dumps(loaded),))
+    async with Listing(listed, window=4096, otherwise=lambda seen: stated if seen.path == path else None) as standin:
+        running = await gateway(standin, {})
+        answer = await running.chat({"model": "qwen2.5:7b", "messages": chat(30, 250)})
+        assert (answer.action, answer.headers["x-turnfold-window"]) == ("fold", "4096")
+
+
 async def test_a_list_in_many_packets_is_read_whole(gateway):
     rows = [{"id": f"model-{n}", "context_length": 4096 + n, "about": words(20, n)} for n in range(2000)]
     body = orjson.dumps({"data": rows})

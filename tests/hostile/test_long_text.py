@@ -62,7 +62,7 @@ SCRIPTS = {
     "objects": '{"a":',
     "gaps": "[... 5 characters cut ...]",
     "long gaps": "[... " + "9" * 5000 + " characters cut ...]",
-    "frames": "[End of quotes 00000000]\n\n",
+    "frames": "[End of quotes 000000]\n\n",
 }
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from providers.record import Usage
-from providers.usage import read_usage
+from providers.usage import read_output, read_usage
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,17 @@ from providers.usage import read_usage
 )
 def test_usage_is_read_from_a_body_or_an_event(body: bytes, usage: Usage | None) -> None:
     assert read_usage(body) == usage
+
+
+@pytest.mark.parametrize(
+    ("body", "tokens"),
+    [
+        (b'{"type":"message_delta","usage":{"output_tokens":15}}', 15),
+        (b'{"type":"message_delta","usage":{"input_tokens":4,"output_tokens":0}}', 0),
+        (b'{"type":"message_delta","usage":null,"said":"output_tokens"}', None),
+        (b'{"choices":[],"usage":{"output_tokens":true}}', None),
+        (b'"output_tokens"', None),
+    ],
+)
+def test_the_output_is_read_from_an_event_that_states_nothing_else(body: bytes, tokens: int | None) -> None:
+    assert read_output(body) == tokens

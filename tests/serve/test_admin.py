@@ -1,10 +1,12 @@
 """The admin port: numbers, the last exchanges and explanations, behind its token."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import orjson
 import pytest
+from yarl import URL
 
 from gateway.standin import StandIn
 from tests import fakes
@@ -88,3 +90,33 @@ async def test_a_configured_token_is_asked_for(standin: StandIn, gateway: Start,
 
     assert (await admin(running, "GET", "/metrics", Authorization=header))[0] == expected
     assert (await admin(running, "GET", "/healthz"))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("token", "sent", "expected"),
+    [
+        ("geheim", b"\xe9", 401),
+        ("geheim", b"\xff\xfe", 401),
+        ("s\u00e9cret", b"s\xe9cret", 200),
+        ("s\u00e9cret", "s\u00e9cret".encode(), 200),
+        ("\u79d8", b"?", 401),
+    ],
+)
+async def test_a_token_of_any_bytes_is_compared(
+    standin: StandIn, gateway: Start, token: str, sent: bytes, expected: int
+) -> None:
+    """Browsers send a header's letters in Latin-1, other clients in UTF-8."""
+    running = await gateway(standin, {"admin": {"token": token}})
+
+    request = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer " + sent
+    reader, writer = await asyncio.open_connection("127.0.0.1", URL(running.admin_url).port)
+    writer.write(request + b"\r\n\r\n")
+    assert (await reader.readline()).split()[1] == str(expected).encode()
+    writer.close()
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/metrics", "/dashboard/", "/api/status"])
+async def test_what_is_read_with_get_may_be_asked_for_with_head(standin: StandIn, gateway: Start, path: str) -> None:
+    running = await gateway(standin)
+
+    assert await admin(running, "HEAD", path) == (200, b"")

@@ -10,6 +10,7 @@ from gateway.context.cut.policy import Policy
 from gateway.context.cut.replay import Prices
 from gateway.context.life.ladder import Task, first_attempt
 from gateway.serve.request.caching import priced, terms_for
+from gateway.standin import messages as strict
 from gateway.upstream.client import target
 from gateway.wire import chat, messages, responses
 from tests import fakes
@@ -174,6 +175,28 @@ def test_a_client_that_marks_and_names_its_key_itself_keeps_its_own() -> None:
 
     body = folds(messages, "anthropic", "claude-sonnet-4-5", cache_control={"type": "ephemeral"})
     assert not marked_texts({k: v for k, v in body.items() if k != "cache_control"}, "cache_control")
+
+
+MARK = {"type": "ephemeral", "ttl": "1h"}
+
+
+def looked(number: int, call=None, result=None):
+    """A step of an agent, with members for its call and its result."""
+    name = f"toolu_{number}"
+    use = {"type": "tool_use", "id": name, "name": "look", "input": {"n": number}, **(call or {})}
+    found = {"type": "tool_result", "tool_use_id": name, "content": fakes.words(150, number), **(result or {})}
+    return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [found]}]
+
+
+@pytest.mark.parametrize("last", [{"call": {"cache_control": MARK}}, {"result": {"cache_control": MARK}}], ids=str)
+def test_a_client_that_marks_a_call_or_a_result_gets_no_marks_besides(last) -> None:
+    """Five marks are refused, and so is one of an hour behind one of five minutes. Agents mark their newest block."""
+    steps = [*(row for n in range(8) for row in looked(n)), *looked(8, **last)]
+    body = folds(messages, "anthropic", "claude-sonnet-4-5", messages=[fakes.user("Find the fault."), *steps])
+
+    assert strict.violations(body) == []
+    assert not marked_texts(body["system"], "cache_control")
+    assert orjson.dumps(body).count(b'"cache_control"') <= 2, "the client's own, and that of the digest"
 
 
 def test_the_key_is_the_conversations_and_the_callers_and_says_nothing() -> None:

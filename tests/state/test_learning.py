@@ -168,6 +168,38 @@ async def test_a_guess_holds_for_its_conversation_for_an_hour_or_until_more_is_b
     assert await learning.smaller_size(M, ["mine-m"]) is None
 
 
+async def test_a_guess_holds_however_far_its_conversation_has_grown(world: World) -> None:
+    """Only the newest messages are looked up; the guess moves with them, here and in the store, and still ends after its hour."""
+    learning = world.process()
+    chain = [f"m{number}" for number in range(200)]
+    learning.learn([smaller("m", "m9", 2048, 1500)], ME)
+    for length in range(11, 200, 2):
+        assert await learning.smaller_size(M, chain[:length]) == 2048, length
+    await world.settle()
+    assert await world.process().smaller_size(M, chain) == 2048
+    world.now += GUESSED_TTL_S + 1
+    assert await learning.smaller_size(M, chain) is None
+
+
+async def test_a_guess_that_moved_is_forgotten_with_its_caller(world: World) -> None:
+    learning = world.process()
+    learning.learn([smaller("m", "m0", 2048, 1500)], ME)
+    assert await learning.smaller_size(M, [f"m{number}" for number in range(20)]) == 2048
+    await world.settle()
+    await forgetting.forget_caller(world.store, "keyhash", world.now)
+    assert "m19" not in await world.store.names("guess", 10)
+
+
+async def test_a_guess_is_never_below_what_was_read_whole_before(world: World) -> None:
+    """A refusal without numbers makes the next attempt very small. That it passed does not say that no more would."""
+    learning = world.process()
+    learning.learn([PromptRead("up", "m", 3664)], ME)
+    learning.learn([smaller("m", "mine", 700, None)], ME)
+    assert await learning.smaller_size(M, ["mine"]) == 3664
+    learning.learn([PromptRead("up", "m", 3665)], ME)
+    assert await learning.smaller_size(M, ["mine"]) is None, "a larger prompt ends it, as ever"
+
+
 async def test_a_neighbour_knows_what_was_learned_here(world: World) -> None:
     here, there = world.process(), world.process()
     here.learn([stated(4096, "one"), stated(4096, "two")], ME)

@@ -1,6 +1,6 @@
 """Model lists: asked for when they are due, with keys that are let in, and again soon where that failed."""
 
-from gateway.state.model_lists import FIRST_RETRY_S, LIST_TTL_S, ModelLists
+from gateway.state.model_lists import FIRST_RETRY_S, LIST_TTL_S, LOADED_TTL_S, ModelLists
 
 
 class Clock:
@@ -69,3 +69,28 @@ def test_a_server_of_one_model_tells_for_every_name() -> None:
 
     assert lists.running("up", "gpt-4o") == 4096
     assert lists.names() == {"llama.gguf"}
+
+
+def test_a_server_that_loads_on_demand_is_asked_again_until_a_model_is_loaded() -> None:
+    clock = Clock()
+    lists = ModelLists(clock)
+    assert lists.begin_read("up", "a")
+    lists.read("up", {}, {}, on_demand=True)
+    clock.now += FIRST_RETRY_S - 1
+    assert not lists.begin_read("up", "a")
+    clock.now += 1
+    assert lists.begin_read("up", "a")
+    lists.read("up", {}, {"m": 4096}, on_demand=True)
+    assert lists.running("up", "m") == 4096
+    clock.now += LOADED_TTL_S - 1
+    assert not lists.begin_read("up", "a")
+    clock.now += 1
+    assert lists.begin_read("up", "a"), "it may load another model, or this one with another window"
+
+
+def test_a_model_that_was_unloaded_keeps_the_window_that_it_had() -> None:
+    """It is loaded again by its next request, which must fit."""
+    lists = ModelLists(Clock())
+    for loaded in ({"m": 4096}, {"n": 8192}, {}, {"m": 2048}):
+        lists.read("up", {}, loaded, on_demand=True)
+    assert (lists.running("up", "m"), lists.running("up", "n")) == (2048, 8192)

@@ -11,7 +11,7 @@ from gateway.wire.format import Edits
 from gateway.wire.messages import MESSAGES
 from gateway.wire.messages_reading import THINKING
 from tests.wire.conversations import messages_body
-from tests.wire.folding import folded, read
+from tests.wire.folding import COUNTER, folded, read
 
 NOT_DECIDABLE = [b"", b"[]", b"{}", b'{"messages":[]}', b'{"messages":["hi"]}', b'{"messages":[{"content":"no role"}]}',
                  b'{"messages":[{"role":"user","content":7}]}', b'{"messages":[{"role":"user","content":["hi"]}]}',
@@ -101,6 +101,35 @@ def test_all_before_a_compaction_is_not_read_and_stays() -> None:
     assert sent["messages"] == [user("old"), assistant(compaction), user("new")]
 
 
+def test_a_failed_compaction_hides_nothing() -> None:
+    """The API reads on as if it were not there: its content is null."""
+    turns = [(user(f"old {n} " * 100), assistant({"type": "text", "text": f"so {n} " * 100})) for n in range(6)]
+    failed = assistant({"type": "compaction", "content": None}, {"type": "text", "text": "so"})
+    body = body_of(*(row for turn in turns for row in turn), user("one"), failed, user("two"))
+
+    assert len(read(MESSAGES, body).messages) == len(body["messages"])
+    assert len(folded(MESSAGES, body, 0.3)) < len(orjson.dumps(body)) / 2
+
+
+DOCUMENTS = [
+    ("text/plain", "".join(map(chr, range(0x4E00, 0x59B8))), 3_000, 12_000),
+    ("application/pdf", "JVBERi0x" * 60_000, 5_000, 60_000),
+    ("image/png", "iVBORw0K" * 60_000, 1_000, 2_000),
+]
+
+
+@pytest.mark.parametrize(("kind", "data", "least", "most"), DOCUMENTS, ids=[row[0] for row in DOCUMENTS])
+def test_what_a_servers_tool_has_fetched_counts_by_its_kind(kind: str, data: str, least: int, most: int) -> None:
+    source = {"type": "text" if kind == "text/plain" else "base64", "media_type": kind, "data": data}
+    content = {"type": "web_fetch_result", "url": "u", "content": {"type": "document", "source": source}}
+    fetched = {"type": "web_fetch_tool_result", "tool_use_id": "srvtoolu_1", "content": content}
+    call = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_fetch", "input": {"url": "u"}}
+
+    (_, message, _) = read(MESSAGES, body_of(user("go"), assistant(call, fetched), user("and?"))).messages
+
+    assert least < COUNTER.message(message) < most
+
+
 @pytest.mark.parametrize(
     ("asked", "budget", "allowed", "expected"),
     [(1000, None, 500, (500, None)), (4000, 3000, 2000, (2000, 1500)), (4000, 3000, 1100, (1100, 1024)), (400, None, 500, (400, None)),
@@ -115,6 +144,23 @@ def test_a_lower_limit_keeps_the_thinking_budget_below_it(
     sent = orjson.loads(MESSAGES.encode(request, Edits(output=allowed)))
 
     assert (sent["max_tokens"], sent.get("thinking", {}).get("budget_tokens")) == expected
+
+
+def test_marks_inside_results_count_among_the_four() -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    steps = [
+        row
+        for n in range(6)
+        for row in (
+            assistant({"type": "tool_use", "id": f"t{n}", "name": "f", "input": {}, **(mark if n == 5 else {})}),
+            user({"type": "tool_result", "tool_use_id": f"t{n}", "content": [{"type": "text", "text": f"row {n} " * 90, **(mark if n > 2 else {})}]}),
+        )
+    ]  # fmt: skip
+    body = body_of(user("Find it."), *steps)
+
+    for share in (0.7, 0.5, 0.3):
+        sent = orjson.loads(folded(MESSAGES, body, share))
+        assert orjson.dumps(sent).count(b'"cache_control"') <= 4
 
 
 def test_a_mark_on_a_folded_message_moves_to_the_block_that_stays_before_it() -> None:

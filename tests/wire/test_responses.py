@@ -10,7 +10,7 @@ from gateway.wire import responses as wire
 from gateway.wire.format import Edits
 from gateway.wire.responses import RESPONSES
 from tests.wire.conversations import responses_body
-from tests.wire.folding import folded, read
+from tests.wire.folding import COUNTER, folded, read
 
 NOT_DECIDABLE = [b"", b"[]", b"{}", b'{"input":null}', b'{"input":["hi"]}', b'{"input":[{"content":"no role"}]}',
                  b'{"input":"\xff"}', b'{"previous_response_id":"resp_1"}']  # fmt: skip
@@ -117,6 +117,29 @@ def test_a_result_whose_call_only_the_server_has_is_never_left_out(elsewhere: di
     assert len(orjson.dumps(sent)) < 0.4 * len(orjson.dumps(given))
 
 
+@pytest.mark.parametrize("kind", ["shell_call_output", "local_shell_call_output", "apply_patch_call_output"])
+def test_a_long_result_of_a_shell_whose_call_only_the_server_has_is_left_out_but_for_its_id(kind: str) -> None:
+    printed = [f"row {n} of many\n" * 200 for n in range(8)]
+    outputs = [
+        [{"stdout": text, "stderr": "", "outcome": {"type": "timeout"}}] if kind == "shell_call_output" else text
+        for text in printed
+    ]
+    turns = [
+        [user(f"Question {n}?"), {"type": "item_reference", "id": f"sh_{n}"}, {"type": kind, "call_id": f"c{n}", "output": output}, said("Noted.", f"msg_{n}")]
+        for n, output in enumerate(outputs)
+    ]  # fmt: skip
+    given = [*(item for turn in turns for item in turn), user("And now?")]
+
+    sent = orjson.loads(folded(RESPONSES, {"input": given}, 0.2))["input"]
+
+    results = [item for item in sent if item["type"] == kind]
+    assert [item["call_id"] for item in results] == [f"c{n}" for n in range(8)]
+    first = results[0]["output"]
+    expected = [{"stdout": "[result removed]", "stderr": "", "outcome": {"type": "timeout"}}]
+    assert first == (expected if kind == "shell_call_output" else "[result removed]")
+    assert len(orjson.dumps(sent)) < 0.4 * len(orjson.dumps(given))
+
+
 @pytest.mark.parametrize("ids", [{}, {"id": "mcp_1"}])
 def test_long_results_in_items_are_cut_each_for_itself(ids: dict[str, str]) -> None:
     """Also where items have no id, or the same."""
@@ -130,6 +153,100 @@ def test_long_results_in_items_are_cut_each_for_itself(ids: dict[str, str]) -> N
     assert none is None
     assert "two" in second and "one" not in second
     assert len(first) + len(second) < 2 * len(str(outputs[0]))
+
+
+def shell_step(n: int, stdout: str, stderr: str = "") -> list[dict[str, Any]]:
+    rest = {"outcome": {"type": "exit", "exit_code": n}}
+    return [
+        {"type": "shell_call", "id": f"sh_{n}", "call_id": f"c{n}", "action": {"commands": [f"cat {n}.log"]}},
+        {"type": "shell_call_output", "call_id": f"c{n}", "output": [{"stdout": stdout, "stderr": stderr, **rest}]},
+    ]
+
+
+def test_what_a_shell_printed_is_cut_and_quoted_like_any_result() -> None:
+    logs = [f"host db{n}.internal is up\n" + f"row {n} of many words\n" * 200 for n in range(8)]
+    talk = "and a line of small talk\n" * 100
+    steps = [item for n, log in enumerate(logs) for item in shell_step(n, log, talk if n == 7 else "")]
+
+    sent = orjson.loads(folded(RESPONSES, {"input": [user("Which hosts are up?"), *steps]}, 0.1))["input"]
+
+    assert "db3.internal" in orjson.dumps(sent[0]).decode()
+    (chunk,) = sent[-1]["output"]
+    assert chunk.keys() == {"stdout", "stderr", "outcome"}
+    assert chunk["outcome"] == {"type": "exit", "exit_code": 7}
+    assert chunk["stdout"].startswith("host db7.internal")
+    assert len(chunk["stdout"]) < len(logs[7]) / 2
+    assert chunk["stderr"].startswith("and a line")
+
+
+def test_an_odd_output_of_a_shell_stays_as_it_came() -> None:
+    chunks = [{"stdout": None, "stderr": "one\n" * 300}, {"stdout": "two\n" * 300}, {"outcome": {"type": "timeout"}}]
+    step = shell_step(0, "")
+    step[1]["output"] = chunks
+
+    sent = orjson.loads(folded(RESPONSES, {"input": [user("go"), *step]}, 0.3))["input"][-1]["output"]
+
+    assert [chunk.keys() for chunk in sent] == [chunk.keys() for chunk in chunks]
+    assert (sent[0]["stdout"], sent[2]) == (None, chunks[2])
+    assert len(orjson.dumps(sent)) < len(orjson.dumps(chunks)) / 2
+
+
+def program_items(rounds: int, *, done: bool) -> list[dict[str, Any]]:
+    """A program of the model that calls the client's tools: https://platform.openai.com/docs/api-reference/responses/create."""
+    by = {"caller": {"type": "program", "caller_id": "p1"}}
+    items: list[dict[str, Any]] = [
+        {"type": "program", "id": "pr_1", "call_id": "p1", "code": "look()", "fingerprint": "f"}
+    ]
+    for n in range(rounds):
+        items.append({**CALL, "id": f"fc_{n}", "call_id": f"c{n}", **by})
+        items.append({**OUTPUT, "call_id": f"c{n}", "output": f"row {n} of many words\n" * 60, **by})
+    ended = {"type": "program_output", "id": "po_1", "call_id": "p1", "result": "42 rows", "status": "completed"}
+    return [*items, ended] if done else items
+
+
+@pytest.mark.parametrize("rung", [1, 2, 3])
+@pytest.mark.parametrize("share", [0.6, 0.3, 0.1])
+@pytest.mark.parametrize("done", [False, True])
+def test_a_program_its_calls_and_its_output_are_kept_or_folded_together(*, done: bool, share: float, rung: int) -> None:
+    given = [user("old " * 200), said("so " * 200), user("Sum the rows."), *program_items(6, done=done)]
+
+    sent = orjson.loads(folded(RESPONSES, {"input": given}, share, rung))
+
+    assert strict.violations({"input": given}) == strict.violations(sent) == []
+    assert [item for item in sent["input"] if item["type"] == "program"] == given[3:4]
+
+
+def test_the_output_of_a_folded_program_is_quoted() -> None:
+    given = [user("Sum the rows."), *program_items(3, done=True), said("Done. " * 200), user("And now?")]
+
+    assert "42 rows" in orjson.dumps(orjson.loads(folded(RESPONSES, {"input": given}, 0.2))).decode()
+
+
+def test_an_update_of_the_configuration_stays() -> None:
+    """It holds until the next one: https://platform.openai.com/docs/api-reference/responses/create."""
+    update = {"type": "configuration_update", "text": {"format": {"type": "json_object"}}}
+    given = [user("old " * 400), said("so"), update, user("older " * 400), said("so", "msg_2"), user("new")]
+
+    assert update in orjson.loads(folded(RESPONSES, {"input": given}, 0.3))["input"]
+
+
+def test_several_actions_of_a_computer_are_counted() -> None:
+    typed = [{"type": "type", "text": "a long text " * 100}, {"type": "wait"}]
+    call = {"type": "computer_call", "call_id": "c1", "actions": typed}
+
+    assert COUNTER.message(read(RESPONSES, {"input": [user("go"), call]}).messages[1]) > 300
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "iVBORw0K" * 50_000},
+        {"type": "code_interpreter_call", "id": "ci_1", "code": "plot()", "outputs": [{"type": "image", "url": "data:image/png;base64," + "iVBORw0K" * 50_000}]},
+    ],
+    ids=lambda item: item["type"],
+)  # fmt: skip
+def test_an_image_that_a_tool_made_is_not_counted_by_its_base64(item: dict[str, Any]) -> None:
+    assert 1000 < COUNTER.message(read(RESPONSES, {"input": [user("go"), item]}).messages[1]) < 2000
 
 
 def test_a_compaction_is_pinned_whole() -> None:

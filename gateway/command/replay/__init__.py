@@ -56,13 +56,23 @@ def run(
         )
         return 2
     found = sums.shown()
-    if html is not None:
-        html.write_text(page(found, f"Replay of {path.name}", headline(found)), encoding="utf-8")
+    if html is not None and not _written(html, page(found, f"Replay of {path.name}", headline(found))):
+        return 2
     if as_json:
         click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
     else:
         _print(Console(), found, html)
     return 0
+
+
+def _written(html: Path, text: str) -> bool:
+    """Write the page with charts; say why where it cannot be written."""
+    try:
+        html.write_text(text, encoding="utf-8")
+    except OSError as error:
+        click.echo(f"--html: {html} cannot be written ({error.strerror})", err=True)
+        return False
+    return True
 
 
 def headline(found: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from gateway.context import marks
 from gateway.context.choose import fields, rows
 from gateway.context.choose.cues import instructs, wants_to_know
+from gateway.context.choose.line import SENTENCE
 from gateway.context.choose.lookup import distinguishes, neighbour_shares
 from gateway.context.choose.salience import salience
 from gateway.context.choose.speakers import answer_factors
@@ -30,6 +31,7 @@ from gateway.context.choose.weights import (
     MANY_QUOTE_TOKENS,
     MEANING_WEIGHT,
     PINNED_WORD,
+    USER_FACTOR,
 )
 from gateway.context.choose.words import Word, words
 from gateway.context.choose.worth import FAMILY_LETTERS, LinePool, Passage
@@ -81,7 +83,7 @@ def excerpts(  # noqa: PLR0917  # a search has that many sides
     ``nearness``, meaning counts besides words. Nothing is chosen unless a passage has ``least_share`` of the weight of all
     words of the question.
     """
-    room = tokens - count(marks.QUOTES) - count(marks.END) - 3
+    room = tokens - marks.frame_tokens(marks.QUOTES, count)
     if room <= 0:
         return []
     scores = relevance(pool, query, pinned_words, nearness, least_share)
@@ -295,12 +297,20 @@ def _with_neighbours(
     order, rank = pool.order, pool.rank
     best_by_rank = {rank[index]: score for index, score in best.items()}
     shares = neighbour_shares(best_by_rank, len(order))
+    if pool.autonomous:
+        talk = [rank[index] for index in pool.talk]
+        best_of_talk = {number: best_by_rank[place] for number, place in enumerate(talk) if place in best_by_rank}
+        for number, share in neighbour_shares(best_of_talk, len(talk)).items():
+            shares[talk[number]] = max(share, shares.get(talk[number], 0.0))
     scores: dict[Passage, float] = {}
     for place in best_by_rank.keys() | shares.keys():
         index, share = order[place], shares.get(place, 0.0)
         factor = role_factors.get(pool.readings[index].role, 1.0)
+        tells_findings = pool.autonomous and pool.readings[index].role == "assistant"
         for passage in pool.passages(index):
             score = (own_scores.get(passage, 0.0) + share) * factor
+            if tells_findings and pool.lines[passage.start].sort is SENTENCE:
+                score *= USER_FACTOR
             if score > 0.0:
                 scores[passage] = score / sqrt(pool.size(passage) + OPENING_TOKENS)
     return scores

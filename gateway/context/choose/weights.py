@@ -29,7 +29,8 @@ COMMON_WORD: Final = 0.7
 SPEAKER_FACTOR: Final = 2.2
 """Factor for the messages of the speaker whom a question is about: of the user, where the question says *my* or *I*."""
 USER_FACTOR: Final = 1.8
-"""Factor for the user's messages where a question is about no speaker. Most answers are in what the user told."""
+"""Factor for the user's messages where a question is about no speaker: most answers are in what the user told. The sentences of an
+agent that works on its own have it, too: they tell what it found, where its calls and their results have the words only."""
 QUOTE_SHARE_WITHOUT_QUESTION: Final = 0.5
 """Share of the tokens of quotes that the quotes of a message without a question may take."""
 EARLIER_QUOTES_SHARE: Final = 0.2
@@ -68,6 +69,8 @@ IDENTIFIER_OF_RECORD: Final = 3.0
 20 dates, one in 200 numbers. Rows of output have many identifiers: there the factor is 1."""
 NAMED_IN_CALL: Final = 16.0
 """Factor for a value that was an argument of a call."""
+NAMED_IN_CALL_OF_AUTONOMOUS: Final = 6.0
+"""The same for an agent that works on its own (see `LinePool.autonomous`): its calls carry whole pieces of code."""
 NAMED_BY_USER: Final = 4.0
 """Factor for a value that the user named."""
 NAMED_BY_ASSISTANT: Final = 2.2
@@ -81,10 +84,18 @@ BINDING_LINE: Final = 1.6
 FIRST_USER_MESSAGE: Final = 2.0
 """Worth that is added to each line of the first user message: it says what the conversation is about."""
 FULL_WORTH_TOKENS: Final = 20.0
-"""Tokens of a user's line from which the last two count in full. In a shorter line they count in proportion: *Hi!* and
+"""Tokens of a user's line from which the last two count in full, and of an agent's sentence. In a shorter line they count in proportion: *Hi!* and
 *Sure.* bind nothing."""
 CALL_LINE: Final = 0.5
 """Worth that is added to a call, even if its arguments are known: a model must not repeat a call."""
+STEP_SENTENCE: Final = 2.0
+"""Worth that is added to a sentence of an agent that works on its own, beside its calls. It says what the results mean. This and
+the next two count in full from `FULL_WORTH_TOKENS`, and were chosen on three sessions of coding agents."""
+REPORT_SENTENCE: Final = 4.0
+"""The same in a message without calls: the report at the end of a turn, with what was found, decided and left open."""
+TASK_SENTENCE: Final = 8.0
+"""The same for the user of such an agent, besides the other worth of a user's line. There are few of these sentences, and each says
+what is to be done and how."""
 OLDEST_LINE_SHARE: Final = 0.6
 """Share of its worth that the oldest line keeps. The newest line keeps all of it."""
 

@@ -18,6 +18,7 @@ from gateway.context.choose.speakers import Dialogue, dialogue_of
 from gateway.context.choose.standing_wishes import StandingWishes, standing_wishes
 from gateway.context.choose.tally import Tally, tally
 from gateway.context.choose.words import Word
+from gateway.context.cut.shares import AUTONOMOUS_RESULTS
 
 SHORT_MESSAGE_TOKENS: Final = 60
 """The most tokens of a short message."""
@@ -131,16 +132,27 @@ class LinePool:
         for reading in self.readings.values():
             user = reading.role == "user"
             first_message_worth = weights.FIRST_USER_MESSAGE if reading.message == self.first_user_message else 0.0
+            sentence_worth = self._sentence_worth(reading)
             for line in reading.lines:
                 own_worth = weights.ERROR_LINE if line.error else 0.0
                 if line.sort is CALL:
                     own_worth += weights.CALL_LINE
                 elif user:
-                    own_worth += (weights.BINDING_LINE * line.binding + first_message_worth) * min(
+                    own_worth += (weights.BINDING_LINE * line.binding + first_message_worth + sentence_worth) * min(
                         line.size / weights.FULL_WORTH_TOKENS, 1.0
                     )
+                elif sentence_worth and line.sort is SENTENCE:
+                    own_worth += sentence_worth * min(line.size / weights.FULL_WORTH_TOKENS, 1.0)
                 worth.append(own_worth)
         return worth
+
+    def _sentence_worth(self, reading: MessageLines) -> float:
+        """Return the worth of a message's sentences where an agent works on its own; 0 elsewhere, and for results."""
+        if not self.autonomous or reading.tool:
+            return 0.0
+        if reading.role == "user":
+            return weights.TASK_SENTENCE
+        return weights.STEP_SENTENCE if reading.lines[-1].sort is CALL else weights.REPORT_SENTENCE
 
     @cached_property
     def _age_factors(self) -> list[float]:
@@ -273,6 +285,20 @@ class LinePool:
         return call_tokens > CALL_TOKENS_SHARE * tokens
 
     @cached_property
+    def autonomous(self) -> bool:
+        """Return whether the agent works on its own between two messages of the user: it has many results for each of them."""
+        readings = self.readings.values()
+        user_messages = sum([reading.role == "user" for reading in readings])
+        return sum([bool(reading.tool) for reading in readings]) > AUTONOMOUS_RESULTS * user_messages
+
+    @cached_property
+    def talk(self) -> list[int]:
+        """Return the messages without calls and results: of an agent that works on its own, what it was told and what it reports."""
+        return [
+            index for index, reading in self.readings.items() if not reading.tool and reading.lines[-1].sort is not CALL
+        ]
+
+    @cached_property
     def dialogue(self) -> Dialogue:
         """Return the speakers, as the newest messages show them."""
         newest = reversed(self.readings.values())
@@ -311,10 +337,11 @@ class LinePool:
         """Return by fact the factor for its earlier use, the highest if there are several."""
         counts = self.tally.counts
         use_factors: dict[str, float] = {}
+        named_in_call = weights.NAMED_IN_CALL_OF_AUTONOMOUS if self.autonomous else weights.NAMED_IN_CALL
         for value, found in (
             (weights.NAMED_BY_ASSISTANT, counts.by_others),
             (weights.NAMED_BY_USER, counts.by_user),
-            (weights.NAMED_IN_CALL, counts.in_calls),
+            (named_in_call, counts.in_calls),
         ):
             use_factors.update(dict.fromkeys([word.key for word in found], value))
         return use_factors

@@ -65,7 +65,8 @@ def _counter(family: str, images: str, memory: Memory) -> Counter:
             return frame + (assistant_text(content) if role == "assistant" else text(content))
         return frame + _without_frame(value, row, text, images)
 
-    return Counter(message, text, exact=row.exact, name=name)
+    # The bills that tell the undercount have no ids of calls.
+    return Counter(message, text, exact=row.exact, name=name, ids_may_be_text=row.undercount is None)
 
 
 def counts_of(vocabulary: str, memory: Memory) -> Counts:
@@ -89,6 +90,7 @@ def _scaled(counter: Counter, ratio: float) -> Counter:
         message=lambda message: ceil(counter.message(message) * ratio),
         text=lambda text: ceil(counter.text(text) * ratio),
         exact=False,
+        ids_may_be_text=True,
         name=f"{counter.name}\n{ratio}" if counter.name else "",
     )
 
@@ -170,15 +172,15 @@ def _extras(message: Message, row: Family, text: CountText) -> int:
 def reasoning_texts(message: Message) -> Iterator[str]:
     """Yield the reasoning that a message has in fields of its own.
 
-    Its details are read only if there is no other reasoning: OpenRouter sends the same reasoning in both.
+    Its details are read only if there is no other reasoning: OpenRouter and LiteLLM send the same reasoning in both.
     """
     plain = [value for key in ("reasoning_content", "reasoning") if isinstance(value := message.get(key), str)]
     yield from plain
-    details = message.get("reasoning_details")
+    details = message.get("reasoning_details", message.get("thinking_blocks"))
     if isinstance(details, list) and not any(plain):
         for detail in details:
-            value = detail.get("text", detail.get("summary")) if isinstance(detail, dict) else None
-            if isinstance(value, str):
+            found = map(detail.get, ("text", "summary", "thinking")) if isinstance(detail, dict) else ()
+            if isinstance(value := next(filter(None, found), None), str):
                 yield value
 
 

@@ -10,7 +10,7 @@ from math import ceil
 from typing import Final, Literal
 
 from gateway.context.count import media
-from gateway.context.count.families import family_of
+from gateway.context.count.families import Undercount, family_of
 from gateway.context.count.fixed_cost import fixed_cost
 from gateway.context.count.message_cost import counter, reasoning_texts, scaled, text_counter
 from gateway.wire.format import Conversation
@@ -36,6 +36,8 @@ class TokenCount:
     """The largest amount by which the truth may exceed ``total``, as a share of it."""
     has_upper_bounds: bool = False
     """Whether media were counted by an upper bound: then a bill for this request teaches nothing."""
+    undercount: Undercount | None = None
+    """How much too low an exact count's parts may be, where it is known; None: ``error``."""
 
     @property
     def total(self) -> int:
@@ -70,7 +72,9 @@ def count_request(
     messages = sum(map(cost, request.messages)) + cross_message_tokens(request.messages, family, memory)
     sure = row.exact and ratio == 1.0 and not bounded
     error = row.error if ratio == 1.0 else min(row.error, LEARNED_ERROR)
-    return TokenCount(messages, fixed, "exact" if sure else "estimate", error, bounded)
+    # No bill of a Responses or Messages request was at hand, so their undercount is not known.
+    undercount = row.undercount if sure and request.format.name == "chat" else None
+    return TokenCount(messages, fixed, "exact" if sure else "estimate", error, bounded, undercount)
 
 
 def cross_message_tokens(messages: Sequence[Message], family: str, memory: Memory | None = None) -> int:
@@ -135,5 +139,8 @@ def margin(count: TokenCount, window: int, share: float) -> int:
     """
     if share <= 0:
         return 0
+    if count.basis == "exact" and count.undercount is not None:
+        missing = count.undercount.messages * window + count.undercount.fixed * count.fixed
+        return ceil(min(missing, share * window))
     kept_free = max(count.error, share) if count.basis == "estimate" else min(count.error, share)
     return ceil(kept_free * window)

@@ -5,7 +5,7 @@ from typing import Any, Final
 from gateway.wire.message import Message, media_kind, media_parts
 
 REASONING_CONTENT: Final = "reasoning_content"
-REASONING_FIELDS: Final = frozenset({REASONING_CONTENT, "reasoning", "reasoning_details"})
+REASONING_FIELDS: Final = frozenset({REASONING_CONTENT, "reasoning", "reasoning_details", "thinking_blocks"})
 """Fields of a message that carry the reasoning behind an answer."""
 KEPT_REASONING_CHARACTERS: Final = 120
 """Characters that an old message keeps of its `REASONING_CONTENT`, from its beginning. DeepSeek and Moonshot refuse answers

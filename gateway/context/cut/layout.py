@@ -80,7 +80,7 @@ class Source:
         return self._costs_of(message)[1]
 
     def cost(self, message: Message) -> int:
-        """Return the tokens of a message with the ids of its calls: some servers write them into the prompt."""
+        """Return the tokens of a message, with the ids of its calls if a server may write them into the prompt."""
         return self._costs_of(message)[2]
 
     def _costs_of(self, message: Message) -> tuple[Message, int, int]:
@@ -98,7 +98,8 @@ class Source:
     def _count(self, message: Message) -> tuple[int, int]:
         """Count the tokens of a message without and with its call ids."""
         cost = self.counter.message(message)
-        return cost, cost + (self._count_ids(message) if message.get("role") in _WITH_IDS else 0)
+        has_ids = self.counter.ids_may_be_text and message.get("role") in _WITH_IDS
+        return cost, cost + (self._count_ids(message) if has_ids else 0)
 
     def _count_ids(self, message: Message) -> int:
         text = self.counter.text
@@ -127,6 +128,8 @@ class Layout:
     """Whether the cut moved with this request and moves again with the next: then the digest may fill the room."""
     calls_often: bool = False
     """Whether the conversation is an agent's: calls and results are a large part of it."""
+    autonomous: bool = False
+    """Whether the agent works on its own between two messages of the user."""
     set_aside: tuple[int, ...] = ()
     """Indices of messages after the cut that are left out of this request and may be quoted: they make room for the
     quotes of the current question."""
@@ -150,7 +153,8 @@ class Layout:
     def turns_folded(self) -> int:
         """The number of turns of which nothing is kept."""
         if self.set_aside:
-            return next(unit.turn for unit in self.units if self.set_aside[-1] in unit.indices) + 1
+            left_out = set(self.left_out)
+            return next(unit.turn for unit in self.units if not left_out.issuperset(unit.indices))
         return self.units[self.cut.first_kept].turn if self.cut.first_kept else 0
 
 
@@ -183,7 +187,13 @@ def lay_out(source: Source) -> Layout:
         prefix_breaks=ends_with_question and replay.prefix_breaks(units, room),
         tight=cut.tight and (len(cuts) == 1 or cuts[-2] is not cut),
         calls_often=replay.calls_often(units),
+        autonomous=replay.is_autonomous(units, _results_in(source)),
     )
+
+
+def _results_in(source: Source) -> int:
+    """Return the number of tool results."""
+    return sum([message.get("role") in RESULT_ROLES for message in source.messages])
 
 
 def _room_of(source: Source) -> Room:

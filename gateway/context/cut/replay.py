@@ -20,6 +20,7 @@ from gateway.context.cut.shares import (
     AGENT,
     AGENT_CALL_TOKENS_SHARE,
     AGENT_CALLING_TURNS_SHARE,
+    AUTONOMOUS_RESULTS,
     CHAT,
     GROWTH_REQUESTS,
     GROWTH_TURNS,
@@ -198,6 +199,11 @@ def calls_often(units: Sequence[Unit]) -> bool:
         return False
     call_tokens, tokens = sum([unit.cost for unit in calling]), sum([unit.cost for unit in units])
     return _is_agent(call_tokens, tokens, len({unit.turn for unit in calling}), units[-1].turn + 1)
+
+
+def is_autonomous(units: Sequence[Unit], results: int) -> bool:
+    """Return whether an agent works on its own between two messages of the user: it has many results for each turn."""
+    return bool(units) and results > AUTONOMOUS_RESULTS * (units[-1].turn + 1)
 
 
 def _calls_often_until(units: Sequence[Unit]) -> list[bool]:

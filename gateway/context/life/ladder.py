@@ -329,7 +329,9 @@ def _fold(
     attempt = Attempt(b"", prompt, window, rung, ratio, draft, None, draft.steps)
     left = window - margin - prompt
     if task.output_limit is not None and left < task.output_limit:
-        return _with_output(task, attempt, max(_output_with_spare(task, left, prompt), task.least_output(window)))
+        output = max(_output_with_spare(task, left, prompt), task.least_output(window))
+        if output < task.output_limit:
+            return _with_output(task, attempt, output)
     return _encode(task, attempt)
 
 
@@ -340,8 +342,10 @@ def _output_with_spare(task: Task, left: int, prompt: int) -> int:
 
 
 def _with_output(task: Task, attempt: Attempt, output: int) -> Attempt:
-    """Return the same messages with a lower output limit."""
+    """Return the same messages with a lower output limit; the limit stays where the smallest output is as large."""
     before = task.output_of(attempt) or 0
+    if output == before:
+        return _encode(task, attempt)
     step = Step("max_tokens", max(before - output, 0), f"{before} -> {output}")
     return _encode(task, structs.replace(attempt, output=output, steps=(step, *attempt.steps)))
 

@@ -7,13 +7,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.context import marks
 from gateway.context.choose import digest, recall
 from gateway.context.choose.line import CALL, RECORD
 from gateway.context.choose.worth import LinePool
 from gateway.context.count.counter import CountText
 
-FRAME_TOKENS: Final = 26
-"""Tokens of a frame without rows, in the vocabulary that needs most."""
 LEAST_TOKENS: Final = 16
 """Tokens. A smaller rest seldom holds a line."""
 SPEAKER_TOKENS: Final = 4.0
@@ -105,4 +104,4 @@ class QuotesToFill:
 
     def _size(self, found: list[int]) -> int:
         """Return the tokens of quotes with these lines."""
-        return self.count(recall.render(self.pool, found)) if found else FRAME_TOKENS
+        return self.count(recall.render(self.pool, found) if found else marks.framed(marks.QUOTES, ""))

@@ -64,8 +64,8 @@ with 135,000 tokens with calls: without quotes a tenth of what is asked is found
 def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
     """Return the layout with the oldest kept turns set aside, if the current question would get too few quotes.
 
-    The turn before the question stays, and everything from the first media on. The boundary moves in steps, so that the
-    next question's request begins like this one.
+    The turn before the question stays (of an agent that works on its own only its end), and everything from the first media
+    on. The boundary moves in steps, so that the next question's request begins like this one.
     """
     first, units = layout.cut.first_kept, layout.units
     wanted = quote_tokens_for_question(source, layout)
@@ -80,11 +80,32 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
     reread = sums[-1] - sums[min(boundary - first, len(sums) - 1)]
     if reread > MOST_REREAD * missing:
         return layout
+    if layout.autonomous:
+        return replace(layout, set_aside=_steps_before(source, layout, boundary))
     folded = set(layout.folded)
     kept = [(unit.turn, index) for unit in units for index in unit.indices if index not in folded]
-    turns_with_media = [turn for turn, index in kept if any(True for _ in media_parts(source.messages[index]))]
+    turns_with_media = [turn for turn, index in kept if _has_media(source, index)]
     first_turn = min([units[boundary].turn, units[-1].turn - 1, *turns_with_media])
     return replace(layout, set_aside=tuple(index for turn, index in kept if turn < first_turn))
+
+
+def _steps_before(source: Source, layout: Layout, boundary: int) -> tuple[int, ...]:
+    """Return the messages of the kept units before a boundary, up to the first media. The turns of an agent that works on its own
+    are long, so one may be set aside in part: its user messages stay, and the last step before the question, its report."""
+    units, folded = layout.units, set(layout.folded)
+    question = next(place for place in range(len(units) - 1, -1, -1) if units[place].step < 0)
+    end = min(boundary, question - 1)
+    kept = [(place, index) for place in range(end) for index in units[place].indices if index not in folded]
+    end = next((place for place, index in kept if _has_media(source, index)), end)
+    current = units[end].turn
+    return tuple(
+        index for place, index in kept if place < end and (units[place].step >= 0 or units[place].turn != current)
+    )
+
+
+def _has_media(source: Source, index: int) -> bool:
+    """Return whether a message has an image, a file or the like."""
+    return any(True for _ in media_parts(source.messages[index]))
 
 
 def quote_tokens_for_question(source: Source, layout: Layout) -> int:
@@ -103,17 +124,22 @@ def quote_tokens_for_question(source: Source, layout: Layout) -> int:
 
 def quote_tokens_before_digest(source: Source, layout: Layout) -> int:
     """Return the tokens of quotes that a digest leaves free although it may take the whole room: those for the question of
-    a chat."""
-    return 0 if layout.calls_often else quote_tokens_for_question(source, layout)
+    a chat, or to an agent that works on its own. What others need next is seldom named by a question."""
+    if layout.calls_often and not layout.autonomous:
+        return 0
+    return quote_tokens_for_question(source, layout)
 
 
 def is_about_conversation(layout: Layout, query: str) -> bool:
     """Return whether the current question is likely about what was said before.
 
     In a chat it is, also after calls that look something up for the answer. Where tools are called often, a new task has
-    the form of a question, too: there only a question for a fact is, before any call.
+    the form of a question, too: there only a question for a fact is, before any call. An agent that works on its own is
+    asked about its work in any form (*root cause of the double booking?*).
     """
-    return not layout.calls_often or (layout.ends_with_question and asks_for_a_fact(query))
+    if not layout.calls_often:
+        return True
+    return layout.ends_with_question and (asks_for_a_fact(query) or (layout.autonomous and is_question(query)))
 
 
 def most_quotes(layout: Layout, query: str) -> int:

@@ -19,8 +19,6 @@ BRIEF_HEAD_TOKENS: Final = 200
 LEAST_DIGEST_TOKENS: Final = 8
 """Tokens of the rows in the smallest digest: one identifier with its key."""
 
-JOINED_NOTE_TOKENS: Final = 2
-"""Tokens that a note takes besides its text before a user's words: an empty row."""
 OWN_MESSAGE_TOKENS: Final = 4
 """Tokens that a note takes besides its text as a message of its own: its role and its ends."""
 
@@ -64,7 +62,7 @@ def replacement_of(source: Source, layout: Layout, kept: Mapping[int, Message], 
         size = min(size, left - quotes_first) if quotes_first else max(size, left - most_kept_free)
     size = digest_beside_quotes(source, layout, size, left)
     note = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
-    left -= source.counter.text(note.text) + 2
+    left -= source.counter.text(note.text)
     in_note = note.lines
     if layout.set_aside:
         note_lines = keys_of(pool, in_note)
@@ -81,7 +79,7 @@ def _overhead(source: Source, kept: Mapping[int, Message]) -> int:
     first = next((index for index in sorted(kept) if kept[index].get("role") not in PINNED_ROLES), None)
     opening = kept[first] if first is not None else {}
     is_joined = opening.get("role") == "user" and isinstance(opening.get("content"), str)
-    return JOINED_NOTE_TOKENS if is_joined else OWN_MESSAGE_TOKENS
+    return marks.joint_tokens(source.counter.text) if is_joined else OWN_MESSAGE_TOKENS
 
 
 def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> Note:
@@ -91,7 +89,7 @@ def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> Note:
     """
     count = source.counter.text
     head = marks.HEAD if size >= BRIEF_HEAD_TOKENS else marks.BRIEF
-    size -= count(head) + count(marks.END) + 2
+    size -= marks.frame_tokens(head, count)
     if not pool.lines or size < LEAST_DIGEST_TOKENS:
         return Note(marks.CUT)
     known = words_of_pinned(source)
@@ -117,7 +115,7 @@ def _with_summary(source: Source, layout: Layout, pool: LinePool, size: int, lef
     if summary.covers <= 0 or not layout.folded or covered_but_kept:
         return None
     text = marks.framed(marks.SUMMARY, marks.rows(summary.text.strip()))
-    summary_tokens = source.counter.text(text) + 2
+    summary_tokens = source.counter.text(text) + marks.joint_tokens(source.counter.text)
     if summary_tokens > left:
         return None
     # A client that sends our note back sends our summary with it.

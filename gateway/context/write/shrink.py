@@ -9,6 +9,7 @@ from gateway.context.write.shrink_json import shrink_json, shrink_json_hard
 from gateway.context.write.shrink_text import shrink_text
 from gateway.wire.facts import MESSAGE_BYTES, facts_of
 from gateway.wire.message import Message
+from gateway.wire.views import Opaque
 
 MOST_TRIES: Final = 12
 """Most texts of one message that are shortened. Chosen: few messages have so many long ones."""
@@ -16,6 +17,9 @@ LEAST_TEXT_TOKENS: Final = 24
 """Tokens. A text is not shortened below this, nor below a third of its size, while other texts can be."""
 MOST_FORMS: Final = 32
 """Most cached forms of one message. Those of an old result never change, those of a current one seldom do."""
+
+MOST_LEVELS: Final = 9
+"""Steps of a path to parts whose texts are cut. Chosen: a search result inside a result needs five."""
 
 _Path = tuple[str | int, ...]
 """The keys and indices that lead to a text in a message."""
@@ -65,9 +69,7 @@ def _texts(message: Message) -> list[tuple[_Path, str]]:
     if isinstance(content, str):
         places.append((("content",), content))
     elif isinstance(content, list):
-        for number, part in enumerate(content):
-            if isinstance(part, dict) and isinstance(part.get("text"), str):
-                places.append((("content", number, "text"), part["text"]))
+        places += _texts_in_parts(content, ("content",))
     calls = message.get("tool_calls")
     for number, call in enumerate(calls if isinstance(calls, list) else []):
         function = call.get("function") if isinstance(call, dict) else None
@@ -76,6 +78,19 @@ def _texts(message: Message) -> list[tuple[_Path, str]]:
     legacy = message.get("function_call")
     if isinstance(legacy, dict) and isinstance(legacy.get("arguments"), str):
         places.append((("function_call", "arguments"), legacy["arguments"]))
+    return places
+
+
+def _texts_in_parts(parts: list[Any], path: _Path) -> list[tuple[_Path, str]]:
+    """Return the texts in parts, also in parts inside a part, such as a search result."""
+    places: list[tuple[_Path, str]] = []
+    for number, part in enumerate(parts):
+        if not isinstance(part, dict):
+            continue
+        if isinstance(part.get("text"), str):
+            places.append(((*path, number, "text"), part["text"]))
+        elif isinstance(part.get("content"), list) and type(part) is not Opaque and len(path) < MOST_LEVELS:
+            places += _texts_in_parts(part["content"], (*path, number, "content"))
     return places
 
 

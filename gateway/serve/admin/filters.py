@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from math import isnan, nan
 from typing import Final
 
 from multidict import MultiMapping
@@ -43,14 +44,20 @@ def moment(name: str, written: str, now: float) -> float:
     if ago := _AGO.fullmatch(written.strip()):
         return now - float(ago[1]) * _SECONDS[ago[2]]
     try:
+        seconds = _seconds(written)
+    except ValueError:
+        seconds = nan
+    if isnan(seconds):
+        raise _wrong(name, "is no moment: 15m, 2026-01-31, 2026-01-31T12:00:00Z or seconds since 1970")
+    return seconds
+
+
+def _seconds(written: str) -> float:
+    try:
         return float(written)
     except ValueError:
-        pass
-    try:
         moment = datetime.fromisoformat(written)
-    except ValueError:
-        raise _wrong(name, "is no moment: 15m, 2026-01-31, 2026-01-31T12:00:00Z or seconds since 1970") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _wrong(name: str, problem: str) -> ClientError:

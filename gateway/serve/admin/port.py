@@ -48,7 +48,8 @@ def runner(gateway: Gateway) -> web.AppRunner:
 
     app = web.Application(middlewares=[authorised], client_max_size=gateway.settings.server.max_body)
     for method, path, answer in ROUTES:
-        app.router.add_route(method, path, partial(_answered, gateway, answer))
+        for each in ("GET", "HEAD") if method == "GET" else (method,):  # monitors ask with HEAD
+            app.router.add_route(each, path, partial(_answered, gateway, answer))
     _serve_below(base_path, app)
     return web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
 
@@ -170,8 +171,10 @@ def _shown(fact: Fact) -> dict[str, Any]:
 
 
 def _check_token(request: web.Request, token: str) -> None:
-    given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
-    if token and not hmac.compare_digest(given.encode(), token.encode()):
+    """Compare the bytes of a header, which need not be UTF-8: a browser sends letters such as é in Latin-1."""
+    given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip().encode("utf-8", "surrogateescape")
+    read = (given, given.decode("latin-1").encode())
+    if token and not any([hmac.compare_digest(each, token.encode()) for each in read]):
         raise errors.ClientError(401, "The admin port wants `Authorization: Bearer TOKEN`.", code="unauthorized")
 
 

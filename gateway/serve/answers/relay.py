@@ -1,5 +1,6 @@
 """Forward an upstream's answer byte for byte as it arrives, and keep its last bytes to read the usage."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -8,32 +9,37 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from gateway.serve import record
-from gateway.serve.answers.answer import Answer, Failed, readable
+from gateway.serve.answers.answer import Answer, Failed, decoder, readable
 from gateway.serve.answers.whole import whole
 from gateway.serve.incoming import headers as http
 from gateway.serve.incoming.admission import streaming
 from gateway.upstream.response import AskFailed
 from providers.record import Usage
 from providers.sse import Events
+from providers.usage import read_output
 
 # Bytes. Usage is in the last chunk of a stream, or near the end of a long JSON answer.
 STREAM_TAIL: Final = 2**14
-LONGEST_READ_ALONG: Final = 2**20
-"""Bytes kept of an answer that is not a stream; see `STREAM_TAIL`."""
+LONGEST_READ_ALONG: Final = 2**22
+"""Bytes kept of an answer that is not a stream, and of a stream once its last event has begun; see `STREAM_TAIL`. Chosen: an
+image in it has one to three million."""
 
 
 class Tail:
-    """The last ``keep`` bytes of an answer, in the pieces in which they arrived."""
+    """The last ``keep`` bytes of an answer, in the pieces in which they arrived; `LONGEST_READ_ALONG` from where ``last_event`` is found."""
 
-    __slots__ = ("_keep", "_pieces", "_size")
+    __slots__ = ("_keep", "_last_event", "_pieces", "_size")
 
-    def __init__(self, keep: int) -> None:
+    def __init__(self, keep: int, last_event: re.Pattern[bytes] | None = None) -> None:
         self._keep = keep
+        self._last_event = last_event
         self._pieces: list[bytes] = []  # a deque takes 600 bytes more, for each stream
         self._size = 0
 
     def add(self, piece: bytes) -> None:
         """Add the next piece, and drop pieces that are too far back."""
+        if self._last_event is not None and self._last_event.search(piece):
+            self._keep, self._last_event = LONGEST_READ_ALONG, None
         self._pieces.append(piece)
         self._size += len(piece)
         while self._pieces and self._size - len(self._pieces[0]) >= self._keep:
@@ -44,29 +50,30 @@ class Tail:
 
 
 class Relayed(msgspec.Struct, frozen=True):
-    """How forwarding ended. ``tail`` is the kept end; ``broken`` means that the upstream broke off."""
+    """How forwarding ended. ``broken`` means that the upstream broke off."""
 
     response: web.StreamResponse
-    tail: bytes
     broken: bool = False
 
 
-async def relay(request: web.BaseRequest, answer: Answer, extra: Mapping[str, str], *, keep: int = 0) -> Relayed:
+async def relay(
+    request: web.BaseRequest, answer: Answer, extra: Mapping[str, str], tail: Tail | None = None
+) -> Relayed:
     """Send the answer to the client: status, headers, the held bytes, and then each chunk as it arrives.
 
     A slow client slows the reading, because writing waits until its buffer drains. When the upstream breaks off, the
     client's connection is closed too, so that half an answer never looks complete. When the client leaves, this raises
-    CancelledError or ConnectionResetError and the upstream's connection is closed. The last ``keep`` bytes are kept.
+    CancelledError or ConnectionResetError and the upstream's connection is closed. The sent bytes are added to ``tail``, decoded.
     """
     with answer:
         if answer.complete and request.method != "HEAD":
             mine = record.of(request)
             mine.answer_bytes = len(answer.held)
             headers, reason = _headers(mine, answer, extra), http.clean(answer.response.reason or "")
-            return Relayed(whole(request, answer.status, reason, headers, answer.held), answer.held)
+            return Relayed(whole(request, answer.status, reason, headers, answer.held))
         response = await _begun(request, answer, extra)
         with streaming(request):
-            return await _pump(request, answer, response, Tail(keep))
+            return await _pump(request, answer, response, tail or Tail(0))
 
 
 def _headers(mine: record.Record, answer: Answer, extra: Mapping[str, str]) -> CIMultiDict[str]:
@@ -89,30 +96,42 @@ async def _begun(request: web.BaseRequest, answer: Answer, extra: Mapping[str, s
 async def _pump(request: web.BaseRequest, answer: Answer, response: web.StreamResponse, tail: Tail) -> Relayed:
     upstream, known = answer.response, record.of(request)
     write = request.writer.write  # the response's own `write` only calls it
+    decode = decoder(upstream)
     if answer.held:
-        tail.add(answer.held)
+        tail.add(decode(answer.held))
         known.answer_bytes = len(answer.held)
         await write(answer.held)
     try:
         while chunk := await upstream.next_piece():
             await write(chunk)
-            tail.add(chunk)
+            tail.add(decode(chunk))
             known.answer_bytes += len(chunk)
     except (AskFailed, TimeoutError):
         if request.transport is not None:
             request.transport.abort()
-        return Relayed(response, tail.text(), broken=True)
+        return Relayed(response, broken=True)
     await response.write_eof()
-    return Relayed(response, tail.text())
+    return Relayed(response)
 
 
-def worth_keeping(answer: Answer) -> int:
-    """Return how many of an answer's last bytes are needed to read its usage."""
-    return STREAM_TAIL if answer.is_stream else LONGEST_READ_ALONG
+def tail_of(answer: Answer) -> Tail:
+    """Return the place for as many of an answer's last bytes as are needed to read its usage."""
+    return Tail(STREAM_TAIL, answer.format.long_last_event) if answer.is_stream else Tail(LONGEST_READ_ALONG)
+
+
+def ends_in(answer: Answer, tail: bytes, failed: Failed) -> bool:
+    """Return whether these last bytes of a stream end in the last event of an answer; false after a bug in our reading."""
+    try:
+        last = next(reversed(Events().feed(tail)), None)
+        return answer.is_stream and last is not None and answer.format.is_end(last.data)
+    except Exception as error:  # noqa: BLE001  # promise 6: nothing after a good answer may spoil it
+        failed("end", error)
+        return False
 
 
 def usage_in(answer: Answer, tail: bytes, failed: Failed) -> Usage | None:
-    """Return the billed tokens stated at the end of an answer; None without them, or after a bug in our reading."""
+    """Return the billed tokens stated at the end of an answer, which is decoded; None without them, or after a bug in our
+    reading."""
     if answer.status != 200:
         return None
     try:
@@ -123,24 +142,25 @@ def usage_in(answer: Answer, tail: bytes, failed: Failed) -> Usage | None:
 
 
 def _plain_usage(answer: Answer, tail: bytes) -> Usage | None:
-    return answer.target.provider.read_usage(answer.text if answer.complete else readable(answer.response, tail))
+    return answer.target.provider.read_usage(answer.text if answer.complete else tail)
 
 
 def _stream_usage(answer: Answer, tail: bytes) -> Usage | None:
-    text = readable(answer.response, tail) if len(tail) <= len(answer.held) else tail
-    last = next(reversed(_usages(answer, text)), None)
+    events = _with_usage(tail)
+    read_usage = answer.target.provider.read_usage
+    last = next(filter(None, map(read_usage, reversed(events))), None)
     if not answer.format.usage_in_first_event:
         return last
-    first = next(iter(_usages(answer, readable(answer.response, answer.held))), None)
-    if first is None or last is None:
-        return first or last
-    return Usage(first.prompt, last.completion, first.cached, first.written)
+    first = next(filter(None, map(read_usage, _with_usage(readable(answer.response, answer.held)))), None)
+    if first is None:
+        return last
+    outputs = (tokens for data in reversed(events) if (tokens := read_output(data)) is not None)
+    return Usage(first.prompt, next(outputs, first.completion), first.cached, first.written)
 
 
-def _usages(answer: Answer, text: bytes) -> list[Usage]:
-    """Yield every usage in the events of a piece of a stream, in order."""
+def _with_usage(text: bytes) -> list[bytes]:
+    """Return the data of the events with a usage in a piece of a stream, in order."""
     if b'"usage"' not in text:
         return []
     events = Events()
-    found = [*events.feed(text), *events.close()]
-    return [usage for event in found if (usage := answer.target.provider.read_usage(event.data))]
+    return [event.data for event in [*events.feed(text), *events.close()] if b'"usage"' in event.data]

@@ -4,6 +4,7 @@ With one upstream no body is read. With several, the body is read to find its mo
 model cannot be read is answered with 400, because the default upstream and its key may be the wrong ones.
 """
 
+import asyncio
 import time
 from typing import Final, cast
 
@@ -14,7 +15,7 @@ from multidict import CIMultiDict
 from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer
-from gateway.serve.answers.relay import relay, usage_in, worth_keeping
+from gateway.serve.answers.relay import Tail, ends_in, relay, tail_of, usage_in
 from gateway.serve.incoming.body import READS_FASTER, decompress, read
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_name
@@ -86,10 +87,16 @@ def only_model(request: web.BaseRequest) -> str:
 
 async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, record: Record) -> web.StreamResponse:
     limited = record.key is not None and record.key.tpm is not None
-    keep = worth_keeping(answer) if limited else SMALL_ANSWER
-    relayed = await relay(request, answer, record.marks(gateway, "none"), keep=keep)
-    if limited or record.answer_bytes <= SMALL_ANSWER:
-        record.usage = usage_in(answer, relayed.tail, gateway.failed)
+    tail = tail_of(answer) if limited else Tail(SMALL_ANSWER)
+    try:
+        relayed = await relay(request, answer, record.marks(gateway, "none"), tail)
+    except (asyncio.CancelledError, ConnectionResetError):
+        whole = ends_in(answer, tail.text(), gateway.failed)
+        record.set_outcome(answer.status, "" if whole else "client_gone")
+        raise
+    finally:
+        if limited or record.answer_bytes <= SMALL_ANSWER:
+            record.usage = usage_in(answer, tail.text(), gateway.failed)
     record.set_outcome(answer.status, "upstream_broke_off" if relayed.broken else "")
     return relayed.response
 

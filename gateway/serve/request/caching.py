@@ -15,6 +15,7 @@ from gateway.upstream.client import Target
 from gateway.wire import cache_marks
 from gateway.wire.format import Conversation, FormatName
 from gateway.wire.message import PINNED_ROLES, text_of
+from gateway.wire.raw_json import occurs
 
 STYLES: Final[Mapping[tuple[Matching, FormatName], MarkStyle]] = {
     (Matching.BOUNDARY, "chat"): BREAKPOINT_STYLE,
@@ -37,8 +38,8 @@ OPENING: Final = 4000
 def terms_for(
     policy: Policy, facts: ModelFacts | None, target: Target, request: Conversation, scope: str
 ) -> CacheTerms:
-    """Return what may be added to a request at a place: nothing where a client sets marks outside its messages itself, or
-    where the upstream is not known to take them."""
+    """Return what may be added to a request at a place: no marks where a client sets marks itself, and nothing where the
+    upstream is not known to take it."""
     rule = RULES.get(facts.cache) if facts else None
     if rule is None or not target.vendor or (policy.cache_marks == policy.cache_key == "off"):
         return NO_TERMS
@@ -71,7 +72,9 @@ def _style(target: Target, rule: CacheRule, request: Conversation) -> MarkStyle 
     if style is None or target.provider.name not in VENDORS[style.member]:
         return None
     own = request.body if style is BREAKPOINT_STYLE else request.head
-    return None if cache_marks.marks_outside_messages(own) or own.get("prompt_cache_options") else style
+    if cache_marks.marks_outside_messages(own) or own.get("prompt_cache_options"):
+        return None
+    return None if occurs(b'"%b"' % style.member.encode(), request.raw) else style
 
 
 def _key(scope: str, request: Conversation) -> str:

@@ -15,8 +15,8 @@ from gateway.context.life.lessons import BilledPrompt, Learned
 from gateway.context.life.states import Answered, Ended, PassedOn, State, TooLarge, Unreachable, Visit
 from gateway.observe.exchange import Exchange
 from gateway.serve import record as records
-from gateway.serve.answers.answer import Answer
-from gateway.serve.answers.relay import relay, usage_in, worth_keeping
+from gateway.serve.answers.answer import Answer, readable
+from gateway.serve.answers.relay import ends_in, relay, tail_of, usage_in
 from gateway.serve.incoming import errors
 from gateway.serve.request import account, billed, summary
 from gateway.serve.request.account import Ending, Origin, Times
@@ -48,7 +48,7 @@ async def forward_answer(caller: Caller, state: Answered) -> tuple[web.StreamRes
     answer: Answer = state.reply.handle
     usage, warning = None, ""
     if state.good and answer.complete:
-        usage = usage_in(answer, answer.held, caller.gateway.failed)
+        usage = usage_in(answer, readable(answer.response, answer.held), caller.gateway.failed)
         warning = await _learn(caller, state, usage)
     headers = headers_of(caller, state, warning)
     format = state.life.request.format
@@ -57,11 +57,29 @@ async def forward_answer(caller: Caller, state: Answered) -> tuple[web.StreamRes
         return errors.response(refused, {**headers, "x-turnfold-action": "error"}, format=format), Ending(
             400, refused.code
         )
-    relayed = await relay(caller.request, answer, headers, keep=worth_keeping(answer))
+    tail = tail_of(answer)
+    try:
+        relayed = await relay(caller.request, answer, headers, tail)
+    except (asyncio.CancelledError, ConnectionResetError):
+        caller.left = _ending_without_client(caller, state, usage, tail.text())
+        raise
     if state.good and not answer.complete:
-        usage = usage_in(answer, relayed.tail, caller.gateway.failed)
+        usage = usage_in(answer, tail.text(), caller.gateway.failed)
     error = "upstream_broke_off" if relayed.broken else ""
     return relayed.response, Ending(answer.status, error, usage, warning, delivered=True)
+
+
+def _ending_without_client(caller: Caller, state: Answered, usage: Usage | None, tail: bytes) -> Ending:
+    """Return how an answer ended whose client has left. Many clients leave after the last event: then nothing is missing."""
+    answer: Answer = state.reply.handle
+    if not state.good or answer.complete:
+        return Ending(answer.status, "client_gone", usage)
+    usage = usage_in(answer, tail, caller.gateway.failed)
+    if not ends_in(answer, tail, caller.gateway.failed):
+        return Ending(answer.status, "client_gone", usage)
+    _consider_summary(caller, state)
+    caller.gateway.tasks.start(_learn(caller, state, usage), "learn", must_finish=True)
+    return Ending(answer.status, usage=usage, delivered=True)
 
 
 async def learn_after_delivery(caller: Caller, state: Answered, ending: Ending) -> Ending:

@@ -12,7 +12,7 @@ from gateway.serve.shared import Gateway
 from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable
 from gateway.upstream.response import read_body
 from providers.openai import join
-from providers.windows import needs_props, running_windows
+from providers.windows import running_list, running_windows
 
 # How long the first request for a model of unknown window waits for the upstream's model list.
 LIST_PATIENCE_S: Final = 1.0
@@ -50,13 +50,14 @@ async def _read_list(gateway: Gateway, target: Target, headers: CIMultiDict[str]
         if status != 200:
             lists.failed(target.name, f"status {status}")
             return
-        running = running_windows(body)
-        if needs_props(body):
+        running, elsewhere = running_windows(body), running_list(body)
+        if elsewhere is not None:
             root = replace(target.endpoint, base_url=target.endpoint.base_url.rstrip("/").removesuffix("/v1"))
             own = replace(target, endpoint=root, provider=replace(target.provider, locate=join), _urls={})
-            status, props = await _get(gateway, own, "/props", headers)
-            running |= running_windows(props) if status == 200 else {}
-        lists.read(target.name, target.provider.read_windows(body), running)
+            status, stated = await _get(gateway, own, elsewhere.path, headers)
+            running |= elsewhere.read(stated) if status == 200 else {}
+        on_demand = elsewhere is not None and elsewhere.on_demand
+        lists.read(target.name, target.provider.read_windows(body), running, on_demand=on_demand)
     except (UpstreamUnreachable, OSError) as error:
         lists.failed(target.name, type(error).__name__)
 

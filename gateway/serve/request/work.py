@@ -27,7 +27,7 @@ from gateway.serve.incoming.callers import CREDENTIALS, Identity
 from gateway.serve.incoming.encoding import readable_encodings
 from gateway.serve.record import LONGEST_NAME, Record
 from gateway.serve.request import lists, places
-from gateway.serve.request.account import Outcome
+from gateway.serve.request.account import Ending, Outcome
 from gateway.serve.request.places import UNKNOWN, Place, larger, place_at, window_at
 from gateway.serve.request.sessions import session_of
 from gateway.serve.request.window import AttemptContents
@@ -66,6 +66,8 @@ class Caller(msgspec.Struct, eq=False):
     """What the last attempt sends and leaves out, for the record."""
     outcome: Outcome | None = None
     """The outcome of the last state, once headers were made from it."""
+    left: Ending | None = None
+    """How the answer ended, if the client left while it was forwarded."""
     session: str = ""
     """The client's own name of the conversation; set by `find_places`."""
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.context.count import delay
-from gateway.context.count.families import FAMILIES
+from gateway.context.count.families import FAMILIES, Undercount
 from gateway.context.count.fixed_cost import fixed_cost
 from gateway.context.count.media import tokens
 from gateway.context.count.message_cost import counter
@@ -103,6 +103,9 @@ def test_reasoning_in_details_counts_once(detail: dict[str, str]) -> None:
 
     assert said > count(message)
     assert count({**message, "reasoning_details": [detail]}) == said
+    thought = {"type": "thinking", "thinking": TEXTS["english"], "signature": "QUJD"}  # LiteLLM, for Claude
+    assert count({**message, "thinking_blocks": [thought]}) == said
+    assert count({**message, "thinking_blocks": [thought], "reasoning_content": TEXTS["english"]}) == said
     assert count({**message, "reasoning_details": [detail], "reasoning": TEXTS["english"]}) == said
     assert count({**message, "reasoning_details": [{"type": "reasoning.encrypted", "data": "QUJD"}, 7, {}]}) == count(
         message
@@ -342,6 +345,10 @@ def test_what_is_sure_says_so() -> None:
     [
         (TokenCount(1, 1, "exact", 0.01), 0.02, 1280),
         (TokenCount(1, 1, "exact", 0.03), 0.02, 2560),
+        (TokenCount(1, 0, "exact", 0.01, undercount=Undercount(0.003, 0.05)), 0.02, 384),
+        (TokenCount(1, 1000, "exact", 0.01, undercount=Undercount(0.003, 0.05)), 0.02, 434),
+        (TokenCount(1, 1000, "exact", 0.01, undercount=Undercount(0.003, 0.05)), 0.002, 256),
+        (TokenCount(1, 1000, "estimate", 0.01, undercount=Undercount(0.003, 0.05)), 0.02, 2560),
         (TokenCount(1, 1, "anchor", 0.004), 0.02, 512),
         (TokenCount(1, 1, "estimate", 0.15), 0.02, 19_200),
         (TokenCount(1, 1, "estimate", 0.01), 0.02, 2560),

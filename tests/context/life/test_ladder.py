@@ -119,6 +119,16 @@ def test_an_output_limit_is_never_lowered_below_the_floor() -> None:
     assert fitted.draft is not None
 
 
+def test_an_output_limit_at_the_floor_is_not_said_to_be_lowered() -> None:
+    """The system message alone leaves less than the smallest output."""
+    rule = {"role": "system", "content": "A rule of the house. " * 200}
+    asked = request([rule, *conversation(3)], max_tokens=20)
+    smallest = first_attempt(task(asked, counter(exact=True).message(rule) + FIXED))
+
+    assert orjson.loads(smallest.body)["max_tokens"] == 20
+    assert (smallest.output, [step.stage for step in smallest.steps if step.stage == "max_tokens"]) == (None, [])
+
+
 def test_numbers_of_the_upstream_beat_ours() -> None:
     """Cases 79, 95, 122: the limit is adopted, and our count is corrected by theirs."""
     asked = request(conversation(40))

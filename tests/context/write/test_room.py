@@ -8,7 +8,7 @@ import pytest
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
-from gateway.context.write.compress import compress
+from gateway.context.write.compress import compress, source_of
 from gateway.context.write.draft import Draft
 from gateway.wire.message import text_of
 from tests.context.messages import call, message, result
@@ -166,3 +166,14 @@ def test_a_small_digest_before_the_words_of_the_user_takes_the_room_to_the_last_
     left = [room - compress(messages, Budget(room, 0, 0, 0), COUNTER, Policy()).cost for room in range(76, 90)]
 
     assert min(left) == 0
+
+
+@pytest.mark.parametrize(
+    ("family", "written"), [("o200k", False), ("gpt-5", False), ("mistral", True), ("qwen3", True)]
+)
+def test_room_is_kept_for_ids_of_calls_where_a_template_may_write_them(family: str, written: bool) -> None:
+    """Bills of OpenAI have none; Mistral's templates write them."""
+    source = source_of(orders_of(0), Budget(4096, 0, 0, 0), counter(family), Policy())
+    with_calls = [each for each in source.messages if each["role"] in ("assistant", "tool")][:2]
+
+    assert [source.cost(each) > source.cost_without_ids(each) for each in with_calls] == [written, written]

@@ -14,6 +14,7 @@ from gateway.context.count.message_cost import counter
 from gateway.context.cut.attachments import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.write.shrink import fair_limits, shrink_message
 from gateway.context.write.shrink_text import shrink_text
+from gateway.wire.views import opaque
 from tests.running import ROOT
 
 COUNTER = counter("o200k")
@@ -87,12 +88,27 @@ def test_arguments_stay_json_with_the_same_keys() -> None:
     assert message["tool_calls"][0]["function"]["arguments"] == arguments
 
 
+def test_a_text_inside_a_part_is_cut_and_the_part_stays() -> None:
+    """A search result of Messages: https://platform.claude.com/docs/en/build-with-claude/search-results."""
+    found = {"type": "search_result", "source": "u", "content": [{"type": "text", "text": "all is well here\n" * 2000}]}
+    signed = opaque({**found, "content": [{"type": "text", "text": "all is well here\n" * 20}]})
+    message = {"role": "tool", "tool_call_id": "t1", "content": [found, signed]}
+
+    cut, whole = shrink_message(message, 500, COUNTER)["content"]
+
+    assert cut["content"][0]["text"].startswith("all is well")
+    assert COUNTER.message({"role": "tool", "content": [cut]}) <= 500
+    assert {**cut, "content": found["content"]} == found
+    assert whole is signed
+
+
 def test_media_become_text_that_says_what_stood_there() -> None:
     """Case 47; reasoning goes with them."""
     message = {
         "role": "user",
         "reasoning": "hm",
         "reasoning_details": [{"type": "reasoning.text", "text": "hm"}],
+        "thinking_blocks": [{"type": "thinking", "thinking": "hm", "signature": "QUJD"}],
         "content": [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "x"}}],
     }
 

@@ -1,0 +1,85 @@
+"""An agent that works on its own between two messages of the user: its findings stay, and questions about them are answered."""
+
+from typing import Any
+
+import pytest
+
+from gateway.context import marks
+from gateway.context.count.message_cost import counter
+from gateway.context.cut.budget import Budget
+from gateway.context.cut.policy import Policy
+from gateway.context.cut.shares import AUTONOMOUS_RESULTS
+from gateway.context.write.compress import compress
+from gateway.wire.message import text_of
+from tests.context.messages import call, message, result
+
+COUNTER = counter("o200k")
+STEPS = 3 * AUTONOMOUS_RESULTS
+CAUSE = "The retry loop ignored the lease, so both workers wrote the same ledger entry."
+REPORTS = (
+    f"Fixed. {CAUSE} The lease is checked before each write now.",
+    "The export takes 40 seconds instead of 9 minutes, because rows are fetched in blocks. I left the CSV header alone.",
+    "The flaky browser test waited for a banner that only shows in June. It is skipped until the clock can be set.",
+)
+TASKS = (
+    "Ledger rows are doubled since Monday, please repair it.",
+    "Now the export, it is slow.",
+    "And that flaky test.",
+)
+
+
+def session(steps: int = STEPS) -> list[dict[str, Any]]:
+    """Three tasks, each with so many steps of work and a report."""
+    messages = [message("system", "You are a coding agent.")]
+    for task, (wish, report) in enumerate(zip(TASKS, REPORTS, strict=True)):
+        messages.append(message("user", wish))
+        for step in range(steps):
+            name = f"c{task}_{step}"
+            messages.append(call(name, "read_file", path=f"src/module_{task}_{step}.py"))
+            rows = [
+                f"{row:4}  value_{task}_{step}_{row} = compute({row * 37 % 101}, mode='m{row % 7}')"
+                for row in range(24)
+            ]
+            messages.append(result(name, "\n".join(rows)))
+        messages.append(message("assistant", report))
+    return messages
+
+
+def folded(question: str, room: int, steps: int = STEPS) -> list[Any]:
+    draft = compress([*session(steps), message("user", question)], Budget(room, 0, 0, 0), COUNTER, Policy())
+    assert draft.cost <= room
+    return list(draft.messages)
+
+
+def all_text(messages: list[Any]) -> str:
+    return "\n".join(map(text_of, messages))
+
+
+@pytest.mark.parametrize("room", [1200, 2500, 6000])
+def test_the_digest_keeps_the_reports_at_the_end_of_turns(room: int) -> None:
+    assert CAUSE in all_text(folded("Go on with the next ticket.", room))
+
+
+@pytest.mark.parametrize("room", [700, 1200, 2500, 6000, 12_000])
+@pytest.mark.parametrize("question", ["Root cause of the doubled ledger rows?", "Why were the ledger rows doubled?"])
+def test_a_question_about_the_work_finds_the_finding(question: str, room: int) -> None:
+    assert CAUSE in all_text(folded(question, room))
+
+
+def test_a_long_turn_is_set_aside_in_part_for_the_quotes_of_a_question() -> None:
+    """Its user message, the last step and the report stay, and every result has its call."""
+    messages = folded("Which browser test is skipped, and what does its banner wait for?", 6000)
+
+    assert messages[-1]["role"] == "user"
+    assert marks.QUOTES in text_of(messages[-1])
+    kept = [each for each in messages if each["role"] != "system"]
+    assert kept[0]["role"] == "user"
+    called = [made["id"] for each in kept for made in each.get("tool_calls") or ()]
+    assert called == [each["tool_call_id"] for each in kept if each["role"] == "tool"]
+    assert text_of(messages[-2]) == REPORTS[-1]
+    assert any(TASKS[-1] in text_of(each) for each in kept)
+
+
+def test_a_service_conversation_is_not_an_agent_that_works_on_its_own() -> None:
+    """With few results for each message of the user, the results say what a later call needs."""
+    assert CAUSE not in all_text(folded("Go on with the next ticket.", 260, steps=AUTONOMOUS_RESULTS - 1))
