@@ -7,11 +7,11 @@ import msgspec
 from providers.record import Usage
 
 MOST_TOKENS: Final = 2**40
-"""Tokens. A larger count is no bill: the largest windows have 2**24 tokens, and what logs and records write ends at 2**63."""
+"""Tokens. A larger count is not a bill: the largest windows have 2**24 tokens, and logs and records cannot write more than 2**63."""
 
 
 class _Bill(msgspec.Struct):
-    """The usage of an answer; the decoder skips every other field without building it."""
+    """An object with a usage. The decoder skips every other field without building it."""
 
     usage: Any = None
 
@@ -40,9 +40,7 @@ def read_usage(body: bytes) -> Usage | None:
         answer = _answer(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    return (
-        _usage(answer.usage) or _elsewhere(answer.x_groq) or _elsewhere(answer.response) or _elsewhere(answer.message)
-    )
+    return _usage(answer.usage) or _usage_in(answer.x_groq) or _usage_in(answer.response) or _usage_in(answer.message)
 
 
 def read_output(body: bytes) -> int | None:
@@ -56,7 +54,8 @@ def read_output(body: bytes) -> int | None:
     return _count(bill.usage, "output_tokens") if bill and isinstance(bill.usage, dict) else None
 
 
-def _elsewhere(holder: msgspec.Raw) -> Usage | None:
+def _usage_in(holder: msgspec.Raw) -> Usage | None:
+    """Return the usage in a member of an answer; None without one."""
     try:
         bill = _bill(holder)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -30,7 +30,7 @@ RUNNING_FIELDS: Final = ("loaded_context_length", "n_ctx", "max_model_len")
 ANY_MODEL: Final = "*"
 """The entry for a server with one model, which accepts every model name."""
 
-INNER: Final = (
+NESTED: Final = (
     "meta",
     "default_generation_settings",
     "metadata",
@@ -41,7 +41,7 @@ INNER: Final = (
     "config",
     "top_provider",
 )
-"""Objects inside an entry that may contain the window; ``capabilities.limits`` (Copilot) is two levels deep."""
+"""Objects inside an entry that may hold the window; ``capabilities.limits`` (Copilot) is two levels deep."""
 
 LARGEST_WINDOW: Final = 100_000_000
 """Tokens. Chosen far above every known window: a larger number is a mistake or bytes."""
@@ -78,12 +78,7 @@ def running_windows(body: bytes) -> dict[str, int]:
     windows: dict[str, int] = {}
     models = list(_models(value))
     for model in models:
-        instances = model.get("loaded_instances")
-        loaded = instances if isinstance(instances, list) else []
-        window = next(
-            (found for each in loaded if isinstance(each, dict) and (found := _first(each.get("config")))), None
-        )
-        window = window or _first(model, RUNNING_FIELDS) or _first_within(model, RUNNING_FIELDS)
+        window = _loaded_window(model) or _first(model, RUNNING_FIELDS) or _first_nested(model, RUNNING_FIELDS)
         if window is not None:
             any_name = len(models) == 1 and (
                 "default_generation_settings" in model or model.get("owned_by") == "llamacpp"
@@ -152,24 +147,30 @@ def _models(value: Any) -> Iterator[dict[str, Any]]:
 def _window(model: dict[str, Any]) -> int | None:
     """Return the window of an entry; the smallest one when a router serves a model with less than its full window
     (OpenRouter)."""
-    loaded = model.get("loaded_instances")
-    for instance in loaded if isinstance(loaded, list) else []:
-        found = _first(instance.get("config")) if isinstance(instance, dict) else None
-        if found:
-            return found
+    if loaded := _loaded_window(model):
+        return loaded
     own = _first(model)
-    inner = [_first(model[name]) or _first_within(model[name]) for name in INNER if isinstance(model.get(name), dict)]
+    inner = [_first(model[name]) or _first_nested(model[name]) for name in NESTED if isinstance(model.get(name), dict)]
     served = [number for number in inner if number]
     if own and isinstance(model.get("top_provider"), dict):
         return min([own, *served])
     return own or next(iter(served), None)
 
 
-def _first_within(value: dict[str, Any], fields: tuple[str, ...] = WINDOW_FIELDS) -> int | None:
-    return next((found for name in INNER if (found := _first(value.get(name), fields))), None)
+def _loaded_window(model: dict[str, Any]) -> int | None:
+    """Return the window of the first loaded instance that states one (LM Studio)."""
+    loaded = model.get("loaded_instances")
+    instances = loaded if isinstance(loaded, list) else []
+    return next((found for each in instances if isinstance(each, dict) and (found := _first(each.get("config")))), None)
+
+
+def _first_nested(value: dict[str, Any], fields: tuple[str, ...] = WINDOW_FIELDS) -> int | None:
+    """Return the first window stated in an object inside this one."""
+    return next((found for name in NESTED if (found := _first(value.get(name), fields))), None)
 
 
 def _first(value: Any, fields: tuple[str, ...] = WINDOW_FIELDS) -> int | None:
+    """Return the window in the first of the fields that states one; None for anything but an object with such a field."""
     if not isinstance(value, dict):
         return None
     for name in fields:

@@ -11,10 +11,10 @@ from gateway.standin.answers import EVENTS, JSON
 
 PROSE: Final = "the ship sails north under heavy cloud while small crews mend old nets beside warm stone harbour walls"
 
-RESET: Final = Raw(end="reset", said=False)
+RESET: Final = Raw(end="reset", sends_head=False)
 """The connection is reset before a byte of an answer."""
 
-SILENCE: Final = Raw(end="silence", said=False)
+SILENCE: Final = Raw(end="silence", sends_head=False)
 """No answer, ever."""
 
 HALF_A_BODY: Final = Raw(200, (b'{"id":"half',), {"content-type": JSON, "content-length": "4096"}, end="reset")

@@ -199,11 +199,11 @@ def test_what_is_held_out_stands_where_it_is_said_to_stand() -> None:
 
 
 def test_a_revocation_that_was_not_learned_from_is_told() -> None:
-    given = [one for one in learn.sentences() if one.language == "en"]
-    models = learn.learn(given, [one for one in learn.sentences(learn.CHANGES) if one.language == "en"], [])
+    given = [one for one in learn.load_sentences() if one.language == "en"]
+    models = learn.learn(given, [one for one in learn.load_sentences(learn.CHANGES) if one.language == "en"], [])
 
     def score(text: str) -> float:
-        return learn.points(models[1], learn.of_revocation, text)
+        return learn.total_points(models[1], learn.revocation_cue_points, text)
 
     assert score("you needn't avoid long answers any more") > score("he paid for the tickets with a voucher")
 

@@ -21,7 +21,7 @@ from gateway.config import Settings, SettingsError, dangers, load
 from gateway.observe.log import configure
 from gateway.serve import app as gateway_app
 from gateway.serve.incoming.headers import HOP_BY_HOP
-from gateway.serve.process import warm
+from gateway.serve.process import start_loading
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -83,8 +83,8 @@ class Application:
             if self._session is None:
                 settings = _settings()
                 configure(form=settings.log.format, level=settings.log.level)
-                self._running = await gateway_app.start(settings, client_port=False)
-                warm(self._running.gateway)
+                self._running = await gateway_app.start(settings, listens=False)
+                start_loading(self._running.gateway)
                 self._session = aiohttp.ClientSession(
                     connector=Pairs(self._running), auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar(),
                     timeout=aiohttp.ClientTimeout(total=None), max_line_size=2**18, max_field_size=2**18, skip_auto_headers=ADDED,

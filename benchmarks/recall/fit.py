@@ -1,8 +1,8 @@
 """Fit the weights of quotes and wishes: ``python -m benchmarks.recall.fit [NAME...]``.
 
-Each weight is tried at half, at its value and at twice it, on the chats of one half (every other one); the best of the three is then
-reported on the other half, beside the value in use. What gains less than a point there is noise. Weights of wishes are tried on customer
-service too: fitted on sentences and conversations of their own, reported on others.
+Each weight is tried at half its value, at its value and at twice its value, on one half of the chats (every other chat). The best of the
+three is then measured on the other half, and compared with the value in use. A gain below one percentage point is noise. Weights of
+wishes are also tried on customer service: the value is chosen on some sentences and conversations, and measured on others.
 """
 
 import statistics
@@ -17,6 +17,7 @@ from benchmarks.recall.planted import TO_FIT_ON, with_instruction
 from gateway.context.choose import digest, recall, weights, wishes
 
 BUDGETS = (0.25, 0.10)
+"""Shares of a conversation that a folded request may have."""
 QUOTES = (
     "NEIGHBOUR_SHARE",
     "FAMILY_WORD",
@@ -40,32 +41,37 @@ WISHES = (
     "LEAST_WISH_POINTS",
 )
 FACTORS = (0.5, 1.0, 2.0)
-T = TypeVar("T")
+"""Multiples of a weight that are tried."""
+Conversations = TypeVar("Conversations")
 Planted = Sequence[tuple[list[dict[str, Any]], str]]
-"""Requests, each with the sentence planted in it."""
+"""Requests, each with the sentence that was planted in it."""
 
 
-def answered(talks: Sequence[Mapping[str, Any]]) -> float:
-    """The share of what questions need, over both budgets."""
+def needed_facts_kept(talks: Sequence[Mapping[str, Any]]) -> float:
+    """Return the mean share of the facts that questions need and that folded requests still have, over both budgets."""
     asked = [point for talk in talks for point in probes(talk)]
     return statistics.mean(found(point, at_budget(point.request, budget)) for point in asked for budget in BUDGETS)
 
 
-def kept(talks: Sequence[Mapping[str, Any]]) -> float:
-    """The share of standing wishes kept, less twice those shown after they were taken back, over both budgets."""
+def wishes_kept(talks: Sequence[Mapping[str, Any]]) -> float:
+    """Return the mean score of standing wishes, over both budgets: 1 for a wish that is kept, -2 for a revoked wish that is shown without
+    its revocation, else 0."""
     scores: list[float] = []
     for talk in talks:
         for budget in BUDGETS:
             out = at_budget(going_on(talk), budget)
             for wish in talk["rules"].values():
-                there = stands(wish["rule"]["text"], out)
-                gone = "revoked" in wish
-                scores.append(-2.0 * (there and not stands(wish["revoked"]["text"], out)) if gone else float(there))
+                is_shown = stands(wish["rule"]["text"], out)
+                if "revoked" in wish:
+                    misleads = is_shown and not stands(wish["revoked"]["text"], out)
+                    scores.append(-2.0 * misleads)
+                else:
+                    scores.append(float(is_shown))
     return statistics.mean(scores)
 
 
-def served(planted: Planted) -> float:
-    """The share of sentences planted in customer service that are kept word for word, over both budgets."""
+def instructions_kept(planted: Planted) -> float:
+    """Return the share of sentences planted in customer service that are kept word for word, over both budgets."""
     return statistics.mean(
         sentence in "\n".join(map(whole, at_budget(request, budget)))
         for request, sentence in planted
@@ -73,9 +79,9 @@ def served(planted: Planted) -> float:
     )
 
 
-def use(name: str, value: float) -> None:
-    """Put a weight in force in every module that has it."""
-    MEMORY.clear()  # what was chosen with the value before
+def set_weight(name: str, value: float) -> None:
+    """Set a weight in every module that has imported it."""
+    MEMORY.clear()  # it holds choices made with the old value
     for module in (weights, recall, wishes, digest):
         if hasattr(module, name):
             setattr(module, name, value)
@@ -89,27 +95,29 @@ def main() -> None:
     tested = [one for half in (0, 1) for one in with_instruction(recorded[:50], 1, half=half)]
     print(f"{'weight':16}{'in use':>8}  fitted on one half: value, gain on the other half; on service alike")
     for name in sys.argv[1:] or (*QUOTES, *WISHES):
-        measure = answered if name in QUOTES else kept
+        measure = needed_facts_kept if name in QUOTES else wishes_kept
         value = getattr(weights, name)
         cells: list[str] = []
         for fitted, other in (halves, halves[::-1]):
-            cells.append(tried(name, measure, fitted, other))
+            cells.append(try_weight(name, measure, fitted, other))
         if name in WISHES:
-            cells.append(tried(name, served, service, tested))
+            cells.append(try_weight(name, instructions_kept, service, tested))
         print(f"{name:16}{value:8.2f}  {'  '.join(cells)}", flush=True)
 
 
-def tried(name: str, measure: Callable[[T], float], fitted: T, other: T) -> str:
-    """Return the best value of a weight on one half, and its gain on the other over the value in use."""
+def try_weight(
+    name: str, measure: Callable[[Conversations], float], fitted: Conversations, other: Conversations
+) -> str:
+    """Return the best value of a weight on the fitted half, and its gain on the other half over the value in use, as text."""
     value = getattr(weights, name)
     scores: dict[float, float] = {}
     for factor in FACTORS:
-        use(name, value * factor)
+        set_weight(name, value * factor)
         scores[factor] = measure(fitted)
     best = max(scores, key=lambda factor: (scores[factor], factor == 1.0))
-    use(name, value * best)
+    set_weight(name, value * best)
     better = measure(other)
-    use(name, value)
+    set_weight(name, value)
     return f"{value * best:8.2f} {better - measure(other):+7.1%}"
 
 

@@ -1,10 +1,13 @@
-"""Learn what words tell of a standing wish, or of one taken back: ``python -m benchmarks.recall.learn [--write]``.
+"""Learn which words suggest a standing wish, or the revocation of one: ``python -m benchmarks.recall.learn [--write]``.
 
-The sentences in ``sentences/`` were written for this; a row begins with ``+`` for a wish, ``~`` for one that takes a wish back, ``-`` for
-anything else. Half of what is learned from is such a sentence among others, as people write them, and requests of recorded customers
-are examples of what is no wish. The natural chats and the planted sentences stay unseen. Reported is how often a wish has more points than
-another sentence (the area under the curve): in a fifth of the sentences of each language that was left out, one fifth after the other
-(the sentences stand by subject), and in each language that was left out. A logistic model with a penalty, in one fixed order.
+The model is logistic regression with a penalty, trained in one fixed order.
+
+Training data: the sentences in ``sentences/``, which were written for this. A row begins with ``+`` for a wish, ``~`` for a sentence that
+revokes a wish, ``-`` for any other sentence. Each sentence is used once alone and once joined with other sentences, as people write them.
+Requests of recorded customers are further examples of sentences that are no wish. The natural chats and the planted sentences are not used.
+
+Report: how often a wish has more points than another sentence (the area under the ROC curve). It is measured on sentences that were left
+out of the training: each fifth of the sentences of every language in turn (sentences are ordered by subject), and each language in turn.
 """
 
 import argparse
@@ -23,25 +26,27 @@ from gateway.context.choose.line import SENTENCE
 
 SENTENCES = Path(__file__).with_name("sentences")
 CHANGES = SENTENCES / "changes"
-"""Sentences for the model of revocations alone: of wishes they taught nothing (the chats' wishes were told from other sentences in 86 to 87 % of
-pairs instead of 88 %)."""
+"""Sentences that only the model of revocations is trained on. They made the model of wishes worse: on the chats it ranked 86 to 87 % of
+the pairs correctly, and 88 % without them."""
 WEIGHTS = Path(str(learned.__file__)).with_name("learned.txt")
-UNSPACED = ("ja", "zh")
+LANGUAGES_WITHOUT_SPACES = ("ja", "zh")
 """Languages whose sentences are joined without a space."""
 ROUNDS = 20
-RATE = 0.5
+"""Passes over the training data."""
+LEARNING_RATE = 0.5
+"""First step of each weight; AdaGrad makes later steps smaller."""
 PENALTY = 0.1
-"""Pull of each weight to nothing, at each sentence that has it. Chosen on the fifths left out."""
-LEAST = 0.25
-"""A smaller weight is left out of the file."""
-REVOKES = 1.5
-"""Points of a sentence with one of the words of `wishes.may_revoke`, to which those for a revocation are added."""
-CUSTOMERS = 500
-"""Sentences of customers, of recorded conversations that no other figure is reported on."""
+"""L2 penalty on a weight, applied at each sentence that has its feature. Chosen by the results on left-out fifths."""
+LEAST_WEIGHT = 0.25
+"""Weights with a smaller absolute value are left out of the file."""
+REVOCATION_WORD_POINTS = 1.5
+"""Points of a sentence that `wishes.may_revoke` recognises by its words. The learned points for a revocation are added to them."""
+MOST_CUSTOMER_SENTENCES = 500
+"""Customers' sentences to use, at most, from recorded conversations that no other figure is reported on."""
 
 
 class Sentence(NamedTuple):
-    """A sentence, and whether it is a wish (``+``), takes one back (``~``) or is neither (``-``)."""
+    """A sentence, and its label: a wish (``+``), a revocation of a wish (``~``), or neither (``-``)."""
 
     language: str
     sign: str
@@ -49,126 +54,133 @@ class Sentence(NamedTuple):
 
 
 class Model(NamedTuple):
-    """Weights by feature, and what every sentence gets."""
+    """A logistic model: weights by feature, and the bias that every sentence gets."""
 
     weights: dict[Feature, float]
     bias: float
 
 
-def sentences(folder: Path = SENTENCES) -> list[Sentence]:
+def load_sentences(folder: Path = SENTENCES) -> list[Sentence]:
     """Return all sentences of a folder."""
     rows = [(path.stem, row) for path in sorted(folder.glob("*.txt")) for row in path.read_text().splitlines()]
     return [Sentence(language, row[0], row[2:].strip()) for language, row in rows]
 
 
-def customers() -> list[str]:
-    """Return sentences of recorded customers, who ask for one thing after the other."""
+def customer_sentences() -> list[str]:
+    """Return sentences of customers in recorded conversations. They ask for one thing after the other: examples of no wish."""
     talks = [*load("tau_airline.jsonl")[60:], *load("bfcl_long.jsonl")[:60]]
     asked = [message for talk in talks for message in talk["messages"] if message["role"] == "user"]
     said = sorted({line.text for message in asked for line in lines.read(message) if line.sort is SENTENCE})
-    return random.Random(3).sample(said, min(CUSTOMERS, len(said)))
+    return random.Random(3).sample(said, min(MOST_CUSTOMER_SENTENCES, len(said)))
 
 
-def among_others(given: Sequence[Sentence], draw: random.Random) -> list[tuple[str, str]]:
-    """Return each sentence alone, and joined with others of its language that are no wish."""
+def with_neighbours(given: Sequence[Sentence], chance: random.Random) -> list[tuple[str, str]]:
+    """Return each sentence twice with its label: alone, and joined with one or two sentences of its language that are no wish."""
     plain: dict[str, list[str]] = {}
     for one in given:
         if one.sign == "-":
             plain.setdefault(one.language, []).append(one.text)
     found = [(one.text, one.sign) for one in given]
     for one in given:
-        others = draw.sample(plain[one.language], draw.choice((1, 1, 2)))
-        between = "，" if one.language in UNSPACED else draw.choice((", ", ". ", " ", " - "))
-        found.append((between.join([*others, one.text] if draw.random() < 0.5 else [one.text, *others]), one.sign))
+        others = chance.sample(plain[one.language], chance.choice((1, 1, 2)))
+        between = "，" if one.language in LANGUAGES_WITHOUT_SPACES else chance.choice((", ", ". ", " ", " - "))
+        found.append((between.join([*others, one.text] if chance.random() < 0.5 else [one.text, *others]), one.sign))
     return found
 
 
-def of_wish(text: str) -> float:
-    """Return the points to which those for a wish are added."""
+def wish_cue_points(text: str) -> float:
+    """Return the points that the cues of a wish give a sentence, before the learned points are added."""
     return wishes.strength(wishes.wish_cues(text)) + binding(text)
 
 
-def of_revocation(text: str) -> float:
-    """Return the points to which those for a revocation are added."""
-    return REVOKES * wishes.may_revoke(text)
+def revocation_cue_points(text: str) -> float:
+    """Return the points that the words of a revocation give a sentence, before the learned points are added."""
+    return REVOCATION_WORD_POINTS * wishes.may_revoke(text)
 
 
 def features_of(text: str) -> list[Feature]:
-    """Return the features of a text in one fixed order; the edge, which each has, is what every sentence gets."""
+    """Return the features of a text in one fixed order, without the edge: every text has it, so the bias stands for it."""
     return sorted(learned.features(text) - {EDGE}, key=str)
 
 
 def known_features(given: Sequence[Sentence]) -> frozenset[Feature]:
-    """Return the features that a model may weigh: words of written sentences, and pairs of words that two of them have. What only
-    recorded customers say, names and numbers of theirs, is none."""
+    """Return the features that a model may weigh: words of the written sentences, and pairs of words that at least two of them
+    have. Features of customers' sentences alone, such as their names and numbers, are not used."""
     count = Counter(feature for one in given for feature in features_of(one.text))
     return frozenset(one for one in count if isinstance(one, str) or count[one] > 1)
 
 
-def fit(given: Iterable[tuple[str, bool]], before: Callable[[str], float], known: frozenset[Feature]) -> Model:
-    """Fit a model of the known features."""
-    rows = [([one for one in features_of(text) if one in known], is_one, before(text)) for text, is_one in given]
+def fit(given: Iterable[tuple[str, bool]], cue_points: Callable[[str], float], known: frozenset[Feature]) -> Model:
+    """Fit a model of the known features to labelled texts, by stochastic gradient descent with AdaGrad.
+
+    The model adds to the points that ``cue_points`` gives a text without learning.
+    """
+    rows = [([one for one in features_of(text) if one in known], is_one, cue_points(text)) for text, is_one in given]
     weights: dict[Feature, float] = {}
-    seen: dict[Feature, float] = {}
-    bias, seen_bias = 0.0, 1.0
-    draw = random.Random(0)
+    squared_slopes: dict[Feature, float] = {}
+    bias, squared_bias_slopes = 0.0, 1.0
+    chance = random.Random(0)
     for _ in range(ROUNDS):
-        draw.shuffle(rows)
+        chance.shuffle(rows)
         for features, is_one, score in rows:
             total = score + bias + sum([weights.get(one, 0.0) for one in features])
             error = 1 / (1 + exp(-max(min(total, 30.0), -30.0))) - is_one
-            seen_bias += error * error
-            bias -= RATE * error / sqrt(seen_bias)
+            squared_bias_slopes += error * error
+            bias -= LEARNING_RATE * error / sqrt(squared_bias_slopes)
             for one in features:
                 weight = weights.get(one, 0.0)
                 slope = error + PENALTY * weight
-                seen[one] = seen.get(one, 1.0) + slope * slope
-                weights[one] = weight - RATE * slope / sqrt(seen[one])
-    return Model({one: weight for one, weight in weights.items() if abs(weight) >= LEAST}, bias)
+                squared_slopes[one] = squared_slopes.get(one, 1.0) + slope * slope
+                weights[one] = weight - LEARNING_RATE * slope / sqrt(squared_slopes[one])
+    return Model({one: weight for one, weight in weights.items() if abs(weight) >= LEAST_WEIGHT}, bias)
 
 
 def learn(given: Sequence[Sentence], changes: Sequence[Sentence], requests: Sequence[str]) -> tuple[Model, Model]:
-    """Return the model of wishes, among which those that take one back count, and the model of revocations."""
+    """Return the model of wishes and the model of revocations. For the first, a revocation counts as a wish."""
     return (
-        fit(rows_of(given, requests, "+~"), of_wish, known_features(given)),
-        fit(rows_of([*given, *changes], requests, "~"), of_revocation, known_features([*given, *changes])),
+        fit(labelled_texts(given, requests, "+~"), wish_cue_points, known_features(given)),
+        fit(
+            labelled_texts([*given, *changes], requests, "~"), revocation_cue_points, known_features([*given, *changes])
+        ),
     )
 
 
-def rows_of(given: Sequence[Sentence], requests: Sequence[str], signs: str) -> list[tuple[str, bool]]:
-    """Return what is learned from: texts, and whether each is of one of the signs."""
-    rows = [*among_others(given, random.Random(1)), *[(text, "-") for text in requests]]
+def labelled_texts(given: Sequence[Sentence], requests: Sequence[str], signs: str) -> list[tuple[str, bool]]:
+    """Return the training texts, and whether the label of each is one of the signs."""
+    rows = [*with_neighbours(given, random.Random(1)), *[(text, "-") for text in requests]]
     return [(text, sign in signs) for text, sign in rows]
 
 
-def points(model: Model, before: Callable[[str], float], text: str) -> float:
-    """Return all points of a sentence."""
-    return before(text) + model.bias + sum([model.weights.get(one, 0.0) for one in features_of(text)])
+def total_points(model: Model, cue_points: Callable[[str], float], text: str) -> float:
+    """Return the points of a sentence: from its cues, and from a model."""
+    return cue_points(text) + model.bias + sum([model.weights.get(one, 0.0) for one in features_of(text)])
 
 
-def above(wanted: Sequence[float], others: Sequence[float]) -> float:
-    """Return how often one of the wanted has more points than another."""
+def pair_accuracy(wanted: Sequence[float], others: Sequence[float]) -> float:
+    """Return the share of pairs in which a wanted sentence has more points than another one; equal points count half."""
     wins = sum([(one > other) + (one == other) / 2 for one in wanted for other in others])
     return wins / max(len(wanted) * len(others), 1)
 
 
-def judged(left_out: Sequence[Sentence], models: tuple[Model, Model]) -> tuple[float, float, float]:
-    """Return how well cues alone, and cues with what was learned, tell wishes; and how well revocations are told."""
+def accuracies(left_out: Sequence[Sentence], models: tuple[Model, Model]) -> tuple[float, float, float]:
+    """Return three accuracies on left-out sentences: wishes by cues alone, wishes by cues and model, revocations by both."""
 
-    def by(score: Callable[[str], float], signs: str) -> float:
-        told = [(score(one.text), one.sign in signs) for one in left_out]
-        return above([value for value, is_one in told if is_one], [value for value, is_one in told if not is_one])
+    def accuracy(score: Callable[[str], float], signs: str) -> float:
+        scored = [(score(one.text), one.sign in signs) for one in left_out]
+        return pair_accuracy(
+            [value for value, is_one in scored if is_one], [value for value, is_one in scored if not is_one]
+        )
 
     wish, revocation = models
     return (
-        by(of_wish, "+~"),
-        by(lambda text: points(wish, of_wish, text), "+~"),
-        by(lambda text: points(revocation, of_revocation, text), "~"),
+        accuracy(wish_cue_points, "+~"),
+        accuracy(lambda text: total_points(wish, wish_cue_points, text), "+~"),
+        accuracy(lambda text: total_points(revocation, revocation_cue_points, text), "~"),
     )
 
 
-def fifths(given: Sequence[Sentence]) -> list[list[Sentence]]:
-    """Return five parts, each a run of neighbours of every language and sign: neighbours are of one subject."""
+def split_in_fifths(given: Sequence[Sentence]) -> list[list[Sentence]]:
+    """Return five parts. Each has neighbouring sentences of every language and label, because neighbours share a subject."""
     groups: dict[tuple[str, str], list[Sentence]] = {}
     for one in given:
         groups.setdefault((one.language, one.sign), []).append(one)
@@ -179,21 +191,21 @@ def fifths(given: Sequence[Sentence]) -> list[list[Sentence]]:
 
 
 def report(given: Sequence[Sentence], changes: Sequence[Sentence], requests: Sequence[str]) -> None:
-    """Print how well sentences and languages that were left out are classified."""
-    parts = {f"fifth {number}": part for number, part in enumerate(fifths(given), 1)}
-    parts |= {f"changes {number}": part for number, part in enumerate(fifths(changes), 1)}
+    """Print how well left-out sentences and languages are classified."""
+    parts = {f"fifth {number}": part for number, part in enumerate(split_in_fifths(given), 1)}
+    parts |= {f"changes {number}": part for number, part in enumerate(split_in_fifths(changes), 1)}
     for language in sorted({one.language for one in given}):
         parts[language] = [one for one in (*given, *changes) if one.language == language]
     print("left out    cues alone  learned  revocations")
     for name, part in parts.items():
         out = set(part)
         left = [[one for one in among if one not in out] for among in (given, changes)]
-        found = judged(part, learn(*left, requests))
+        found = accuracies(part, learn(*left, requests))
         print(f"{name:12}" + "".join(f"{value:10.3f}" for value in found), flush=True)
 
 
-def written(wish: Model, revocation: Model) -> str:
-    """Return the models as rows of two weights and the features that have them."""
+def file_text(wish: Model, revocation: Model) -> str:
+    """Return the text of the weights file: each row has two weights, and the features that have both."""
     tenths: dict[Feature, tuple[int, int]] = {EDGE: (in_tenths(wish.bias), in_tenths(revocation.bias))}
     for one in sorted(wish.weights.keys() | revocation.weights.keys(), key=str):
         tenths[one] = (in_tenths(wish.weights.get(one, 0.0)), in_tenths(revocation.weights.get(one, 0.0)))
@@ -204,15 +216,16 @@ def written(wish: Model, revocation: Model) -> str:
 
 
 def in_tenths(weight: float) -> int:
+    """Return a weight as the file holds it: a whole number of `learned.TENTHS`."""
     return round(weight * learned.TENTHS)
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--write", action="store_true", help="write the weights into the package, without a report")
-    given, changes, requests = sentences(), sentences(CHANGES), customers()
+    given, changes, requests = load_sentences(), load_sentences(CHANGES), customer_sentences()
     if arguments.parse_args().write:
-        WEIGHTS.write_text(written(*learn(given, changes, requests)), encoding="utf-8")
+        WEIGHTS.write_text(file_text(*learn(given, changes, requests)), encoding="utf-8")
     else:
         report(given, changes, requests)
 

@@ -59,7 +59,7 @@ def serve(**options: Any) -> None:
 def extproc(config: Path, listen: str, *, admin_port: int | None, notice: float) -> None:
     """Serve as Envoy's external processor until SIGTERM or SIGINT. Envoy forwards requests, and this process folds them."""
     _load_structlog()
-    from gateway.command.processing import run  # noqa: PLC0415  # see the file's docstring
+    from gateway.command.extproc import run  # noqa: PLC0415  # see the file's docstring
 
     sys.exit(run(config, listen, admin_port, notice))
 
@@ -89,7 +89,7 @@ def _load_structlog() -> None:
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def init(upstream: str, config: Path, *, provider: str | None, key_env: str | None, force: bool) -> None:
     """Ask a model server for its models, and write a commented configuration for it."""
-    from gateway.command.first import init as write_first  # noqa: PLC0415
+    from gateway.command.init import init as write_first  # noqa: PLC0415
 
     sys.exit(write_first(upstream, config, provider or "", key_env or "", force=force))
 
@@ -124,7 +124,7 @@ def schema() -> None:
     """Print the JSON Schema of the configuration file, for editors."""
     import orjson  # noqa: PLC0415
 
-    from gateway.config.documents import json_schema  # noqa: PLC0415
+    from gateway.config.generated import json_schema  # noqa: PLC0415
 
     click.echo(orjson.dumps(json_schema(), option=orjson.OPT_INDENT_2).decode())
 
@@ -203,10 +203,18 @@ def report(config: Path, *, since: str, key: str, model: str, as_json: bool) -> 
 def forget(config: Path, *, key_hash: str | None, learned: bool, model: str, upstream: str, everything: bool) -> None:
     """Delete stored facts of a caller, of upstreams, or all. Running processes forget them within a second."""
     from gateway.command.learned import forget as forget_memories  # noqa: PLC0415
+    from gateway.state.forgetting import Order  # noqa: PLC0415
 
-    if sum((key_hash is not None, learned, bool(model), everything)) != 1:
+    orders = {
+        Order("caller", key_hash=key_hash or ""): key_hash is not None,
+        Order("learned"): learned,
+        Order("model", upstream, model): bool(model),
+        Order("everything"): everything,
+    }
+    given = [order for order, is_given in orders.items() if is_given]
+    if len(given) != 1:
         raise click.UsageError("Give one of --key-hash HASH, --learned, --model NAME or --all.")
-    sys.exit(forget_memories(config, key_hash, learned, model, upstream))
+    sys.exit(forget_memories(config, given[0]))
 
 
 @main.group()

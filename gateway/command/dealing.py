@@ -1,7 +1,7 @@
-"""Deal the connections of clients to workers: the next one goes to the worker that has the fewest.
+"""Distribute client connections to workers: each new connection goes to the worker that has the fewest.
 
-The supervisor alone listens. If every worker listened (SO_REUSEPORT), the kernel would choose by a hash of the addresses: of two clients
-with one connection each, both would have the same worker half of the time, and what waits to be accepted by a worker that dies would be lost.
+Only the supervisor listens. If every worker listened (SO_REUSEPORT), the kernel would choose a worker by a hash of the addresses. Then two
+clients with one connection each would share a worker half of the time, and a dying worker would lose the connections that it has not accepted.
 """
 
 import os
@@ -22,9 +22,9 @@ from gateway.serve.dealt import AT_ONCE, ENDED, READY
 from gateway.serve.listening import BACKLOG
 
 PAUSE_S: Final = 0.1
-"""Pause after a connection that could not be accepted: without file descriptors the next try fails too, and would keep a processor busy."""
-HEARD_AT_ONCE: Final = 4096
-"""Bytes read from a worker: one for each connection that has ended."""
+"""Pause after a connection that could not be accepted. Without free file descriptors each try fails at once, and would use a whole core."""
+REPORTS_AT_ONCE: Final = 4096
+"""Bytes read from a worker at once. Each byte reports one ended connection."""
 
 
 def listeners(server: Server) -> list[socket.socket]:
@@ -65,9 +65,9 @@ class Channel(msgspec.Struct):
     ready: bool = False
     """Whether the worker takes connections."""
     connections: int = 0
-    """Those that it has."""
+    """How many connections the worker has."""
     latest: int = 0
-    """The number of the last one that it got: of workers with as many connections, the one that waits longest gets the next."""
+    """Number of its last connection. Among workers with equally many connections, the one with the lowest number gets the next."""
 
 
 class Dealer:
@@ -101,28 +101,28 @@ class Dealer:
             channel.socket.close()
 
     def serve(self, longest_s: float) -> None:
-        """Wait for connections and for what workers tell, so long at most, and deal what has come."""
+        """Wait up to ``longest_s`` seconds for connections and reports of workers, and deal the connections that came."""
         self._deal_waiting()
-        self._listen(wanted=not self._waiting and any(each.ready for each in self._channels.values()))
+        self._listen(active=not self._waiting and any(each.ready for each in self._channels.values()))
         for key, _ in self._selector.select(longest_s):
             if isinstance(key.data, Channel):
-                _hear(key.data)
+                _read_reports(key.data)
             elif self._listening:
                 self._accept(key.data)
 
     def close(self) -> None:
-        """Listen no more. The channels stay: workers take what was dealt to them, and end their connections."""
-        self._listen(wanted=False)
+        """Stop listening. The channels stay open: workers take the connections dealt to them, and end theirs."""
+        self._listen(active=False)
         for each in (*self._listeners, *self._waiting):
             each.close()
 
-    def _listen(self, *, wanted: bool) -> None:
-        """Accept connections from now on, or let them wait in the kernel's queue: while no worker can take one."""
-        if wanted == self._listening:
+    def _listen(self, *, active: bool) -> None:
+        """Start or stop accepting connections. While no worker can take one, they wait in the kernel's queue."""
+        if active == self._listening:
             return
-        self._listening = wanted
+        self._listening = active
         for each in self._listeners:
-            if wanted:
+            if active:
                 self._selector.register(each, selectors.EVENT_READ, each)
             else:
                 self._selector.unregister(each)
@@ -139,15 +139,15 @@ class Dealer:
             self._waiting.append(connection)
             self._deal_waiting()
             if self._waiting:
-                self._listen(wanted=False)
+                self._listen(active=False)
                 return
 
     def _deal_waiting(self) -> None:
-        while self._waiting and self._dealt(self._waiting[0]):
+        while self._waiting and self._deal(self._waiting[0]):
             self._waiting.popleft().close()  # the worker has its own descriptor
 
-    def _dealt(self, connection: socket.socket) -> bool:
-        """Give a connection to the worker with the fewest; return whether one took it."""
+    def _deal(self, connection: socket.socket) -> bool:
+        """Give a connection to the worker with the fewest connections; return whether a worker took it."""
         for channel in sorted(self._channels.values(), key=lambda each: (each.connections, each.latest)):
             if not channel.ready:
                 continue
@@ -164,10 +164,11 @@ class Dealer:
         return False
 
 
-def _hear(channel: Channel) -> None:
+def _read_reports(channel: Channel) -> None:
+    """Read what a worker reports: that it is ready, and connections that have ended. No bytes mean that it is gone."""
     try:
-        said = channel.socket.recv(HEARD_AT_ONCE)
+        reports = channel.socket.recv(REPORTS_AT_ONCE)
     except OSError:
-        said = b""
-    channel.ready = bool(said) and (channel.ready or READY in said)
-    channel.connections -= said.count(ENDED)
+        reports = b""
+    channel.ready = bool(reports) and (channel.ready or READY in reports)
+    channel.connections -= reports.count(ENDED)

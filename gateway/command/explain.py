@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gateway.config import Settings, SettingsError, Wrong, checked_url, load
+from gateway.config import Settings, SettingsError, WrongValue, checked_url, load
 from gateway.context.write.explain import PINNED, UNCHANGED, Fate
 from gateway.serve.admin.explain import explain, fates
 from gateway.serve.shared import Gateway
@@ -67,7 +67,7 @@ def _url(upstream: str | None) -> str:
     """Return the upstream's URL; without one, an address where no server listens: nothing is sent. Raises SettingsError."""
     try:
         return checked_url(upstream) if upstream else "http://127.0.0.1:9/v1"
-    except Wrong as wrong:
+    except WrongValue as wrong:
         raise SettingsError((f"--upstream: the value is not {wrong}",)) from None
 
 

@@ -16,8 +16,8 @@ import click
 import yaml
 
 from gateway.config import ClientKey, Settings, SettingsError, key_file, load, parse
-from gateway.config.keys import with_key_file
 from gateway.config.kinds import write_moment
+from gateway.config.loading import with_key_file
 from gateway.config.readers import MEASURE, SECONDS
 from gateway.config.values import MODES
 

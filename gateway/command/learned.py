@@ -11,7 +11,7 @@ from multidict import CIMultiDict
 from rich.console import Console
 from rich.table import Table
 
-from gateway.command.shown import cell
+from gateway.command.cells import cell
 from gateway.command.waiting import waiting
 from gateway.config import Settings, SettingsError, load
 from gateway.config.values import is_pattern
@@ -22,6 +22,7 @@ from gateway.serve.request.places import place_of
 from gateway.serve.shared import Gateway
 from gateway.state import forgetting
 from gateway.state.facts import Fact
+from gateway.state.forgetting import Order
 
 SHOWN: Final = 12
 """Characters of a caller's key hash in the table: enough to tell callers apart."""
@@ -49,16 +50,16 @@ def show_models(config: Path) -> int:
     return 0
 
 
-def forget(config: Path, key_hash: str | None, learned: bool = False, model: str = "", upstream: str = "") -> int:
-    """Delete what is stored for one caller, what was learned of upstreams, or everything; running processes follow."""
+def forget(config: Path, order: Order) -> int:
+    """Delete what an operator orders, and print how many values were deleted; running processes follow."""
     settings = _settings(config)
     if settings is None:
         return 1
     try:
-        if model and not upstream:
-            upstream = settings.route(model).upstream
+        if order.model and not order.upstream:
+            order = order._replace(upstream=settings.route(order.model).upstream)
         with waiting("Deleting"):
-            count = asyncio.run(_forget(settings, key_hash, learned, model, upstream))
+            count = asyncio.run(_forget(settings, order))
     except Exception as error:  # noqa: BLE001  # whatever the store's library raises, the person must know that it did not work
         click.echo(f"Nothing was forgotten: the store failed ({type(error).__name__}: {error})", err=True)
         return 1
@@ -69,8 +70,8 @@ def forget(config: Path, key_hash: str | None, learned: bool = False, model: str
 async def _models(settings: Settings) -> tuple[list[tuple[str, ...]], list[Fact]]:
     gateway = Gateway(settings, process.store_of(settings))
     try:
-        await gateway.watch.look()
-        await gateway.learning.load()
+        await gateway.watch.check()
+        await gateway.learning.load_all()
         for target in gateway.setup.targets.values():
             await lists.ask_windows(gateway, target, CIMultiDict())
         facts = gateway.learning.facts()
@@ -93,16 +94,14 @@ def _row(gateway: Gateway, settings: Settings, upstream: str, model: str) -> tup
     return model, upstream, f"{place.window:,}", place.entry
 
 
-async def _forget(settings: Settings, key_hash: str | None, learned: bool, model: str, upstream: str) -> int:
-    store, log, now = process.store_of(settings), process.log_of(settings), forgetting.now()
+async def _forget(settings: Settings, order: Order) -> int:
+    store, log = process.store_of(settings), process.log_of(settings)
+
+    async def forget_records(caller: str | None) -> int:
+        return await log.forget(caller) if log is not None else 0
+
     try:
-        if learned or model:
-            return await forgetting.forget_learned(store, now, upstream, model)
-        if key_hash is not None:
-            gone = await log.forget(key_hash) if log is not None else 0
-            return gone + await forgetting.forget_caller(store, key_hash, now)
-        gone = await log.forget(None) if log is not None else 0
-        return gone + await forgetting.forget_everything(store, now)
+        return await forgetting.forget(order, store, forget_records, forgetting.now())
     finally:
         if log is not None:
             await log.close()

@@ -17,25 +17,25 @@ from gateway.upstream.response import read_body
 LONGEST_BODY: Final = 2**23
 """Bytes of a list of models that are read; long ones have a few hundred KB."""
 PATIENCE_S: Final = 10.0
-"""A server that lists its models later than that is one that a client would give up on."""
+"""Seconds. Clients do not wait longer for a list of models."""
 WITHOUT_LIST: Final = frozenset({404, 405, 501})
-"""Statuses of servers that have no list of models, and are there all the same."""
+"""Statuses of working servers that have no list of models."""
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
-    """What an upstream said."""
+class LiveCheck:
+    """Whether one upstream works, and the line that says so."""
 
     good: bool
     line: str
 
 
-def ask(file: Path, environ: Mapping[str, str]) -> tuple[Live, ...]:
+def ask(file: Path, environ: Mapping[str, str]) -> tuple[LiveCheck, ...]:
     """Ask all upstreams of a file at once. Raises SettingsError."""
     return asyncio.run(_ask_all(tuple(load(file, environ).upstreams.values())))
 
 
-async def _ask_all(upstreams: tuple[Upstream, ...]) -> tuple[Live, ...]:
+async def _ask_all(upstreams: tuple[Upstream, ...]) -> tuple[LiveCheck, ...]:
     client = Client()
     try:
         return tuple(await asyncio.gather(*(_ask(client, upstream) for upstream in upstreams)))
@@ -47,7 +47,7 @@ class NoAnswer(Exception):
     """The upstream cannot be reached, or does not answer in time; the text says which."""
 
 
-async def read(client: Client, upstream: Upstream, path: str = "/models") -> tuple[int, bytes]:
+async def fetch(client: Client, upstream: Upstream, path: str = "/models") -> tuple[int, bytes]:
     """Return the status and the body of an upstream's answer. Raises NoAnswer."""
     chosen = target(upstream)
     try:
@@ -62,23 +62,24 @@ async def read(client: Client, upstream: Upstream, path: str = "/models") -> tup
         raise NoAnswer(f"does not answer ({type(error).__name__})") from error
 
 
-async def _ask(client: Client, upstream: Upstream) -> Live:
+async def _ask(client: Client, upstream: Upstream) -> LiveCheck:
     try:
-        status, body = await read(client, upstream)
+        status, body = await fetch(client, upstream)
     except NoAnswer as error:
-        return Live(False, f"upstreams.{upstream.name}: {error}")
-    return _said(upstream, status, len(entries_in(body) or ()))
+        return LiveCheck(False, f"upstreams.{upstream.name}: {error}")
+    return _judge(upstream, status, len(entries_in(body) or ()))
 
 
-def _said(upstream: Upstream, status: int, count: int) -> Live:
+def _judge(upstream: Upstream, status: int, count: int) -> LiveCheck:
+    """Return what the status of an upstream's answer and the number of its models mean."""
     if status in (401, 403):
         if upstream.api_key:
-            return Live(False, f"upstreams.{upstream.name}: does not accept the configured key (status {status})")
-        return Live(
+            return LiveCheck(False, f"upstreams.{upstream.name}: does not accept the configured key (status {status})")
+        return LiveCheck(
             True, f"upstreams.{upstream.name}: is there, and asks for a key (status {status}), which clients bring"
         )
     if status in WITHOUT_LIST:
-        return Live(True, f"upstreams.{upstream.name}: is there, and lists no models (status {status})")
+        return LiveCheck(True, f"upstreams.{upstream.name}: is there, and lists no models (status {status})")
     if status != 200:
-        return Live(False, f"upstreams.{upstream.name}: answers GET /models with status {status}")
-    return Live(True, f"upstreams.{upstream.name}: is there, with {count} models")
+        return LiveCheck(False, f"upstreams.{upstream.name}: answers GET /models with status {status}")
+    return LiveCheck(True, f"upstreams.{upstream.name}: is there, with {count} models")

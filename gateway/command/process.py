@@ -32,7 +32,7 @@ def fail(problems: Iterable[str]) -> int:
 
 def watch(file: Path, gateway: Gateway, adopt: Callable[[Settings], None]) -> None:
     """Read the file again when it changes, and at SIGHUP. ``adopt`` takes settings over, or raises SettingsError."""
-    watcher = Watcher(file, os.environ, adopt, on_refused=gateway.refused_settings)
+    watcher = Watcher(file, os.environ, adopt, on_refused=gateway.note_refused_settings)
     gateway.tasks.start(watcher.run(), "watch")
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGHUP, lambda: gateway.tasks.start(watcher.reload(), "reload"))

@@ -15,7 +15,7 @@ import uvloop
 from gateway.command import preflight, workers
 from gateway.command.dealing import listeners
 from gateway.command.process import fail, prepare, watch
-from gateway.config import Settings, SettingsError, Wrong, checked_url, dangers, load
+from gateway.config import Settings, SettingsError, WrongValue, checked_url, dangers, load
 from gateway.observe.log import configure
 from gateway.serve import app
 from gateway.serve.incoming.peers import Peers
@@ -104,7 +104,7 @@ def _safe(settings: Settings) -> Settings:
 def _upstream_url(written: str) -> str:
     try:
         return checked_url(written)
-    except Wrong as wrong:
+    except WrongValue as wrong:
         shown = "the value (not shown)" if "@" in written else f'"{written}"'
         raise SettingsError((f"--upstream: {shown} is not {wrong}",)) from None
 

@@ -2,7 +2,7 @@
 
 The supervisor listens on the client port and deals the connections (`gateway.command.dealing`). A worker that dies
 takes only its own streams with it. Shared knowledge goes through the store. Worker ``n`` has the admin port
-``admin.port + n``; whichever is asked tells of all of them, for the workers ask each other over Unix sockets.
+``admin.port + n``. Each admin port shows all workers: the workers ask each other over Unix sockets.
 """
 
 import os
@@ -36,9 +36,9 @@ LONGEST_PAUSE_S: Final = 30.0
 """Longest pause before a restart. Chosen: an operator who repairs the cause waits no longer."""
 STEADY_S: Final = 30.0
 """A worker that ran this long has recovered: its next crash counts as the first one."""
-STILLBORN_S: Final = 5.0
-"""A crash within this time after the start is an early crash; see `STILLBORN_CRASHES`."""
-STILLBORN_CRASHES: Final = 3
+EARLY_CRASH_S: Final = 5.0
+"""Seconds after the start. A crash within them is an early crash; see `MOST_EARLY_CRASHES`."""
+MOST_EARLY_CRASHES: Final = 3
 """Early crashes in a row, with no other worker running, after which restarts are given up."""
 POLL_S: Final = 0.1
 """Interval at which the supervisor checks its workers. Chosen: not noticed by a person who waits."""
@@ -97,8 +97,8 @@ def run(
     workers still running after ``grace_s`` are killed. SIGHUP is passed on. Call it in the main thread.
     """
     command = list(argv) if argv is not None else [sys.executable, "-m", "gateway", *sys.argv[1:]]
-    meeting = tempfile.TemporaryDirectory(prefix="turnfold-")  # only this user may enter it
-    workers = [Worker(number, meeting.name) for number in range(count)]
+    socket_folder = tempfile.TemporaryDirectory(prefix="turnfold-")  # only this user may enter it
+    workers = [Worker(number, socket_folder.name) for number in range(count)]
     dealer = Dealer(listeners)
     received: set[int] = set()  # handlers only set a flag: a lock in one could wait for the code it interrupted
     before = {
@@ -109,59 +109,60 @@ def run(
             if signal.SIGHUP in received:
                 received.discard(signal.SIGHUP)
                 _signal(workers, signal.SIGHUP)
-            if _tend(workers, command, dealer, clock()):
+            if _check_workers(workers, command, dealer, clock()):
                 return 1
             dealer.serve(POLL_S)
         return 0
     finally:
         dealer.close()
-        _end(workers, grace_s)
-        meeting.cleanup()
+        _stop(workers, grace_s)
+        socket_folder.cleanup()
         for each, handler in before.items():
             signal.signal(each, handler)
 
 
-def _tend(workers: Sequence[Worker], command: Sequence[str], dealer: Dealer, now: float) -> bool:
-    """Start workers that are due, and note workers that died; return whether continuing is pointless."""
+def _check_workers(workers: Sequence[Worker], command: Sequence[str], dealer: Dealer, now: float) -> bool:
+    """Start workers that are due, and record workers that died; return whether no worker can start at all."""
     for worker in workers:
-        status = _running_status(worker)
+        status = _exit_status(worker)
         if status is None and worker.process is None and now >= worker.due:
             status = _start(worker, command, dealer, now)
         if status is None:
             continue
         dealer.end(worker.number)
         _note_death(worker, status, now)
-        stillborn = worker.crashes >= STILLBORN_CRASHES and now - worker.started < STILLBORN_S
-        if stillborn and all(other.process is None for other in workers):
+        crashed_early = worker.crashes >= MOST_EARLY_CRASHES and now - worker.started < EARLY_CRASH_S
+        if crashed_early and all(other.process is None for other in workers):
             log.error("workers_cannot_start", status=status)
             return True
     return False
 
 
-def _running_status(worker: Worker) -> int | None:
+def _exit_status(worker: Worker) -> int | None:
+    """Return the exit status of a worker's process; None while it runs, or when there is none."""
     return None if worker.process is None else worker.process.poll()
 
 
 def _start(worker: Worker, command: Sequence[str], dealer: Dealer, now: float) -> int | None:
-    """Start a worker; return the error number when the machine cannot: the next round may find memory again."""
+    """Start a worker. Return an error number when the system cannot start a process now: it is tried again later."""
     worker.started = now
-    heard = signal.signal(
-        signal.SIGHUP, signal.SIG_IGN
-    )  # inherited: a worker that is still loading its code must not die of it
-    theirs = dealer.begin(worker.number)
-    given = {NUMBER: str(worker.number), FOLDER: worker.folder, CHANNEL: str(theirs.fileno())}
+    # The worker inherits this: SIGHUP must not end it while it still loads its code.
+    previous_handler = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    worker_end = dealer.begin(worker.number)
+    variables = {NUMBER: str(worker.number), FOLDER: worker.folder, CHANNEL: str(worker_end.fileno())}
     try:
-        worker.process = subprocess.Popen(command, env={**os.environ, **given}, pass_fds=(theirs.fileno(),))
+        worker.process = subprocess.Popen(command, env={**os.environ, **variables}, pass_fds=(worker_end.fileno(),))
     except OSError as error:
         return error.errno or -1
     finally:
-        theirs.close()
-        signal.signal(signal.SIGHUP, heard)
+        worker_end.close()
+        signal.signal(signal.SIGHUP, previous_handler)
     log.info("worker_started", worker=worker.number, pid=worker.process.pid)
     return None
 
 
 def _note_death(worker: Worker, status: int, now: float) -> None:
+    """Set the time of a dead worker's next start, later with each crash in a row."""
     lived_s = now - worker.started
     worker.process = None
     worker.crashes = 1 if lived_s > STEADY_S else worker.crashes + 1
@@ -170,7 +171,7 @@ def _note_death(worker: Worker, status: int, now: float) -> None:
     log.error("worker_died", worker=worker.number, status=status, lived_s=round(lived_s, 1), pause_s=pause_s)
 
 
-def _end(workers: Sequence[Worker], grace_s: float) -> None:
+def _stop(workers: Sequence[Worker], grace_s: float) -> None:
     """Let all workers finish their requests; kill those that do not finish in time."""
     _signal(workers, signal.SIGTERM)
     deadline = time.monotonic() + grace_s

@@ -1,8 +1,8 @@
 """The configuration: read a YAML file and the environment into immutable values."""
 
-from gateway.config.document import Wrong
+from gateway.config.document import WrongValue
 from gateway.config.exposure import address_of, dangers, is_loopback
-from gateway.config.keys import SettingsError, key_file, load, parse
+from gateway.config.loading import SettingsError, key_file, load, parse
 from gateway.config.readers import checked_url
 from gateway.config.values import (
     Admin,
@@ -38,7 +38,7 @@ __all__ = [
     "StoreSettings",
     "SummarySettings",
     "Upstream",
-    "Wrong",
+    "WrongValue",
     "address_of",
     "checked_url",
     "dangers",

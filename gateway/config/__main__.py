@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gateway.config.documents import with_tables, yaml_file
+from gateway.config.generated import with_tables, yaml_file
 
 ROOT = Path(__file__).resolve().parents[2]
 

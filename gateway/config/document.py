@@ -26,7 +26,7 @@ SHOWN_CHARS: Final = 60
 LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class Wrong(ValueError):
+class WrongValue(ValueError):
     """A value is wrong; the text completes the sentence "... is not"."""
 
 
@@ -91,9 +91,9 @@ class Node:
         return isinstance(self.raw, yaml.ScalarNode) and self.text() == self.raw.value
 
     def text(self) -> str:
-        """Return a single value with its variables inserted; raise `Wrong` when it is missing or a variable is."""
+        """Return a single value with its variables inserted; raise `WrongValue` when it is missing or a variable is."""
         if not isinstance(self.raw, yaml.ScalarNode):
-            raise Wrong("a single value")
+            raise WrongValue("a single value")
         text = substitute(self.raw.value, self.reading.environ)
         if text != self.raw.value:
             self.reading.written[text] = self.raw.value
@@ -113,13 +113,13 @@ class Node:
     def items(self) -> tuple["Node", ...]:
         """Read a list."""
         if not isinstance(self.raw, yaml.SequenceNode):
-            raise Wrong("a list")
+            raise WrongValue("a list")
         return tuple(self._child(str(index), node) for index, node in enumerate(self.raw.value))
 
     def entries(self) -> dict[str, "Node"]:
         """Read a mapping; a duplicate key is a problem, and its first value is kept."""
         if not isinstance(self.raw, yaml.MappingNode):
-            raise Wrong("a mapping of keys to values")
+            raise WrongValue("a mapping of keys to values")
         found: dict[str, Node] = {}
         for key, value in self.raw.value:
             if key.tag == MERGE:
@@ -200,11 +200,11 @@ def substitute(text: str, environ: Mapping[str, str]) -> str:
             return "$"
         parts = NAME.match(match[1]) if match[0].endswith("}") else None
         if parts is None:
-            raise Wrong("${NAME} or ${NAME:-default} (a dollar sign is written $$)")
+            raise WrongValue("${NAME} or ${NAME:-default} (a dollar sign is written $$)")
         name, default = parts[1], parts[2]
         given = environ.get(name, "") if default is not None else environ.get(name)
         if given is None:
-            raise Wrong(f"set: the environment has no {name} (${{{name}:-default}} gives a default)")
+            raise WrongValue(f"set: the environment has no {name} (${{{name}:-default}} gives a default)")
         return given or default or ""
 
     return VARIABLE.sub(value, text)

@@ -9,7 +9,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from gateway.config.document import NUMBER, Node, Wrong
+from gateway.config.document import NUMBER, Node, WrongValue
 
 Reader = Callable[[Node], Any]
 
@@ -63,7 +63,7 @@ def header_value(node: Node) -> str:
     """Read a text that a header can carry; blanks and line breaks around it, as a file's last line has, are left out."""
     found = node.text().strip()
     if CONTROL.search(found):
-        raise Wrong("a text without line breaks and other control characters")
+        raise WrongValue("a text without line breaks and other control characters")
     return found
 
 
@@ -81,7 +81,7 @@ def headers(node: Node) -> dict[str, str]:
 def name(node: Node) -> str:
     """Read a text that is not empty."""
     if not (found := node.text().strip()):
-        raise Wrong("a name")
+        raise WrongValue("a name")
     return found
 
 
@@ -89,7 +89,7 @@ def boolean(node: Node) -> bool:
     """Read true or false, in any of YAML's spellings."""
     found = BOOLEANS.get(node.text().strip().lower())
     if found is None:
-        raise Wrong("true or false")
+        raise WrongValue("true or false")
     return found
 
 
@@ -99,10 +99,10 @@ def number(what: str, least: float, most: float | None = None) -> Reader:
     def read(node: Node) -> int:
         found = node.text()
         if not NUMBER.match(found) or "." in found:
-            raise Wrong(what)
+            raise WrongValue(what)
         value = int(found.replace("_", ""))
         if value < least or (most is not None and value > most):
-            raise Wrong(what)
+            raise WrongValue(what)
         return value
 
     return read
@@ -112,7 +112,7 @@ def share(node: Node) -> float:
     """Read a number from 0 to 1."""
     found = node.text()
     if not NUMBER.match(found) or not 0 <= (value := float(found.replace("_", ""))) <= 1:
-        raise Wrong("a share from 0 to 1, such as 0.25")
+        raise WrongValue("a share from 0 to 1, such as 0.25")
     return value
 
 
@@ -120,7 +120,7 @@ def dollars(node: Node) -> float:
     """Read an amount of money, in US dollars."""
     found = node.text()
     if not NUMBER.match(found) or (value := float(found.replace("_", ""))) < 0:
-        raise Wrong("a number of US dollars for a million tokens, such as 2.5")
+        raise WrongValue("a number of US dollars for a million tokens, such as 2.5")
     return value
 
 
@@ -134,7 +134,7 @@ def duration(node: Node) -> float:
 def patience(node: Node) -> float:
     """Read how long to wait, in seconds. A wait of 0 would end everything at once."""
     if (found := duration(node)) <= 0:
-        raise Wrong("a duration above 0, such as 30s or 5m")
+        raise WrongValue("a duration above 0, such as 30s or 5m")
     return found
 
 
@@ -147,7 +147,7 @@ def _measure(node: Node, units: Mapping[str, float], fold: Callable[[str], str],
     match = MEASURE.match(node.text().strip())
     unit = units.get(fold(match[2])) if match else None
     if match is None or unit is None:
-        raise Wrong(expected)
+        raise WrongValue(expected)
     return float(match[1]) * unit
 
 
@@ -156,7 +156,7 @@ def moment(node: Node) -> float:
     try:
         found = datetime.fromisoformat(node.text().strip())
     except ValueError:
-        raise Wrong("a date such as 2027-01-31 or 2027-01-31T12:00:00Z") from None
+        raise WrongValue("a date such as 2027-01-31 or 2027-01-31T12:00:00Z") from None
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
@@ -164,7 +164,7 @@ def key_hash(node: Node) -> str:
     """Read the hash of a client key."""
     found = node.text().strip().lower()
     if not KEY_HASH.match(found):
-        raise Wrong("sha256: and 64 hexadecimal digits, as `turnfold keys add NAME --print` writes them")
+        raise WrongValue("sha256: and 64 hexadecimal digits, as `turnfold keys add NAME --print` writes them")
     return found
 
 
@@ -177,7 +177,7 @@ def choice(*words: str, shown: Sequence[str] = ()) -> Reader:
     def read(node: Node) -> str:
         found = node.text().strip().lower()
         if found not in words:
-            raise Wrong(f"one of {', '.join(shown or words)}{nearest(found, words)}")
+            raise WrongValue(f"one of {', '.join(shown or words)}{nearest(found, words)}")
         return found
 
     return read
@@ -190,7 +190,7 @@ def choices(*words: str) -> Reader:
     def read(node: Node) -> tuple[str, ...]:
         try:
             items = node.items()
-        except Wrong:
+        except WrongValue:
             return (one(node),)
         found = each(items, one)
         return tuple(word for word in words if word in found)
@@ -208,7 +208,7 @@ def url(*schemes: str) -> Reader:
 
 
 def checked_url(written: str, schemes: Sequence[str] = ("http", "https"), *, hint: bool = True) -> str:
-    """Return a URL without a final slash; raise `Wrong` when its scheme is another one or it has no host.
+    """Return a URL without a final slash; raise `WrongValue` when its scheme is another one or it has no host.
 
     ``hint`` lets the message repeat the value with a scheme before it; a password is never repeated.
     """
@@ -217,7 +217,7 @@ def checked_url(written: str, schemes: Sequence[str] = ("http", "https"), *, hin
         return found
     nearest_url = f"{_likely_scheme(found, schemes)}://{found}"
     near = hint and "@" not in found and "://" not in written and _is_url(nearest_url, schemes)
-    raise Wrong(
+    raise WrongValue(
         f"a URL that begins with {' or '.join(scheme + '://' for scheme in schemes)} and names a host"
         + (f"; did you mean {nearest_url}?" if near else "")
     )
@@ -244,7 +244,7 @@ def store_url(node: Node) -> str:
     found = node.text().strip()
     scheme, _, rest = found.partition("://")
     if scheme not in STORES or bool(rest.strip("/")) is not STORES[scheme] or not _has_port_number(found):
-        raise Wrong("memory://, sqlite:///path or redis://host:6379/0")
+        raise WrongValue("memory://, sqlite:///path or redis://host:6379/0")
     return found
 
 
@@ -260,7 +260,7 @@ def origins(node: Node) -> tuple[str, ...]:
     """Read the origins of web pages, as browsers write them; a single one counts as a list of one."""
     try:
         items = node.items()
-    except Wrong:
+    except WrongValue:
         return (origin(node),)
     return tuple(each(items, origin))
 
@@ -275,14 +275,14 @@ def origin(node: Node) -> str:
     meant = found.lower() if "://" in found else f"https://{found.lower()}"
     meant = "/".join(meant.split("/")[:3])
     near = f"; did you mean {meant}?" if node.is_literal and _is_url(meant, ("http", "https")) else ""
-    raise Wrong(f"an origin such as https://chat.example.com, without a path{near}")
+    raise WrongValue(f"an origin such as https://chat.example.com, without a path{near}")
 
 
 def names(node: Node) -> tuple[str, ...]:
     """Read a list of names; a single name counts as a list of one."""
     try:
         items = node.items()
-    except Wrong:
+    except WrongValue:
         return (name(node),)
     return tuple(each(items, name))
 
@@ -291,7 +291,7 @@ def networks(node: Node) -> tuple[Network, ...]:
     """Read a list of addresses and networks; a single one counts as a list of one."""
     try:
         items = node.items()
-    except Wrong:
+    except WrongValue:
         return (network(node),)
     return tuple(each(items, network))
 
@@ -304,7 +304,7 @@ def network(node: Node) -> Network:
     try:
         return ip_network(found)
     except ValueError:
-        raise Wrong(_expected_network(found)) from None
+        raise WrongValue(_expected_network(found)) from None
 
 
 def _expected_network(found: str) -> str:
@@ -320,9 +320,9 @@ def base_path(node: Node) -> str:
     found = node.text().strip().rstrip("/")
     segments = found.split("/")
     if not BASE_PATH.match(found) or {".", ".."} & set(segments):
-        raise Wrong("a path such as /llm or /teams/llm")
+        raise WrongValue("a path such as /llm or /teams/llm")
     if segments[-1] == "v1":
-        raise Wrong("a path such as /llm; /v1 comes after it by itself")
+        raise WrongValue("a path such as /llm; /v1 comes after it by itself")
     return found
 
 
@@ -345,7 +345,7 @@ def mapping(read: Reader, *, secret: bool = False, null: Any = None) -> Reader:
     return read_all
 
 
-def keys(table: Keys) -> Reader:
+def section(table: Keys) -> Reader:
     """Return a reader of a mapping with known keys; it returns the valid values by attribute.
 
     Invalid values are reported and left out, so that one pass reports every mistake.
@@ -373,7 +373,7 @@ def value_of(node: Node, read: Reader, *, secret: bool = False) -> Any:
     """Read a value; report a wrong one and return MISSING, as for null."""
     try:
         return MISSING if node.is_null else read(node)
-    except Wrong as wrong:
+    except WrongValue as wrong:
         node.note(f"{node.shown(secret=secret)} is not {wrong}")
         return MISSING
 

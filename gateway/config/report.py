@@ -6,7 +6,7 @@ from pathlib import Path
 from gateway.config.catalogue import Catalogue
 from gateway.config.catalogue import load as load_catalogue
 from gateway.config.exposure import has_key
-from gateway.config.keys import SettingsError, load
+from gateway.config.loading import SettingsError, load
 from gateway.config.values import Route, Settings, Upstream, is_pattern
 
 

@@ -404,7 +404,7 @@ def table(section: str) -> dict[str, Key]:
             keys[key] = _key(start + key, rest)
     if section == "models.*":
         fold = table("fold")
-        keys |= {"fold": Key(read.keys(fold)), **fold}
+        keys |= {"fold": Key(read.section(fold)), **fold}
     return keys
 
 
@@ -413,8 +413,8 @@ def _key(path: str, rest: str) -> Key:
         setting = next(setting for setting in SETTINGS if setting.path == path)
         return Key(setting.kind.read, setting.attribute, setting.secret)
     if rest.startswith(ANY):
-        return Key(read.mapping(read.keys(table(f"{path}.{ANY}")), null={}))
-    return Key(read.keys(table(path)))
+        return Key(read.mapping(read.section(table(f"{path}.{ANY}")), null={}))
+    return Key(read.section(table(path)))
 
 
 FOLD_KEYS: Final = frozenset(table("fold"))

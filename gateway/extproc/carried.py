@@ -1,6 +1,6 @@
-"""What one attempt at a request leaves for the next: Envoy keeps it as metadata, so the next attempt may come to another processor.
+"""Facts that one attempt at a request carries over to the next. Envoy keeps them as metadata: the next attempt may reach another processor.
 
-Nothing here is the client's text: the mode that was asked for, and the numbers of refusals.
+They are the requested mode and the numbers of refusals. They never hold text of the client.
 """
 
 from typing import Any, Final, NamedTuple
@@ -48,24 +48,24 @@ class CarriedRefusal(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """What earlier attempts at the same request leave."""
+    """The facts carried over from earlier attempts at the same request."""
 
     mode: str | None = None
-    """The client's ``x-turnfold-mode``, which the first attempt takes off; None when it sent none."""
+    """The client's ``x-turnfold-mode``, which the first attempt removes; None when the client sent none."""
     refusals: tuple[CarriedRefusal, ...] = ()
 
 
 NOTHING: Final = Carried()
-"""A first attempt."""
+"""The value of a first attempt."""
 
 
-def written(carried: Carried) -> dict[str, Any]:
-    """Return metadata for Envoy to keep."""
+def to_metadata(carried: Carried) -> dict[str, Any]:
+    """Return the metadata that Envoy is to keep."""
     return {NAMESPACE: {FIELD: msgspec.json.encode(carried).decode()}}
 
 
-def read(request: Any) -> Carried:
-    """Return what the metadata of a request to the processor holds; nothing when it is not ours."""
+def from_metadata(request: Any) -> Carried:
+    """Return the facts in the metadata of a message from Envoy; `NOTHING` when there are none, or when they are not ours."""
     for namespace in request.metadata_context.filter_metadata:
         if namespace.key == NAMESPACE and FIELD in namespace.value.fields:
             text = namespace.value.fields[FIELD].string_value

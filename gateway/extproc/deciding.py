@@ -1,7 +1,7 @@
-"""What is sent in one attempt of Envoy's, and whether a refused one can be followed by a smaller one.
+"""Decide what Envoy sends in one attempt, and whether a smaller attempt can follow a refused one.
 
-The same table of states as in the gateway (`gateway.context.life.transitions`) decides. Envoy chooses the server and sends, so a request has
-one place here, and the states before a retry are gone through again: the next attempt may come to another processor.
+The table of states is the gateway's (`gateway.context.life.transitions`). Envoy chooses the server and sends the request, so a request has
+one place here. The next attempt may reach another processor, so each attempt goes through all states from the beginning.
 """
 
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ from gateway.extproc.carried import CarriedRefusal
 from gateway.serve.incoming.callers import Identity, identity_of
 from gateway.serve.request import decisions
 from gateway.serve.request.places import place_of
-from gateway.serve.request.window import Portrait
+from gateway.serve.request.window import AttemptContents
 from gateway.serve.shared import Gateway, Setup
 from gateway.state.pool import LARGE
 from gateway.wire.format import Conversation
 
 
 @dataclass(slots=True)
-class Asked:
-    """One request that Envoy asks about, and the configuration at its start."""
+class EnvoyRequest:
+    """One request from Envoy, and the configuration at its start."""
 
     gateway: Gateway
     setup: Setup
@@ -37,8 +37,8 @@ class Asked:
     headers: CIMultiDict[str]
     request_id: str
     address: str
-    """The client's address, as Envoy tells it; empty where it does not."""
-    portrait: Portrait | None = None
+    """The client's address, as Envoy states it; else empty."""
+    contents: AttemptContents | None = None
 
     @property
     def identity(self) -> Identity:
@@ -46,42 +46,44 @@ class Asked:
         return identity_of(self.setup.targets[self.route.upstream], self.headers, self.address)
 
 
-async def decide(asked: Asked, refused: tuple[CarriedRefusal, ...]) -> State:
+async def decide(asked: EnvoyRequest, refused: tuple[CarriedRefusal, ...]) -> State:
     """Return what to send: `Ready`, or `TooLarge` when no form can fit. ``refused`` are the refusals of earlier attempts.
 
-    A refusal of something larger than what would be sent now is only counted: what it taught is already used.
+    A refusal of a larger body than the one that would be sent now is only counted: its lesson is already used.
     """
-    state = await _settled(asked, await _placed(asked))
+    state = await _run_states(asked, await _start(asked))
     for each in refused:
         if not isinstance(state, Ready):
             break
         if len(state.attempt.body) >= each.sent:
-            state = await _settled(asked, advance(state, ReplyCame(Reply(400, each.refusal))), again=True)
+            state = await _run_states(asked, advance(state, ReplyCame(Reply(400, each.refusal))), already_learned=True)
         else:
             life = replace(state.life, calls=state.life.calls + 1, refusals=(*state.life.refusals, each.sign))
             state = replace(state, life=life)
     return state
 
 
-async def after(asked: Asked, state: Ready, reply: Reply) -> State:
-    """Return what follows an answer: `Ready` with a smaller attempt, or `Answered` when the client gets this answer."""
-    return await _settled(asked, advance(state, ReplyCame(reply)))
+async def after(asked: EnvoyRequest, state: Ready, reply: Reply) -> State:
+    """Return the state after an answer: `Ready` with a smaller attempt, or `Answered` when the client gets this answer."""
+    return await _run_states(asked, advance(state, ReplyCame(reply)))
 
 
-async def _placed(asked: Asked) -> State:
+async def _start(asked: EnvoyRequest) -> State:
+    """Return the first state of a request, at its one place; facts about its model are fetched if they are due."""
     gateway, route = asked.gateway, asked.route
     target, learner = asked.setup.targets[route.upstream], asked.identity.learner
     owner = target.name, route.name, learner
-    if gateway.learning.is_new(owner):
-        await gateway.learning.know(owner)
+    if gateway.learning.is_due(owner):
+        await gateway.learning.fetch(owner)
     place = place_of(gateway, asked.setup, route, target, learner)
     return advance(Received(Life(asked.request, asked.mode)), PlacesFound((place,)))
 
 
-async def _settled(asked: Asked, state: State, *, again: bool = False) -> State:
-    """Go from state to state until something can be sent or has to be answered. ``again``: an earlier attempt learned from it."""
+async def _run_states(asked: EnvoyRequest, state: State, *, already_learned: bool = False) -> State:
+    """Go from state to state until something can be sent, or the request ends. With ``already_learned`` nothing is learned from refusals:
+    an earlier attempt did."""
     while not isinstance(state, Ready | Ended):
-        event = await _event(asked, state, again=again)
+        event = await _work_of(asked, state, already_learned=already_learned)
         size_bytes = len(asked.request.raw)  # writing another model's name into a large body would delay the event loop
         state = await asked.gateway.pool.run(
             partial(advance, state, event), size_bytes=size_bytes if size_bytes >= LARGE else 0
@@ -89,10 +91,10 @@ async def _settled(asked: Asked, state: State, *, again: bool = False) -> State:
     return state
 
 
-async def _event(asked: Asked, state: Received | Undecided, *, again: bool) -> Event:
+async def _work_of(asked: EnvoyRequest, state: Received | Undecided, *, already_learned: bool) -> Event:
     """Do the work of a state."""
     if isinstance(state, Received):
         return PlacesFound(state.life.places)
-    if again and isinstance(state, Refused):
+    if already_learned and isinstance(state, Refused):
         return AttemptMade(await asked.gateway.pool.run(state.work, size_bytes=len(asked.request.raw)))
     return await decisions.decide(asked, state)

@@ -1,14 +1,14 @@
-"""The processor's replies to Envoy: go on, with these headers and this body, or give the client this answer."""
+"""Replies of the processor to Envoy: let a message pass, with changes, or give the client an answer of our own."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gateway.extproc import protocol
-from gateway.extproc.carried import Carried, written
+from gateway.extproc.carried import Carried, to_metadata
 
 
-def go_on(
-    place: str,
+def let_pass(
+    part: str,
     *,
     headers: Mapping[str, str] | None = None,
     removed: Iterable[str] = (),
@@ -16,16 +16,19 @@ def go_on(
     carried: Carried | None = None,
     read_answer: bool = False,
 ) -> bytes:
-    """Return a reply that lets a message pass. ``place`` is the part of the request or answer that Envoy sent, ``body`` replaces its
-    body, ``carried`` is kept for the next attempt, and with ``read_answer`` the answer's body follows."""
+    """Return a reply that lets a message pass.
+
+    ``part`` is the part of the request or answer that Envoy sent. ``headers`` are set, ``removed`` ones removed, and ``body`` replaces
+    the body. ``carried`` is kept for the next attempt. With ``read_answer`` Envoy also sends the answer's body.
+    """
     common: dict[str, Any] = {"header_mutation": _mutation(headers or {}, removed)}
     if body is not None:
         common["body_mutation"] = {"body": body}
-    found: dict[str, Any] = {place: {"response": common}}
-    if place.endswith("_trailers"):
-        found = {place: {}}
+    found: dict[str, Any] = {part: {"response": common}}
+    if part.endswith("_trailers"):
+        found = {part: {}}
     if carried is not None:
-        found["dynamic_metadata"] = written(carried)
+        found["dynamic_metadata"] = to_metadata(carried)
     if read_answer:
         found["mode_override"] = {"response_body_mode": protocol.BUFFERED}
     return protocol.encode(protocol.message("ProcessingResponse", **found))

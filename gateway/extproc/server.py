@@ -11,17 +11,17 @@ from aiohttp import web
 
 from gateway.config import Settings
 from gateway.extproc import protocol
-from gateway.extproc.passage import Misplaced, Passage
+from gateway.extproc.envoy_attempt import EnvoyAttempt, ProtocolError
 from gateway.serve.admin import port
-from gateway.serve.process import begin, end_of_process, gateway_for
+from gateway.serve.process import gateway_for, start_background_work, stop_event
 from gateway.serve.shared import Gateway
 
 log = structlog.get_logger(__name__)
 
-FRAME: Final = 2**20
-"""Bytes that a message may have besides the body in it: headers and metadata. Chosen far above any server's limit of headers."""
-STREAMS: Final = 10_000
-"""Attempts at a time. Each waits for its answer, so there are as many as requests under way; HTTP/2's usual 100 are too few."""
+OVERHEAD: Final = 2**20
+"""Bytes of a message besides the body in it, at most: headers and metadata. Chosen far above any server's limit of headers."""
+MOST_ATTEMPTS: Final = 10_000
+"""Attempts at one time. Each lasts until its answer, so there is one for each request under way; HTTP/2's usual limit of 100 is too low."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class RunningProcessor:
     _admin: web.BaseRunner
 
     async def drain(self, notice_s: float, grace_s: float) -> None:
-        """Say that this server is not to be used, wait until load balancers have noticed, let running attempts end, and close."""
+        """Report as unhealthy, wait until load balancers have noticed, let running attempts end, and close."""
         self.gateway.draining = True
         await asyncio.sleep(notice_s)
         await self.close(grace_s)
@@ -55,7 +55,7 @@ async def start(settings: Settings, listen: str) -> RunningProcessor:
     runner = port.runner(gateway)
     running = RunningProcessor(gateway, 0, 0, server, runner)
     try:
-        running.port = _bound(server, listen)
+        running.port = _bind(server, listen)
         await runner.setup()
         await web.TCPSite(runner, settings.admin.host, settings.admin.port).start()
         running.admin_port = int(runner.addresses[0][1])
@@ -66,7 +66,8 @@ async def start(settings: Settings, listen: str) -> RunningProcessor:
     return running
 
 
-def _bound(server: Any, listen: str) -> int:
+def _bind(server: Any, listen: str) -> int:
+    """Listen at an address; return the port. Raises OSError when it is taken."""
     try:
         return int(server.add_insecure_port(listen))
     except RuntimeError as error:  # grpc's own, without a number
@@ -74,26 +75,27 @@ def _bound(server: Any, listen: str) -> int:
 
 
 def _server(gateway: Gateway, settings: Settings) -> Any:
+    """Build the gRPC server with its two calls: processing, and the health check."""
     options = [
-        ("grpc.max_receive_message_length", settings.server.max_body + FRAME),
-        ("grpc.max_send_message_length", settings.server.max_body + FRAME),
-        ("grpc.max_concurrent_streams", STREAMS),
+        ("grpc.max_receive_message_length", settings.server.max_body + OVERHEAD),
+        ("grpc.max_send_message_length", settings.server.max_body + OVERHEAD),
+        ("grpc.max_concurrent_streams", MOST_ATTEMPTS),
         ("grpc.so_reuseport", 0),  # a second processor on the same port is a mistake, not a helper
     ]
     server = grpc.aio.server(options=options)
 
     async def process(requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
-        passage = Passage(gateway)
+        attempt = EnvoyAttempt(gateway)
         try:
             async for raw in requests:
-                yield await passage.reply(raw)
-        except Misplaced as error:
+                yield await attempt.reply(raw)
+        except ProtocolError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         finally:
-            passage.close()
+            attempt.close()
 
     async def check(_: bytes, __: Any) -> bytes:
-        # While it loads, a processor serves: of one that was found wanting before any traffic, Envoy asks again after a minute.
+        # Healthy also while it loads: Envoy would ask an unhealthy processor without traffic again only after a minute.
         status = protocol.NOT_SERVING if gateway.draining else protocol.SERVING
         return protocol.encode(protocol.message("HealthCheckResponse", status=status))
 
@@ -112,11 +114,11 @@ async def serve(
     ready: Callable[[RunningProcessor], Awaitable[None]] | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, then drain. A second signal ends the waiting."""
-    stop = end_of_process()
+    stop = stop_event()
     running = await start(settings, listen)
     log.info("processing", listen=listen, port=running.port, admin=f"http://{settings.admin.host}:{running.admin_port}",
              mode=settings.fold.mode)  # fmt: skip
-    begin(running.gateway)
+    start_background_work(running.gateway)
     if ready is not None:
         await ready(running)
     await stop.wait()

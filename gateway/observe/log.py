@@ -19,8 +19,8 @@ from gateway.observe.exchange import NOTHING_LOST, Exchange
 from gateway.observe.printable import printable
 
 Item = TypeVar("Item")
-MOMENT_S: Final = 0.02
-"""How long lines are collected. Chosen: not noticed by a person who reads along."""
+BATCH_S: Final = 0.02
+"""Seconds for which lines are collected before they are written together. Chosen: a person who watches does not notice."""
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
@@ -38,9 +38,13 @@ def configure(
     factory: Any
     if form == "json" or (form == "auto" and not target.isatty()):
         shared.append(structlog.processors.JSONRenderer(serializer=_dumps))
-        factory = JsonLines(Gathering(target))
+        factory = JsonLines(BatchedStream(target))
     else:
-        shared += [_in_words, _printable, structlog.dev.ConsoleRenderer(colors=target.isatty(), pad_event_to=0)]
+        shared += [
+            _shorten_request_line,
+            _printable,
+            structlog.dev.ConsoleRenderer(colors=target.isatty(), pad_event_to=0),
+        ]
         factory = structlog.WriteLoggerFactory(file=target)
     structlog.configure(
         processors=shared,
@@ -56,7 +60,7 @@ def beside_result() -> None:
 
 
 def _printable(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Write what a terminal would obey, as a client's model name may hold it, as escapes."""
+    """Escape control characters: a client's model name may hold some, and a terminal would obey them."""
     for name, value in event.items():
         if isinstance(value, str) and name != "exception" and not value.isprintable():
             event[name] = printable(value)
@@ -70,38 +74,37 @@ def _dumps(event: MutableMapping[str, Any], **_: Any) -> str:
         return orjson.dumps({str(key): str(value) for key, value in event.items()}).decode()
 
 
-class Moment(Generic[Item]):
-    """Collects items for `MOMENT_S` and hands them over together; outside an event loop, hands over each at once."""
+class Batch(Generic[Item]):
+    """Collects items for `BATCH_S` and hands them over together. Outside an event loop it hands over each item at once."""
 
-    def __init__(self, settled: Callable[[list[Item]], None]) -> None:
-        self._settled = settled
+    def __init__(self, hand_over: Callable[[list[Item]], None]) -> None:
+        self._hand_over = hand_over
         self._waiting: list[Item] = []
 
     def add(self, item: Item) -> None:
         self._waiting.append(item)
         if len(self._waiting) == 1:
             try:
-                asyncio.get_running_loop().call_later(MOMENT_S, self.settle)
+                asyncio.get_running_loop().call_later(BATCH_S, self.write_now)
             except RuntimeError:
-                self.settle()
+                self.write_now()
 
-    def settle(self) -> None:
+    def write_now(self) -> None:
         """Hand over the collected items now."""
         waiting, self._waiting = self._waiting, []
-        self._settled(waiting)
+        self._hand_over(waiting)
 
 
-class Gathering:
-    """A stream that writes the lines of `MOMENT_S` together: one write per line would cost more than
-    the line.
+class BatchedStream:
+    """A stream that writes the lines of `BATCH_S` together, because a write per line would cost more than the line.
 
-    The rest is written when the process ends.
+    The remaining lines are written when the process ends.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._lines = Moment(self._write_out)
-        atexit.register(self._lines.settle)
+        self._lines = Batch(self._write_out)
+        atexit.register(self._lines.write_now)
 
     def write(self, line: str) -> None:
         """Add a line."""
@@ -117,9 +120,9 @@ class Gathering:
 
 
 class JsonLines:
-    """Makes structlog's loggers that write JSON, all into the same lines."""
+    """The logger factory of structlog for JSON: all loggers write into the same stream."""
 
-    def __init__(self, lines: Gathering) -> None:
+    def __init__(self, lines: BatchedStream) -> None:
         self.lines = lines
 
     def __call__(self, *_: object) -> structlog.WriteLogger:
@@ -129,7 +132,8 @@ class JsonLines:
 class ExchangeLog:
     """Writes the one line per request. Create it after the process has configured its logs.
 
-    The lines of `MOMENT_S` are made together, at a third of the cost. JSON is written without structlog's steps, at a third of theirs.
+    Lines are built in batches, which takes a third of the time. JSON is written without structlog's processors, which takes a third of
+    theirs.
     """
 
     def __init__(self) -> None:
@@ -137,16 +141,16 @@ class ExchangeLog:
         factory = structlog.get_config()["logger_factory"]
         self._lines = factory.lines if isinstance(factory, JsonLines) else None
         self._wanted: bool = self._log.is_enabled_for(LEVELS["info"])
-        self._ended = Moment(self._write)
+        self._ended = Batch(self._write)
 
     def observe(self, exchange: Exchange) -> None:
         """Add an exchange; its line is written a moment later, with the current time."""
         if self._wanted:
             self._ended.add((time.time(), exchange))
 
-    def settle(self) -> None:
+    def write_now(self) -> None:
         """Write the remaining lines."""
-        self._ended.settle()
+        self._ended.write_now()
 
     def _write(self, exchanges: list[tuple[float, Exchange]]) -> None:
         if self._lines is not None:
@@ -157,15 +161,15 @@ class ExchangeLog:
 
 
 def _json_lines(lines: Sequence[msgspec.Struct]) -> str:
-    """Return the lines that structlog would write."""
+    """Return the same text that structlog would write for these lines."""
     try:
         return _encode_lines(lines).decode()
     except UnicodeEncodeError:  # the bytes of a header or path that are no text
-        return _encode_lines([_readable(line) for line in lines]).decode()
+        return _encode_lines([_with_valid_text(line) for line in lines]).decode()
 
 
-def _readable(line: msgspec.Struct) -> msgspec.Struct:
-    """Return a line with `?` for what is no text."""
+def _with_valid_text(line: msgspec.Struct) -> msgspec.Struct:
+    """Return a line in which `?` replaces characters that UTF-8 cannot encode."""
     texts = {name: value for name, value in asdict(line).items() if isinstance(value, str)}
     return replace(line, **{name: text.encode("utf-8", "replace").decode() for name, text in texts.items()})
 
@@ -191,8 +195,8 @@ def _ms(seconds: float) -> float:
     return int(seconds * 1_000_000 + 0.5) / 1000
 
 
-def _in_words(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Shorten the line of a request to what a person reads along; JSON and /api/exchanges have all of it."""
+def _shorten_request_line(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Shorten the line of a request for a person who watches. The JSON log and /api/exchanges have all fields."""
     event["timestamp"] = str(event.get("timestamp", ""))[11:19]
     if event.get("event") != "exchange":
         return event
@@ -205,7 +209,7 @@ def _in_words(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMappin
 
 
 def sentence(one: Mapping[str, Any]) -> str:
-    """Say in a line what was done to a request: its status, where it went, what was done and why, sizes and time."""
+    """Return a sentence about a request: its status and model, what was done and why, sizes and time."""
     before, after = one.get("tokens_before"), one.get("tokens_after")
     what = f"{one['action']} ({one['why']})" if one.get("why") not in (None, "", one["action"]) else str(one["action"])
     parts = [str(one["status"]), one.get("model") or f"{one.get('method', '')} {one.get('path', '')}".strip(), what]
@@ -233,20 +237,21 @@ _NAMES: Final = tuple(
     if name not in {"steps", "decided_s", "first_byte_s", "total_s", "at", "calls", "lost", "parts", "caller"}
 )
 _values: Final = attrgetter(*_NAMES)
-_BLANK: Final = Exchange.passed("", "own", 0)
-_EMPTY: Final = (None, "", ())
+_EMPTY_EXCHANGE: Final = Exchange.passed("", "own", 0)
+_EMPTY_VALUES: Final = (None, "", ())
 
 
-def _left_out(value: object) -> Any:
-    """Return the value that a field has in a blank exchange, if that is empty; else one that no field has."""
-    return value if value in _EMPTY else ...
+def _default_of(value: object) -> Any:
+    """Return the default of a field, with which it is omitted: its value in an empty exchange if that is an empty value, else a value
+    that no field has."""
+    return value if value in _EMPTY_VALUES else ...
 
 
 _Line: Final = msgspec.defstruct(
     "_Line",
     [
         "timestamp",
-        *((name, Any, _left_out(getattr(_BLANK, name))) for name in _NAMES),
+        *((name, Any, _default_of(getattr(_EMPTY_EXCHANGE, name))) for name in _NAMES),
         ("lost", dict[str, int], msgspec.field(default_factory=dict)),
         *((name, Any, ...) for name in ("decided_ms", "first_byte_ms", "total_ms")),
         ("steps", list[dict[str, Any]], msgspec.field(default_factory=list)),

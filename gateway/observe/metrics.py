@@ -15,18 +15,18 @@ from gateway.observe.exchange import Exchange
 
 SECONDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 SHARES: Final = (0.1, 0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
-TOGETHER: Final = 64
-"""Exchanges that are added together. Chosen: most of the saving, and a short pause."""
+BATCH: Final = 64
+"""Exchanges that are added together. Chosen: it saves nearly as much as a larger number, and the pause is short."""
 MOST_KEYS: Final = 200
-"""Client keys with numbers of their own. Chosen: more than teams have, few enough for any scraper."""
+"""Client keys with counters of their own. Chosen: more than teams have, few enough for any scraper."""
 OTHER_KEYS: Final = "(others)"
-"""The name under which further keys are counted; no key can have it."""
+"""The label under which all further keys are counted; no key can have this name."""
 Labels = tuple[str, ...]
 
 _kind_of: Final = attrgetter(
     "upstream", "entry", "action", "status", "mode", "attempts", "refusals", "error", "why", "warning"
 )
-"""What decides the labels under which an exchange is counted."""
+"""The fields that decide under which labels an exchange is counted."""
 _BILLED: Final = tuple((kind, attrgetter(f"{kind}_tokens")) for kind in ("prompt", "completion", "cached", "written"))
 _TIMES: Final = (
     ("decision_seconds", attrgetter("decided_s")),
@@ -81,64 +81,65 @@ class Metrics:
         self._keys: set[str] = set()
 
     def observe(self, exchange: Exchange) -> None:
-        """Add one exchange. Exchanges are added together, at a third of the cost of adding each one."""
+        """Add one exchange. Exchanges are added in batches, which takes a third of the time."""
         self._waiting.append(exchange)
-        if len(self._waiting) >= TOGETHER:
-            self._settle()
+        if len(self._waiting) >= BATCH:
+            self._add_waiting()
 
-    def _settle(self) -> None:
+    def _add_waiting(self) -> None:
+        """Add the waiting exchanges to the counters, grouped by their labels."""
         waiting, self._waiting = self._waiting, []
         groups: dict[tuple[Any, ...], list[Exchange]] = defaultdict(list)
         for exchange in waiting:
             groups[_kind_of(exchange)].append(exchange)
             if exchange.key:
                 self._add_to_key(exchange)
-        for alike in groups.values():
-            self._add(alike[0], alike)
+        for group in groups.values():
+            self._add(group[0], group)
 
-    def _add(self, one: Exchange, alike: list[Exchange]) -> None:
-        """Add exchanges that are counted under the same labels; ``one`` is any of them."""
-        where, times = (one.upstream, one.entry), len(alike)
+    def _add(self, one: Exchange, group: list[Exchange]) -> None:
+        """Add a group of exchanges that are counted under the same labels; ``one`` is any of them."""
+        labels, times = (one.upstream, one.entry), len(group)
         count, mode = self._counters, one.mode or "none"
-        count["requests"][(*where, one.action, str(one.status), mode)] += times
-        count["attempts"][where] += one.attempts * times
+        count["requests"][(*labels, one.action, str(one.status), mode)] += times
+        count["attempts"][labels] += one.attempts * times
         if one.refusals:
-            count["refusals"][where] += len(one.refusals) * times
+            count["refusals"][labels] += len(one.refusals) * times
         if one.attempts > 1:
-            count["retries"][where] += (one.attempts - 1) * times
+            count["retries"][labels] += (one.attempts - 1) * times
         if one.error:
-            count["errors"][(*where, one.error)] += times
+            count["errors"][(*labels, one.error)] += times
         elif one.status >= 400:
-            count["upstream_errors"][(*where, str(one.status))] += times
+            count["upstream_errors"][(*labels, str(one.status))] += times
         if one.why and one.why != "folded":
             count["not_folded"][(one.upstream, one.why)] += times
         for warning in one.warning.split(", ") if one.warning else ():
-            count["warnings"][(*where, warning.partition(";")[0])] += times
+            count["warnings"][(*labels, warning.partition(";")[0])] += times
         for kind, billed in _BILLED:
-            if tokens := sum(filter(None, map(billed, alike))):
-                count["billed_tokens"][(*where, kind)] += tokens
-        for exchange in alike:
+            if tokens := sum(filter(None, map(billed, group))):
+                count["billed_tokens"][(*labels, kind)] += tokens
+        for exchange in group:
             if exchange.tokens_before is not None or exchange.steps:
-                self._add_tokens(exchange, where, mode)
+                self._add_tokens(exchange, labels, mode)
         for name, seconds in _TIMES:
-            self._histograms[name][where].add(list(map(seconds, alike)))
+            self._histograms[name][labels].add(list(map(seconds, group)))
 
-    def _add_tokens(self, exchange: Exchange, where: Labels, mode: str) -> None:
-        """Count what was saved; in mode observe nothing was, and what would have been has its own numbers."""
+    def _add_tokens(self, exchange: Exchange, labels: Labels, mode: str) -> None:
+        """Count saved tokens. In mode observe nothing is saved; what would have been saved has counters of its own."""
         count, before, after = self._counters, exchange.tokens_before, exchange.tokens_after
         if before is not None and after is not None:
-            count["tokens_before"][(*where, mode)] += before
-            count["tokens_after"][(*where, mode)] += after if mode == "enforce" else before
+            count["tokens_before"][(*labels, mode)] += before
+            count["tokens_after"][(*labels, mode)] += after if mode == "enforce" else before
             if mode != "enforce" and after < before:
-                count["would_save_tokens"][where] += before - after
-                count["would_fold"][where] += 1
+                count["would_save_tokens"][labels] += before - after
+                count["would_fold"][labels] += 1
             if exchange.window:
-                self._histograms["window_share"][(*where, mode)].add([before / exchange.window])
+                self._histograms["window_share"][(*labels, mode)].add([before / exchange.window])
         for step in exchange.steps if mode == "enforce" else ():
-            count["saved_tokens"][(*where, step.stage)] += max(step.saved, 0)
+            count["saved_tokens"][(*labels, step.stage)] += max(step.saved, 0)
 
     def _add_to_key(self, exchange: Exchange) -> None:
-        """Add an exchange to the numbers of its client key; keys beyond a number share one name."""
+        """Add an exchange to the counters of its client key. Keys beyond `MOST_KEYS` share one label."""
         if exchange.key not in self._keys and len(self._keys) < MOST_KEYS:
             self._keys.add(exchange.key)
         key = exchange.key if exchange.key in self._keys else OTHER_KEYS
@@ -162,13 +163,13 @@ class Metrics:
 
     def counters(self) -> Iterator[tuple[str, str, Labels, list[tuple[Labels, float]]]]:
         """Return every counter: name, description, label names, and numbers by label values."""
-        self._settle()
+        self._add_waiting()
         for name, (text, labels) in _COUNTERS.items():
             yield f"turnfold_{name}", text, labels, list(self._counters[name].items())
 
     def histograms(self) -> Iterator[tuple[str, str, Labels, list[tuple[Labels, Histogram]]]]:
         """Return every histogram in the same form."""
-        self._settle()
+        self._add_waiting()
         for name, (text, labels, _) in _HISTOGRAMS.items():
             yield f"turnfold_{name}", text, labels, list(self._histograms[name].items())
 

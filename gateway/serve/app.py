@@ -1,4 +1,4 @@
-"""The composition root: builds and connects everything once, serves it and closes it."""
+"""The application: builds all parts of a gateway once, connects them, serves, and closes them."""
 
 import asyncio
 import socket
@@ -15,7 +15,7 @@ from gateway.serve.dealt import DealtSite
 from gateway.serve.incoming.peers import Peers
 from gateway.serve.incoming.tls import Certificate, certificate
 from gateway.serve.listening import BACKLOG, bind, client_runner
-from gateway.serve.process import begin, end_of_process, gateway_for
+from gateway.serve.process import gateway_for, start_background_work, stop_event
 from gateway.serve.shared import Gateway
 
 log = structlog.get_logger(__name__)
@@ -57,52 +57,56 @@ async def start(
     dealt: socket.socket | None = None,
     admin_offset: int = 0,
     peers: Peers | None = None,
-    client_port: bool = True,
-    loading: bool = False,
+    listens: bool = True,
+    loads_later: bool = False,
 ) -> Running:
-    """Open the store, bind both ports and serve. Raises OSError when a port is taken. A worker's connections come over ``dealt``. With ``client_port`` False,
-    `Running.connection` serves connections that another server brings. With ``loading`` True, it is not ready until `begin` has loaded the rest."""
-    own = certificate(settings.server)
+    """Open the store, bind both ports and serve. Raises OSError when a port is taken.
+
+    ``dealt`` is the socket over which a worker gets its connections, ``peers`` are the other workers, and ``admin_offset`` is added to
+    the admin port. Without ``listens`` there is no client port: another server brings connections to `Running.connection`. With
+    ``loads_later`` the gateway is not ready until `start_background_work` has loaded the remaining code.
+    """
+    tls = certificate(settings.server)
     gateway = gateway_for(settings)
-    gateway.loading = loading
+    gateway.loading = loads_later
     gateway.peers = peers
-    client, operators, among = client_runner(gateway, settings), port.runner(gateway), workers.runner(gateway)
-    running = Running(gateway, settings.server.host, 0, 0, (client, operators, among), own)
+    clients, admin, between_workers = client_runner(gateway, settings), port.runner(gateway), workers.runner(gateway)
+    running = Running(gateway, settings.server.host, 0, 0, (clients, admin, between_workers), tls)
     try:
-        await client.setup()
-        if client_port:
-            running.port = await _listen(client, settings.server, own, dealt)
+        await clients.setup()
+        if listens:
+            running.port = await _listen(clients, settings.server, tls, dealt)
         if peers is not None:
-            await among.setup()
-            await web.UnixSite(among, str(peers.own())).start()
-        await operators.setup()
+            await between_workers.setup()
+            await web.UnixSite(between_workers, str(peers.own())).start()
+        await admin.setup()
         admin_port = settings.admin.port and settings.admin.port + admin_offset
-        running.admin_port = await bind(operators, settings.admin.host, admin_port)
+        running.admin_port = await bind(admin, settings.admin.host, admin_port)
     except BaseException:
         await running.close()
         raise
     return running
 
 
-async def _listen(client: web.BaseRunner, server: Server, own: Certificate | None, dealt: socket.socket | None) -> int:
-    """Listen for clients at the configured port and socket; return the port. A worker listens at neither: its supervisor does."""
-    context = own.context if own else None
+async def _listen(clients: web.BaseRunner, server: Server, tls: Certificate | None, dealt: socket.socket | None) -> int:
+    """Listen for clients at the configured port and socket; return the port. A worker does not listen: its supervisor does."""
+    context = tls.context if tls else None
     if dealt is not None:
-        await DealtSite(client, dealt, ssl_context=context).start()
+        await DealtSite(clients, dealt, ssl_context=context).start()
         return server.port
-    bound = await bind(client, server.host, server.port, tls=context)
+    bound = await bind(clients, server.host, server.port, tls=context)
     if server.socket:
-        await web.UnixSite(client, server.socket, backlog=BACKLOG).start()
+        await web.UnixSite(clients, server.socket, backlog=BACKLOG).start()
     return bound
 
 
 async def serve(settings: Settings, ready: Callable[[Running], Awaitable[None]] | None = None, **how: Any) -> None:
     """Serve until SIGTERM or SIGINT."""
-    stop = end_of_process()
-    running = await start(settings, loading=True, **how)
+    stop = stop_event()
+    running = await start(settings, loads_later=True, **how)
     log.info("serving", url=running.url, admin=f"http://{settings.admin.host}:{running.admin_port}",
              upstreams=sorted(settings.upstreams), mode=settings.fold.mode)  # fmt: skip
-    begin(running.gateway)
+    start_background_work(running.gateway)
     if ready is not None:
         await ready(running)
     await stop.wait()

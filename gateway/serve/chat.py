@@ -26,7 +26,7 @@ from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.endpoints import compact
 from gateway.serve.endpoints.passthrough import forward
-from gateway.serve.incoming.body import read, understood
+from gateway.serve.incoming.body import parse, read
 from gateway.serve.incoming.errors import OUR_FAULT, ClientError
 from gateway.serve.keys import check_model, reserve
 from gateway.serve.request import finish, texts, work
@@ -55,31 +55,31 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     setup = gateway.setup  # once: it is replaced when the configuration changes, and a request keeps its own
     raw = await read(request, setup.settings.server)
     times.read = time.perf_counter()
-    asked = await _understood(gateway, request, raw, format, setup)
+    asked = await _parse(gateway, request, raw, format, setup)
     if asked is None or (not asked.model and "model" in asked.head and len(setup.targets) > 1):
         return await forward(gateway, request, raw)
     check_model(request, asked.model)
     if record.key is not None:
         await _reserve(gateway, record, asked, setup.settings)
-    if compact.wanted(asked):
-        return await compact.by_upstream_or_us(gateway, request, raw, asked)
-    caller = work.caller(gateway, setup, request, raw, asked.model)
+    if compact.wants_compaction(asked):
+        return await compact.compact_conversation(gateway, request, raw, asked)
+    caller = work.caller_of(gateway, setup, request, raw, asked.model)
     state: State = Received(Life(asked, mode_of(request, caller.route)))
     ending = Ending(499)
     try:
         while (work_of := WORK.get(type(state))) is not None:
             event = await work_of(caller, state)
             if len(asked.raw) < LARGE or caller.route.name == asked.model:
-                state = work.follow(caller, state, event)
+                state = work.next_state(caller, state, event)
             else:
-                state = await work.follow_large(caller, state, event)
+                state = await work.next_state_in_pool(caller, state, event)
             if not times.decided and type(state) is Ready:
                 times.decided = time.perf_counter()
         ended = cast("Ended", state)
         times.first_byte, ending = time.perf_counter(), Ending(finish.status_of(ended))
         response, ending = await _end(caller, ended)
         if isinstance(state, Answered):
-            ending = await finish.afterwards(caller, state, ending)
+            ending = await finish.learn_after_delivery(caller, state, ending)
         return response
     except (asyncio.CancelledError, ConnectionResetError):
         ending = ending if ending.delivered else caller.left or Ending(ending.status, "client_gone")
@@ -102,13 +102,15 @@ async def _reserve(gateway: Gateway, record: records.Record, asked: Conversation
     await reserve(gateway, record, len(asked.raw), window, answer)
 
 
-async def _understood(
+async def _parse(
     gateway: Gateway, request: web.BaseRequest, raw: bytes, format: Format, setup: Setup
 ) -> Conversation | None:
     """Parse the body; None when it is not a conversation, or when our own code fails. Raises ClientError."""
     try:
-        decides, limits = keys.model_decides(setup, request), setup.settings.server
-        return await understood(request, raw, format, limits, gateway.pool, memory=gateway.memory, decides=decides)
+        must_know_model, limits = keys.must_know_model(setup, request), setup.settings.server
+        return await parse(
+            request, raw, format, limits, gateway.pool, memory=gateway.memory, must_know_model=must_know_model
+        )
     except ClientError:
         raise
     except Exception as error:  # noqa: BLE001  # promise 6: it is passed through
@@ -120,11 +122,11 @@ async def _end(caller: Caller, state: Ended) -> tuple[web.StreamResponse, Ending
     """Send the client its answer."""
     match state:
         case Answered():
-            return await finish.answered(caller, state)
+            return await finish.forward_answer(caller, state)
         case TooLarge():
-            return await finish.too_large(caller, state)
+            return await finish.refuse_too_large(caller, state)
         case Unreachable():
-            return finish.unreachable(caller, state)
+            return finish.report_unreachable(caller, state)
         case PassedOn():
             response = await forward(caller.gateway, caller.request, caller.raw)
             caller.record.why = "failed"

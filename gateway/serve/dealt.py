@@ -1,7 +1,7 @@
-"""The connections that a supervisor deals to this worker, over a socket pair of which the worker inherited one end.
+"""Connections that a supervisor deals to this worker over a socket pair; the worker inherited one end of it.
 
-Each comes as a file descriptor. In return the worker sends a byte when it takes connections, and one for each connection that has
-ended, so that the supervisor knows how many every worker has. When the supervisor is gone, no more would come: the worker ends.
+Each connection comes as a file descriptor. The worker sends a byte when it is ready, and a byte for each connection that has ended:
+so the supervisor knows how many connections every worker has. When the supervisor is gone, the worker ends.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ MOST_OPENING: Final = 10_000
 class DealtSite(web.BaseSite):
     """Serves the connections that come over ``channel``."""
 
-    __slots__ = ("_channel", "_opening", "_untold")
+    __slots__ = ("_channel", "_opening", "_unreported")
 
     def __init__(
         self, runner: web.BaseRunner, channel: socket.socket, *, ssl_context: ssl.SSLContext | None = None
@@ -34,8 +34,8 @@ class DealtSite(web.BaseSite):
         super().__init__(runner, ssl_context=ssl_context)
         self._channel = channel
         self._opening = Tasks(MOST_OPENING)
-        self._untold = 0
-        """Ended connections that the supervisor does not know of yet."""
+        self._unreported = 0
+        """Ended connections that were not yet reported to the supervisor."""
 
     @property
     def name(self) -> str:
@@ -46,14 +46,14 @@ class DealtSite(web.BaseSite):
         await super().start()
         if isinstance(
             self._runner.server, Connections
-        ):  # of aiohttp's own server it learns no ends, and deals by turns
-            self._runner.server.on_end = self._ended
+        ):  # aiohttp's own server reports no ends: connections are dealt in turn
+            self._runner.server.on_end = self._report_end
         self._channel.setblocking(False)
         asyncio.get_running_loop().add_reader(self._channel, self._readable)
         self._channel.send(READY)
 
     async def stop(self) -> None:
-        """Take what was dealt already, and no more."""
+        """Take the connections that were dealt already, and no more."""
         asyncio.get_running_loop().remove_reader(self._channel)
         self._take()
         self._channel.close()
@@ -69,23 +69,23 @@ class DealtSite(web.BaseSite):
         """Take the connections that have come; return whether the supervisor is still there."""
         for _ in range(AT_ONCE):
             try:
-                said, descriptors, *_ = socket.recv_fds(self._channel, 1, 1)
+                data, descriptors, *_ = socket.recv_fds(self._channel, 1, 1)
             except BlockingIOError:
                 return True
             except OSError:
                 return False
-            if not said:
+            if not data:
                 return False
             if descriptors:
-                self._begin(socket.socket(fileno=descriptors[0]))
+                self._start_opening(socket.socket(fileno=descriptors[0]))
             else:  # this process has no file descriptors left
-                self._ended()
+                self._report_end()
         return True
 
-    def _begin(self, connection: socket.socket) -> None:
+    def _start_opening(self, connection: socket.socket) -> None:
         if self._opening.start(self._open(connection), "connection") is None:
             connection.close()
-            self._ended()
+            self._report_end()
 
     async def _open(self, connection: socket.socket) -> None:
         server = self._runner.server
@@ -96,12 +96,12 @@ class DealtSite(web.BaseSite):
             await asyncio.get_running_loop().connect_accepted_socket(server, connection, ssl=self._ssl_context)
         except OSError:  # its TLS handshake failed, or it is gone
             connection.close()
-            self._ended()
+            self._report_end()
 
-    def _ended(self) -> None:
+    def _report_end(self) -> None:
         """Tell the supervisor that a connection has ended."""
-        self._untold += 1
+        self._unreported += 1
         try:
-            self._untold -= self._channel.send(ENDED * self._untold)
+            self._unreported -= self._channel.send(ENDED * self._unreported)
         except OSError:
             return  # told with the next one, or the supervisor is gone

@@ -1,4 +1,4 @@
-"""The way of a request into the gateway: who may send it, where it goes, and what becomes of a failure."""
+"""The entrance of requests: check who may send one, route it to its handler, and turn failures into errors."""
 
 from types import MappingProxyType
 from typing import Final
@@ -39,12 +39,14 @@ from gateway.wire.format import Format
 from gateway.wire.formats import format_at, format_of
 from gateway.wire.messages import MESSAGES
 
-BESIDE: Final = MappingProxyType({**dict.fromkeys(counting.PATHS, counting.count), compact.PATH: compact.compact})
-"""Endpoints beside a conversation that we answer where the upstream does not have them."""
+FALLBACK_ENDPOINTS: Final = MappingProxyType(
+    {**dict.fromkeys(counting.PATHS, counting.count), compact.PATH: compact.compact}
+)
+"""Endpoints that the gateway serves itself if the upstream does not have them."""
 
 
 class Entrance(msgspec.Struct, frozen=True):
-    """How clients reach the gateway."""
+    """The settings of the client port that decide who may send a request."""
 
     guard: Guard
     proxies: Proxies
@@ -58,33 +60,33 @@ class Entrance(msgspec.Struct, frozen=True):
 
 
 async def handle(gateway: Gateway, request: web.BaseRequest, entrance: Entrance) -> web.StreamResponse:
-    """Serve one request on the client port: every failure becomes an error in the API's shape, every request leaves a
-    record."""
+    """Serve one request on the client port. Every failure becomes an error in the API's shape, and every request leaves
+    a record."""
     client = entrance.proxies.client(peer_of(request), request.headers)
-    record = records.opened(request, client, served_path(request.rel_url.raw_path, entrance.base_path))
+    record = records.open_record(request, client, served_path(request.rel_url.raw_path, entrance.base_path))
     try:
-        response = await _admitted(gateway, request, entrance, record)
-        record.left(response)
+        response = await _check_and_serve(gateway, request, entrance, record)
+        record.complete(response)
         return response
     except errors.ClientError as error:
-        return refused(gateway, request, record, error, "rejected", close=not request.content.is_eof())
+        return refuse(gateway, request, record, error, "rejected", close=not request.content.is_eof())
     except SlowUpload as slow:  # the upstream was reached, but the client's body broke off
-        return refused(gateway, request, record, slow.as_error(), "rejected", close=True)
+        return refuse(gateway, request, record, slow.as_error(), "rejected", close=True)
     except UpstreamUnreachable as error:
-        record.answered(error.status, error.code)
-        return errors.response(error, record.marks(gateway, "error"), format=_format(request))
+        record.set_outcome(error.status, error.code)
+        return errors.response(error, record.marks(gateway, "error"), format=_error_format(request))
     except (web.RequestPayloadError, aiohttp.ClientPayloadError, http_exceptions.HttpProcessingError) as error:
-        return refused(gateway, request, record, malformed(error), "malformed", close=True)
+        return refuse(gateway, request, record, malformed(error), "malformed", close=True)
     except (ConnectionResetError, aiohttp.ClientConnectionResetError):
         raise  # the client has left, so no answer can be sent
     except Exception as error:  # noqa: BLE001  # a bug of ours must still leave as an error that SDKs understand
         gateway.failed("request", error)
-        return refused(gateway, request, record, errors.OUR_FAULT, "failed")
+        return refuse(gateway, request, record, errors.OUR_FAULT, "failed")
     finally:
         record.close(gateway, request)
 
 
-def refused(
+def refuse(
     gateway: Gateway,
     request: web.BaseRequest,
     record: Record,
@@ -95,19 +97,19 @@ def refused(
 ) -> web.Response:
     """Answer a request with our own error, and record it."""
     record.why = why
-    record.answered(error.status, error.code)
-    answer = errors.response(error, record.marks(gateway, "error"), close=close, format=_format(request))
+    record.set_outcome(error.status, error.code)
+    answer = errors.response(error, record.marks(gateway, "error"), close=close, format=_error_format(request))
     record.answer_bytes = records.size_of(answer)
     return answer
 
 
-def _format(request: web.BaseRequest) -> Format:
-    """Return the API format in which the client of a request reads errors; Anthropic's libraries send a header of theirs."""
+def _error_format(request: web.BaseRequest) -> Format:
+    """Return the format in which a client expects errors. Anthropic's libraries are recognised by their header."""
     found = format_at(records.of(request).path)
     return MESSAGES if found is CHAT and "anthropic-version" in request.headers else found
 
 
-async def _admitted(
+async def _check_and_serve(
     gateway: Gateway, request: web.BaseRequest, entrance: Entrance, record: Record
 ) -> web.StreamResponse:
     """Serve a request that passes the guard. Raises ClientError for any other."""
@@ -121,52 +123,54 @@ async def _admitted(
         raise _not_found(request, entrance.base_path)
     request = with_path(request, record.path)
     if not origin:
-        return await _served(gateway, request)
+        return await _route(gateway, request)
     if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
         record.why = "own"
-        record.answered(204)
+        record.set_outcome(204)
         return web.Response(status=204, headers=preflight(origin, request.headers))
-    return await _served(gateway, request)
+    return await _route(gateway, request)
 
 
-async def _served(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
+async def _route(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
+    """Give a request to the handler of its path, within the limits of keys, admission and upload speed."""
     path = request.rel_url.raw_path
     if not path.startswith("/v1/"):
-        return _own(gateway, request, path)
+        return _own_page(gateway, request, path)
     settings = gateway.settings
     if settings.asks_for_keys:
         await keys.admit(gateway, request, records.of(request))
     limits = settings.server
     with gateway.admission.admitted(request, limits), gateway.uploads.watched(request, limits.min_upload_rate):
-        if websocket.wanted(request):
+        if websocket.wants_websocket(request):
             return await websocket.connect(gateway, request)
         format = format_of(path) if request.method == "POST" else None
         if format is not None and (announced := request.content_length or 0) > limits.max_body:
             raise too_large(limits.max_body, announced)
-        _continue(request)
+        _send_continue(request)
         if format is not None:
             return await chat(gateway, request, format)
-        if request.method == "POST" and (beside := BESIDE.get(path)) is not None:
-            return await beside(gateway, request)
+        if request.method == "POST" and (endpoint := FALLBACK_ENDPOINTS.get(path)) is not None:
+            return await endpoint(gateway, request)
         if listing.wanted(request):
             return await listing.models(gateway, request)
         return await forward(gateway, request)
 
 
-def _own(gateway: Gateway, request: web.BaseRequest, path: str) -> web.StreamResponse:
+def _own_page(gateway: Gateway, request: web.BaseRequest, path: str) -> web.StreamResponse:
+    """Serve the paths of the gateway itself: health, readiness, and the root. Raises ClientError for any other."""
     record = records.of(request)
     if path in PROBES:
         record.done = True  # machines ask every few seconds, and about this process alone: no log line, no metric
         if path == "/healthz":
-            return _status("ok")
-        return _status(gateway.readiness, 200 if gateway.readiness == "ready" else 503)
+            return _status_page("ok")
+        return _status_page(gateway.readiness, 200 if gateway.readiness == "ready" else 503)
     if path == "/" and request.method in ("GET", "HEAD"):  # Claude Code checks that the server is there
         record.why = "own"
-        return _status("ok")
+        return _status_page("ok")
     raise _not_found(request, gateway.settings.server.base_path)
 
 
-def _status(word: str, status: int = 200) -> web.Response:
+def _status_page(word: str, status: int = 200) -> web.Response:
     return web.Response(status=status, body=b'{"status":"%b"}' % word.encode(), content_type=errors.JSON)
 
 
@@ -176,7 +180,7 @@ def _not_found(request: web.BaseRequest, base_path: str) -> errors.ClientError:
     return errors.ClientError(404, f"Nothing is served at {request.method} {path}; {hint}.", code="not_found")
 
 
-def _continue(request: web.BaseRequest) -> None:
+def _send_continue(request: web.BaseRequest) -> None:
     """Tell a client that waits before sending its body to continue (curl waits from 1 MB)."""
     if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")

@@ -30,9 +30,9 @@ HEADERS: Final = ("Authorization", "x-api-key", "api-key")
 """Headers in which clients send a key: OpenAI's libraries, Anthropic's, Azure's."""
 PROTOCOL: Final = "openai-insecure-api-key."
 """How a browser, which cannot set headers, gives the key of a WebSocket: https://platform.openai.com/docs/guides/realtime-websocket."""
-NAMING: Final = ("response", "session")
-"""Objects of a WebSocket message that may name a model, too."""
-HOW: Final = "Send the key that the operator gave you as `Authorization: Bearer KEY` or `x-api-key: KEY`."
+MODEL_HOLDERS: Final = ("response", "session")
+"""Members of a WebSocket message that may also name a model."""
+HOW_TO_SEND: Final = "Send the key that the operator gave you as `Authorization: Bearer KEY` or `x-api-key: KEY`."
 
 
 class RateLimited(ClientError):
@@ -53,10 +53,10 @@ async def admit(gateway: Gateway, request: web.BaseRequest, record: Record) -> N
     """Find the client key of a request, where the gateway asks for one, and count the request. Raises ClientError when it may not
     be served."""
     settings = gateway.settings
-    key, presented = _found(settings, request)
+    key, presented = _find_key(settings, request)
     record.key, record.credential = key, presented
     if key.expires is not None and key.expires <= time.time():
-        raise _unknown("This key has expired.", "expired_api_key")
+        raise _unauthorised("This key has expired.", "expired_api_key")
     if key.addresses and not within(record.client, key.addresses):
         raise ClientError(
             403,
@@ -64,18 +64,18 @@ async def admit(gateway: Gateway, request: web.BaseRequest, record: Record) -> N
             code="address_not_allowed",
             type_="permission_error",
         )
-    await _count(gateway, key, record)
+    await _count_request(gateway, key, record)
 
 
-def _found(settings: Settings, request: web.BaseRequest) -> tuple[ClientKey, str]:
+def _find_key(settings: Settings, request: web.BaseRequest) -> tuple[ClientKey, str]:
     """Return the first known key of a request, as configured and as presented. Raises ClientError."""
-    presented = tuple(_presented(request))
+    presented = tuple(_presented_keys(request))
     if not presented:
-        raise _unknown(f"This gateway asks for a key. {HOW}", "invalid_api_key")
+        raise _unauthorised(f"This gateway asks for a key. {HOW_TO_SEND}", "invalid_api_key")
     for given in presented:
         if (key := match(settings.keys.values(), given)) is not None:
             return key, given
-    raise _unknown(f"The key is not known here. {HOW}", "invalid_api_key")
+    raise _unauthorised(f"The key is not known here. {HOW_TO_SEND}", "invalid_api_key")
 
 
 def match(keys: Iterable[ClientKey], given: str) -> ClientKey | None:
@@ -88,35 +88,37 @@ def match(keys: Iterable[ClientKey], given: str) -> ClientKey | None:
     return found
 
 
-def _presented(request: web.BaseRequest) -> Iterator[str]:
+def _presented_keys(request: web.BaseRequest) -> Iterator[str]:
+    """Yield every key in a request: in its headers, or among the protocols of a WebSocket."""
     for name in HEADERS:
         for value in request.headers.getall(name, ()):
             scheme, _, rest = value.strip().partition(" ")
             if given := rest.strip() if scheme.lower() == "bearer" else value.strip():
                 yield given
-    for offered in _offered(request):
+    for offered in _offered_protocols(request):
         if offered.startswith(PROTOCOL):
             yield offered.removeprefix(PROTOCOL)
 
 
-def _offered(request: web.BaseRequest) -> list[str]:
+def _offered_protocols(request: web.BaseRequest) -> list[str]:
+    """Return the WebSocket protocols that the client offers."""
     return [name.strip() for name in request.headers.get("Sec-WebSocket-Protocol", "").split(",") if name.strip()]
 
 
-def protocols(request: web.BaseRequest) -> list[str]:
-    """Return the WebSocket protocols to offer upstream: the client's, without its key."""
+def upstream_protocols(request: web.BaseRequest) -> list[str]:
+    """Return the WebSocket protocols to offer to the upstream: the client's, without its key."""
     mine = records.of(request).key is not None
-    return [name for name in _offered(request) if not (mine and name.startswith(PROTOCOL))]
+    return [name for name in _offered_protocols(request) if not (mine and name.startswith(PROTOCOL))]
 
 
-async def _count(gateway: Gateway, key: ClientKey, record: Record) -> None:
-    """Count one request against the key's limits, and note the rest for the answer. Raises RateLimited."""
+async def _count_request(gateway: Gateway, key: ClientKey, record: Record) -> None:
+    """Count one request against the key's limits, and put what is left into the headers of the answer. Raises RateLimited."""
     used = []
     if key.rpm is not None:
         used.append(await gateway.rates.use(key.id, "requests", 1, key.rpm))
     if key.tpm is not None:
         used.append(await gateway.rates.use(key.id, "tokens", 0, key.tpm))
-    headers = {name: value for each in used for name, value in _told(each)}
+    headers = {name: value for each in used for name, value in _limit_headers(each)}
     for each in used:
         full = each.count > each.limit if each.what == "requests" else each.count >= each.limit
         if full:
@@ -125,7 +127,10 @@ async def _count(gateway: Gateway, key: ClientKey, record: Record) -> None:
 
 
 async def reserve(gateway: Gateway, record: Record, body_bytes: int, window: int, answer: int | None) -> None:
-    """Reserve the tokens that a request may take, before it is sent. Raises RateLimited where they are not left."""
+    """Reserve the tokens that a request may use, before it is sent. Raises RateLimited when the key has not enough left.
+
+    ``answer`` is the largest number of output tokens, where the request states one.
+    """
     key = record.key
     if key is None or key.tpm is None:
         return
@@ -134,13 +139,13 @@ async def reserve(gateway: Gateway, record: Record, body_bytes: int, window: int
         return
     tokens = expected(body_bytes, window, answer, key.tpm)
     used, fits = await gateway.rates.reserve(record.request_id, key.id, tokens, key.tpm)
-    record.shared = {**record.shared, **dict(_told(used))}
+    record.shared = {**record.shared, **dict(_limit_headers(used))}
     if not fits:
         raise RateLimited(used, record.shared, tokens)
 
 
-def _told(used: Used) -> Iterator[tuple[str, str]]:
-    """Return OpenAI's headers about a limit: https://platform.openai.com/docs/guides/rate-limits."""
+def _limit_headers(used: Used) -> Iterator[tuple[str, str]]:
+    """Yield OpenAI's headers about a limit: https://platform.openai.com/docs/guides/rate-limits."""
     yield f"x-ratelimit-limit-{used.what}", str(used.limit)
     yield f"x-ratelimit-remaining-{used.what}", str(used.left)
     yield f"x-ratelimit-reset-{used.what}", f"{used.reset_s}s"
@@ -181,18 +186,18 @@ def allows_message(request: web.BaseRequest, text: str) -> bool:
     if not isinstance(message, dict):
         return False
     raw = text.encode("utf-8", "surrogatepass")
-    inner = [value for name, value in (raw_json.members(raw) or {}).items() if name in NAMING]
-    if is_ambiguous(raw, ("type", "model", *NAMING)) or any(map(is_ambiguous, inner)):
+    inner = [value for name, value in (raw_json.members(raw) or {}).items() if name in MODEL_HOLDERS]
+    if is_ambiguous(raw, ("type", "model", *MODEL_HOLDERS)) or any(map(is_ambiguous, inner)):
         return False
-    parts = [message, *(message[name] for name in NAMING if isinstance(message.get(name), dict))]
+    parts = [message, *(message[name] for name in MODEL_HOLDERS if isinstance(message.get(name), dict))]
     named = [part["model"] for part in parts if "model" in part]
     if not named:
         return bool(request.rel_url.query.get("model")) or message.get("type") != "response.create"
-    return all(isinstance(model, str) and may_see(request, model) for model in named)
+    return all(isinstance(model, str) and allows_model(request, model) for model in named)
 
 
-def may_see(request: web.BaseRequest, model: str) -> bool:
-    """Return whether a model is shown to a request."""
+def allows_model(request: web.BaseRequest, model: str) -> bool:
+    """Return whether a request's key allows a model."""
     key = records.of(request).key
     return key is None or key.may_use(model)
 
@@ -203,10 +208,10 @@ def is_restricted(request: web.BaseRequest) -> bool:
     return key is not None and bool(key.models)
 
 
-def model_decides(setup: Setup, request: web.BaseRequest) -> bool:
-    """Return whether it depends on a request's model where it is sent, or whether it is."""
+def must_know_model(setup: Setup, request: web.BaseRequest) -> bool:
+    """Return whether a request's model must be known before it is sent: it decides the upstream, or whether the key allows it."""
     return len(setup.targets) > 1 or is_restricted(request)
 
 
-def _unknown(message: str, code: str) -> ClientError:
+def _unauthorised(message: str, code: str) -> ClientError:
     return ClientError(401, message, code=code, type_="authentication_error", headers={"WWW-Authenticate": "Bearer"})

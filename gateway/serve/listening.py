@@ -64,7 +64,7 @@ def _connections(gateway: Gateway, handler: Handler, patience_s: float, server_s
         record = Record(client=client)
         try:
             record.why = "failed" if error.status >= 500 else "malformed"
-            record.answered(error.status, error.code)
+            record.set_outcome(error.status, error.code)
             return errors.response(error, record.marks(gateway, "error"), close=True)  # of a request with no path yet
         finally:
             record.close(gateway)

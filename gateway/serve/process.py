@@ -1,4 +1,4 @@
-"""What every serving process needs: the stores behind it, and the signals that end it."""
+"""A serving process: its stores, the code it loads after the start, and the signals that end it."""
 
 import asyncio
 import importlib
@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 
 def gateway_for(settings: Settings) -> Gateway:
-    """Open the store and the log of records, and return what all requests of this process share."""
+    """Open the store and the log of records, and return the gateway that all requests of this process share."""
     metrics = Metrics()
     store = store_of(settings, lambda operation, reason: metrics.degraded(f"store {operation}"))
     gateway = Gateway(settings, store, metrics, log_of(settings))
@@ -31,31 +31,31 @@ def gateway_for(settings: Settings) -> Gateway:
     return gateway
 
 
-def begin(gateway: Gateway) -> None:
-    """Start what a process of ours does beside serving, once its ports are open."""
+def start_background_work(gateway: Gateway) -> None:
+    """Start the work beside serving, once the ports are open: garbage collection, and loading the remaining code."""
     gateway.sweeper.start()
-    warm(gateway)
+    start_loading(gateway)
 
 
-def warm(gateway: Gateway) -> None:
-    """Begin to load, beside serving, what a start does not need."""
+def start_loading(gateway: Gateway) -> None:
+    """Start to load, in the background, code and vocabularies that the start did not need."""
     gateway.loading = True
-    gateway.tasks.start(_prepare(gateway), "prepare")
+    gateway.tasks.start(_load(gateway), "prepare")
 
 
-async def _prepare(gateway: Gateway) -> None:
-    """Load what a start does not need. Until then the process is not ready: a vocabulary holds the interpreter's lock while
-    it loads, so requests would wait."""
+async def _load(gateway: Gateway) -> None:
+    """Load code and vocabularies that the start did not need. Meanwhile the process is not ready: loading a vocabulary
+    holds the interpreter's lock, so requests would wait."""
     try:
-        await asyncio.to_thread(load_the_rest)
+        await asyncio.to_thread(load_remaining_code)
         if gateway.settings.server.preload:
             await asyncio.to_thread(measure.preload, gateway, gateway.settings)
     finally:
         gateway.loading = False
 
 
-def load_the_rest() -> None:
-    """Load what a start does not need, and what the first refusal and the first fold would otherwise wait for."""
+def load_remaining_code() -> None:
+    """Load the code that the start did not need, and that the first refusal and the first fold would otherwise wait for."""
     signs.prepare()
     importlib.import_module("gateway.context.write.fold")
 
@@ -77,19 +77,19 @@ def log_of(settings: Settings) -> RecordLog | None:
     return open_log(settings.store.url, bounds_of(settings))
 
 
-def end_of_process() -> asyncio.Event:
-    """Return an event that SIGTERM and SIGINT set. From here on nothing of a request can come into the log of an exception."""
+def stop_event() -> asyncio.Event:
+    """Return an event that SIGTERM and SIGINT set. From now on unhandled exceptions are logged without the text of a request."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(_untold)
+    loop.set_exception_handler(_log_unhandled)
     for number in (signal.SIGTERM, signal.SIGINT):
         with suppress(NotImplementedError):
             loop.add_signal_handler(number, stop.set)
     return stop
 
 
-def _untold(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log an exception that no task awaited by its type and place; asyncio's own text and traceback may quote a
+def _log_unhandled(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log an exception of a task that nothing awaits, by its type and place. asyncio's own text and traceback may quote a
     request."""
     error = context.get("exception")
     log.error("unhandled", error=type(error).__name__, where=where(error) if isinstance(error, Exception) else "")

@@ -25,13 +25,13 @@ CLIENT_GONE: Final = 499
 """The status of a request whose client left before its answer; nginx's number."""
 
 SHARING: Final = "Access-Control-"
-"""How the headers begin that let a web page read an answer."""
+"""Prefix of the headers that let a web page read an answer."""
 LONGEST_NAME: Final = 200
 """Characters of a model's name that are kept. Chosen: longer than any real one."""
 LONGEST_PATH: Final = 300
 """Characters of a path that are kept. Chosen: longer than any documented one."""
 CONVERSATIONS_KEPT: Final = 128
-"""Conversations whose names are remembered, a number: each of their requests begins alike. At most 5 MB, where every opening is a pasted book."""
+"""Number of conversations whose names are cached; all requests of one begin alike. At most 5 MB, when every opening is a pasted book."""
 LONGEST_METHOD: Final = 20
 """Characters of a method that are kept: CONNECT has seven."""
 
@@ -42,7 +42,7 @@ class Record(msgspec.Struct, eq=False):
     client: str = ""
     """The client's address, as trusted proxies say; "" on a Unix socket."""
     path: str = ""
-    """The path of the request as the API has it; "" for one that is not served."""
+    """The path of the request in the API, with ``/v1``; "" for a path that is not served."""
     why: Why = "not_chat"
     upstream: str = ""
     model: str = ""
@@ -51,15 +51,15 @@ class Record(msgspec.Struct, eq=False):
     status: int = CLIENT_GONE
     error: str = "client_gone"
     shared: Mapping[str, str] = {}
-    """Headers of every answer: those that let a permitted web page read it, and those that tell of limits."""
+    """Headers that every answer to this request gets: those that let a permitted web page read it, and those about limits."""
     key: ClientKey | None = None
-    """The client key that the request brought, where the gateway asks for one."""
+    """The client key of the request, where the gateway asks for one."""
     credential: str = ""
-    """The key itself, for whose memory a request may use."""
+    """The key as the client sent it. It decides whose stored summaries and facts the request may use."""
     usage: Usage | None = None
-    """What the upstream billed, where that is read."""
+    """The tokens that the upstream billed, where the bill is read."""
     done: bool = False
-    """Whether the request's record was made."""
+    """Whether the observers already have this request's record."""
     started: float = msgspec.field(default_factory=time.perf_counter)
     first_byte: float = 0.0
     request_id: str = ""
@@ -71,7 +71,7 @@ class Record(msgspec.Struct, eq=False):
     """The hash of the caller's credentials, once it is known."""
     format: str = ""
     opening: str = ""
-    """The conversation's first user message, where the body is one."""
+    """The conversation's first user message, where the body is a conversation."""
     identities: dict[str, Identity] = {}
     """The client's hashes by upstream, filled by `identity_at`."""
 
@@ -88,16 +88,16 @@ class Record(msgspec.Struct, eq=False):
             **self.shared,
         }
 
-    def received(self, size: int) -> None:
+    def count_received(self, size: int) -> None:
         """Count bytes that came from the client."""
         self.body_bytes += size
 
-    def answered_with(self, size: int) -> None:
+    def count_sent(self, size: int) -> None:
         """Count bytes that went to the client."""
         self.answer_bytes += size
 
-    def share(self, headers: CIMultiDict[str]) -> None:
-        """Add the headers of every answer to those of an upstream. For a page, ours about sharing replace all of its own."""
+    def add_shared(self, headers: CIMultiDict[str]) -> None:
+        """Add `shared` to the headers of an upstream's answer. Where a web page may read it, our access-control headers replace the upstream's."""
         if not self.shared:
             return
         if SHARING + "Allow-Origin" in self.shared:
@@ -108,12 +108,12 @@ class Record(msgspec.Struct, eq=False):
         if "Vary" in self.shared:
             headers["Vary"] = ", ".join(dict.fromkeys(filter(None, varies)))
 
-    def answered(self, status: int, error: str = "") -> None:
-        """Note how the request ended."""
+    def set_outcome(self, status: int, error: str = "") -> None:
+        """Set the status and the error with which the request ended."""
         self.status, self.error = status, error
 
-    def sent_to(self, target: Target, model: str, model_used: str, headers: CIMultiDict[str]) -> None:
-        """Note where a request goes, and whose it is; ``headers`` are the client's for an upstream."""
+    def set_upstream(self, target: Target, model: str, model_used: str, headers: CIMultiDict[str]) -> None:
+        """Set the upstream and the model of a request, and its caller. ``headers`` are the client's for an upstream."""
         self.upstream, self.model, self.model_used, self.attempts = target.name, model, model_used or model, 1
         self.caller = self.identity_at(target, headers).key
 
@@ -124,13 +124,13 @@ class Record(msgspec.Struct, eq=False):
             found = self.identities[target.name] = identity_of(target, headers, self.client)
         return found
 
-    def called(self, status: int) -> None:
-        """Note that the upstream answered; 0 stands for no answer."""
+    def add_call(self, status: int) -> None:
+        """Add the call to the upstream with the status of its answer; 0 means no answer."""
         seconds = time.perf_counter() - self.started
         self.calls = (*self.calls, Call(self.upstream, self.model_used[:LONGEST_NAME], status, seconds=seconds))
 
-    def left(self, response: web.StreamResponse) -> None:
-        """Add the headers of every answer, and note the answer of a handler that makes no record itself."""
+    def complete(self, response: web.StreamResponse) -> None:
+        """Add `shared` to an answer. Take status and size from it if its handler did not set them."""
         if self.shared and not response.prepared:
             for name, value in self.shared.items():
                 response.headers.setdefault(name, value)
@@ -138,11 +138,11 @@ class Record(msgspec.Struct, eq=False):
             return
         if self.status == CLIENT_GONE:
             self.request_id = response.headers.get("x-turnfold-request-id", self.request_id)
-            self.answered(response.status)
+            self.set_outcome(response.status)
         self.answer_bytes = size_of(response) or self.answer_bytes
 
     def close(self, gateway: Gateway, request: web.BaseRequest | None = None) -> None:
-        """Give the record to every observer, unless the request has one already."""
+        """Give the record to every observer, unless they already have one of this request."""
         if not self.done:
             self.done = True
             gateway.observe(self._exchange(gateway, request))
@@ -179,7 +179,7 @@ class Record(msgspec.Struct, eq=False):
 
 
 def name_of(caller: str, opening: str) -> str:
-    """Return `identity.name_of`, remembered for the conversations that are going on."""
+    """Return `identity.name_of`, cached for the conversations that are going on."""
     return _name_of(caller, opening[:OPENING_CHARACTERS])
 
 
@@ -187,12 +187,12 @@ _name_of: Final = lru_cache(maxsize=CONVERSATIONS_KEPT)(identity.name_of)
 
 
 def size_of(response: web.StreamResponse) -> int:
-    """Return the bytes of an answer that was made whole; 0 for a stream."""
+    """Return the size of an answer in bytes; 0 for a stream."""
     return len(response.body) if isinstance(response, web.Response) and isinstance(response.body, bytes) else 0
 
 
 def path_of(request: web.BaseRequest) -> str:
-    """Return the path of a request without its query, which may hold a key."""
+    """Return the path of a request without its query, because a query may hold a key."""
     return request.rel_url.raw_path[:LONGEST_PATH]
 
 
@@ -204,7 +204,7 @@ def of(request: web.BaseRequest) -> Record:
     return request[RECORD]
 
 
-def opened(request: web.BaseRequest, client: str, path: str) -> Record:
-    """Open the record of an arriving request of a client at an address."""
+def open_record(request: web.BaseRequest, client: str, path: str) -> Record:
+    """Create the record of an arriving request. ``client`` is the client's address."""
     record = request[RECORD] = Record(client, path)
     return record

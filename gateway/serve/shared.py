@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 
 
 class Reloaded(msgspec.Struct, frozen=True):
-    """How the configuration was read last."""
+    """The result of the last time the configuration was read."""
 
     good: bool
     """False when the file was refused, so that an earlier one is in use."""
@@ -123,12 +123,12 @@ class Gateway:
             self._log.observe,
             self.metrics.observe,
             self.records.observe,
-            self._charge,
+            self._count_tokens_of_key,
             *((self.tracing.observe,) if self.tracing is not None else ()),
         )
         self.draining = False
         self.loading = False
-        """Whether modules and vocabularies are still loaded beside serving."""
+        """Whether code and vocabularies are still being loaded in the background."""
         self.reloaded = Reloaded(good=True, at=time.time())
         self.peers: Peers | None = None
         """The other workers on this machine, where there are any."""
@@ -143,8 +143,8 @@ class Gateway:
         self.records.limit(bounds_of(settings))
         self.reloaded = Reloaded(good=True, at=time.time())
 
-    def refused_settings(self) -> None:
-        """Note that changed settings were refused."""
+    def note_refused_settings(self) -> None:
+        """Remember that changed settings were refused."""
         self.reloaded = Reloaded(good=False, at=self.reloaded.at)
 
     def _forget(self, forgotten: Forgotten) -> None:
@@ -154,11 +154,11 @@ class Gateway:
         for caller, at in forgotten.callers.items():
             if self._forgotten.get(caller, 0.0) < at:
                 self._forgotten[caller] = at
-                self.records.forget_own(None if caller == EVERY_CALLER else caller)
+                self.records.forget_in_memory(None if caller == EVERY_CALLER else caller)
         log.info("memory_forgotten", everything=forgotten.at, models=len(forgotten.models))
 
-    def _charge(self, exchange: Exchange) -> None:
-        """Count the tokens of a request that has ended against its client key, in the background."""
+    def _count_tokens_of_key(self, exchange: Exchange) -> None:
+        """Count the tokens of an ended request against the limits of its client key, in the background."""
         reserved = self.rates.reserved(exchange.request_id)
         key = self.settings.keys.get(exchange.key) if exchange.key else None
         tokens = tokens_of(exchange)
@@ -170,12 +170,12 @@ class Gateway:
         return f"tf-{self._id_prefix}-{next(self._ids):x}"
 
     def marks(self, action: Action) -> dict[str, str]:
-        """Return the headers of an answer that is described by its action alone."""
+        """Return the headers of an answer for which only the action is known."""
         return {"x-turnfold-request-id": self.request_id(), "x-turnfold-action": action}
 
     @property
     def readiness(self) -> Literal["ready", "loading", "draining"]:
-        """Whether new requests had better come, in one word."""
+        """Whether this process should get new requests, in one word."""
         return "draining" if self.draining else "loading" if self.loading else "ready"
 
     @property
@@ -201,7 +201,7 @@ class Gateway:
         log.error("degraded", part=part, error=error, where=where)
 
     async def close(self) -> None:
-        self._log.settle()
+        self._log.write_now()
         self.uploads.close()
         self.watch.close()
         self.sweeper.close()

@@ -1,7 +1,7 @@
-"""The sums of all records that match some filters, made with bounded work, one at a time.
+"""The sums of all records that match some filters. They are computed one at a time, with bounded work.
 
-Each page of records is read from the store and added in a thread, with a pause as long as the work took: summing takes half a core at
-most. Sums that took long stand longer, so that a page that is left open costs a twentieth of a core at most.
+Each page of records is read from the store and added in a thread. Then follows a pause as long as that took, so summing uses half a core
+at most. Results are cached, longer if they took longer, so an open dashboard uses a twentieth of a core at most.
 """
 
 import asyncio
@@ -19,27 +19,27 @@ from gateway.state.records.base import Query
 PAGE: Final = 1000
 """Records that are read at once, 1.5 MB. Chosen: some hundredths of a second of work."""
 MOST_SUMMED: Final = 100_000
-"""Records of one sum; of older ones it tells that they are left out. Chosen: some seconds of work; `turnfold report` has no bound."""
-STANDS: Final = 20.0
-"""So many times longer than a sum took to make, it stands."""
-SHORTEST_S: Final = 1.0
-"""Seconds that each sum stands at least."""
+"""Records that one sum covers; the result says that older ones are left out. Chosen: some seconds of work. `turnfold report` has no bound."""
+LIFETIME_FACTOR: Final = 20.0
+"""A result is cached for this many times the time that it took."""
+SHORTEST_LIFETIME_S: Final = 1.0
+"""Seconds for which each result is cached at least."""
 MOST_KEPT: Final = 16
-"""Sums that are kept, each for other filters."""
+"""Cached results, each for other filters."""
 
 Find = Callable[[Query], Awaitable[list[Shown]]]
 """Returns records, newest first."""
 
 
 class Summed(msgspec.Struct, frozen=True):
-    """Sums as JSON, and how long they stand."""
+    """Sums as JSON, and until when they are valid."""
 
     shown: dict[str, Any]
     until: float
 
 
 class Summing:
-    """The sums of one process, by the filters that they were asked with."""
+    """The cached sums of one process, by their filters."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -47,11 +47,11 @@ class Summing:
         self._kept: dict[str, Summed] = {}
 
     async def sums(self, name: str, query: Query, pages: AsyncIterator[list[Shown]], sums: Sums) -> dict[str, Any]:
-        """Return the sums for filters with this name: those that stand, or new ones of these pages."""
+        """Return the sums for the filters with this name: from the cache, or computed from these pages."""
         async with self._one_at_a_time:
             kept = self._kept.pop(name, None)
             if kept is None or kept.until <= self._clock():
-                kept = await self._made(query, pages, sums)
+                kept = await self._compute(query, pages, sums)
             self._kept[name] = kept
             while len(self._kept) > MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
@@ -61,7 +61,7 @@ class Summing:
         """Drop all sums: records were deleted."""
         self._kept.clear()
 
-    async def _made(self, query: Query, pages: AsyncIterator[list[Shown]], sums: Sums) -> Summed:
+    async def _compute(self, query: Query, pages: AsyncIterator[list[Shown]], sums: Sums) -> Summed:
         started, complete = self._clock(), True
         added = 0
         async for page in pages:
@@ -75,7 +75,7 @@ class Summing:
         shown = await asyncio.to_thread(sums.shown)
         now = self._clock()
         shown |= {"complete": complete, "at": time.time(), "took_s": round(now - started, 3)}
-        return Summed(shown, now + max(STANDS * (now - started), SHORTEST_S))
+        return Summed(shown, now + max(LIFETIME_FACTOR * (now - started), SHORTEST_LIFETIME_S))
 
 
 def _add(sums: Sums, query: Query, page: list[Shown]) -> None:
@@ -85,7 +85,8 @@ def _add(sums: Sums, query: Query, page: list[Shown]) -> None:
 
 
 async def pages(first: Find, later: Find, query: Query) -> AsyncIterator[list[Shown]]:
-    """Yield all records of a period, newest first: the newest page with what is in the memories of all processes."""
+    """Yield all records of a period in pages, newest first. ``first`` finds the first page, also in the memory of other workers;
+    ``later`` finds the others, in the store."""
     wanted = replace(
         query, key="", model="", limit=PAGE
     )  # a store that has no index for these reads all of them anyway

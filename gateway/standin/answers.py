@@ -68,8 +68,8 @@ class Raw:
     """Awaited before the headers are sent."""
     end: Literal["close", "reset", "silence"] = "close"
     """The end: proper, with a connection reset, or never (until the other side leaves)."""
-    said: bool = True
-    """False: not even headers are sent before the end."""
+    sends_head: bool = True
+    """Whether the head of the answer is sent before the end."""
 
 
 Answer = Completion | Refuse | Raw

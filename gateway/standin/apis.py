@@ -28,58 +28,54 @@ class Api:
     refused_stream: Callable[[Mapping[str, Any], bytes], Raw]
     """(body, refusal) -> a stream that ends in the refusal before any content."""
 
-    def asked(self, body: Mapping[str, Any]) -> int:
+    def output_limit_in(self, body: Mapping[str, Any]) -> int:
         """Return the requested output tokens; 0 without a limit."""
         return next((int(body[name]) for name in self.limits if isinstance(body.get(name), int)), 0)
 
 
 def _refused_chat(_: Mapping[str, Any], refusal: bytes) -> Raw:
+    """Return a stream whose first event is the refusal."""
     chunks = (b'data: {"error":' + refusal + b"}\n\n", b"data: [DONE]\n\n")
     return Raw(chunks=chunks, headers={"content-type": EVENTS})
 
 
-def _refused_message(body: Mapping[str, Any], refusal: bytes) -> Raw:
-    return message_events.refused_stream(body, refusal)
-
-
-APIS: Final[Sequence[Api]] = (
-    Api(
-        "chat",
-        "/v1/chat/completions",
-        "messages",
-        "openai",
-        ("max_completion_tokens", "max_tokens"),
-        lambda body: validity.violations(body.get("messages")),
-        weight.prompt_tokens,
-        completion.error,
-        completion.complete,
-        _refused_chat,
-    ),
-    Api(
-        "messages",
-        "/v1/messages",
-        "messages",
-        "anthropic",
-        ("max_tokens",),
-        messages.violations,
-        lambda body: weight.items_tokens(body, ("system", "messages")),
-        message_events.error,
-        message_events.complete,
-        _refused_message,
-    ),
-    Api(
-        "responses",
-        "/v1/responses",
-        "input",
-        "openai-responses",
-        ("max_output_tokens",),
-        responses.violations,
-        lambda body: weight.items_tokens(body, ("instructions", "input")),
-        completion.error,
-        response_events.complete,
-        response_events.refused_stream,
-    ),
+CHAT: Final = Api(
+    name="chat",
+    path="/v1/chat/completions",
+    member="messages",
+    dialect="openai",
+    limits=("max_completion_tokens", "max_tokens"),
+    violations=lambda body: validity.violations(body.get("messages")),
+    weigh=weight.prompt_tokens,
+    error=completion.error,
+    complete=completion.complete,
+    refused_stream=_refused_chat,
 )
+MESSAGES: Final = Api(
+    name="messages",
+    path="/v1/messages",
+    member="messages",
+    dialect="anthropic",
+    limits=("max_tokens",),
+    violations=messages.violations,
+    weigh=lambda body: weight.items_tokens(body, ("system", "messages")),
+    error=message_events.error,
+    complete=message_events.complete,
+    refused_stream=message_events.refused_stream,
+)
+RESPONSES: Final = Api(
+    name="responses",
+    path="/v1/responses",
+    member="input",
+    dialect="openai-responses",
+    limits=("max_output_tokens",),
+    violations=responses.violations,
+    weigh=lambda body: weight.items_tokens(body, ("instructions", "input")),
+    error=completion.error,
+    complete=response_events.complete,
+    refused_stream=response_events.refused_stream,
+)
+APIS: Final[Sequence[Api]] = (CHAT, MESSAGES, RESPONSES)
 
 RULES: Final[Mapping[str, frozenset[str]]] = {
     "chat": frozenset(validity.RULES),

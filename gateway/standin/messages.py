@@ -176,7 +176,8 @@ def _results(at: int, blocks: Sequence[Mapping[str, Any]], asked: Sequence[Any])
 
 
 def _served(messages: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
-    """A server's tool may call the client's tools first: then its result is in a later message, with nothing but results between."""
+    """Check that the result of each server tool follows its call. The tool may call the client's tools first: then its result is in a
+    later message, with only results between."""
     waiting: dict[Any, int] = {}
     called: set[Any] = set()
     for at, message in enumerate(messages):

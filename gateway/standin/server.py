@@ -1,5 +1,5 @@
-"""The stand-in server: it records every request, judges it like the strictest provider, and answers or plays its
-script."""
+"""The stand-in server: it records every request, checks it like the strictest provider, and sends the next answer of its
+script or one of its own."""
 
 import asyncio
 import hashlib
@@ -16,7 +16,7 @@ from multidict import CIMultiDictProxy
 
 from gateway.standin import completion, dialects, message_events, validity
 from gateway.standin.answers import EVENTS, JSON, Answer, Completion, Raw, Refuse
-from gateway.standin.apis import APIS, RULES, Api
+from gateway.standin.apis import APIS, CHAT, MESSAGES, RESPONSES, RULES, Api
 
 Windows = int | Mapping[str, int] | Callable[[str], int]
 Scripted = Answer | Callable[["Seen"], Answer | None]
@@ -40,7 +40,7 @@ class Seen:
     raw_target: str = ""
     """The path and query in the request line."""
     json: Any = None
-    """Return the parsed body, or None when it is not JSON."""
+    """The parsed body; None when it is not JSON."""
     prompt_tokens: int = 0
     window: int = 0
     violations: list[validity.Violation] = field(default_factory=list)
@@ -108,8 +108,8 @@ class StandIn:
         app = web.Application(client_max_size=LARGEST_BODY)
         for api in APIS:
             app.router.add_post(api.path, partial(self._complete, api))
-        app.router.add_post("/v1/messages/count_tokens", partial(self._count, APIS[1]))
-        app.router.add_post("/v1/responses/input_tokens", partial(self._count, APIS[2]))
+        app.router.add_post("/v1/messages/count_tokens", partial(self._count, MESSAGES))
+        app.router.add_post("/v1/responses/input_tokens", partial(self._count, RESPONSES))
         app.router.add_post("/v1/responses/compact", self._compact)
         app.router.add_get("/v1/models", self._list_models)
         app.router.add_post("/v1/embeddings", self._embed)
@@ -183,7 +183,9 @@ class StandIn:
             if api.name not in self._apis:
                 answer: Answer = api.error(404, f"Not found: {api.path}")
             else:
-                answer = self._scripted(api, seen) or self._locked(api, seen) or self._judged(api, seen) or self.reply
+                answer = (
+                    self._next_scripted(api, seen) or self._check_key(api, seen) or self._check(api, seen) or self.reply
+                )
             if isinstance(answer, Refuse):
                 answer = self._refusal(api, seen, answer)
             elif isinstance(answer, Completion):
@@ -208,12 +210,12 @@ class StandIn:
             item = {"type": "compaction", "id": "cmp_standin", "encrypted_content": "c2VhbGVk"}
             whole = {"id": "resp_standin", "object": "response.compaction", "created_at": 0, "output": [item]}
             known = "compact" in self._apis
-            answer = Raw(chunks=(orjson.dumps(whole),)) if known else APIS[2].error(404, "Not found")
+            answer = Raw(chunks=(orjson.dumps(whole),)) if known else RESPONSES.error(404, "Not found")
             seen.status = answer.status
             return await _play(request, answer)
 
-    def _scripted(self, api: Api, seen: Seen) -> Answer | None:
-        """Return the next answer of the script. The request is counted all the same, so that a test can read the count."""
+    def _next_scripted(self, api: Api, seen: Seen) -> Answer | None:
+        """Count and check the request, so that a test can read both, and return the next answer of the script; None without one."""
         if isinstance(seen.json, dict):
             seen.window = self.window_of(str(seen.json.get("model")))
             rules = RULES[api.name] if self._rules is None else self._rules
@@ -225,8 +227,8 @@ class StandIn:
         scripted = self.script.popleft() if self.script else self._otherwise
         return scripted(seen) if callable(scripted) else scripted
 
-    def _judged(self, api: Api, seen: Seen) -> Answer | None:
-        """Return the objection of a strict server to the request; None without one."""
+    def _check(self, api: Api, seen: Seen) -> Answer | None:
+        """Return the error with which a strict server refuses the request; None for a valid one."""
         if not isinstance(seen.json, dict):
             return api.error(400, "We could not parse the JSON body of your request.")
         if api.member not in seen.json:
@@ -238,8 +240,8 @@ class StandIn:
             return api.error(400, first.text)
         return self._model_unknown(api, seen.json.get("model")) or self._too_long(api, seen, seen.json)
 
-    def _locked(self, api: Api, seen: Seen) -> Raw | None:
-        """Return the answer to a request without the right key; None when it has the key, or none is required."""
+    def _check_key(self, api: Api, seen: Seen) -> Raw | None:
+        """Return the error for a request without the right key; None when it has the key, or none is required."""
         bearer = seen.headers.get("authorization", "").removeprefix("Bearer ")
         if not self._key or self._key in (bearer, seen.headers.get("x-api-key") if api.name == "messages" else None):
             return None
@@ -259,7 +261,7 @@ class StandIn:
         return None
 
     def _too_long(self, api: Api, seen: Seen, body: Mapping[str, Any]) -> Answer | None:
-        asked = api.asked(body)
+        asked = api.output_limit_in(body)
         dialect = dialects.DIALECTS[self._dialect or api.dialect]
         over = seen.prompt_tokens > seen.window or bool(dialect.total and seen.prompt_tokens + asked > seen.window)
         if over and self._truncates:
@@ -273,7 +275,7 @@ class StandIn:
         sizes = dialects.Sizes(
             seen.window if refuse.limit is None else refuse.limit,
             seen.prompt_tokens if refuse.prompt is None else refuse.prompt,
-            api.asked(body),
+            api.output_limit_in(body),
         )
         text = dialects.refusal(dialect, sizes)
         if body.get("stream") is True and dialect.silent_stream:
@@ -284,7 +286,9 @@ class StandIn:
 
     async def _list_models(self, request: web.Request) -> web.StreamResponse:
         async with self._seen(request) as seen:
-            if (refusal := self._locked(APIS["anthropic-version" in seen.headers], seen)) is not None:
+            if (
+                refusal := self._check_key(MESSAGES if "anthropic-version" in seen.headers else CHAT, seen)
+            ) is not None:
                 seen.status = refusal.status
                 return await _play(request, refusal)
             if self._model_list is not None:
@@ -354,7 +358,7 @@ async def _play(request: web.Request, raw: Raw) -> web.StreamResponse:
     if raw.before is not None:
         await raw.before(0)
     response = web.StreamResponse(status=raw.status, headers=raw.headers)
-    if raw.said:
+    if raw.sends_head:
         if "content-length" not in response.headers and len(raw.chunks) == 1 and raw.end == "close":
             response.content_length = len(raw.chunks[0])
         await response.prepare(request)

@@ -134,7 +134,7 @@ def pack_windows(known: Windows) -> bytes:
 
 
 def read_windows(stored: bytes) -> Windows | None:
-    """Decode them; None when damaged or out of range."""
+    """Decode the facts about a model's window; None when damaged or out of range."""
     value = values.unpack(
         stored,
         VERSION,
@@ -164,7 +164,7 @@ def pack_ratio(known: Ratio) -> bytes:
 
 
 def read_ratio(stored: bytes) -> Ratio | None:
-    """Decode it; None when damaged or out of range."""
+    """Decode a ratio; None when damaged or out of range."""
     report = values.each(values.whole(1, LARGEST_TOKENS), 2)
     value = values.unpack(
         stored,
@@ -187,7 +187,7 @@ def pack_smaller(known: Smaller) -> bytes:
 
 
 def read_smaller(stored: bytes) -> Smaller | None:
-    """Decode it; None when damaged or out of range."""
+    """Decode the size to which one conversation is folded; None when damaged or out of range."""
     value = values.unpack(
         stored,
         VERSION,
@@ -210,45 +210,55 @@ def read_usage(stored: bytes) -> dict[str, Any] | None:
     return values.unpack(stored, VERSION, billed=values.whole(1, LARGEST_TOKENS), fixed=_TOKENS)
 
 
-def facts_of(owner: Owner, known: Windows, now: float) -> list[Fact]:
+def window_facts(owner: Owner, known: Windows, now: float) -> list[Fact]:
     """Return the facts about a model's window for one caller, for operators."""
-    upstream, name, caller = owner
-    shown = key_hash_in(caller)
-    found: list[Fact] = []
-    for one in known.stated:
-        if one.until <= now:
-            continue
-        size = f"prompt {one.prompt:,} stated" if one.prompt else "no prompt size stated"
-        evidence = (
-            f"{one.refusals} refusal{'s' * (one.refusals != 1)}, sign {one.sign}, {size}, {one.counted:,} by our count"
-        )
-        holds: Holds = "its caller" if in_force(one, known, now) else "nobody yet"
-        found.append(
-            Fact(
-                kind="stated",
-                what="window",
-                upstream=upstream,
-                model=name,
-                caller=shown,
-                value=one.tokens,
-                holds=holds,
-                evidence=evidence,
-                since=one.since,
-                until=one.until,
-            )
-        )
+    found = [_stated_fact(owner, one, known, now) for one in known.stated if one.until > now]
     if known.largest and known.largest_until > now:
-        found.append(
-            Fact(
-                kind="observed", what="largest prompt", upstream=upstream, model=name, caller=shown, value=known.largest,
-                holds="nobody yet", evidence="billed", since=known.largest_since, until=known.largest_until,
-            )
+        upstream, model, caller = owner
+        largest = Fact(
+            kind="observed", what="largest prompt", upstream=upstream, model=model, caller=key_hash_in(caller),
+            value=known.largest, holds="nobody yet", evidence="billed", since=known.largest_since, until=known.largest_until,
         )  # fmt: skip
+        found.append(largest)
     return found
 
 
+def _stated_fact(owner: Owner, stated: Stated, known: Windows, now: float) -> Fact:
+    upstream, model, caller = owner
+    size = f"prompt {stated.prompt:,} stated" if stated.prompt else "no prompt size stated"
+    refusals = f"{stated.refusals} refusal{'s' * (stated.refusals != 1)}"
+    return Fact(
+        kind="stated", what="window", upstream=upstream, model=model, caller=key_hash_in(caller), value=stated.tokens,
+        holds="its caller" if in_force(stated, known, now) else "nobody yet",
+        evidence=f"{refusals}, sign {stated.sign}, {size}, {stated.counted:,} by our count",
+        since=stated.since, until=stated.until,
+    )  # fmt: skip
+
+
+def ratio_fact(owner: Owner, ratio: Ratio) -> Fact:
+    """Return the ratio between bills and counts as a fact, for operators."""
+    upstream, model, caller = owner
+    known = ratio.calibration
+    reports = ", ".join(f"{billed:,} for {counted:,}" for counted, billed in known.reports[-3:])
+    evidence = f"{'confirmed' if known.confirmed else 'not confirmed'}; billed {reports}"
+    return Fact(
+        kind="observed", what="ratio", upstream=upstream, model=model, caller=key_hash_in(caller), value=known.ratio,
+        holds="its caller", evidence=evidence, since=ratio.since, until=ratio.until,
+    )  # fmt: skip
+
+
+def smaller_fact(smaller: Smaller) -> Fact:
+    """Return the size to which one conversation is folded as a fact, for operators."""
+    billed = f"billed {smaller.billed:,}, " if smaller.billed is not None else ""
+    return Fact(
+        kind=smaller.kind, what="conversation", upstream=smaller.upstream, model=smaller.model,
+        caller=key_hash_in(smaller.caller), value=smaller.tokens, holds="its conversation",
+        evidence=f"sign {smaller.sign}, {billed}{smaller.counted:,} by our count", since=smaller.since, until=smaller.until,
+    )  # fmt: skip
+
+
 def in_force(stated: Stated, known: Windows, now: float) -> bool:
-    """Return whether a stated window holds for all conversations of its caller: refused often enough, considering the
-    bills."""
+    """Return whether a stated window holds for all conversations of its caller: stated in enough refusals. If a larger prompt was
+    billed, more refusals are needed."""
     against = known.largest > stated.tokens and known.largest_until > now
     return stated.until > now and stated.refusals >= (ENOUGH_AGAINST_BILLS if against else ENOUGH)

@@ -1,14 +1,14 @@
-"""Forgetting: deletion times of learned facts and summaries, and how every process learns of them.
+"""Deletions that an operator orders: what is deleted, and how every process learns of it.
 
-One small value in the store has the times. Each process reads it once a second. Older facts are not believed, even if a
-process that has not read it yet writes one back.
+One small value in the store holds the times of the last deletions. Each process reads it once a second. Facts from before a
+deletion are not used, even if a process that has not read the value yet writes one back.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
 
 from gateway.state.facts import Model, Windows
 from gateway.state.store import values
@@ -31,9 +31,34 @@ MOST_MODELS: Final = 256
 MOST_AHEAD_S: Final = 300.0
 """How far the clocks of two replicas may differ."""
 MOST_CALLERS: Final = 64
-"""Callers whose deletion other processes are told of. Each process reads every second."""
+"""Deleted callers that are kept in the value. Each process reads it every second."""
 EVERY_CALLER: Final = "*"
 """Stands for all callers; no key hash."""
+
+
+class Order(NamedTuple):
+    """What an operator wants deleted."""
+
+    kind: Literal["everything", "learned", "model", "caller"]
+    """Everything; all that was learned of upstreams, or of one model; or all that is stored for one caller."""
+    upstream: str = ""
+    model: str = ""
+    key_hash: str = ""
+    """Names the caller."""
+
+
+async def forget(order: Order, store: Store, forget_records: Callable[[str | None], Awaitable[int]], now: float) -> int:
+    """Carry out an order, and return how many values and records were deleted.
+
+    ``forget_records`` deletes the records of one caller (a key hash), or all records (None).
+    """
+    match order.kind:
+        case "everything":
+            return await forget_records(None) + await forget_everything(store, now)
+        case "caller":
+            return await forget_records(order.key_hash) + await forget_caller(store, order.key_hash, now)
+        case "learned" | "model":
+            return await forget_learned(store, now, order.upstream, order.model)
 
 
 class NotForgotten(Exception):
@@ -66,8 +91,8 @@ class Forgotten:
 
 
 def read(stored: bytes | None, now: float) -> Forgotten:
-    """Decode the stored times; an empty value when there is none. Times that lie ahead are another hand's: by them, nothing would
-    ever be learned again."""
+    """Decode the stored times; an empty value when there is none. Times in the future are ignored: they are not ours, and with
+    them nothing would be learned any more."""
     latest = now + MOST_AHEAD_S
     value = values.unpack(
         stored, VERSION, at=values.number(0, latest), memories=values.number(0, latest), models=lambda models: isinstance(models, dict)
@@ -80,13 +105,13 @@ def read(stored: bytes | None, now: float) -> Forgotten:
 
 
 def _times(stored: dict[str, Any], latest: float) -> dict[str, float]:
-    """Return the times among stored values, without those that lie ahead."""
+    """Return the times among stored values, without those in the future."""
     return {name: at for name, at in stored.items() if type(at) in (int, float) and at <= latest}
 
 
 async def forget_caller(store: Store, key_hash: str, now: float) -> int:
-    """Delete everything of one caller from the store and, within a second, from all processes; return how many values
-    went."""
+    """Delete everything of one caller from the store and, within a second, from all processes. Return the number of
+    deleted values."""
     gone = await store.forget(key_hash)
     known = read(await store.get(KIND, KEY), now)
     await _write(store, replace(known, memories=now, callers=_newest({**known.callers, key_hash: now})))
@@ -101,7 +126,7 @@ async def forget_everything(store: Store, now: float) -> int:
 
 
 def _newest(callers: Mapping[str, float]) -> dict[str, float]:
-    """Return the callers that were forgotten last: running processes heard of the others long ago."""
+    """Return the callers that were forgotten last. Running processes have read the others long ago."""
     return dict(sorted(callers.items(), key=lambda pair: -pair[1])[:MOST_CALLERS])
 
 
@@ -152,7 +177,7 @@ class Watch:
         if self._timer is not None:
             self._timer.cancel()
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Check now."""
         stored = await self._store.get(KIND, KEY)
         if stored is None and self._known is not None:
@@ -165,7 +190,7 @@ class Watch:
 
     def _tick(self) -> None:
         if not self._closed:
-            self._tasks.start(self.look(), "forgotten")
+            self._tasks.start(self.check(), "forgotten")
             self._timer = asyncio.get_running_loop().call_later(self._every_s, self._tick)
 
 

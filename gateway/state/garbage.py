@@ -1,10 +1,12 @@
-"""Garbage: when Python looks for objects in circles, so that the search never holds up the event loop for long.
+"""Garbage collection: collect reference cycles at moments when this delays no request.
 
-Python searches after so many new objects, in the middle of a large body's hundreds of thousands: each search visits them all and stops every
-thread. None of them is ever in a circle; closed connections are. So automatic searches are rare here, and a timer
-searches while no large body is at work. It searches among the objects that are new since its last search; among all of them, which takes 0.1 s while
-a thousand streams run, only when few requests are under way. After work in threads the C library gives free pages back to the system: left to itself
-it keeps those between two pieces that are in use, some 3 MB after folds.
+By default CPython collects whenever enough new objects exist, also in the middle of a large body with hundreds of thousands of objects. Each
+collection visits all of them and stops every thread. Objects of a body are never in a cycle; those of closed connections are. So
+automatic collections are made rare here, and a timer collects while no large body is at work. Usually it visits only the objects that
+are new since the last collection. It visits all objects only when few requests are under way, because that takes 0.1 s while a thousand streams run.
+
+After work in threads the C library is told to give free pages back to the system. Otherwise it keeps pages between two pieces that are
+in use, some 3 MB after folds.
 """
 
 import asyncio
@@ -17,43 +19,43 @@ from typing import Final
 
 from gateway.state.pool import Pool
 
-LOOK_S: Final = 0.1
-"""Interval at which the timer looks whether a search is due: a thousand requests that come at once are ten looks' work."""
+CHECK_S: Final = 0.1
+"""Seconds between two checks whether a collection is due. A thousand requests at once are the work of ten checks."""
 GIVE_BACK_S: Final = 1.0
-"""Time without new work in threads after which free memory is given back."""
-WORTH: Final = 20_000
-"""New objects from which a search is due: about a thousand closed connections."""
-WORK: Final = 200
-"""Requests begun and jobs of the pool since the last search, together, from which one is due while no large body is at work: Python has made no search
-by itself. What is new is counted less what was freed: a thousand streams that end while others begin leave nothing to count and 150,000 objects to
-visit, which took 0.12 s; a fifth of them 0.02 s (measured)."""
+"""Seconds without new work in threads after which free memory is given back."""
+ENOUGH_NEW_OBJECTS: Final = 20_000
+"""New objects after which a collection is due: about a thousand closed connections."""
+ENOUGH_WORK: Final = 200
+"""Requests plus jobs of the pool since the last collection, after which one is due while no large body is at work. Python's count of new
+objects is not enough: it subtracts freed objects. When a thousand streams end while others begin, the count stays near zero, yet
+150,000 objects are to be visited, which took 0.12 s; for a fifth of them 0.02 s (measured)."""
 LATEST_S: Final = 60.0
-"""Time after which it is due whatever else is at work."""
-NEW: Final = 1
-"""Python's name for the objects that are new since the last search: its generations 0 and 1."""
-QUIET: Final = 50
-"""Requests under way, at most, for a search among all objects: their part of it takes 5 ms (measured)."""
-WHOLE_S: Final = 120.0
-"""Time without more requests after which a search among all objects is due: idle connections of clients are closed by then
-(`server.keep_alive`), and are no part of it."""
-WHOLE_LATEST_S: Final = 900.0
-"""Time after which it is due whatever is under way: the circles of closed connections are few (8 objects for each)."""
-AUTOMATIC: Final = 30_000
-"""New objects after which Python searches among them by itself: 2 ms, and up to 25 for the lists of a large body on a busy machine (measured)."""
+"""Seconds after which a collection is due in any case."""
+YOUNG: Final = 1
+"""Argument of `gc.collect` for the objects that are new since the last collection: Python's generations 0 and 1."""
+FEW_REQUESTS: Final = 50
+"""Requests under way, at most, for a full collection: visiting their objects takes 5 ms (measured)."""
+FULL_AFTER_S: Final = 120.0
+"""Seconds without more than `FEW_REQUESTS` after which a full collection is due. By then idle connections of clients are closed
+(`server.keep_alive`)."""
+FULL_LATEST_S: Final = 900.0
+"""Seconds after which a full collection is due in any case. It can be this late: a closed connection leaves 8 objects in cycles."""
+AUTOMATIC_AFTER: Final = 30_000
+"""New objects after which Python itself collects among them: 2 ms, up to 25 ms for the lists of a large body on a busy machine (measured)."""
 NEVER: Final = 2**31 - 1
-"""By itself Python searches among the newest objects alone: the older ones of a large body under way are millions, and took 0.25 s."""
+"""Threshold at which Python itself never collects older objects: a large body under way has millions of them, which took 0.25 s."""
 
 
 def trimmer() -> Callable[[], object]:
-    """Return what makes the C library give free pages back: glibc has a function for it (0.2 ms for 60 MB, measured),
-    other libraries are left alone."""
+    """Return a function that makes the C library give free pages back. Only glibc has one (0.2 ms for 60 MB, measured); for other
+    libraries the returned function does nothing."""
     library = ctypes.CDLL(None) if os.name == "posix" else None
     trim: Callable[[int], int] | None = getattr(library, "malloc_trim", None)
     return partial(trim, 0) if trim is not None else lambda: None
 
 
 class Sweeper:
-    """Searches for circles in quiet moments."""
+    """Collects garbage in quiet moments."""
 
     def __init__(
         self,
@@ -62,85 +64,86 @@ class Sweeper:
         begun: Callable[[], int] = lambda: 0,
         give_back: Callable[[], object] | None = None,
     ) -> None:
-        """``under_way`` returns how many requests are under way, ``begun`` how many there ever were; ``give_back`` gives free memory to the
-        system, as `trimmer` does."""
+        """``under_way`` returns how many requests are under way, ``begun`` how many began since the start. ``give_back`` gives free
+        memory to the system; the default is that of `trimmer`."""
         self._pool = pool
         self._under_way = under_way
         self._begun = begun
         self._give_back = give_back or trimmer()
         self._timer: asyncio.TimerHandle | None = None
-        self._usual = gc.get_threshold()
+        self._usual_thresholds = gc.get_threshold()
         self._last = 0.0
-        self._last_whole = 0.0
-        self._busy = 0.0
-        self._jobs = 0
-        """The pool's jobs when it was last looked whether memory can be given back."""
-        self._looked = 0.0
-        """When that was."""
-        self._given = 0
-        """The pool's jobs whose memory has been given back."""
-        self._searched = 0
-        """Work done at the last search."""
+        self._last_full = 0.0
+        self._last_busy = 0.0
+        self._jobs_seen = 0
+        """The pool's number of jobs at the last check whether memory can be given back."""
+        self._checked_memory = 0.0
+        """When that check was."""
+        self._jobs_given_back = 0
+        """The pool's number of jobs when memory was last given back."""
+        self._work_at_last = 0
+        """`_work` at the last collection."""
 
     def start(self) -> None:
-        """Set all present objects aside, since they stay for good, and begin."""
+        """Exclude all present objects from collections, since they stay for good, and start the timer."""
         gc.collect()
         gc.freeze()
         self._give_back()
-        gc.set_threshold(AUTOMATIC, NEVER, NEVER)
-        self._last = self._last_whole = asyncio.get_running_loop().time()
-        self._later()
+        gc.set_threshold(AUTOMATIC_AFTER, NEVER, NEVER)
+        self._last = self._last_full = asyncio.get_running_loop().time()
+        self._schedule()
 
-    def look(self, now: float) -> bool:
-        """Give memory back once no work came for a while, and search if that is due; return whether it was."""
-        if now - self._looked >= GIVE_BACK_S:
-            self._looked = now
+    def check(self, now: float) -> bool:
+        """Give memory back if no work came for a while; collect if that is due, and return whether it was."""
+        if now - self._checked_memory >= GIVE_BACK_S:
+            self._checked_memory = now
             self._give_back_if_quiet()
-        if self._under_way() > QUIET:
-            self._busy = now
-        much = self._work() - self._searched >= WORK and _no_large_body()
+        if self._under_way() > FEW_REQUESTS:
+            self._last_busy = now
+        much = self._work() - self._work_at_last >= ENOUGH_WORK and _no_large_body()
         late = now - self._last >= LATEST_S
-        if not (much or late) and (self._pool.waiting or self._pool.lets_go or _new_objects() < WORTH):
+        if not (much or late) and (self._pool.waiting or self._pool.is_freeing or _new_objects() < ENOUGH_NEW_OBJECTS):
             return False
-        if now - max(self._last_whole, self._busy) >= WHOLE_S or now - self._last_whole >= WHOLE_LATEST_S:
+        if now - max(self._last_full, self._last_busy) >= FULL_AFTER_S or now - self._last_full >= FULL_LATEST_S:
             gc.collect()
-            self._last_whole = now
+            self._last_full = now
         else:
-            gc.collect(NEW)
+            gc.collect(YOUNG)
         self._last = now
-        self._searched = self._work()
+        self._work_at_last = self._work()
         return True
 
     def _work(self) -> int:
+        """Return the requests begun and the jobs of the pool since the start."""
         return self._begun() + self._pool.jobs
 
     def _give_back_if_quiet(self) -> None:
-        quiet, self._jobs = self._jobs == self._pool.jobs and not self._pool.waiting, self._pool.jobs
-        if quiet and self._given != self._jobs:
-            self._given = self._jobs
+        quiet, self._jobs_seen = self._jobs_seen == self._pool.jobs and not self._pool.waiting, self._pool.jobs
+        if quiet and self._jobs_given_back != self._jobs_seen:
+            self._jobs_given_back = self._jobs_seen
             self._give_back()
 
     def close(self) -> None:
-        """Let Python search as it usually does."""
+        """Stop the timer, and let Python collect as it usually does."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            gc.set_threshold(*self._usual)
+            gc.set_threshold(*self._usual_thresholds)
 
-    def _later(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._tick)
+    def _schedule(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(CHECK_S, self._tick)
 
     def _tick(self) -> None:
-        self.look(asyncio.get_running_loop().time())
-        self._later()
+        self.check(asyncio.get_running_loop().time())
+        self._schedule()
 
 
 def _no_large_body() -> bool:
-    """Return whether Python has not searched by itself since the last search by the timer."""
+    """Return whether Python itself has not collected since the last collection by the timer: a large body would have caused one."""
     return gc.get_count()[1] == 0
 
 
 def _new_objects() -> int:
-    """Return how many objects came since the last search among them by the timer, with those that Python's own searches left."""
-    newest, searches, _ = gc.get_count()
-    return newest + searches * AUTOMATIC
+    """Return the number of new objects since the last collection by the timer; Python's own collections leave theirs uncounted."""
+    newest, collections, _ = gc.get_count()
+    return newest + collections * AUTOMATIC_AFTER

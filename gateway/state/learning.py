@@ -1,9 +1,10 @@
-"""What upstreams taught: windows, ratios and bills of conversations, in this process and, through the store, in all.
+"""Learned facts about upstreams: windows, ratios and bills of conversations. They are kept in memory and shared through the store.
 
-Reads on the way of a request answer from memory. What neighbours learned is fetched when a model is first seen and again every now and then;
-what is learned here is written in the background. All of it is derived: losing it costs a refusal or a count. What a lesson may change
-is decided here: a caller's refusals and bills teach about that caller alone, a guess about its own conversation alone; only an upstream's
-own model list holds for everyone.
+Requests read them from memory. Facts of other processes are fetched when a model is first used, and again every `REFRESH_S`. Facts learned
+here are written in the background. All of them are derived: losing one costs a refusal or a count.
+
+This module decides what a lesson may change. Refusals and bills of a caller change facts about that caller only. A guess changes facts
+about its own conversation only. Only an upstream's own model list holds for everyone.
 """
 
 import time
@@ -17,7 +18,6 @@ import structlog
 from gateway.context.count.calibration import Calibration
 from gateway.context.count.tokens import Anchor
 from gateway.context.life.evidence import LastRequest
-from gateway.context.life.identity import key_hash_in
 from gateway.context.life.lessons import (
     ConversationBilled,
     ConversationSeen,
@@ -56,10 +56,10 @@ CONVERSATIONS: Final = 4096
 """Conversations whose bills are kept in this process. Chosen to bound memory."""
 OWNERS: Final = 4096
 """Callers' models whose facts are kept in this process, about 1 KB each. Chosen to bound memory: clients choose the names."""
-LOOKED_UP: Final = 24
-"""Newest messages after which the last request of a conversation may have ended."""
-CARRIED_AFTER: Final = LOOKED_UP // 2
-"""Messages after which a smaller fold is stored again for the grown conversation. Fewer than `LOOKED_UP`, or it would be lost."""
+NEWEST_LOOKED_UP: Final = 24
+"""Newest messages of a conversation after which a bill or a size is looked up: its last request ended after one of them."""
+CARRIED_AFTER: Final = NEWEST_LOOKED_UP // 2
+"""Messages after which a smaller fold is stored again for the grown conversation. Fewer than `NEWEST_LOOKED_UP`, or it would be lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,9 @@ class Known:
 
 
 UNKNOWN: Final = Known()
-"""Nothing learned yet."""
+"""The facts about a model of which nothing was learned yet."""
 UNCALIBRATED: Final = Calibration()
-"""No ratio learned, or none that still holds."""
+"""The calibration without a learned ratio."""
 
 
 class Learning:
@@ -99,25 +99,25 @@ class Learning:
         self._known: OrderedDict[Owner, Known] = OrderedDict()
         self._anchors: OrderedDict[str, Anchor] = OrderedDict()
         self._smaller: OrderedDict[str, Smaller] = OrderedDict()
-        self._before: OrderedDict[str, LastRequest] = OrderedDict()
+        self._last_requests: OrderedDict[str, LastRequest] = OrderedDict()
 
-    def is_new(self, owner: Owner) -> bool:
-        """Return whether to `know` a caller's model: never done, or long ago."""
-        read = self._of(owner).read
+    def is_due(self, owner: Owner) -> bool:
+        """Return whether to `fetch` the facts about a caller's model: never fetched, or not since `REFRESH_S`."""
+        read = self._facts_about(owner).read
         return read is None or self._clock() - read >= REFRESH_S
 
-    async def know(self, owner: Owner) -> None:
-        """Fetch the store's facts: the first time with waiting, later in the background."""
-        first = self._of(owner).read is None
-        self._keep(owner, read=self._clock())
+    async def fetch(self, owner: Owner) -> None:
+        """Fetch the store's facts. The first time this waits for the store; later it happens in the background."""
+        first = self._facts_about(owner).read is None
+        self._update(owner, read=self._clock())
         if first:
-            await self._fetch(owner)
+            await self._read_store(owner)
         else:
-            self._tasks.start(self._fetch(owner), "learned")
+            self._tasks.start(self._read_store(owner), "learned")
 
-    def window(self, owner: Owner) -> int | None:
-        """The window that refusals stated to this caller; None where there is none, or it has expired."""
-        known = self._of(owner).windows
+    def stated_window(self, owner: Owner) -> int | None:
+        """Return the window that refusals stated to this caller; None without one, or when it has expired."""
+        known = self._facts_about(owner).windows
         if not known.stated:
             return None
         now = self._clock()
@@ -125,42 +125,39 @@ class Learning:
 
     def calibration(self, owner: Owner) -> Calibration:
         """Return the ratio between a model's bills and our counts, with its evidence."""
-        known = self._of(owner).ratio
+        known = self._facts_about(owner).ratio
         return known.calibration if known is not None and known.until > self._clock() else UNCALIBRATED
 
     def ratio(self, owner: Owner) -> float:
         """Return the factor for our counts of a model; it moves in coarse steps."""
         return self.calibration(owner).ratio
 
-    async def follow(self, owner: Owner) -> bool:
-        """Take the ratio that the store has now, and return whether it is another one.
+    async def adopt_stored_ratio(self, owner: Owner) -> bool:
+        """Replace the ratio by the one in the store; return whether it has changed.
 
-        A cut is measured with it, so processes that share a store fold a conversation to the same bytes. The reports
-        that this process collected stay where the ratio is the same.
+        A cut is measured with the ratio, so processes that share a store fold a conversation to the same bytes. If the
+        stored ratio is the same, the reports that this process has collected are kept.
         """
-        stored = self._checked("ratio", await self._store.get("ratio", _name(owner)), facts.read_ratio)
+        stored = self._decoded("ratio", await self._store.get("ratio", _stored_name(owner)), facts.read_ratio)
         if stored is None or self._forgotten.covers(owner[:2], stored.since) or stored.until <= self._clock():
             return False
-        before, ours = self.ratio(owner), self._of(owner).ratio
+        before, ours = self.ratio(owner), self._facts_about(owner).ratio
         if ours is None or stored.calibration.ratio != before:
-            self._keep(owner, ratio=stored)
+            self._update(owner, ratio=stored)
         return self.ratio(owner) != before
 
-    def has_smaller(self, owner: Owner) -> bool:
-        """Return whether some conversation of this caller is folded smaller than its window: only then `smaller` is
+    def may_fold_smaller(self, owner: Owner) -> bool:
+        """Return whether some conversation of this caller is folded smaller than its window: only then is `smaller_size`
         needed."""
-        return self._of(owner).windows.smaller_until > self._clock()
+        return self._facts_about(owner).windows.smaller_until > self._clock()
 
-    async def smaller(self, owner: Owner, chain: Sequence[str]) -> int | None:
+    async def smaller_size(self, owner: Owner, chain: Sequence[str]) -> int | None:
         """Return the size to which this conversation is folded, if it is smaller than the common window."""
-        known = self._of(owner).windows
+        known = self._facts_about(owner).windows
         now = self._clock()
-        recent = list(chain)[-LOOKED_UP:]
+        recent = list(chain)[-NEWEST_LOOKED_UP:]
         if not any(key in self._smaller for key in recent):
-            for key, stored in (await self._store.get_many("guess", recent)).items():
-                read = self._checked("guess", stored, facts.read_smaller)
-                if read is not None and not self._forgotten.covers((read.upstream, read.model), read.since):
-                    _put(self._smaller, key, read)
+            await self._read_smaller(recent)
         for grown, key in enumerate(reversed(recent)):
             one = self._smaller.get(key)
             if one is None or one.until <= now or _owner(one) != owner:
@@ -171,21 +168,21 @@ class Learning:
                 return one.tokens
         return None
 
-    def before(self, chain: Sequence[str]) -> LastRequest | None:
+    def last_request(self, chain: Sequence[str]) -> LastRequest | None:
         """Return the facts about a conversation's last request, found by its prefix."""
-        for key in reversed(chain[-LOOKED_UP:]):
-            known = self._before.get(key)
+        for key in reversed(chain[-NEWEST_LOOKED_UP:]):
+            known = self._last_requests.get(key)
             if known is not None:
                 return known
         return None
 
-    def watches(self, owner: Owner) -> bool:
-        """Return whether bills of this model to this caller were suspect, so that `before` is needed."""
-        return self._of(owner).watched
+    def has_suspect_bills(self, owner: Owner) -> bool:
+        """Return whether bills of this model to this caller were suspect, so that `last_request` is needed."""
+        return self._facts_about(owner).watched
 
     async def anchor(self, chain: Sequence[str]) -> Anchor | None:
-        """Return the newest usage that covers a prefix of a `conversation`, from this or another process."""
-        recent = list(enumerate(chain, 1))[-LOOKED_UP:]
+        """Return the newest bill that covers a prefix of a conversation, from this or another process. ``chain`` names its prefixes."""
+        recent = list(enumerate(chain, 1))[-NEWEST_LOOKED_UP:]
         for covered, key in reversed(recent):
             known = self._anchors.get(key)
             if known is not None:
@@ -193,10 +190,10 @@ class Learning:
                 return Anchor(covered, known.billed, known.fixed)
         found = await self._store.get_many("usage", [key for _, key in recent])
         for covered, key in reversed(recent):
-            value = self._checked("usage", found.get(key), facts.read_usage)
+            value = self._decoded("usage", found.get(key), facts.read_usage)
             if value is not None:
                 anchor = Anchor(covered, value["billed"], value["fixed"])
-                _put(self._anchors, key, anchor)
+                _remember(self._anchors, key, anchor)
                 return anchor
         return None
 
@@ -205,65 +202,51 @@ class Learning:
         for lesson in lessons:
             match lesson:
                 case StatedWindow():
-                    self._stated(lesson, caller)
+                    self._apply_stated_window(lesson, caller)
                 case SmallerFold():
-                    self._guessed(lesson, caller)
+                    self._apply_guess(lesson, caller)
                 case PromptRead():
-                    self._prompt_read(lesson, caller)
+                    self._apply_bill(lesson, caller)
                 case CountCompared():
-                    self._compared(lesson, caller)
+                    self._apply_comparison(lesson, caller)
                 case ConversationBilled():
-                    _put(self._anchors, lesson.conversation, lesson.anchor)
+                    _remember(self._anchors, lesson.conversation, lesson.anchor)
                     value = pack(facts.VERSION, billed=lesson.anchor.billed, fixed=lesson.anchor.fixed)
                     self._write("usage", lesson.conversation, value, USAGE_TTL_S, lesson.scope)
                 case ConversationSeen():
-                    _put(self._before, lesson.conversation, lesson.before)
+                    _remember(self._last_requests, lesson.conversation, lesson.before)
                     if lesson.before.suspicions:
-                        self._keep((lesson.upstream, lesson.model, caller), watched=True)
+                        self._update((lesson.upstream, lesson.model, caller), watched=True)
 
     def facts(self) -> list[Fact]:
         """Return everything this process has learned, for operators."""
         now = self._clock()
         found = self.lists.facts()
         for owner, known in self._known.items():
-            found += facts.facts_of(owner, known.windows, now)
+            found += facts.window_facts(owner, known.windows, now)
             if known.ratio is not None and known.ratio.until > now:
-                found.append(_shown_ratio(owner, known.ratio))
-        for one in self._smaller.values():
-            if one.until > now:
-                billed = f"billed {one.billed:,}, " if one.billed is not None else ""
-                evidence = f"sign {one.sign}, {billed}{one.counted:,} by our count"
-                found.append(
-                    Fact(
-                        kind=one.kind, what="conversation", upstream=one.upstream, model=one.model,
-                        caller=key_hash_in(one.caller), value=one.tokens, holds="its conversation", evidence=evidence,
-                        since=one.since, until=one.until,
-                    )
-                )  # fmt: skip
-        return found
+                found.append(facts.ratio_fact(owner, known.ratio))
+        return found + [facts.smaller_fact(one) for one in self._smaller.values() if one.until > now]
 
-    async def load(self) -> None:
+    async def load_all(self) -> None:
         """Fetch everything in the store, for operators."""
         for kind in ("window", "ratio"):
             for name in await self._store.names(kind, OWNERS):
                 if (owner := _owner_of(name)) is not None:
-                    await self._fetch(owner)
-        for key, stored in (await self._store.get_many("guess", await self._store.names("guess", OWNERS))).items():
-            read = self._checked("guess", stored, facts.read_smaller)
-            if read is not None and not self._forgotten.covers((read.upstream, read.model), read.since):
-                _put(self._smaller, key, read)
+                    await self._read_store(owner)
+        await self._read_smaller(await self._store.names("guess", OWNERS))
 
     def forget(self, forgotten: Forgotten) -> None:
         """Drop everything in memory; facts stored after the deletion are fetched again when needed."""
         self._forgotten = forgotten
-        for memory in (self._known, self._anchors, self._smaller, self._before):
+        for memory in (self._known, self._anchors, self._smaller, self._last_requests):
             memory.clear()
         self.lists.forget()
 
-    def _stated(self, lesson: StatedWindow, caller: str) -> None:
-        """A window was stated: it holds for this conversation at once, for all of its caller at the second refusal."""
+    def _apply_stated_window(self, lesson: StatedWindow, caller: str) -> None:
+        """Apply a stated window: it holds for this conversation at once, and for all of its caller after a second refusal."""
         owner, now = (lesson.upstream, lesson.model, caller), self._clock()
-        known = self._of(owner).windows
+        known = self._facts_about(owner).windows
         earlier = next((one for one in known.stated if one.tokens == lesson.tokens and one.until > now), None)
         refusals, since = (earlier.refusals, earlier.since) if earlier else (0, now)
         refusals += earlier is None or earlier.conversation != lesson.conversation
@@ -283,36 +266,36 @@ class Learning:
             )  # fmt: skip
             self._fold_smaller(lesson.scope, lesson.conversation, smaller)
 
-    def _guessed(self, lesson: SmallerFold, caller: str) -> None:
+    def _apply_guess(self, lesson: SmallerFold, caller: str) -> None:
         """Fold one conversation to a guessed size, but to none below the largest prompt that was read whole: bills of the past
         prove that this much fits."""
         now = self._clock()
-        known = self._of((lesson.upstream, lesson.model, caller)).windows
+        known = self._facts_about((lesson.upstream, lesson.model, caller)).windows
         proven = known.largest if known.largest_until > now else 0
-        guess = _guess(lesson, caller, now, now + GUESSED_TTL_S)
+        guess = _guessed_size(lesson, caller, now, now + GUESSED_TTL_S)
         self._fold_smaller(lesson.scope, lesson.conversation, replace(guess, tokens=max(lesson.tokens, proven)))
 
     def _keep_smaller(self, scope: str, conversation: str, smaller: Smaller) -> None:
         """Remember that a conversation is folded smaller, as long as that holds."""
-        _put(self._smaller, conversation, smaller)
+        _remember(self._smaller, conversation, smaller)
         self._write("guess", conversation, facts.pack_smaller(smaller), smaller.until - self._clock(), scope)
 
     def _fold_smaller(self, scope: str, conversation: str, smaller: Smaller) -> None:
-        """Fold one conversation smaller from now on."""
+        """Remember the size to which one conversation is folded from now on."""
         owner = _owner(smaller)
         self._keep_smaller(scope, conversation, smaller)
         ttl_s = smaller.until - smaller.since
-        known = self._of(owner).windows
+        known = self._facts_about(owner).windows
         if known.smaller_until < smaller.until:
             self._set_windows(owner, replace(known, smaller_until=smaller.until))
         if smaller.kind == "guessed":
             log.info("fold_guessed", upstream=owner[0], model=owner[1], tokens=smaller.tokens, sign=smaller.sign,
                      billed=smaller.billed, counted=smaller.counted, expires_in_s=ttl_s)  # fmt: skip
 
-    def _prompt_read(self, lesson: PromptRead, caller: str) -> None:
-        """Apply a bill: it disproves smaller windows, stated or guessed."""
+    def _apply_bill(self, lesson: PromptRead, caller: str) -> None:
+        """Apply a billed prompt: it disproves smaller windows, stated or guessed."""
         owner, now = (lesson.upstream, lesson.model, caller), self._clock()
-        known = self._of(owner).windows
+        known = self._facts_about(owner).windows
         if not known.stated and lesson.tokens <= known.largest and known.smaller_until <= now < known.largest_until:
             return  # the usual bill: nothing to disprove, and no larger than others
         stated = tuple(one for one in known.stated if one.tokens >= lesson.tokens)
@@ -329,8 +312,10 @@ class Learning:
         if grew:
             fresh = replace(fresh, largest=lesson.tokens, largest_since=now, largest_until=now + LARGEST_TTL_S)
         # A growing conversation is billed a little more each time: the stored value follows in steps of a quarter.
-        worth = dropped or lesson.tokens > 1.25 * known.largest or known.largest_until <= now
-        self._set_windows(owner, fresh, write=worth)
+        if dropped or lesson.tokens > 1.25 * known.largest or known.largest_until <= now:
+            self._set_windows(owner, fresh)
+        else:
+            self._update(owner, windows=fresh)
 
     def _end_smaller(self, owner: Owner, billed: int) -> None:
         """End the smaller folds of a caller's conversations that a bill disproves."""
@@ -338,9 +323,10 @@ class Learning:
             gone = replace(self._smaller.pop(key), until=self._clock())
             self._write("guess", key, facts.pack_smaller(gone), 1.0)
 
-    def _compared(self, lesson: CountCompared, caller: str) -> None:
+    def _apply_comparison(self, lesson: CountCompared, caller: str) -> None:
+        """Apply a bill of a counted prompt to the ratio between bills and counts."""
         owner, now = (lesson.upstream, lesson.model, caller), self._clock()
-        known = self._of(owner).ratio or Ratio(Calibration(), now, now)
+        known = self._facts_about(owner).ratio or Ratio(Calibration(), now, now)
         calibration = known.calibration.observe(lesson.counted, lesson.billed, stated=lesson.stated)
         if calibration == known.calibration:
             return
@@ -348,37 +334,45 @@ class Learning:
             log.warning("bills_stopped_growing", upstream=owner[0], model=owner[1], billed=lesson.billed,
                         counted=lesson.counted)  # fmt: skip
         learned = Ratio(calibration, known.since, now + RATIO_TTL_S)
-        self._keep(owner, ratio=learned)
+        self._update(owner, ratio=learned)
         if calibration.ratio != known.calibration.ratio or calibration.confirmed != known.calibration.confirmed:
             log.info("ratio_learned", upstream=owner[0], model=owner[1], ratio=calibration.ratio,
                      counted=lesson.counted, billed=lesson.billed, confirmed=calibration.confirmed)  # fmt: skip
-            self._write("ratio", _name(owner), facts.pack_ratio(learned), RATIO_TTL_S, owner[2])
+            self._write("ratio", _stored_name(owner), facts.pack_ratio(learned), RATIO_TTL_S, owner[2])
 
-    def _of(self, owner: Owner) -> Known:
+    def _facts_about(self, owner: Owner) -> Known:
         return self._known.get(owner, UNKNOWN)
 
-    def _keep(self, owner: Owner, **facts: Any) -> None:
-        """Store some facts; the least recently changed owner is dropped when there are too many."""
-        self._known[owner] = replace(self._of(owner), **facts)
+    def _update(self, owner: Owner, **facts: Any) -> None:
+        """Change some facts in memory; the least recently changed owner is dropped when there are too many."""
+        self._known[owner] = replace(self._facts_about(owner), **facts)
         self._known.move_to_end(owner)
         while len(self._known) > OWNERS:
             self._known.popitem(last=False)
 
-    def _set_windows(self, owner: Owner, windows: Windows, *, write: bool = True) -> None:
-        self._keep(owner, windows=windows)
-        if write:
-            self._write("window", _name(owner), facts.pack_windows(windows), STATED_TTL_S, owner[2])
+    def _set_windows(self, owner: Owner, windows: Windows) -> None:
+        """Change the facts about a window, in memory and in the store."""
+        self._update(owner, windows=windows)
+        self._write("window", _stored_name(owner), facts.pack_windows(windows), STATED_TTL_S, owner[2])
 
-    async def _fetch(self, owner: Owner) -> None:
-        name, model = _name(owner), owner[:2]
-        windows = self._checked("window", await self._store.get("window", name), facts.read_windows)
-        ratio = self._checked("ratio", await self._store.get("ratio", name), facts.read_ratio)
+    async def _read_store(self, owner: Owner) -> None:
+        """Take the facts about a caller's model from the store."""
+        name, model = _stored_name(owner), owner[:2]
+        windows = self._decoded("window", await self._store.get("window", name), facts.read_windows)
+        ratio = self._decoded("ratio", await self._store.get("ratio", name), facts.read_ratio)
         if windows is not None:
-            self._keep(owner, windows=self._forgotten.left_of(model, windows))
+            self._update(owner, windows=self._forgotten.left_of(model, windows))
         if ratio is not None and not self._forgotten.covers(model, ratio.since):
-            self._keep(owner, ratio=ratio)
+            self._update(owner, ratio=ratio)
 
-    def _checked(self, kind: str, stored: bytes | None, read: Callable[[bytes], Any]) -> Any:
+    async def _read_smaller(self, conversations: Sequence[str]) -> None:
+        """Take the sizes to which conversations are folded from the store."""
+        for key, stored in (await self._store.get_many("guess", conversations)).items():
+            read = self._decoded("guess", stored, facts.read_smaller)
+            if read is not None and not self._forgotten.covers((read.upstream, read.model), read.since):
+                _remember(self._smaller, key, read)
+
+    def _decoded(self, kind: str, stored: bytes | None, read: Callable[[bytes], Any]) -> Any:
         """Decode a stored value; one that cannot be our own is ignored and counted."""
         if stored is None:
             return None
@@ -391,21 +385,10 @@ class Learning:
         self._tasks.start(self._store.put(kind, key, value, ttl_s=ttl_s, scope=scope), "learn", must_finish=True)
 
 
-def _guess(lesson: SmallerFold, caller: str, now: float, until: float) -> Smaller:
+def _guessed_size(lesson: SmallerFold, caller: str, now: float, until: float) -> Smaller:
     return Smaller(
         upstream=lesson.upstream, model=lesson.model, caller=caller, tokens=lesson.tokens, kind="guessed",
         sign=lesson.sign[: facts.SIGN_CHARS], billed=lesson.billed, counted=lesson.counted, since=now, until=until,
-    )  # fmt: skip
-
-
-def _shown_ratio(owner: Owner, ratio: Ratio) -> Fact:
-    upstream, model, caller = owner
-    known = ratio.calibration
-    reports = ", ".join(f"{billed:,} for {counted:,}" for counted, billed in known.reports[-3:])
-    evidence = f"{'confirmed' if known.confirmed else 'not confirmed'}; billed {reports}"
-    return Fact(
-        kind="observed", what="ratio", upstream=upstream, model=model, caller=key_hash_in(caller), value=known.ratio,
-        holds="its caller", evidence=evidence, since=ratio.since, until=ratio.until,
     )  # fmt: skip
 
 
@@ -413,7 +396,7 @@ def _owner(smaller: Smaller) -> Owner:
     return smaller.upstream, smaller.model, smaller.caller
 
 
-def _name(owner: Owner) -> str:
+def _stored_name(owner: Owner) -> str:
     return "\n".join(owner)
 
 
@@ -424,7 +407,7 @@ def _owner_of(name: str) -> Owner | None:
     return (upstream, model, caller) if separator else None
 
 
-def _put(memory: "OrderedDict[str, Any]", key: str, value: Any) -> None:
+def _remember(memory: "OrderedDict[str, Any]", key: str, value: Any) -> None:
     memory[key] = value
     memory.move_to_end(key)
     while len(memory) > CONVERSATIONS:

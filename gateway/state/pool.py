@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from gateway.state.letting_go import LettingGo
+from gateway.state.freeing import FreeingThread
 
 Result = TypeVar("Result")
 
@@ -123,7 +123,7 @@ class Pool:
         self._loop = asyncio.get_running_loop()
         self._longest_queue = longest_queue
         self._quick, self._large = Lane("pool-quick", self._loop), Lane("pool-large", self._loop)
-        self._letting_go = LettingGo()
+        self._freeing = FreeingThread()
         self._jobs = 0
         self._closed = False
         self._waiting = 0
@@ -162,13 +162,13 @@ class Pool:
         return await self._queued(work, size_bytes, self._large, BACKGROUND_WAIT_S)
 
     @property
-    def lets_go(self) -> bool:
+    def is_freeing(self) -> bool:
         """Return whether large values wait to be freed, or are being freed."""
-        return self._letting_go.busy
+        return self._freeing.busy
 
-    def let_go(self, *values: Any) -> None:
+    def free_later(self, *values: Any) -> None:
         """Free large values in a thread, once their last user has left."""
-        self._letting_go.add(list(values))
+        self._freeing.add(list(values))
 
     async def _queued(self, work: Callable[[], Result], size_bytes: int, lane: Lane, later_s: float = 0.0) -> Result:
         if self._closed:
@@ -188,7 +188,7 @@ class Pool:
     async def close(self) -> None:
         """Drop waiting jobs; return when the threads have finished their current jobs."""
         self._closed = True
-        self._letting_go.close()
+        self._freeing.close()
         for lane in (self._quick, self._large):
             lane.close()
         for lane in (self._quick, self._large):

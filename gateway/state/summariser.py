@@ -1,5 +1,4 @@
-"""Background summaries: made after a response by the operator's chosen model, ready for the next request on any
-replica.
+"""Background summaries: made after a response by the model that the operator chose, for the next request on any replica.
 
 No request waits for a summary. A failure here costs one summary, and the digest is used instead.
 """
@@ -47,11 +46,11 @@ KEPT: Final = 2000
 KNOWN_S: Final = 300.0
 """Time after which the store is read again: another process may have deleted the summary."""
 NEVER: Final = ("", 0.0)
-LOOKED_UP: Final = 400
-"""Newest messages after which a stored summary may end; only these are looked up in the store."""
+NEWEST_LOOKED_UP: Final = 400
+"""Newest messages of a conversation; only summaries that end after one of these are looked up in the store."""
 FAILED_TTL_S: Final = 600.0
 """Time after a failure in which no replica tries this cut again."""
-MOST_HELD: Final = 16
+MOST_RUNNING: Final = 16
 """Conversations and cuts in progress in one process, two per job. A declined conversation is considered again at its
 next request."""
 MOST_PIECES: Final = 16
@@ -69,8 +68,8 @@ LARGEST_SUMMARY: Final = 2000
 """Tokens. Models asked for more do not write denser, only longer."""
 
 
-LARGEST_PART: Final = 3 / 4
-"""Share of what others have left of the operator's hourly tokens that one caller may use: none can use up all of it."""
+LARGEST_SHARE_OF_REST: Final = 3 / 4
+"""Share of the operator's hourly tokens, minus those used by others, that one caller may use: so no caller can use up all of them."""
 
 
 class Spending(NamedTuple):
@@ -106,7 +105,7 @@ class SummaryJob(msgspec.Struct, frozen=True):
 
     @property
     def account(self) -> tuple[str, str]:
-        """Separates callers: one caller's refused key or spent budget does not affect another caller."""
+        """The key of failures and spending. It separates callers who pay themselves: one's refused key does not affect another."""
         return self.model, self.payer
 
 
@@ -144,7 +143,7 @@ class Summarizer:
         Pass the chain only up to the cut: a summary for the next cut must not move this one.
         """
         newest = self._newest(chain)
-        unknown = chain[max(newest + 1, len(chain) - LOOKED_UP) :]
+        unknown = chain[max(newest + 1, len(chain) - NEWEST_LOOKED_UP) :]
         for key, value in (await self._store.get_many(KIND, unknown)).items():
             self._remember(key, _text_in(value))
         newest = self._newest(chain)
@@ -160,30 +159,32 @@ class Summarizer:
             (index for index in reversed(range(len(chain))) if self._known.get(chain[index], NEVER)[1] > now), -1
         )
 
-    def consider(self, job: SummaryJob, ask: Ask) -> bool:
-        """Check in the background whether a summary is needed, and make it; False when there is nothing to check.
+    def make_if_needed(self, job: SummaryJob, ask: Ask) -> bool:
+        """Check in the background whether a summary is needed, and make it. Return False when there is nothing to check.
 
-        Costs the caller nothing: counting and hashing run in a thread.
+        The caller does not wait: counting and hashing run in a thread.
         """
-        if not job.model or job.used < job.at or len(self._running) >= MOST_HELD:
+        if not job.model or job.used < job.at or len(self._running) >= MOST_RUNNING:
             return False
-        return self._tasks.start(self._consider(job, ask), "summary") is not None
+        return self._tasks.start(self._check_and_make(job, ask), "summary") is not None
 
-    async def _consider(self, job: SummaryJob, ask: Ask) -> None:
+    async def _check_and_make(self, job: SummaryJob, ask: Ask) -> None:
+        """Find the messages that a summary should cover, and make it unless it exists or is being made."""
         chain = await asyncio.to_thread(identity.chain, job.source.messages, job.scope.encode())
         if not chain or chain[-1] in self._running:
             return  # the same request is being checked
-        async with self._holding(chain[-1]):
+        async with self._running_for(chain[-1]):
             earlier = await self.find(chain)
             goal = await asyncio.to_thread(next_summary, job.source, earlier.covers if earlier else 0)
             key = chain[goal.covers - 1] if goal else ""
             if goal is None or key in self._running or await self._store.get(KIND, key) is not None:
                 return
-            async with self._holding(key):
+            async with self._running_for(key):
                 await self._make(job, ask, key, goal, earlier)
 
     @asynccontextmanager
-    async def _holding(self, key: str) -> AsyncIterator[None]:
+    async def _running_for(self, key: str) -> AsyncIterator[None]:
+        """Mark a conversation or a cut as in progress in this process."""
         self._running.add(key)
         try:
             yield
@@ -191,17 +192,18 @@ class Summarizer:
             self._running.discard(key)
 
     async def _make(self, job: SummaryJob, ask: Ask, key: str, goal: SummaryGoal, earlier: Summary | None) -> None:
+        """Plan the calls, claim the job among all replicas, and make the summary."""
         plan = await asyncio.to_thread(_plan, job, goal, earlier)
         if plan is None:
             await self._give_up(job, key, "window_too_small")
         elif await self._store.claim(key, ttl_s=job.deadline_s * len(plan.pieces) + 30):
             try:
-                await self._claimed(job, ask, key, plan)
+                await self._make_claimed(job, ask, key, plan)
             finally:
                 await self._store.release(key)
 
-    async def _claimed(self, job: SummaryJob, ask: Ask, key: str, plan: "Plan") -> None:
-        """Make the summary; only this process holds the claim."""
+    async def _make_claimed(self, job: SummaryJob, ask: Ask, key: str, plan: "Plan") -> None:
+        """Make and store the summary; only this process holds the claim."""
         if await self._store.get(KIND, key) is not None:
             return  # another replica finished between our check and our claim
         breaker = _entry(self._breakers, job.account, lambda: Breaker(pause_s=30.0, longest_s=600.0, clock=self._clock))
@@ -211,33 +213,42 @@ class Summarizer:
             self._observed("declined", 0)
             return
         self._charge(job, plan.cost)
+        written = await self._write(job, ask, plan, breaker)
+        if not written.text:
+            await self._give_up(job, key, written.problem)
+        elif self._forgotten == forgotten:  # else something was deleted meanwhile, on which the summary may depend
+            await self._put(job, key, plan, written.text)
+
+    async def _write(self, job: SummaryJob, ask: Ask, plan: "Plan", breaker: Breaker) -> "Written":
+        """Ask the model to write the summary piece by piece, and check the result."""
         text = plan.earlier
         for piece in plan.pieces:
-            body = await self._asked(job, ask, transcript.question(piece, text, plan.size), breaker)
+            body = await self._call(job, ask, transcript.question(piece, text, plan.size), breaker)
             if body is None and piece is plan.pieces[0]:
                 self._refund(job, plan.cost)
             text = _read(body) if body is not None else ""
-            if not text or job.count(text) > transcript.longest(plan.size):
-                await self._give_up(job, key, "too_long" if text else "no_answer")
-                return
+            if not text:
+                return Written(problem="no_answer")
+            if job.count(text) > transcript.longest(plan.size):
+                return Written(problem="too_long")
         judged = await asyncio.to_thread(_judge, job, plan, text)
-        if not judged.text:
-            await self._give_up(job, key, judged.reason)
-            return
-        if self._forgotten != forgotten:
-            return  # something was deleted while the summary was made: the summary may depend on it
-        value = pack(VERSION, text=judged.text)
+        return Written(judged.text, judged.reason)
+
+    async def _put(self, job: SummaryJob, key: str, plan: "Plan", text: str) -> None:
+        """Store a summary, and use it if the store has kept it."""
+        value = pack(VERSION, text=text)
         await self._store.put(KIND, key, value, ttl_s=self._ttl_s, scope=job.scope)
         if await self._store.get(KIND, key) != value:
             # A summary known to one replica only would make it forward other bytes than the other replicas.
             self._observed("not_stored", plan.cost)
             return
-        self._remember(key, judged.text)
+        self._remember(key, text)
         self._observed("stored", plan.cost)
         log.info("summary_stored", covers=plan.goal.covers, calls=len(plan.pieces),
-                 replaced=plan.goal.replaced_tokens, chars=len(judged.text))  # fmt: skip
+                 replaced=plan.goal.replaced_tokens, chars=len(text))  # fmt: skip
 
-    async def _asked(self, job: SummaryJob, ask: Ask, messages: Sequence[Message], breaker: Breaker) -> bytes | None:
+    async def _call(self, job: SummaryJob, ask: Ask, messages: Sequence[Message], breaker: Breaker) -> bytes | None:
+        """Return the body of the model's answer; None after any failure. The breaker counts both."""
         try:
             async with asyncio.timeout(job.deadline_s):
                 body = await ask(job.model, messages, job.deadline_s)
@@ -268,7 +279,7 @@ class Summarizer:
         others = sum(one.tokens for one in spent if one.caller != caller)
         own = sum(one.tokens for one in spent) - others
         left = job.tokens_per_hour - others
-        return own + cost <= (left if job.payer else left * LARGEST_PART)
+        return own + cost <= (left if job.payer else left * LARGEST_SHARE_OF_REST)
 
     def _charge(self, job: SummaryJob, cost: int) -> None:
         """Subtract a job's cost from the budget of this hour."""
@@ -288,6 +299,13 @@ class Summarizer:
             self._known.move_to_end(key)
             while len(self._known) > KEPT:
                 self._known.popitem(last=False)
+
+
+class Written(NamedTuple):
+    """A summary, or the reason why there is none."""
+
+    text: str = ""
+    problem: str = ""
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -10,21 +10,21 @@ FIRST_PAUSE_S: Final = 1.0
 """How long a failed upstream is skipped when there is another; doubled with each failure in a row."""
 LONGEST_PAUSE_S: Final = 60.0
 """The longest of these pauses. Chosen: a recovered upstream is used again within a minute."""
-# Pairs of upstream and caller that are kept. Callers are not under our control, so the number is bounded.
-PAIRS: Final = 4096
+MOST_PAIRS: Final = 4096
+"""Pairs of upstream and caller whose failures are kept. Clients choose their keys, so the number is bounded."""
 
-MOST_OF_MEAN: Final = 1.25
-"""Factor of an upstream's fair share of running requests up to which it keeps its conversations (Mirrokni, Thorup and
+OVERLOAD_FACTOR: Final = 1.25
+"""Factor of its fair share of running requests above which an upstream counts as overloaded (Mirrokni, Thorup and
 Zadimoghaddam, https://arxiv.org/abs/1608.01350)."""
 ALWAYS_KEPT: Final = 8
-"""Running requests up to which an upstream keeps its conversations in any case. Chosen: a cache is worth more than so little load."""
+"""Running requests up to which an upstream never counts as overloaded. Chosen: a cache hit is worth more than balancing so little load."""
 
 Choices = Sequence[tuple[str, int]]
 """Upstream names with their weights."""
 
 
 class Balance:
-    """Weighted choice with passive health: upstreams are not probed, a failed one rests for a while.
+    """Weighted choice with passive health checks: upstreams are not probed; one that failed is avoided ("rests") for a while.
 
     A failure that concerns one caller's key (its rate, its quota) makes the upstream rest for this caller only.
     ``caller`` is the hash of the sent credentials, empty for a failure that concerns all callers.
@@ -47,36 +47,36 @@ class Balance:
         """
         if len(choices) == 1:
             return [choices[0][0]]
-        ranked = self._hashed(choices, conversation) if conversation else self._in_turn(choices, caller)
-        full = self._full(choices) if conversation else frozenset[str]()
-        return sorted(ranked, key=lambda name: (self.resting(name, caller), name in full))
+        ranked = self._by_conversation(choices, conversation) if conversation else self._by_turns(choices, caller)
+        overloaded = self._overloaded(choices) if conversation else frozenset[str]()
+        return sorted(ranked, key=lambda name: (self.resting(name, caller), name in overloaded))
 
     def began(self, upstream: str) -> None:
-        """Count a request that an upstream works on."""
+        """Count a request that starts at an upstream."""
         self._running[upstream] = self._running.get(upstream, 0) + 1
 
     def ended(self, upstream: str) -> None:
-        """Count it no longer."""
+        """Count a request that has ended at an upstream."""
         left = self._running.get(upstream, 0) - 1
         if left > 0:
             self._running[upstream] = left
         else:
             self._running.pop(upstream, None)
 
-    def _full(self, choices: Choices) -> frozenset[str]:
+    def _overloaded(self, choices: Choices) -> frozenset[str]:
         """Return the upstreams that work on much more than their share of the running requests."""
         total = 1 + sum(self._running.get(name, 0) for name, _ in choices)
         weights = sum(max(weight, 0) for _, weight in choices) or 1
         return frozenset(
             name
             for name, weight in choices
-            if self._running.get(name, 0) >= max(ceil(MOST_OF_MEAN * total * weight / weights), ALWAYS_KEPT)
+            if self._running.get(name, 0) >= max(ceil(OVERLOAD_FACTOR * total * weight / weights), ALWAYS_KEPT)
         )
 
     def failed(self, upstream: str, retry_after_s: float | None = None, caller: str = "") -> None:
-        """Make an upstream rest: as long as it requested, or longer with each failure in a row."""
+        """Make an upstream rest: for the time of its ``retry-after``, else longer with each failure in a row."""
         pair = (upstream, caller)
-        if len(self._pause_s) >= PAIRS and pair not in self._pause_s:
+        if len(self._pause_s) >= MOST_PAIRS and pair not in self._pause_s:
             self._clear_callers()
         pause = self._pause_s.get(pair, FIRST_PAUSE_S)
         self._pause_s[pair] = min(pause * 2, LONGEST_PAUSE_S)
@@ -102,14 +102,16 @@ class Balance:
         self._resting_until = {pair: until for pair, until in self._resting_until.items() if not pair[1]}
 
     @staticmethod
-    def _hashed(choices: Choices, conversation: bytes) -> list[str]:
+    def _by_conversation(choices: Choices, conversation: bytes) -> list[str]:
+        """Return the upstreams in the order of their weighted rendezvous hashes with the conversation."""
+
         def score(choice: tuple[str, int]) -> float:
             digest = blake2b(conversation, key=choice[0].encode()[:64], digest_size=8).digest()
             return -max(choice[1], 0) / log((int.from_bytes(digest) + 1) / (2**64 + 1))
 
         return [name for name, _ in sorted(choices, key=score, reverse=True)]
 
-    def _in_turn(self, choices: Choices, caller: str) -> list[str]:
+    def _by_turns(self, choices: Choices, caller: str) -> list[str]:
         """Smooth weighted round-robin as in nginx, among upstreams that do not rest."""
         awake = [choice for choice in choices if not self.resting(choice[0], caller)] or list(choices)
         for name, weight in awake:

@@ -15,7 +15,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from gateway.config import Upstream, address_of, is_loopback
-from gateway.upstream.hops import HOPS, passed
+from gateway.upstream.hops import HOPS, extended
 from gateway.upstream.public_http import PublicHttp, failure
 from gateway.upstream.response import AskFailed, Response
 from providers.record import Endpoint, Provider
@@ -29,7 +29,7 @@ VENDORS: Final = frozenset(
 )  # fmt: skip
 """Providers that are services. Operators of vLLM, llama.cpp or a relay choose model names freely."""
 CALLER: Final = "x-turnfold-caller"
-"""Inside the gateway alone: the client key whose memory a request may use. It is taken off before anything is sent."""
+"""A header inside the gateway only: the client key whose stored facts a request may use. It is removed before anything is sent."""
 Payload = bytes | aiohttp.StreamReader | None
 
 
@@ -69,20 +69,20 @@ class Target:
     endpoint: Endpoint
     headers: dict[str, str]
     timeout: aiohttp.ClientTimeout
-    """Until the head of an answer arrives; after that `Patience` takes over."""
+    """Time limits until the head of an answer arrives; after that `Patience` watches."""
     patience_s: float
     tls: ssl.SSLContext | bool = True
     credentials: frozenset[str] = field(default_factory=frozenset)
     """Client headers that the configured key replaces, in lower case; empty when the client's own are forwarded."""
 
     proxy: str = field(default="", repr=False)
-    """The proxy on the way there; empty: none."""
+    """The URL of the proxy to the upstream; empty for none."""
     _urls: dict[UpstreamCall, URL] = field(default_factory=dict)
 
     @property
     def vendor(self) -> bool:
         """Whether this is a service with fixed model names; a self-hosted server may call any model ``gpt-4o``."""
-        return self.provider.name in VENDORS and not _is_own(self.endpoint.base_url)
+        return self.provider.name in VENDORS and not _is_local(self.endpoint.base_url)
 
     def url(self, call: UpstreamCall) -> URL:
         """Return the URL of a call at this upstream."""
@@ -125,9 +125,9 @@ def target(upstream: Upstream) -> Target:
     )
 
 
-def _is_own(base_url: str) -> bool:
-    """Return whether an address belongs to this machine or its network: no vendor runs there, whatever the provider's
-    name."""
+def _is_local(base_url: str) -> bool:
+    """Return whether a URL leads to this machine or its network: then no vendor runs there, even if the provider is named
+    like one."""
     host = (URL(base_url).host or "").rstrip(".")
     address = address_of(host)
     if address is not None:
@@ -136,7 +136,8 @@ def _is_own(base_url: str) -> bool:
 
 
 def context_for(upstream: Upstream) -> ssl.SSLContext | bool:
-    """Return how an upstream's TLS is done. Raises OSError or ValueError for a file that cannot be used."""
+    """Return the TLS context for an upstream, or only whether its certificate is verified. Raises OSError or ValueError for a
+    file that cannot be used."""
     if not upstream.client_cert and (not upstream.ca_file or not upstream.verify):
         return upstream.verify
     context = ssl.create_default_context(cafile=upstream.ca_file or None if upstream.verify else None)
@@ -161,7 +162,7 @@ def proxy_for(base_url: str) -> str:
 
 
 class Http(Protocol):
-    """Sends requests: our own client, or aiohttp's."""
+    """An HTTP client for upstreams: our own, or aiohttp's."""
 
     async def send(
         self,
@@ -177,8 +178,8 @@ class Http(Protocol):
     async def close(self) -> None: ...
 
 
-def own_or_public() -> Http:
-    """Return our own client, or aiohttp's when the parser of our own cannot be loaded."""
+def best_http() -> Http:
+    """Return our own HTTP client; aiohttp's if our own cannot be loaded because its parser is missing."""
     try:
         from gateway.upstream.own_http import OwnHttp  # noqa: PLC0415  # httptools has no wheel for some platforms
     except ImportError as error:
@@ -193,15 +194,15 @@ class Client:
     def __init__(self) -> None:
         self.hop = secrets.token_hex(8)
         """This process's name in the hop header."""
-        self._http = own_or_public()
+        self._http = best_http()
         self._public: PublicHttp | None = None
 
     async def send(self, target: Target, call: UpstreamCall, headers: CIMultiDict[str], body: Payload) -> Response:
         """Send one request and wait for the head of its answer. Raises UpstreamUnreachable when no head comes."""
-        headers[HOPS] = passed(",".join(headers.getall(HOPS, ())), self.hop)
+        headers[HOPS] = extended(",".join(headers.getall(HOPS, ())), self.hop)
         try:
             if target.proxy:
-                return await self._by_aiohttp().send(
+                return await self._public_http().send(
                     call.method,
                     target.url(call),
                     headers,
@@ -223,9 +224,9 @@ class Client:
     ) -> aiohttp.ClientWebSocketResponse:
         """Open a WebSocket; ``largest`` bounds a frame in bytes. Raises UpstreamUnreachable when the upstream does not
         accept."""
-        headers[HOPS] = passed(",".join(headers.getall(HOPS, ())), self.hop)
+        headers[HOPS] = extended(",".join(headers.getall(HOPS, ())), self.hop)
         try:
-            return await self._by_aiohttp().session.ws_connect(
+            return await self._public_http().session.ws_connect(
                 target.url(call),
                 protocols=protocols,
                 headers=headers,
@@ -240,7 +241,7 @@ class Client:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise UpstreamUnreachable(target.name, f"could not be reached: {_reason(error)}") from error
 
-    def _by_aiohttp(self) -> PublicHttp:
+    def _public_http(self) -> PublicHttp:
         """Return the client for WebSockets and for upstreams behind a proxy, made when it is first needed."""
         if self._public is None:
             self._public = PublicHttp()

@@ -1,4 +1,4 @@
-"""Open connections to upstreams: find the addresses, try them in parallel a moment apart, and do TLS."""
+"""Open connections to upstreams: resolve the name, try its addresses shortly one after the other, and do TLS."""
 
 import asyncio
 import socket
@@ -13,7 +13,7 @@ from gateway.upstream.response import CertificateRefused, NameUnknown, NotConnec
 NEXT_ADDRESS_S: Final = 0.25
 """Seconds after which the next address is tried as well (RFC 8305 section 5)."""
 ADDRESSES_KEPT_S: Final = 60.0
-"""Seconds for which a name's addresses are used again. Chosen: many connections open at once, and a moved service is found within a minute."""
+"""Seconds for which the addresses of a name are cached. Chosen: connections often open at the same time, and a moved service is found within a minute."""
 
 Address = tuple[str, int]
 """A host and a port."""
@@ -28,42 +28,43 @@ class Resolved(NamedTuple):
 
 
 class Dial:
-    """Opens connections. Names that were just looked up are remembered, one entry for each configured upstream."""
+    """Opens connections. The addresses of names are cached, one entry for each configured upstream."""
 
     def __init__(self) -> None:
-        self._known: dict[Address, Resolved] = {}
+        self._resolved: dict[Address, Resolved] = {}
 
     async def open(
         self, make: Callable[[], Made], address: Address, tls: ssl.SSLContext | None, limit_s: float | None
     ) -> Made:
         """Return a connected protocol. Raises AskFailed, or TimeoutError after ``limit_s`` seconds."""
         async with asyncio.timeout(limit_s):
-            addresses = await self._addresses(address)
+            addresses = await self._find_addresses(address)
             try:
                 sock = await start_connection(addresses, happy_eyeballs_delay=NEXT_ADDRESS_S, interleave=1)
             except OSError as error:
-                self._known.pop(address, None)
+                self._resolved.pop(address, None)
                 raise NotConnected from error
             try:
-                return await _started(make, sock, address[0], tls)
+                return await _start_protocol(make, sock, address[0], tls)
             except BaseException:
                 sock.close()
                 raise
 
-    async def _addresses(self, address: Address) -> list[AddrInfoType]:
+    async def _find_addresses(self, address: Address) -> list[AddrInfoType]:
+        """Return the cached addresses of a name, or resolve it. Raises NameUnknown."""
         loop = asyncio.get_running_loop()
-        known = self._known.get(address)
+        known = self._resolved.get(address)
         if known is None or known.until < loop.time():
             try:
                 found = await loop.getaddrinfo(*address, type=socket.SOCK_STREAM)
             except OSError as error:
                 raise NameUnknown from error
-            known = self._known[address] = Resolved(loop.time() + ADDRESSES_KEPT_S, list(found))
+            known = self._resolved[address] = Resolved(loop.time() + ADDRESSES_KEPT_S, list(found))
         return known.addresses
 
 
-async def _started(make: Callable[[], Made], sock: socket.socket, host: str, tls: ssl.SSLContext | None) -> Made:
-    """Let a protocol have a connected socket, after TLS where that is wanted."""
+async def _start_protocol(make: Callable[[], Made], sock: socket.socket, host: str, tls: ssl.SSLContext | None) -> Made:
+    """Return a protocol on a connected socket, after the TLS handshake if there is one."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     name = host.rstrip(".") if tls is not None else None
     loop = asyncio.get_running_loop()

@@ -1,6 +1,6 @@
 """The hop header: each gateway adds its name, so that a request that returns is recognised.
 
-It is not an `x-turnfold-` header, because those end at the first gateway.
+It is not an `x-turnfold-` header, because a gateway does not forward those.
 """
 
 from typing import Final
@@ -10,8 +10,8 @@ MOST_HOPS: Final = 8
 """Gateways in a row. Two or three make sense; a longer chain is a loop through several processes."""
 
 
-def passed(given: str, own: str) -> str:
-    """Return the header's value after this gateway."""
+def extended(given: str, own: str) -> str:
+    """Return the value of the header with this gateway's name added."""
     return f"{given}, {own}" if given else own
 
 

@@ -1,7 +1,7 @@
 """One connection to an upstream: HTTP/1.1, one request at a time.
 
-llhttp (by httptools) finds the parts of an answer. This file decides which of them are an answer to us. A connection is used
-again only if the request was sent completely, the answer is complete, and no bytes follow it.
+llhttp (through httptools) parses what arrives. This file decides which parts belong to the answer of our request. A connection is
+reused only if the request was sent completely, the answer is complete, and no bytes follow it.
 """
 
 import asyncio
@@ -21,36 +21,36 @@ from gateway.upstream.sending import AT_ONCE, Body, pieces_of
 
 LONGEST_HEAD: Final = 2**20
 """Bytes of an answer's head, with those of all 1xx before it, and of the trailers behind its body. Chosen: many times what proxies accept."""
-FIRST_FINAL: Final = 200
-"""Statuses below are about the request and not its answer (RFC 9110 section 15.2)."""
+FIRST_FINAL_STATUS: Final = 200
+"""Lower statuses announce that an answer will follow (RFC 9110 section 15.2)."""
 
 
 class UpstreamConnection(asyncio.Protocol):
-    """One connection. ``freed`` is called with it after each answer, and when it ends."""
+    """One connection. ``on_free`` is called with it after each answer, and when the connection ends."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, freed: Callable[["UpstreamConnection"], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_free: Callable[["UpstreamConnection"], None]) -> None:
         self._loop = loop
-        self._freed = freed
+        self._on_free = on_free
         self._parser: HttpResponseParser | None = _parser(self)
-        self._asked: asyncio.Future[ReceivedResponse] | None = None
+        self._head_arrived: asyncio.Future[ReceivedResponse] | None = None
         self._answer: ReceivedResponse | None = None
         self._head_only = False
         self._reason = b""
         self._fields: list[bytes] = []
-        """Names and values by turns."""
-        self._sending: asyncio.Task[None] | None = None
+        """Header names and values alternately, of the answer that is being parsed."""
+        self._upload: asyncio.Task[None] | None = None
         self._writable: asyncio.Future[None] | None = None
-        self._over = True
-        """Whether the answer is complete, or none is awaited."""
+        self._is_complete = True
+        """Whether no bytes are expected: the answer is complete, or there is no request."""
         self._keeps_alive = True
         self._fresh_parser_needed = False
-        self._without_content = 0
-        """Bytes that came since the last byte of a body."""
+        self._bytes_without_content = 0
+        """Bytes received since the last byte of a body: heads, trailers and framing."""
         self.progress = 0
-        """Grows with every piece of a body that is sent or arrives, and where an answer's head begins and ends: its bytes one by one, and
-        those around the pieces of a body, would bound nothing."""
+        """A counter that `Patience` watches. It grows with each piece of a body that is sent or arrives, and at the start and the end of an
+        answer's head. It does not grow with other bytes: an upstream could send those for ever, one at a time."""
         self.patience_s: float | None = None
-        """How long the upstream may be silent in the current exchange."""
+        """Seconds for which the upstream may be silent in the current exchange; None for no limit."""
         self.idle_since = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -59,66 +59,66 @@ class UpstreamConnection(asyncio.Protocol):
 
     @property
     def keeps_alive(self) -> bool:
-        """Whether the last answer left the connection fit for another request."""
+        """Whether the connection can be used for another request after the last answer."""
         return self._keeps_alive and not self._transport.is_closing()
 
     def is_quiet(self) -> bool:
-        """Return whether the socket has nothing that the event loop has not read yet: bytes that no request waits for, or an end."""
+        """Return whether the socket has no unread input. Input without a request is unrequested bytes, or the end of the stream."""
         return self._unread is None or not self._unread.poll(0)
 
     @property
     def waits_for_us(self) -> bool:
-        """Whether the upstream cannot go on: our client has not sent its body, or has not taken what came."""
+        """Whether the upstream waits for our client: for the rest of the request's body, or until the client takes the answer."""
         if self._answer is not None and self._answer.held_back:
             return True
-        return self._sending is not None and self._writable is None
+        return self._upload is not None and self._writable is None
 
     def ask(self, head: bytes, body: Body, *, head_only: bool, chunked: bool) -> asyncio.Future[ReceivedResponse]:
-        """Send a request; the result is set when the head of its answer is there."""
-        self._head_only, self._over, self._without_content = head_only, False, 0
-        asked = self._asked = self._loop.create_future()
+        """Send a request; the result is set when the head of its answer has arrived."""
+        self._head_only, self._is_complete, self._bytes_without_content = head_only, False, 0
+        head_arrived = self._head_arrived = self._loop.create_future()
         if body is None:
             self._transport.write(head)
         elif isinstance(body, bytes) and len(body) <= AT_ONCE:
             self._transport.writelines([head, body])
         else:
             self._transport.write(head)
-            self._sending = self._loop.create_task(self._send(body, chunked=chunked), name="upload")
-        return asked
+            self._upload = self._loop.create_task(self._send(body, chunked=chunked), name="upload")
+        return head_arrived
 
     async def _send(self, body: bytes | StreamReader, *, chunked: bool) -> None:
-        """Write a long body piece by piece, each when the upstream has taken the one before."""
+        """Write a long body piece by piece. Each piece waits until the transport has sent the one before."""
         try:
             async for piece in pieces_of(body, chunked=chunked):
                 self._transport.write(piece)
                 self.progress += 1
                 if self._writable is not None:
                     await self._writable
-            self._sending = None
+            self._upload = None
         except Exception:  # noqa: BLE001  # the client's body broke off, in whatever way; its reader says how
-            self._sending = None
+            self._upload = None
             self.end(Disconnected())
 
     def data_received(self, data: bytes) -> None:
-        self._without_content += len(data)
-        if self._over or self._parser is None:  # no request waits for it
+        self._bytes_without_content += len(data)
+        if self._is_complete or self._parser is None:  # no request waits for it
             self.close()
             return
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade):
             self._keeps_alive = False
-            if not self._over:
+            if not self._is_complete:
                 self.end(InvalidHttp())
                 return
-        if self._over:
-            self._settle()
-        elif self._without_content > LONGEST_HEAD or len(self._fields) > 2 * MOST_HEADERS:
+        if self._is_complete:
+            self._finish_exchange()
+        elif self._bytes_without_content > LONGEST_HEAD or len(self._fields) > 2 * MOST_HEADERS:
             self.end(InvalidHttp())
 
     def on_message_begin(self) -> None:
         self.progress += 1
-        if self._over:
+        if self._is_complete:
             self._keeps_alive = False  # bytes behind the answer
         self._reason, self._fields = b"", []
 
@@ -132,22 +132,22 @@ class UpstreamConnection(asyncio.Protocol):
         assert self._parser is not None
         self.progress += 1
         status = self._parser.get_status_code()
-        if self._over or status < FIRST_FINAL:
+        if self._is_complete or status < FIRST_FINAL_STATUS:
             return
         reason = self._reason.decode("utf-8", "surrogateescape")
         answer = self._answer = ReceivedResponse(self, status, reason, self._checked_headers())
         self._fields = []
-        self._without_content = 0
-        if self._asked is not None and not self._asked.done():
-            self._asked.set_result(answer)
+        self._bytes_without_content = 0
+        if self._head_arrived is not None and not self._head_arrived.done():
+            self._head_arrived.set_result(answer)
         if self._head_only:
             self._fresh_parser_needed = True  # llhttp waits for a body
             self._complete()
 
     def _checked_headers(self) -> CIMultiDict[str]:
-        """Return the headers as text, from which their bytes can be had again. Raises InvalidHttp beyond the limits."""
+        """Return the headers as text that encodes back to the same bytes. Raises InvalidHttp beyond the limits."""
         fields = self._fields
-        if self._without_content > LONGEST_LINE:
+        if self._bytes_without_content > LONGEST_LINE:
             longest = max(map(add, map(len, fields[::2]), map(len, fields[1::2])), default=0)
             if max(longest, len(self._reason)) > LONGEST_LINE:
                 raise InvalidHttp
@@ -160,39 +160,40 @@ class UpstreamConnection(asyncio.Protocol):
         return CIMultiDict(list(zip(parts[::2], parts[1::2], strict=True)))  # of a list: a third of the cost
 
     def on_body(self, piece: bytes) -> None:
-        if self._over or self._answer is None:
+        if self._is_complete or self._answer is None:
             self._keeps_alive = False
             return
-        self._without_content = 0
+        self._bytes_without_content = 0
         self.progress += 1
         self._answer.feed(piece)
 
     def on_message_complete(self) -> None:
-        if self._answer is not None and not self._over:
+        if self._answer is not None and not self._is_complete:
             if self._fields:  # trailers: no part of them may reach the next answer
                 self._fresh_parser_needed = True
             self._complete()
 
     def _complete(self) -> None:
-        self._over = True
+        """End the answer, and decide whether the connection can be kept."""
+        self._is_complete = True
         if self._parser is not None:
-            # Without its body llhttp would say of an answer to HEAD that it lasts until the connection ends.
-            stays = self._is_kept_open() if self._head_only else self._parser.should_keep_alive()
+            # For an answer to HEAD llhttp would say that its body lasts until the connection ends.
+            stays = self._may_keep_alive() if self._head_only else self._parser.should_keep_alive()
             self._keeps_alive = self._keeps_alive and stays
         if self._answer is not None:
             self._answer.finish()
 
-    def _is_kept_open(self) -> bool:
+    def _may_keep_alive(self) -> bool:
         """Return whether the head of the answer allows another request (RFC 9112 section 9.3)."""
         assert self._parser is not None and self._answer is not None
         said = ",".join(self._answer.headers.getall("Connection", ())).lower().split(",")
         options = {option.strip() for option in said}
         return "close" not in options and (self._parser.get_http_version() == "1.1" or "keep-alive" in options)
 
-    def _settle(self) -> None:
-        """Get ready for the next request, or close."""
-        answer, self._answer, self._asked = self._answer, None, None
-        if self._sending is not None:  # answered early: the rest of the body would be read as the next request
+    def _finish_exchange(self) -> None:
+        """Prepare the connection for its next request, or close it."""
+        answer, self._answer, self._head_arrived = self._answer, None, None
+        if self._upload is not None:  # answered early: the rest of the body would be read as the next request
             self._keeps_alive = False
         if not self._keeps_alive:
             self.close()
@@ -201,30 +202,30 @@ class UpstreamConnection(asyncio.Protocol):
             self.resume()
         if self._fresh_parser_needed:
             self._parser, self._fresh_parser_needed = _parser(self), False
-        self._freed(self)
+        self._on_free(self)
 
     def end(self, error: Exception) -> None:
         """End the exchange with an error, and close."""
-        asked, self._asked = self._asked, None
+        head_arrived, self._head_arrived = self._head_arrived, None
         answer, self._answer = self._answer, None
-        self._over = True
-        if asked is not None and not asked.done():
-            asked.set_exception(error)
+        self._is_complete = True
+        if head_arrived is not None and not head_arrived.done():
+            head_arrived.set_exception(error)
         elif answer is not None:
             answer.fail(BrokenOff() if isinstance(error, AskFailed) else error)
         self.close()
 
     def close(self) -> None:
-        """Close at once; an answer under way breaks off."""
+        """Close at once. An unfinished answer fails."""
         self._keeps_alive = False
-        if self._sending is not None:
-            self._sending.cancel()
-            self._sending = None
-        if self._answer is not None or (self._asked is not None and not self._asked.done()):
+        if self._upload is not None:
+            self._upload.cancel()
+            self._upload = None
+        if self._answer is not None or (self._head_arrived is not None and not self._head_arrived.done()):
             self.end(Disconnected())
             return
         self._transport.abort()
-        self._freed(self)
+        self._on_free(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         answer = self._answer
@@ -252,13 +253,13 @@ class UpstreamConnection(asyncio.Protocol):
 
 
 def ends_with_connection(headers: CIMultiDict[str]) -> bool:
-    """Return whether a body without any other end lasts until the connection is closed (RFC 9112 section 6.3)."""
+    """Return whether the end of an answer's body is the end of the connection (RFC 9112 section 6.3)."""
     coding = ",".join(headers.getall("Transfer-Encoding", ())).rpartition(",")[2].strip().lower()
     return coding != "chunked" and (bool(coding) or "Content-Length" not in headers)
 
 
 def _parser(connection: UpstreamConnection) -> HttpResponseParser:
-    """Return a parser that accepts what servers are known to send; lengths and chunks stay strict."""
+    """Return a parser that tolerates known deviations of servers, but none in lengths and chunks."""
     parser = HttpResponseParser(connection)
     parser.set_dangerous_leniencies(
         lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
@@ -267,7 +268,7 @@ def _parser(connection: UpstreamConnection) -> HttpResponseParser:
 
 
 def _poll(transport: asyncio.BaseTransport) -> "select.poll | None":
-    """Return what tells whether a socket has bytes, or an end, that the event loop has not read yet; None on Windows."""
+    """Return a poll object that reports unread input of a socket; None on Windows."""
     socket = transport.get_extra_info("socket")
     if socket is None or not hasattr(select, "poll"):
         return None

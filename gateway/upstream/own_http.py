@@ -18,16 +18,16 @@ from gateway.upstream.sending import Body, head_of
 from gateway.upstream.stall import Patience
 
 IDLE_S: Final = 60.0
-"""Seconds for which an unused connection is kept. Chosen: servers keep them 5 to 120; one that was closed is noticed before it is used."""
+"""Seconds for which an idle connection is kept. Chosen: servers keep them 5 to 120. A closed one is noticed before it is used."""
 SWEEP_S: Final = 10.0
-"""Interval in which unused connections are looked for."""
+"""Interval between two sweeps for connections that were idle for long."""
 
 PoolKey = tuple[str, str, int, ssl.SSLContext | bool]
-"""Where connections can be exchanged for each other: scheme, host, port, and how TLS is done."""
+"""Connections with the same key are interchangeable: scheme, host, port, and how TLS is done."""
 
 
 class OwnHttp:
-    """Sends requests. `PublicHttp` does the same by aiohttp's client."""
+    """Sends requests over pooled connections. `PublicHttp` does the same with aiohttp's client."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -51,11 +51,11 @@ class OwnHttp:
         """Send one request and wait for the head of its answer. ``limits.sock_read`` bounds silence before and within it."""
         head = head_of(method, url, headers, body)
         chunked = "Transfer-Encoding" in headers
-        place = (url.scheme, url.host or "", url.port or 0, tls)
+        key = (url.scheme, url.host or "", url.port or 0, tls)
         repeatable = method in IDEMPOTENT and not isinstance(body, aiohttp.StreamReader)
         while True:
-            connection = self._unused(place) or await self._opened(place, limits.sock_connect)
-            self._busy[connection] = place
+            connection = self._take_idle(key) or await self._open(key, limits.sock_connect)
+            self._busy[connection] = key
             connection.patience_s = limits.sock_read
             if limits.sock_read is not None:
                 self._patience.watch(limits.sock_read)
@@ -69,10 +69,10 @@ class OwnHttp:
                 connection.close()
                 raise
 
-    def _unused(self, place: PoolKey) -> UpstreamConnection | None:
-        """Take the connection from the pool that was used last. One with unread input is closed: its bytes would be
-        taken for the answer to this request, and an end of the stream would lose the request."""
-        pool = self._idle.get(place)
+    def _take_idle(self, key: PoolKey) -> UpstreamConnection | None:
+        """Return the idle connection that was used last; None without one. A connection with unread input is closed: the
+        bytes would be taken for the answer to this request, or the stream has ended and the request would be lost."""
+        pool = self._idle.get(key)
         while pool:
             connection = pool.pop()
             if connection.keeps_alive and connection.is_quiet():
@@ -80,11 +80,11 @@ class OwnHttp:
             connection.close()
         return None
 
-    async def _opened(self, place: PoolKey, limit_s: float | None) -> UpstreamConnection:
-        scheme, host, port, tls = place
+    async def _open(self, key: PoolKey, limit_s: float | None) -> UpstreamConnection:
+        scheme, host, port, tls = key
         context = self._context(tls) if scheme == "https" else None
         return await self._dial.open(
-            partial(UpstreamConnection, self._loop, self._freed), (host, port), context, limit_s
+            partial(UpstreamConnection, self._loop, self._take_back), (host, port), context, limit_s
         )
 
     def _context(self, tls: ssl.SSLContext | bool) -> ssl.SSLContext:
@@ -98,30 +98,30 @@ class OwnHttp:
                 context.verify_mode = ssl.CERT_NONE
         return self._contexts[tls]
 
-    def _freed(self, connection: UpstreamConnection) -> None:
-        """Take a connection back after its answer; called again when it ends."""
-        place = self._busy.pop(connection, None)
-        if place is None or not connection.keeps_alive:
+    def _take_back(self, connection: UpstreamConnection) -> None:
+        """Take a connection back into the pool after its answer; also called when it ends."""
+        key = self._busy.pop(connection, None)
+        if key is None or not connection.keeps_alive:
             return
         connection.idle_since = self._loop.time()
-        self._idle.setdefault(place, []).append(connection)
+        self._idle.setdefault(key, []).append(connection)
         if self._sweep is None:
-            self._sweep = self._loop.call_later(SWEEP_S, self._close_unused)
+            self._sweep = self._loop.call_later(SWEEP_S, self._sweep_idle)
 
-    def _close_unused(self) -> None:
-        self.close_unused(self._loop.time())
-        self._sweep = self._loop.call_later(SWEEP_S, self._close_unused) if self._idle else None
+    def _sweep_idle(self) -> None:
+        self.close_idle(self._loop.time())
+        self._sweep = self._loop.call_later(SWEEP_S, self._sweep_idle) if self._idle else None
 
-    def close_unused(self, now: float) -> None:
-        """Close the connections that were not used for long at ``now``, and drop those that have ended."""
-        for place, pool in list(self._idle.items()):
+    def close_idle(self, now: float) -> None:
+        """Close the connections that have been idle for long at the time ``now``, and drop those that have ended."""
+        for key, pool in list(self._idle.items()):
             kept = [each for each in pool if each.keeps_alive and now - each.idle_since < IDLE_S]
             for connection in set(pool).difference(kept):
                 connection.close()
             if kept:
-                self._idle[place] = kept
+                self._idle[key] = kept
             else:
-                del self._idle[place]
+                del self._idle[key]
 
     async def close(self) -> None:
         """Close every connection."""

@@ -1,4 +1,4 @@
-"""The answer on one of our own connections: its head, and the bytes that have arrived and were not taken yet."""
+"""The answer on one of our own connections: its head, and the bytes that have arrived but were not taken yet."""
 
 import asyncio
 from typing import Final, Protocol
@@ -84,12 +84,12 @@ class ReceivedResponse:
         self._wake()
 
     def finish(self) -> None:
-        """Note that the body is complete: from here on the answer has no connection."""
+        """Mark the body as complete. From now on the answer has no connection."""
         self._source = None
         self._wake()
 
     def fail(self, error: Exception | None = None) -> None:
-        """Note that no more will come. What has arrived can still be taken."""
+        """Mark the answer as broken off. Bytes that have arrived can still be taken."""
         self._source = None
         self._error = error or BrokenOff()
         self._wake()

@@ -1,4 +1,4 @@
-"""What a provider says about size, as the core's value."""
+"""Convert a provider's refusal about size into the core's value."""
 
 from gateway.context.life.ladder import StatedNumbers
 from gateway.context.life.replies import OutputLimit, Refusal

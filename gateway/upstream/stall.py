@@ -1,4 +1,4 @@
-"""Time limit for upstreams that stop sending, before or in the middle of an answer: one timer for all requests.
+"""End exchanges with upstreams that stop sending, before or within an answer: one timer for all requests.
 
 A timer for each piece of a stream would cost a quarter of forwarding it.
 """
@@ -11,30 +11,31 @@ import msgspec
 
 from gateway.upstream.http1 import UpstreamConnection
 
-LONGEST_LOOK_S: Final = 1.0
+LONGEST_CHECK_S: Final = 1.0
 """Longest interval between two checks; a short time limit is checked more often."""
-SHORTEST_LOOK_S: Final = 0.01
+SHORTEST_CHECK_S: Final = 0.01
 """Shortest interval between two checks. Chosen to bound their cost."""
 
 
 class Silence(msgspec.Struct):
-    """How long a connection has sent nothing."""
+    """Since when nothing has happened on a connection."""
 
-    seen: int
+    progress: int
+    """The connection's `progress` then."""
     since: float
 
 
 class Patience:
-    """Ends the exchanges in which nothing happens for too long. ``busy`` are the connections that have one."""
+    """Ends exchanges in which nothing happens for too long. ``busy`` are the connections with a running exchange."""
 
     def __init__(self, busy: Set[UpstreamConnection]) -> None:
         self._busy = busy
         self._silences: dict[UpstreamConnection, Silence] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._pause_s = LONGEST_LOOK_S
+        self._pause_s = LONGEST_CHECK_S
 
     def watch(self, patience_s: float) -> None:
-        """Begin to check, unless that is done already. Called with the time limit of each request."""
+        """Start to check, or check more often for a shorter time limit. Called with the time limit of each request."""
         pause_s = _pause_s(patience_s)
         if self._timer is not None and pause_s >= self._pause_s:
             return
@@ -48,12 +49,12 @@ class Patience:
             self._timer.cancel()
             self._timer = None
 
-    def look(self, now: float) -> None:
-        """End the exchanges in which nothing has happened for too long at ``now``."""
+    def check(self, now: float) -> None:
+        """End the exchanges in which nothing has happened for too long at the time ``now``."""
         known, self._silences = self._silences, {}
         for connection in list(self._busy):
             silence = known.get(connection)
-            if silence is None or silence.seen != connection.progress or connection.waits_for_us:
+            if silence is None or silence.progress != connection.progress or connection.waits_for_us:
                 self._silences[connection] = Silence(connection.progress, now)
             elif connection.patience_s is not None and now - silence.since >= connection.patience_s:
                 connection.end(TimeoutError("the upstream fell silent"))
@@ -62,7 +63,7 @@ class Patience:
 
     def _tick(self) -> None:
         loop = asyncio.get_running_loop()
-        self.look(loop.time())
+        self.check(loop.time())
         shortest = min((each.patience_s for each in self._busy if each.patience_s is not None), default=None)
         self._timer = None
         if shortest is not None:
@@ -70,4 +71,4 @@ class Patience:
 
 
 def _pause_s(patience_s: float) -> float:
-    return max(min(LONGEST_LOOK_S, patience_s / 4), SHORTEST_LOOK_S)
+    return max(min(LONGEST_CHECK_S, patience_s / 4), SHORTEST_CHECK_S)

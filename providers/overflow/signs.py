@@ -11,7 +11,7 @@ from typing import Final, Literal
 import msgspec
 
 from providers.overflow.phrases import Phrase
-from providers.overflow.sizes import ROLES, proves, sizes
+from providers.overflow.sizes import ROLES, prove_overflow, sizes
 from providers.overflow.unfinished import read_unfinished
 from providers.overflow.unwrap import LARGEST_BODY, Complaint, unwrap
 from providers.overflow.wording import normalise
@@ -40,7 +40,7 @@ class Sign(msgspec.Struct, frozen=True):
     meaning: Meaning
     pattern: Phrase
     sure: bool
-    """Counts with every status, even those in `OTHER_STATUSES`."""
+    """Whether it counts with every status, even those in `OTHER_STATUSES`."""
 
 
 def _signs(meaning: Meaning, patterns: dict[str, str], *, sure: bool = False) -> tuple[Sign, ...]:
@@ -146,43 +146,43 @@ def read_refusal(status: int, body: bytes, where: Literal["http", "sse"]) -> Ref
     if unfinished is not None:
         return unfinished
     complaint = unwrap(body)
-    said = [normalise(statement) for statement in complaint.statements]
-    named = [normalise(name) for name in complaint.names]
+    statements = [normalise(statement) for statement in complaint.statements]
+    names = [normalise(name) for name in complaint.names]
     doubtful = status in OTHER_STATUSES
     for sign in SIGNS:
         if sign.sure or not doubtful:
-            for place, text in enumerate(said + named):
+            for place, text in enumerate(statements + names):
                 if sign.pattern.search(text):
-                    return _refusal(sign, said[place:] + said[:place], complaint)
+                    return _refusal(sign, statements[place:] + statements[:place], complaint)
     if not doubtful:
-        for place, text in enumerate(said):
-            if proves(text):
-                return _refusal(NUMBERS, said[place:] + said[:place], complaint)
-    if status == 413 and not said and not named and not body.lstrip().startswith(b"<"):
+        for place, text in enumerate(statements):
+            if prove_overflow(text):
+                return _refusal(NUMBERS, statements[place:] + statements[:place], complaint)
+    if status == 413 and not statements and not names and not body.lstrip().startswith(b"<"):
         return Overflow(sign="bare_413")
     return None
 
 
 def prepare() -> None:
-    """Compile in an idle moment what is compiled when it is first needed: the first refusal then need not wait for it."""
+    """Compile all patterns in an idle moment, so that the first refusal need not wait for it."""
     normalise("")
     for pattern in (*(sign.pattern for sign in SIGNS), *ROLES):
         pattern.search("")
 
 
 def _is_plain(status: int, body: bytes) -> bool:
-    """Return whether an answer cannot be a refusal; cheap, because healthy streams and embeddings pass here too."""
+    """Return whether an answer cannot be a refusal. This check is cheap, because the events of healthy streams and embeddings come here too."""
     if b'"choices"' in body and b'"error"' not in body:
         return True
     return status == 200 and body[:1] in b"{[" and not any(mark in body[:LARGEST_BODY] for mark in ERROR_MARKS)
 
 
-def _refusal(sign: Sign, said: list[str], complaint: Complaint) -> Refusal | None:
-    """Build the value for a sign; numbers of the statement that matched come before those of the others."""
+def _refusal(sign: Sign, statements: list[str], complaint: Complaint) -> Refusal | None:
+    """Return the refusal that a sign means. Numbers of the statement that matched take precedence over those of others."""
     if sign.meaning == "pass":
         return None
     found: dict[str, int] = {}
-    for text in [*said, *(normalise(f"{name} {count}") for name, count in complaint.counts.items())]:
+    for text in [*statements, *(normalise(f"{name} {count}") for name, count in complaint.counts.items())]:
         found = sizes(text) | found
     if sign.meaning == "output":
         return OutputTooLarge(limit=0 if sign.name == "no_output" else found.get("limit"), sign=sign.name)

@@ -103,8 +103,8 @@ def sizes(words: str) -> dict[str, int]:
     return found
 
 
-def proves(words: str) -> bool:
-    """Return whether the numbers alone prove that a size is larger than its limit, whatever the words between them."""
+def prove_overflow(words: str) -> bool:
+    """Return whether the numbers alone prove that a size is larger than its limit, whatever words stand between them."""
     found, _ = _explain(words)
     asked = max(found.get("total", 0), found.get("prompt", 0) + found.get("completion", 0))
     return asked > found.get("limit", asked) and bool(re.search(r" (?:prompt|context|token) ", words))
@@ -122,14 +122,15 @@ def _explain(words: str) -> tuple[dict[str, int], list[int]]:
         position = 0
         while match := role.search(words, position):
             position = match.start() + 1
-            if _agrees(found, match):
+            if _take_roles(found, match):
                 words = words[: match.start()] + match[0].replace("#", "@") + words[match.end() :]
     rest = [int(number) for number in re.findall(r" #(\d+)(?= )", words)]
     return found, [number for number in rest if number >= SMALLEST_SIZE]
 
 
-def _agrees(found: dict[str, int], match: re.Match[str]) -> bool:
-    """Take the roles of a match, unless one of its numbers already has another role or is not a size."""
+def _take_roles(found: dict[str, int], match: re.Match[str]) -> bool:
+    """Add the roles of a match to ``found``, and return True; change nothing and return False if one of its numbers already has
+    another role, or is not a size."""
     roles = {role: int(number[1:]) for role, number in match.groupdict().items() if number}
     if "one" in roles:
         one, other = roles["one"], roles["other"]

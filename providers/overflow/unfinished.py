@@ -28,7 +28,11 @@ def read_unfinished(body: bytes) -> Overflow | None:
     if not isinstance(response, dict) or response.get("status") != "incomplete":
         return None
     details = response.get("incomplete_details")
-    if not isinstance(details, dict) or details.get("reason") != "max_output_tokens" or _says(response.get("output")):
+    if (
+        not isinstance(details, dict)
+        or details.get("reason") != "max_output_tokens"
+        or _has_content(response.get("output"))
+    ):
         return None
     usage = response.get("usage")
     prompt, written = _count(usage, "input_tokens"), _count(usage, "output_tokens")
@@ -38,7 +42,7 @@ def read_unfinished(body: bytes) -> Overflow | None:
     return Overflow(limit=prompt + (written or 0), prompt=prompt, sign=SIGN)
 
 
-def _says(output: Any) -> bool:
+def _has_content(output: Any) -> bool:
     """Return whether an output contains anything that a client can use."""
     items = output if isinstance(output, list) else []
     return any(isinstance(item, dict) and str(item.get("type")) not in _EMPTY for item in items)

@@ -27,19 +27,19 @@ DEEPEST: Final = 32
 MOST_LAYERS: Final = 16
 """Embedded structures that are opened in one body; real ones nest three or four deep."""
 
-ECHO: Final = re.compile(
+ECHO_FIELDS: Final = re.compile(
     r"choices|delta|contents?|messages|history|conversation|transcript|inputs?|prompts?|prompt_messages|outputs?"
     r"|completions?|documents?|requests?|request_?body|arguments|parameters|tools?|functions?|failed_generation"
     r"|flagged\w*|\w*user\w*|quer(?:y|ies)|logs?|headers|stack\w*|traceback|usage"
 )
 """Fields that repeat text of the user or the model, or that give no reason. Nothing below them is read."""
 
-SPEAKS: Final = re.compile(
+STATEMENT_FIELDS: Final = re.compile(
     r"mess|msg|err|detail|reason|desc|cause|raw|title|fault|exception|hint|explan|problem|info|body|param"
 )
 """Fields whose text is written by the server."""
 
-NAMES: Final = re.compile(r"(?:\w*_)?(?:code|type|status|reason|kind|key|name|tpe|error)|errorcode|__type")
+NAME_FIELDS: Final = re.compile(r"(?:\w*_)?(?:code|type|status|reason|kind|key|name|tpe|error)|errorcode|__type")
 """Fields whose value names the error: ``context_length_exceeded``, ``invalid_request_error``, 1261."""
 
 
@@ -62,7 +62,7 @@ def unwrap(body: bytes) -> Complaint:
         try:
             _walk(complaint, orjson.loads(piece), "error")
         except orjson.JSONDecodeError:
-            _hear(complaint, piece, "error")
+            _collect_text(complaint, piece, "error")
     return complaint
 
 
@@ -83,11 +83,11 @@ def _events(text: str) -> Iterator[str]:
 def _walk(complaint: Complaint, value: Any, key: str, depth: int = 0) -> None:
     """Collect statements from a structure; ``key`` is the field that contains it."""
     if isinstance(value, int):
-        if NAMES.fullmatch(key):
+        if NAME_FIELDS.fullmatch(key):
             _add(complaint.names, str(value))
         elif not isinstance(value, bool):
             complaint.counts.setdefault(key, value)
-    elif ECHO.fullmatch(key) or depth > DEEPEST:
+    elif ECHO_FIELDS.fullmatch(key) or depth > DEEPEST:
         return
     elif isinstance(value, dict):
         for name, inner in value.items():
@@ -96,14 +96,14 @@ def _walk(complaint: Complaint, value: Any, key: str, depth: int = 0) -> None:
         for inner in value:
             _walk(complaint, inner, key, depth + 1)
     elif isinstance(value, str):
-        if SPEAKS.search(key):
-            _hear(complaint, value, key)
-        elif NAMES.fullmatch(key):
+        if STATEMENT_FIELDS.search(key):
+            _collect_text(complaint, value, key)
+        elif NAME_FIELDS.fullmatch(key):
             _add(complaint.names, value[:100])
 
 
-def _hear(complaint: Complaint, text: str, key: str) -> None:
-    """Collect a text: structures inside it are walked, the rest is a statement."""
+def _collect_text(complaint: Complaint, text: str, key: str) -> None:
+    """Collect a text: structures inside it are walked, and the rest is a statement."""
     if "\\x" in text:
         text = _BYTES.sub(lambda found: bytes.fromhex(found[0].replace("\\x", "")).decode("utf-8", "replace"), text)
     plain: list[str] = []
@@ -200,8 +200,8 @@ def _unescape(text: str) -> str:
     """Remove one level of backslashes."""
     if "\\" not in text:
         return text
-    return _ESCAPE.sub(lambda found: _plain(found[1]), text)
+    return _ESCAPE.sub(lambda found: _unescaped(found[1]), text)
 
 
-def _plain(escape: str) -> str:
+def _unescaped(escape: str) -> str:
     return chr(int(escape[1:], 16)) if len(escape) == 5 else _CONTROL.get(escape, escape)

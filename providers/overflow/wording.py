@@ -208,7 +208,7 @@ def _word_pattern() -> re.Pattern[str]:
 
 STOP: Final = r"|(?P<stop>[.;!?](?=[\s\"')\]]|$)|[。！？；\n]|:(?=\s*[^\s\d]))"
 UNKNOWN: Final = r"|(?P<unknown>\?\?|[a-z\d][a-z\d'.-]*|[\u0400-\u04ff]+|[\u3040-\u30ff]|[\u4e00-\u9fff\uac00-\ud7af])"
-_SAID: Final = tuple(LEXICON)
+_WORDS: Final = tuple(LEXICON)
 _LATIN: Final = re.compile(r"[\u00c0-\u024f\u1e00-\u1eff]")
 _IDENTIFIER: Final = re.compile(r"(?<![a-z\d])[a-z\d]+(?:_[a-z\d]+)+")
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -220,18 +220,18 @@ def normalise(text: str) -> str:
     text = _LATIN.sub(
         lambda found: unicodedata.normalize("NFKD", found[0])[0], _CAMEL.sub("_", text).replace("ß", "ss")
     )
-    text = _IDENTIFIER.sub(_whole, text.lower().replace("`", "").replace("’", "'"))
-    said: list[str] = []
+    text = _IDENTIFIER.sub(_known_identifier, text.lower().replace("`", "").replace("’", "'"))
+    words: list[str] = []
     for found in _word_pattern().finditer(text):
         word = _word(found)
-        if word and not (word in "~." and said and said[-1] == word):
-            said.append(word)
-    if len(said) > HEAD_WORDS + TAIL_WORDS:
-        said = [*said[:HEAD_WORDS], ".", *said[-TAIL_WORDS:]]
-    return f" {' '.join(said)} "
+        if word and not (word in "~." and words and words[-1] == word):
+            words.append(word)
+    if len(words) > HEAD_WORDS + TAIL_WORDS:
+        words = [*words[:HEAD_WORDS], ".", *words[-TAIL_WORDS:]]
+    return f" {' '.join(words)} "
 
 
-def _whole(identifier: re.Match[str]) -> str:
+def _known_identifier(identifier: re.Match[str]) -> str:
     """Keep a name of several words only when all its words are known: ``context_length_exceeded``, not
     ``..._behavior``."""
     known = all(found.lastgroup != "unknown" for found in _word_pattern().finditer(identifier[0]))
@@ -239,12 +239,13 @@ def _whole(identifier: re.Match[str]) -> str:
 
 
 def _word(found: re.Match[str]) -> str:
+    """Return the word of the controlled language for a match."""
     kind = found.lastgroup or ""
     if found["digits"] is not None:
         return _number(found)
     if kind == "stop":
         return "."
-    return _SAID[int(kind[1:])] if kind != "unknown" else "~"
+    return _WORDS[int(kind[1:])] if kind != "unknown" else "~"
 
 
 def _number(found: re.Match[str]) -> str:

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from gateway.serve.process import load_the_rest
+from gateway.serve.process import load_remaining_code
 from providers.overflow.sizes import ROLES
 from tests.running import ROOT
 
@@ -20,7 +20,7 @@ def test_a_start_does_not_wait_for_what_only_a_fold_needs() -> None:
 
 
 def test_what_a_start_puts_off_is_there_before_it_is_needed() -> None:
-    load_the_rest()
+    load_remaining_code()
 
     assert "gateway.context.write.fold" in sys.modules
     assert all("compiled" in vars(role) for role in ROLES)

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.config import SettingsError, parse
-from gateway.config.document import Wrong, substitute
+from gateway.config.document import WrongValue, substitute
 
 ENVIRON = {"HOST": "10.0.0.1", "EMPTY": "", "PORT": "9000", "BRACES": "a: {b"}
 
@@ -31,7 +31,7 @@ def test_variables_are_put_in(text, meant):
 
 @pytest.mark.parametrize("text", MALFORMED)
 def test_a_malformed_variable_is_wrong(text):
-    with pytest.raises(Wrong, match="NAME"):
+    with pytest.raises(WrongValue, match="NAME"):
         substitute(text, ENVIRON)
 
 

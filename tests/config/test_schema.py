@@ -11,12 +11,12 @@ from click.testing import CliRunner
 
 from gateway.command.cli import main
 from gateway.config import SettingsError, parse
-from gateway.config.documents import json_schema, with_tables, yaml_file
+from gateway.config.generated import json_schema, with_tables, yaml_file
 from gateway.config.kinds import write_duration, write_size
 from gateway.config.schema import SECTIONS, SETTINGS, default_of, owner_of
 from tests.running import ROOT
 
-# Turned into something else while the file is read; `gateway/config/keys.py` reads them.
+# Turned into something else while the file is read; `gateway/config/loading.py` reads them.
 READ_WHILE_READING = {"default_upstream", "models.*.upstream", "models.*.upstreams"}
 # What the program calls the values of each class; a local name for one section is also a holder.
 HOLDERS = {

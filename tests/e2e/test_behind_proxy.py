@@ -49,8 +49,8 @@ async def test_what_comes_through_the_unix_socket_is_trusted_where_it_is_said(ga
 
 async def test_every_record_knows_the_clients_address(gateway, standin, monkeypatch):
     seen = []
-    opened = records.opened
-    monkeypatch.setattr(records, "opened", lambda *given: seen.append(opened(*given)) or seen[-1])
+    opened = records.open_record
+    monkeypatch.setattr(records, "open_record", lambda *given: seen.append(opened(*given)) or seen[-1])
     ports = await gateway(standin, {"server": {"trusted_proxies": ["127.0.0.1"]}})
     await ports.chat(ASK, {"x-forwarded-for": "203.0.113.9"})
     await ports.ask("GET", "/models")

@@ -200,8 +200,8 @@ async def test_twelve_requests_at_once_get_twelve_answers_and_one_summary(gatewa
 
 FAILING = [
     ("an error", lambda seen: error(500, "no")),
-    ("silence", lambda seen: Raw(end="silence", said=False)),
-    ("a reset", lambda seen: Raw(end="reset", said=False)),
+    ("silence", lambda seen: Raw(end="silence", sends_head=False)),
+    ("a reset", lambda seen: Raw(end="reset", sends_head=False)),
     ("its own overflow", lambda seen: error(400, "too long", code="context_length_exceeded")),
     ("nothing", lambda seen: Completion("")),
     ("a greeting", lambda seen: Completion("Hello! How can I help you today?")),

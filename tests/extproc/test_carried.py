@@ -5,7 +5,16 @@ import pytest
 from gateway.context.life.ladder import StatedNumbers
 from gateway.context.life.replies import OutputLimit, Refusal, ThinkingRejected
 from gateway.extproc import protocol
-from gateway.extproc.carried import FIELD, LONGEST, NAMESPACE, NOTHING, Carried, CarriedRefusal, read, written
+from gateway.extproc.carried import (
+    FIELD,
+    LONGEST,
+    NAMESPACE,
+    NOTHING,
+    Carried,
+    CarriedRefusal,
+    from_metadata,
+    to_metadata,
+)
 
 REFUSALS = [
     Refusal("openai", StatedNumbers(8192, 9000, 100, None, True, None)),
@@ -28,7 +37,7 @@ def arriving(metadata: dict[str, object]) -> object:
 def test_a_refusal_reaches_the_next_attempt_with_its_numbers(refusal: Refusal) -> None:
     carried = Carried("observe", (CarriedRefusal.of(refusal, 123),))
 
-    found = read(arriving(written(carried)))
+    found = from_metadata(arriving(to_metadata(carried)))
 
     assert found == carried
     assert found.refusals[0].refusal == refusal
@@ -48,4 +57,4 @@ def test_a_refusal_reaches_the_next_attempt_with_its_numbers(refusal: Refusal) -
     ],
 )
 def test_metadata_that_is_not_ours_counts_as_a_first_attempt(metadata: dict[str, object]) -> None:
-    assert read(arriving(metadata)) == NOTHING
+    assert from_metadata(arriving(metadata)) == NOTHING

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.context.life.states import Answered, Measured, Refused
 from gateway.serve.answers import answer, relay
-from gateway.serve.request import account, billed, measure, memory, places, work
+from gateway.serve.request import account, billed, measure, places, summary, work
 from gateway.standin import Raw, StandIn
 from gateway.state.learning import Learning
 from tests import raw
@@ -30,12 +30,12 @@ PARTS: list[tuple[str, Any, str, dict[str, Any]]] = [
     ("learning from a counted answer", (Answered, "lessons"), "learning", LONG),
     ("learning from an uncounted answer", (billed, "learn"), "learning", SHORT),
     ("taking a lesson in", (Learning, "learn"), "learning", LONG),
-    ("asking for a summary", (memory, "consider"), "summary", LONG),
+    ("asking for a summary", (summary, "request_if_needed"), "summary", LONG),
     ("response headers", (account, "headers"), "headers", SHORT),
     ("the record", (account, "exchange"), "record", SHORT),
     ("the proof by size", (measure, "proven"), "fold", SHORT),
     ("counting", (measure, "task_for"), "fold", LONG),
-    ("looking up a summary", (memory, "recalled"), "fold", LONG),
+    ("looking up a summary", (summary, "with_summary"), "fold", LONG),
     ("folding", (Measured, "work"), "fold", LONG),
     ("the table of transitions", (work, "advance"), "life", SHORT),
     ("finding places", (places, "places_for"), "places", SHORT),

@@ -115,7 +115,7 @@ async def test_what_was_read_of_a_large_body_is_freed_beside_the_event_loop(gate
         "POST", path, orjson.dumps({"model": "m", "tools": tools, **said}), {"content-type": "application/json"}
     )
     await until(lambda: bool(ended))
-    assert set(ended) == {"letting-go"}
+    assert set(ended) == {"freeing"}
 
 
 async def test_the_work_of_a_client_that_has_left_is_dropped(gateway, standin):

@@ -10,7 +10,7 @@ import pytest
 from multidict import CIMultiDict
 
 from gateway.serve.incoming import connection
-from gateway.serve.incoming.body import plain
+from gateway.serve.incoming.body import decompress
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.uploads import WINDOW_S
 from gateway.standin import Gate, StandIn
@@ -142,7 +142,7 @@ def test_unpacking_takes_no_more_memory_than_what_is_allowed():
     tracemalloc.start()
     try:
         with pytest.raises(ClientError, match="max_body"):
-            plain(Asked(), bomb, 8 * MIB)
+            decompress(Asked(), bomb, 8 * MIB)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -159,7 +159,7 @@ def test_what_cannot_be_unpacked_is_left_for_the_upstream_to_judge(body):
     class Asked:
         headers = CIMultiDict({"Content-Encoding": "gzip"})
 
-    assert plain(Asked(), body, MIB) == body
+    assert decompress(Asked(), body, MIB) == body
 
 
 # How much there may be at one time
@@ -298,10 +298,10 @@ async def test_a_trickling_body_is_given_up_on_every_path(gateway, standin, path
         await client.send(head(100_000, path) + b" " * 5000)
         await until(lambda: any(body.total_bytes == 5000 and not body._size for body in uploads._uploads))
         now = asyncio.get_running_loop().time()
-        uploads.look(now)
-        uploads.look(now + WINDOW_S * 0.9)
+        uploads.check(now)
+        uploads.check(now + WINDOW_S * 0.9)
         assert len(uploads) == 1
-        uploads.look(now + WINDOW_S * 2)
+        uploads.check(now + WINDOW_S * 2)
         status, headers, body = await client.answer()
         assert (status, headers["connection"]) == (408, "close")
         assert "server.min_upload_rate (1024 bytes a second)" in orjson.loads(body)["error"]["message"]

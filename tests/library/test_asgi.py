@@ -127,7 +127,7 @@ async def test_what_the_first_fold_would_wait_for_is_loaded_beside_serving(
     (tmp_path / "turnfold.yaml").write_text(configured("http://127.0.0.1:9/v1", {"admin": {"port": 0}}))
     monkeypatch.setenv("TURNFOLD_CONFIG", str(tmp_path / "turnfold.yaml"))
     loaded, told = threading.Event(), asyncio.Queue[str]()
-    monkeypatch.setattr(process, "load_the_rest", loaded.set)
+    monkeypatch.setattr(process, "load_remaining_code", loaded.set)
     orders: asyncio.Queue[Any] = asyncio.Queue()
 
     async def send(message: Any) -> None:

@@ -38,7 +38,7 @@ from gateway.observe.log import ExchangeLog, configure
 configure(form="auto")
 log = ExchangeLog()
 log.observe(Exchange.passed("tf-a-1", "not_chat", 200, method="GET", path="/v1/models", total_s=0.25, attempts=1))
-log.settle()
+log.write_now()
 """
 
 

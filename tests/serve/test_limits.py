@@ -26,11 +26,11 @@ def count(value: Any) -> int:
 def test_a_body_with_more_values_than_the_limit_is_always_looked_at(value: Any, looked_at: int) -> None:
     text, values = orjson.dumps(value), count(value)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(limits, "LOOKED_AT", looked_at)
-        assert not any(limits._has_few_values(text, most) for most in range(1, values))
+        patched.setattr(limits, "COUNTED_AT_ONCE", looked_at)
+        assert not any(limits._surely_has_fewer_values(text, most) for most in range(1, values))
 
 
 def test_texts_are_counted_by_their_signs_only_as_far_as_the_limit_is_in_doubt() -> None:
     prose = orjson.dumps("words, and words " * 40_000)
-    assert limits._has_few_values(prose, len(prose) // 3)
-    assert not limits._has_few_values(b"[" + b"0," * 200_000 + b"0]", 200_000)
+    assert limits._surely_has_fewer_values(prose, len(prose) // 3)
+    assert not limits._surely_has_fewer_values(b"[" + b"0," * 200_000 + b"0]", 200_000)

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.context.count import delay
 from gateway.context.count import vocabularies as tokenizers
-from gateway.serve.process import begin
+from gateway.serve.process import start_background_work
 
 MODELS = {"gpt-4o": {}, "mine": {"context_window": 4096, "tokenizer": "llama3"}, "deepseek-*": {}}
 
@@ -26,7 +26,7 @@ async def probe(running, path: str) -> tuple[int, bytes]:
 async def test_the_models_that_are_named_are_loaded_beside_serving(gateway, standin, preload: bool) -> None:
     running = await gateway(standin, {"server": {"preload": preload}, "models": MODELS})
 
-    begin(running.inside.gateway)
+    start_background_work(running.inside.gateway)
     await running.settled()
 
     assert [tokenizers.loaded(name) for name in ("o200k_base", "llama3", "deepseek_v3")] == [preload, preload, False]
@@ -37,7 +37,7 @@ async def test_until_they_are_loaded_the_process_serves_but_is_not_ready(gateway
     monkeypatch.setattr(delay, "load_vocabulary", lambda vocabulary: go_on.wait(20))
     running = await gateway(standin, {"models": MODELS})
 
-    begin(running.inside.gateway)
+    start_background_work(running.inside.gateway)
     try:
         assert await probe(running, "/readyz") == (503, b'{"status":"loading"}')
         assert await probe(running, "/healthz") == (200, b'{"status":"ok"}')
@@ -57,7 +57,7 @@ async def test_a_vocabulary_that_cannot_be_loaded_leaves_the_process_ready(gatew
     monkeypatch.setattr(delay, "load_vocabulary", broken)
     running = await gateway(standin, {"models": MODELS})
 
-    begin(running.inside.gateway)
+    start_background_work(running.inside.gateway)
     await running.settled()
 
     assert await probe(running, "/readyz") == (200, b'{"status":"ready"}')

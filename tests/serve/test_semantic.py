@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from gateway.context.choose import embedding
-from gateway.serve.process import begin
+from gateway.serve.process import start_background_work
 from tests.context.choose.paraphrase import QUESTION, REMARK, TALK, WITH_EXTRA
 
 pytestmark = WITH_EXTRA
@@ -51,7 +51,7 @@ async def test_the_record_of_a_fold_says_that_meaning_counted(gateway, standin) 
 async def test_vectors_are_loaded_beside_serving_where_they_are_needed(gateway, standin, semantic: bool) -> None:
     running = await gateway(standin, configured(semantic))
 
-    begin(running.inside.gateway)
+    start_background_work(running.inside.gateway)
     await running.settled()
 
     assert embedding._loaded.cache_info().currsize == semantic

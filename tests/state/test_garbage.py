@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from gateway.state.garbage import (
-    AUTOMATIC,
+    AUTOMATIC_AFTER,
+    ENOUGH_NEW_OBJECTS,
+    ENOUGH_WORK,
+    FEW_REQUESTS,
+    FULL_AFTER_S,
+    FULL_LATEST_S,
     GIVE_BACK_S,
     LATEST_S,
-    NEW,
-    QUIET,
-    WHOLE_LATEST_S,
-    WHOLE_S,
-    WORK,
-    WORTH,
+    YOUNG,
     Sweeper,
     trimmer,
 )
@@ -60,10 +60,10 @@ async def test_circles_are_found_once_there_are_enough_of_them(pool: Pool) -> No
     sweeper.start()
     now = asyncio.get_running_loop().time()
     circles(10)
-    assert not sweeper.look(now), "not worth it yet"
-    circles(WORTH)
-    assert alive() > WORTH, "Python has not searched by itself"
-    assert sweeper.look(now)
+    assert not sweeper.check(now), "not worth it yet"
+    circles(ENOUGH_NEW_OBJECTS)
+    assert alive() > ENOUGH_NEW_OBJECTS, "Python has not searched by itself"
+    assert sweeper.check(now)
     assert alive() == 0
     sweeper.close()
 
@@ -71,11 +71,11 @@ async def test_circles_are_found_once_there_are_enough_of_them(pool: Pool) -> No
 @pytest.mark.parametrize(
     ("requests", "jobs", "new", "due_s"),
     [
-        (WORK - 2, 0, WORTH, LATEST_S),
-        (WORK - 1, 0, WORTH, 0),
-        (0, WORK - 1, WORTH, 0),
-        (WORK // 2, WORK // 2 - 1, WORTH, 0),
-        (WORK, WORK, AUTOMATIC + WORTH, LATEST_S),
+        (ENOUGH_WORK - 2, 0, ENOUGH_NEW_OBJECTS, LATEST_S),
+        (ENOUGH_WORK - 1, 0, ENOUGH_NEW_OBJECTS, 0),
+        (0, ENOUGH_WORK - 1, ENOUGH_NEW_OBJECTS, 0),
+        (ENOUGH_WORK // 2, ENOUGH_WORK // 2 - 1, ENOUGH_NEW_OBJECTS, 0),
+        (ENOUGH_WORK, ENOUGH_WORK, AUTOMATIC_AFTER + ENOUGH_NEW_OBJECTS, LATEST_S),
     ],
     ids=["little work", "many requests", "many jobs", "both", "a large body"],
 )
@@ -94,38 +94,38 @@ async def test_while_work_is_under_way_a_search_waits_less_where_much_small_work
     now = asyncio.get_running_loop().time()
     circles(new)
     if due_s:
-        assert not sweeper.look(now + due_s - 1)
-    assert sweeper.look(now + due_s + 1)
+        assert not sweeper.check(now + due_s - 1)
+    assert sweeper.check(now + due_s + 1)
     assert alive() == 0
-    circles(WORTH)
-    assert not sweeper.look(now + due_s + 1), "no work since"
+    circles(ENOUGH_NEW_OBJECTS)
+    assert not sweeper.check(now + due_s + 1), "no work since"
     gate.set()
     await busy
     sweeper.close()
 
 
 async def test_while_many_requests_are_under_way_old_objects_are_left_alone_for_long(pool: Pool) -> None:
-    under_way = QUIET + 1
+    under_way = FEW_REQUESTS + 1
     sweeper = Sweeper(pool, lambda: under_way)
     sweeper.start()
     now = asyncio.get_running_loop().time()
-    held = [Node() for _ in range(WORTH)]
+    held = [Node() for _ in range(ENOUGH_NEW_OBJECTS)]
     for node in held:
         node.self = node  # type: ignore[attr-defined]
     for _ in range(2):
-        gc.collect(NEW)  # they are old now
+        gc.collect(YOUNG)  # they are old now
     del node
     held.clear()
-    circles(WORTH)
-    assert sweeper.look(now + WHOLE_S)
-    assert alive() == WORTH, "the new circles went"
-    under_way = QUIET
-    circles(WORTH)
-    assert sweeper.look(now + 2 * WHOLE_S)
+    circles(ENOUGH_NEW_OBJECTS)
+    assert sweeper.check(now + FULL_AFTER_S)
+    assert alive() == ENOUGH_NEW_OBJECTS, "the new circles went"
+    under_way = FEW_REQUESTS
+    circles(ENOUGH_NEW_OBJECTS)
+    assert sweeper.check(now + 2 * FULL_AFTER_S)
     assert alive() == 0
 
-    under_way = QUIET + 1
-    assert sweeper.look(now + 2 * WHOLE_S + WHOLE_LATEST_S)
+    under_way = FEW_REQUESTS + 1
+    assert sweeper.check(now + 2 * FULL_AFTER_S + FULL_LATEST_S)
     sweeper.close()
 
 
@@ -139,7 +139,7 @@ async def test_free_memory_is_given_back_once_after_work_in_threads(pool: Pool) 
     def later() -> int:
         nonlocal now
         now += GIVE_BACK_S
-        sweeper.look(now)
+        sweeper.check(now)
         return len(given)
 
     assert later() == 1, "nothing was done"
@@ -151,7 +151,7 @@ async def test_free_memory_is_given_back_once_after_work_in_threads(pool: Pool) 
     await busy
     await pool.run(lambda: None, size_bytes=INLINE)
     assert later() == 1, "there was work since the last look"
-    sweeper.look(now + GIVE_BACK_S / 2)
+    sweeper.check(now + GIVE_BACK_S / 2)
     assert len(given) == 1, "too soon"
     assert later() == 2
     assert later() == 2
@@ -165,8 +165,8 @@ def test_giving_back_works_with_the_library_of_this_machine() -> None:
 async def test_python_searches_by_itself_should_the_timer_be_late(pool: Pool) -> None:
     sweeper = Sweeper(pool)
     sweeper.start()
-    circles(AUTOMATIC + WORTH)
-    assert alive() <= AUTOMATIC
+    circles(AUTOMATIC_AFTER + ENOUGH_NEW_OBJECTS)
+    assert alive() <= AUTOMATIC_AFTER
     sweeper.close()
 
 
@@ -181,14 +181,14 @@ async def test_python_searches_by_itself_among_the_newest_objects_alone(pool: Po
     sweeper.start()
     gc.callbacks.append(note)
     try:
-        held = [[Node()] for _ in range(13 * AUTOMATIC // 2)]
+        held = [[Node()] for _ in range(13 * AUTOMATIC_AFTER // 2)]
     finally:
         gc.callbacks.remove(note)
     assert {generation for _, generation in found} == {0}
-    assert len(held) > 12 * AUTOMATIC // 2
+    assert len(held) > 12 * AUTOMATIC_AFTER // 2
     del held
     circles(10)
-    assert sweeper.look(asyncio.get_running_loop().time()), "what Python's own searches left is due"
+    assert sweeper.check(asyncio.get_running_loop().time()), "what Python's own searches left is due"
     sweeper.close()
 
 
@@ -198,10 +198,10 @@ async def test_a_search_waits_until_large_values_are_freed(pool: Pool) -> None:
     sweeper.start()
     now = asyncio.get_running_loop().time()
     held = [[Node()]]
-    pool.let_go(held)
-    circles(WORTH)
-    assert not sweeper.look(now)
+    pool.free_later(held)
+    circles(ENOUGH_NEW_OBJECTS)
+    assert not sweeper.check(now)
     del held
-    await until(lambda: not pool.lets_go)
-    assert sweeper.look(now)
+    await until(lambda: not pool.is_freeing)
+    assert sweeper.check(now)
     sweeper.close()

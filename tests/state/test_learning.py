@@ -79,35 +79,35 @@ async def test_a_stated_window_holds_for_its_conversation_at_once_and_for_its_ca
     """Case 102."""
     learning = world.process()
     learning.learn([stated(4096, "one")], ME)
-    assert learning.window(M) is None
-    assert await learning.smaller(M, ["one", "next"]) == 4096
-    assert await learning.smaller(M, ["other"]) is None
+    assert learning.stated_window(M) is None
+    assert await learning.smaller_size(M, ["one", "next"]) == 4096
+    assert await learning.smaller_size(M, ["other"]) is None
 
     learning.learn([stated(4096, "one")], ME)
-    assert learning.window(M) is None, "the same conversation is no second witness"
+    assert learning.stated_window(M) is None, "the same conversation is no second witness"
     learning.learn([stated(4096, "two")], ME)
-    assert learning.window(M) == 4096
+    assert learning.stated_window(M) == 4096
 
 
 async def test_a_stated_window_expires_soon_when_it_is_new_and_after_a_day_once_it_has_lasted(world: World) -> None:
     learning = world.process()
     learning.learn([stated(4096, "one"), stated(4096, "two")], ME)
     world.now += FIRST_STATED_TTL_S + 1
-    assert learning.window(M) is None
+    assert learning.stated_window(M) is None
 
     learning.learn([stated(4096, "one"), stated(4096, "two"), stated(4096, "three")], ME)
     world.now += STATED_TTL_S - 1
-    assert learning.window(M) == 4096
+    assert learning.stated_window(M) == 4096
     world.now += 2
-    assert learning.window(M) is None
+    assert learning.stated_window(M) is None
 
 
 async def test_a_larger_prompt_that_was_billed_ends_a_stated_window(world: World) -> None:
     learning = world.process()
     learning.learn([stated(4096, "one"), stated(4096, "two"), PromptRead("up", "m", 4097)], ME)
 
-    assert learning.window(M) is None
-    assert await learning.smaller(M, ["one"]) is None
+    assert learning.stated_window(M) is None
+    assert await learning.smaller_size(M, ["one"]) is None
 
 
 async def test_where_larger_prompts_are_billed_a_small_backend_among_several_decides_nothing(world: World) -> None:
@@ -115,11 +115,11 @@ async def test_where_larger_prompts_are_billed_a_small_backend_among_several_dec
     for number in range(40):
         backend = PromptRead("up", "m", 20_000) if number % 4 else stated(8192, f"c{number}")
         learning.learn([backend], ME)
-        assert learning.window(M) is None
-    assert await learning.smaller(M, ["c36"]) is None, "nor for a conversation of its own"
+        assert learning.stated_window(M) is None
+    assert await learning.smaller_size(M, ["c36"]) is None, "nor for a conversation of its own"
 
     learning.learn([stated(8192, f"d{number}") for number in range(facts.ENOUGH_AGAINST_BILLS)], ME)
-    assert learning.window(M) == 8192, "but a server that was restarted smaller is noticed"
+    assert learning.stated_window(M) == 8192, "but a server that was restarted smaller is noticed"
 
 
 async def test_callers_teach_nothing_about_each_other(world: World) -> None:
@@ -133,39 +133,39 @@ async def test_callers_teach_nothing_about_each_other(world: World) -> None:
     here.learn([stated(4096, "one"), stated(4096, "two")], ME)
     here.learn([PromptRead("up", "m", 900_000)], liars[0])
     await world.settle()
-    await there.know(M)
+    await there.fetch(M)
 
     for learning in (here, there):
-        assert (learning.window(M), learning.ratio(M)) == (4096, 1.0)
-        assert await learning.smaller(M, ["shared prefix"]) is None
-        assert await learning.smaller(M, ["one"]) == 4096
+        assert (learning.stated_window(M), learning.ratio(M)) == (4096, 1.0)
+        assert await learning.smaller_size(M, ["shared prefix"]) is None
+        assert await learning.smaller_size(M, ["one"]) == 4096
 
 
 async def test_what_callers_taught_is_bounded_and_what_is_dropped_is_fetched_again(world: World) -> None:
     learning = world.process()
     learning.learn([stated(4096, "one"), stated(4096, "two")], ME)
-    await learning.know(M)
+    await learning.fetch(M)
     for number in range(OWNERS):
         learning.learn([PromptRead("up", "m", 5000)], f"other{number}")
     await world.settle()
-    assert learning.is_new(M)
-    await learning.know(M)
-    assert learning.window(M) == 4096
+    assert learning.is_due(M)
+    await learning.fetch(M)
+    assert learning.stated_window(M) == 4096
 
 
 async def test_a_guess_holds_for_its_conversation_for_an_hour_or_until_more_is_billed(world: World) -> None:
     learning = world.process()
     for model in ("m", "n"):
         learning.learn([smaller(model, f"mine-{model}", 2048, 1500)], ME)
-    assert learning.window(M) is None
-    assert await learning.smaller(M, ["mine-m"]) == 2048
-    assert await learning.smaller(M, ["theirs"]) is None
-    assert await learning.smaller(N, ["mine-m"]) is None
+    assert learning.stated_window(M) is None
+    assert await learning.smaller_size(M, ["mine-m"]) == 2048
+    assert await learning.smaller_size(M, ["theirs"]) is None
+    assert await learning.smaller_size(N, ["mine-m"]) is None
 
     learning.learn([PromptRead("up", "n", 2049)], ME)
-    assert await learning.smaller(N, ["mine-n"]) is None
+    assert await learning.smaller_size(N, ["mine-n"]) is None
     world.now += GUESSED_TTL_S + 1
-    assert await learning.smaller(M, ["mine-m"]) is None
+    assert await learning.smaller_size(M, ["mine-m"]) is None
 
 
 async def test_a_guess_holds_however_far_its_conversation_has_grown(world: World) -> None:
@@ -174,17 +174,17 @@ async def test_a_guess_holds_however_far_its_conversation_has_grown(world: World
     chain = [f"m{number}" for number in range(200)]
     learning.learn([smaller("m", "m9", 2048, 1500)], ME)
     for length in range(11, 200, 2):
-        assert await learning.smaller(M, chain[:length]) == 2048, length
+        assert await learning.smaller_size(M, chain[:length]) == 2048, length
     await world.settle()
-    assert await world.process().smaller(M, chain) == 2048
+    assert await world.process().smaller_size(M, chain) == 2048
     world.now += GUESSED_TTL_S + 1
-    assert await learning.smaller(M, chain) is None
+    assert await learning.smaller_size(M, chain) is None
 
 
 async def test_a_guess_that_moved_is_forgotten_with_its_caller(world: World) -> None:
     learning = world.process()
     learning.learn([smaller("m", "m0", 2048, 1500)], ME)
-    assert await learning.smaller(M, [f"m{number}" for number in range(20)]) == 2048
+    assert await learning.smaller_size(M, [f"m{number}" for number in range(20)]) == 2048
     await world.settle()
     await forgetting.forget_caller(world.store, "keyhash", world.now)
     assert "m19" not in await world.store.names("guess", 10)
@@ -195,9 +195,9 @@ async def test_a_guess_is_never_below_what_was_read_whole_before(world: World) -
     learning = world.process()
     learning.learn([PromptRead("up", "m", 3664)], ME)
     learning.learn([smaller("m", "mine", 700, None)], ME)
-    assert await learning.smaller(M, ["mine"]) == 3664
+    assert await learning.smaller_size(M, ["mine"]) == 3664
     learning.learn([PromptRead("up", "m", 3665)], ME)
-    assert await learning.smaller(M, ["mine"]) is None, "a larger prompt ends it, as ever"
+    assert await learning.smaller_size(M, ["mine"]) is None, "a larger prompt ends it, as ever"
 
 
 async def test_a_neighbour_knows_what_was_learned_here(world: World) -> None:
@@ -206,26 +206,26 @@ async def test_a_neighbour_knows_what_was_learned_here(world: World) -> None:
     here.learn([CountCompared("up", "m", 2000, 5000, stated=True), CountCompared("up", "m", 1000, 2500)], ME)
     here.learn([ConversationBilled("scope", conversation("scope", "m", CHAT)[0], Anchor(1, 777, 7))], ME)
     await world.settle()
-    await there.know(M)
+    await there.fetch(M)
 
-    assert there.window(M) == 4096
+    assert there.stated_window(M) == 4096
     assert there.ratio(M) == here.ratio(M) > 2.4
     assert await there.anchor(conversation("scope", "m", CHAT)) == Anchor(1, 777, 7)
-    assert await there.smaller(M, ["two"]) == 4096
+    assert await there.smaller_size(M, ["two"]) == 4096
 
 
 async def test_what_a_neighbour_learns_later_is_fetched_after_a_while(world: World) -> None:
     here, there = world.process(), world.process()
-    await there.know(M)
+    await there.fetch(M)
     here.learn([stated(4096, "one"), stated(4096, "two")], ME)
     await world.settle()
 
-    assert not there.is_new(M)
+    assert not there.is_due(M)
     world.now += REFRESH_S
-    assert there.is_new(M)
-    await there.know(M)
+    assert there.is_due(M)
+    await there.fetch(M)
     await world.settle()
-    assert there.window(M) == 4096
+    assert there.stated_window(M) == 4096
 
 
 async def test_the_newest_usage_of_a_conversation_is_found_and_nobody_elses(world: World) -> None:
@@ -280,9 +280,9 @@ async def test_what_is_stored_is_read_again(world: World) -> None:
     await world.store.put("window", f"up\nm\n{ME}", GOOD_WINDOW, ttl_s=60)
     await world.store.put("ratio", f"up\nm\n{ME}", GOOD_RATIO, ttl_s=60)
     learning = world.process()
-    await learning.know(M)
+    await learning.fetch(M)
 
-    assert (learning.window(M), learning.ratio(M), world.ignored) == (4096, 1.5, [])
+    assert (learning.stated_window(M), learning.ratio(M), world.ignored) == (4096, 1.5, [])
 
 
 @pytest.mark.parametrize(("kind", "value"), BAD)
@@ -290,9 +290,9 @@ async def test_a_value_that_cannot_be_ours_is_ignored_and_counted(world: World, 
     assert value not in (GOOD_WINDOW, GOOD_RATIO)
     await world.store.put(kind, f"up\nm\n{ME}", value, ttl_s=60)
     learning = world.process()
-    await learning.know(M)
+    await learning.fetch(M)
 
-    assert (learning.window(M), learning.ratio(M), world.ignored) == (None, 1.0, [kind])
+    assert (learning.stated_window(M), learning.ratio(M), world.ignored) == (None, 1.0, [kind])
 
 
 async def test_operators_see_every_fact_with_its_kind_its_evidence_and_its_time(world: World) -> None:
@@ -325,28 +325,28 @@ async def test_what_is_forgotten_is_not_believed_when_a_process_that_has_not_hea
     here.learn([stated(4096, "two")], ME)  # it has not looked yet, and still knows the first
     await world.settle()
 
-    await Watch(world.store, Tasks(), there.forget).look()
-    await there.know(M)
-    assert there.window(M) is None
+    await Watch(world.store, Tasks(), there.forget).check()
+    await there.fetch(M)
+    assert there.stated_window(M) is None
     here.forget(forgetting.read(await world.store.get("forgotten", "all"), world.now))
     here.learn([stated(4096, "three"), stated(4096, "four")], ME)
-    assert here.window(M) == 4096, "what is learned afterwards is believed"
+    assert here.stated_window(M) == 4096, "what is learned afterwards is believed"
 
 
 async def test_one_model_is_forgotten_and_the_others_stay(world: World) -> None:
     here = world.process()
     watch = Watch(world.store, Tasks(), here.forget)
-    await watch.look()
+    await watch.check()
     for model in ("m", "n"):
         here.learn([stated(4096, who, model) for who in ("one", "two")], ME)
     await world.settle()
     world.now += 1
     assert await forgetting.forget_learned(world.store, world.now, "up", "m") == 1
-    await watch.look()
+    await watch.check()
     for model in ("m", "n"):
-        await here.know(("up", model, ME))
+        await here.fetch(("up", model, ME))
 
-    assert (here.window(M), here.window(N)) == (None, 4096)
+    assert (here.stated_window(M), here.stated_window(N)) == (None, 4096)
 
 
 async def test_forgetting_that_the_store_does_not_keep_is_an_error(world: World) -> None:

@@ -109,7 +109,7 @@ def summarizer(store: MemoryStore) -> Summarizer:
 
 async def test_a_summary_is_made_in_the_background_and_found_by_whoever_goes_on(summarizer: Summarizer) -> None:
     model = Model()
-    assert summarizer.consider(job(), model)
+    assert summarizer.make_if_needed(job(), model)
     assert model.asked == [], "nobody waits for it"
     await settled()
     assert await summarizer.find(chain(talk(11))) == Summary(TEXT, COVERS)
@@ -117,7 +117,7 @@ async def test_a_summary_is_made_in_the_background_and_found_by_whoever_goes_on(
 
 
 async def test_another_replica_finds_it_in_the_store_and_so_does_a_restarted_one(store: MemoryStore) -> None:
-    Summarizer(store, Tasks()).consider(job(), Model())
+    Summarizer(store, Tasks()).make_if_needed(job(), Model())
     await settled()
     assert await Summarizer(store, Tasks()).find(chain(talk(11))) == Summary(TEXT, COVERS)
 
@@ -126,18 +126,18 @@ async def test_another_replica_finds_it_in_the_store_and_so_does_a_restarted_one
 async def test_where_there_is_room_or_no_summariser_nothing_is_looked_at(
     summarizer: Summarizer, more: dict[str, Any]
 ) -> None:
-    assert not summarizer.consider(job(**more), Model())
+    assert not summarizer.make_if_needed(job(**more), Model())
 
 
 async def test_before_the_cut_reaches_it_a_summary_is_not_used(summarizer: Summarizer) -> None:
-    summarizer.consider(job(), Model())
+    summarizer.make_if_needed(job(), Model())
     await settled()
     assert await summarizer.find(chain(talk(11))[: COVERS - 1]) is None
     assert await summarizer.find([]) is None
 
 
 async def test_an_edited_message_leaves_summaries_of_it_unused(summarizer: Summarizer) -> None:
-    summarizer.consider(job(), Model())
+    summarizer.make_if_needed(job(), Model())
     await settled()
     for place in (0, 3, COVERS - 1):
         edited = talk(11)
@@ -146,23 +146,23 @@ async def test_an_edited_message_leaves_summaries_of_it_unused(summarizer: Summa
 
 
 async def test_a_client_that_compacted_by_itself_is_new(summarizer: Summarizer) -> None:
-    summarizer.consider(job(), Model())
+    summarizer.make_if_needed(job(), Model())
     await settled()
     assert await summarizer.find(chain(talk(40)[COVERS:])) is None
 
 
 async def test_two_futures_of_one_past_share_its_summary_and_nothing_else(summarizer: Summarizer) -> None:
     left, right = [*talk(11), *talk(16, "left")], [*talk(11), *talk(16, "right")]
-    summarizer.consider(job(), Model())
+    summarizer.make_if_needed(job(), Model())
     await settled()
-    summarizer.consider(job(left), Model(answer(TEXT + " Left.")))
+    summarizer.make_if_needed(job(left), Model(answer(TEXT + " Left.")))
     await settled()
     assert await summarizer.find(chain(left)) == Summary(TEXT + " Left.", end_of(left, COVERS))
     assert await summarizer.find(chain(right)) == Summary(TEXT, COVERS)
 
 
 async def test_two_callers_with_the_same_words_share_nothing(summarizer: Summarizer) -> None:
-    summarizer.consider(job(), Model())
+    summarizer.make_if_needed(job(), Model())
     await settled()
     assert await summarizer.find(chain(talk(11), "bob.openai")) is None
     assert await summarizer.find(chain(talk(11), "alice.local")) is None
@@ -171,8 +171,8 @@ async def test_two_callers_with_the_same_words_share_nothing(summarizer: Summari
 async def test_two_sessions_with_one_system_prompt_do_not_disturb_each_other(summarizer: Summarizer) -> None:
     system = {"role": "system", "content": "You are a shop."}
     one, other = [system, *talk(10, "shoes")], [system, *talk(10, "hats")]
-    summarizer.consider(job(one, room=150), Model(answer(TEXT + " Shoes.")))
-    summarizer.consider(job(other, room=150), Model(answer(TEXT + " Hats.")))
+    summarizer.make_if_needed(job(one, room=150), Model(answer(TEXT + " Shoes.")))
+    summarizer.make_if_needed(job(other, room=150), Model(answer(TEXT + " Hats.")))
     await settled()
     assert await summarizer.find(chain(one)) == Summary(TEXT + " Shoes.", end_of(one, room=150))
     assert await summarizer.find(chain(other)) == Summary(TEXT + " Hats.", end_of(other, room=150))
@@ -180,9 +180,9 @@ async def test_two_sessions_with_one_system_prompt_do_not_disturb_each_other(sum
 
 async def test_the_next_summary_is_made_from_the_last_one_and_what_came_since(summarizer: Summarizer) -> None:
     model = Model(answer(TEXT), answer(TEXT + " More."))
-    summarizer.consider(job(), model)
+    summarizer.make_if_needed(job(), model)
     await settled()
-    summarizer.consider(job(talk(24)), model)
+    summarizer.make_if_needed(job(talk(24)), model)
     await settled()
     assert TEXT in model.questions()[1]
     assert f"A-4711 ({COVERS // 2 - 1})" not in model.questions()[1], "what is covered is not told again"
@@ -194,9 +194,9 @@ async def test_facts_of_the_first_summary_survive_a_second_that_forgot_them(summ
     rule = {"role": "user", "content": "Never deploy on Fridays. The licence is KEY-55021."}
     messages = [rule, *talk(26)[1:]]
     kept = answer(TEXT + " Licence KEY-55021. Rules: never deploy on Fridays.")
-    summarizer.consider(job(messages[:21], room=600), Model(kept))
+    summarizer.make_if_needed(job(messages[:21], room=600), Model(kept))
     await settled()
-    summarizer.consider(job(messages, room=600), Model(answer(TEXT)))
+    summarizer.make_if_needed(job(messages, room=600), Model(answer(TEXT)))
     await settled()
     found = await summarizer.find(chain(messages))
     assert found is not None
@@ -215,10 +215,10 @@ async def test_twelve_requests_on_three_replicas_make_one_summary(stores: str, t
     replicas = [(store, Summarizer(store, Tasks())) for store in (opened(), opened(), opened())]
     model = Model()
     for number in range(12):
-        replicas[number % 3][1].consider(job(), model)
+        replicas[number % 3][1].make_if_needed(job(), model)
     await settled()
     for number in range(12):
-        replicas[number % 3][1].consider(job(), model)
+        replicas[number % 3][1].make_if_needed(job(), model)
     await settled()
     assert len(model.asked) == 1
     for _, summarizer in replicas:
@@ -232,7 +232,7 @@ async def test_a_longer_copy_of_the_conversation_wants_no_second_summary_of_the_
 ) -> None:
     model = Model()
     for end in (22, 23):
-        summarizer.consider(job(talk(12)[:end]), model)
+        summarizer.make_if_needed(job(talk(12)[:end]), model)
         await settled()
     assert len(model.asked) == 1
 
@@ -257,7 +257,7 @@ async def test_a_failed_summary_is_no_summary_and_is_not_tried_again_at_once(
     model.asked.clear()
     for summarizer in (Summarizer(store, Tasks()), Summarizer(store, Tasks())):
         for _ in range(2):
-            summarizer.consider(job(), model)
+            summarizer.make_if_needed(job(), model)
             await settled()
             assert await summarizer.find(chain(talk(11))) is None
     assert len(model.asked) == 1
@@ -268,7 +268,7 @@ async def test_a_failed_cut_is_tried_again_after_its_pause() -> None:
     summarizer = Summarizer(MemoryStore(clock=lambda: now[0]), Tasks())
     model = Model(answer("None"), answer(TEXT))
     for now[0] in (0.0, FAILED_TTL_S - 1, FAILED_TTL_S + 1):
-        summarizer.consider(job(), model)
+        summarizer.make_if_needed(job(), model)
         await settled()
     assert len(model.asked) == 2
     assert await summarizer.find(chain(talk(11))) == Summary(TEXT, COVERS)
@@ -279,7 +279,7 @@ async def test_a_hanging_summariser_is_given_up_at_its_deadline(summarizer: Summ
         await asyncio.Event().wait()
         return None
 
-    summarizer.consider(job(deadline_s=0.01), hang)
+    summarizer.make_if_needed(job(deadline_s=0.01), hang)
     await settled()
     assert await summarizer.find(chain(talk(11))) is None
 
@@ -289,11 +289,11 @@ async def test_a_model_that_keeps_failing_is_left_alone(store: MemoryStore) -> N
     summarizer = Summarizer(store, Tasks(), clock=lambda: now[0])
     model = Model(None)
     for number in range(10):
-        summarizer.consider(job(session(number)), model)
+        summarizer.make_if_needed(job(session(number)), model)
         await settled()
     assert len(model.asked) == 3
     now[0] = 31.0
-    summarizer.consider(job(session("later")), model)
+    summarizer.make_if_needed(job(session("later")), model)
     await settled()
     assert len(model.asked) == 4
 
@@ -303,11 +303,11 @@ async def test_one_caller_cannot_use_up_the_operators_budget_of_an_hour(store: M
     summarizer = Summarizer(store, Tasks(), observed=lambda outcome, _: outcomes.append(outcome))
     for number in range(16):
         talked = session(number)
-        summarizer.consider(job(talked, scope=f"greedy.{number}", tokens_per_hour=4000), Model())
+        summarizer.make_if_needed(job(talked, scope=f"greedy.{number}", tokens_per_hour=4000), Model())
         await settled()
     assert 1 < outcomes.count("stored") < 16
     outcomes.clear()
-    summarizer.consider(job(session("another"), scope="modest.openai", tokens_per_hour=4000), Model())
+    summarizer.make_if_needed(job(session("another"), scope="modest.openai", tokens_per_hour=4000), Model())
     await settled()
     assert outcomes == ["stored"]
 
@@ -318,11 +318,11 @@ async def test_an_hours_budget_is_kept_and_comes_back(store: MemoryStore) -> Non
     summarizer = Summarizer(store, Tasks(), clock=lambda: now[0], observed=lambda outcome, _: outcomes.append(outcome))
     for number in range(5):
         own = job(session(number), tokens_per_hour=1900, payer="alice")
-        summarizer.consider(own, Model())
+        summarizer.make_if_needed(own, Model())
         await settled()
     assert outcomes == ["stored", "stored", "declined", "declined", "declined"]
     now[0] = 3601.0
-    summarizer.consider(job(session(3), tokens_per_hour=1900, payer="alice"), Model())
+    summarizer.make_if_needed(job(session(3), tokens_per_hour=1900, payer="alice"), Model())
     await settled()
     assert outcomes[-1] == "stored"
 
@@ -333,11 +333,11 @@ async def test_no_budget_is_charged_while_the_breaker_is_open(store: MemoryStore
     summarizer = Summarizer(store, Tasks(), clock=lambda: now[0], observed=lambda outcome, _: outcomes.append(outcome))
     for number in range(20):
         own = job(session(number), tokens_per_hour=1900, payer="alice")
-        summarizer.consider(own, Model(None))
+        summarizer.make_if_needed(own, Model(None))
         await settled()
     assert outcomes[-1] == "declined", "the breaker opened"
     now[0] = 31.0
-    summarizer.consider(job(session("late"), tokens_per_hour=1900, payer="alice"), Model())
+    summarizer.make_if_needed(job(session("late"), tokens_per_hour=1900, payer="alice"), Model())
     await settled()
     assert outcomes[-1] == "stored", "what was declined has cost nothing"
 
@@ -346,7 +346,7 @@ async def test_a_session_attached_late_is_told_in_pieces_that_fit_the_summariser
     messages = talk(300, "please move the shop to db1.example.com, order A-4711, " + "as we said before " * 20)
     model = Model()
     window = 12_000
-    summarizer.consider(job(messages, room=16_000, window=window), model)
+    summarizer.make_if_needed(job(messages, room=16_000, window=window), model)
     await settled()
     sizes = [sum(count(text_of(message)) for message in asked) for asked in model.asked]
     assert 4 < len(sizes) <= 16
@@ -357,8 +357,8 @@ async def test_a_session_attached_late_is_told_in_pieces_that_fit_the_summariser
 
 async def test_a_window_that_takes_nothing_makes_no_call(summarizer: Summarizer) -> None:
     model = Model()
-    summarizer.consider(job(window=500), model)
-    summarizer.consider(job(talk(30), window=0), model)
+    summarizer.make_if_needed(job(window=500), model)
+    summarizer.make_if_needed(job(talk(30), window=0), model)
     await settled()
     assert model.asked == []
 
@@ -367,10 +367,10 @@ async def test_an_earlier_summary_too_large_for_a_smaller_summariser_is_made_ane
     summarizer: Summarizer,
 ) -> None:
     long = TEXT + "\nFacts: " + " ".join(f"value {number} is ready" for number in range(80))
-    summarizer.consider(job(), Model(answer(long)))
+    summarizer.make_if_needed(job(), Model(answer(long)))
     await settled()
     model = Model()
-    summarizer.consider(job(talk(24), window=1700), model)
+    summarizer.make_if_needed(job(talk(24), window=1700), model)
     await settled()
     assert "A-4711 (0)" in model.questions()[0]
     assert "<memory-" not in model.questions()[0]
@@ -390,8 +390,8 @@ async def test_values_of_another_version_are_no_summaries(
 async def test_forgetting_a_caller_takes_the_summaries_from_the_store(
     summarizer: Summarizer, store: MemoryStore
 ) -> None:
-    summarizer.consider(job(scope="alice.openai"), Model())
-    summarizer.consider(job(scope="bob.openai"), Model())
+    summarizer.make_if_needed(job(scope="alice.openai"), Model())
+    summarizer.make_if_needed(job(scope="bob.openai"), Model())
     await settled()
     assert await store.forget("alice") == 1
     fresh = Summarizer(store, Tasks())
@@ -402,7 +402,7 @@ async def test_forgetting_a_caller_takes_the_summaries_from_the_store(
 async def test_a_running_replica_lets_go_of_what_was_forgotten_within_minutes(store: MemoryStore) -> None:
     now = [0.0]
     summarizer = Summarizer(store, Tasks(), clock=lambda: now[0])
-    summarizer.consider(job(), Model())
+    summarizer.make_if_needed(job(), Model())
     await settled()
     await store.forget("alice")
     assert await summarizer.find(chain(talk(11))) is not None
@@ -414,7 +414,7 @@ async def test_a_store_that_is_gone_costs_summaries_only() -> None:
     store = open_store("sqlite:////proc/turnfold/t.db")
     summarizer = Summarizer(store, Tasks())
     model = Model()
-    summarizer.consider(job(), model)
+    summarizer.make_if_needed(job(), model)
     await settled()
     assert await summarizer.find(chain(talk(11))) is None
     assert model.asked == [], "nobody can know whether another replica is at it"
@@ -430,10 +430,10 @@ async def test_closing_lets_go_of_a_job_so_that_another_replica_can_have_it(stor
         await asyncio.Event().wait()
         return None
 
-    Summarizer(store, tasks).consider(job(), hang)
+    Summarizer(store, tasks).make_if_needed(job(), hang)
     await started.wait()
     await tasks.close()
     other = Summarizer(store, Tasks())
-    other.consider(job(), Model())
+    other.make_if_needed(job(), Model())
     await settled()
     assert await other.find(chain(talk(11))) == Summary(TEXT, COVERS)

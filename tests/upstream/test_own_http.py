@@ -413,7 +413,7 @@ async def test_unused_connections_are_closed_after_a_while():
     async with asking() as (upstream, ask):
         for _ in range(2):
             await whole(await ask())
-            ask.http.close_unused(asyncio.get_running_loop().time() + 1000)
+            ask.http.close_idle(asyncio.get_running_loop().time() + 1000)
         assert upstream.connections == 2
 
 

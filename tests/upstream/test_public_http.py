@@ -26,7 +26,7 @@ def no_httptools(monkeypatch):
 
 async def test_without_its_parser_our_client_is_replaced_and_that_is_said():
     with structlog.testing.capture_logs() as logs:
-        http = client.own_or_public()
+        http = client.best_http()
         await http.close()
     assert isinstance(http, PublicHttp)
     assert logs == [{"event": "slower_http_client", "missing": "httptools", "log_level": "warning"}]
@@ -34,7 +34,7 @@ async def test_without_its_parser_our_client_is_replaced_and_that_is_said():
 
 async def test_our_own_client_is_used_where_its_parser_is_there(monkeypatch):
     monkeypatch.undo()
-    http = client.own_or_public()
+    http = client.best_http()
     await http.close()
     assert isinstance(http, OwnHttp)
 

@@ -66,11 +66,11 @@ async def test_an_answer_that_falls_silent_is_ended_and_its_reader_told():
         response, _writer = await asked.answered(HEAD + b"abc")
         assert await response.next_piece() == b"abc"
         reading = asyncio.ensure_future(response.next_piece())  # noqa: TID251  # the test's own reader
-        asked.patience.look(now())
-        asked.patience.look(now() + LONG_S - 1)
+        asked.patience.check(now())
+        asked.patience.check(now() + LONG_S - 1)
         await asyncio.sleep(0)
         assert not reading.done()
-        asked.patience.look(now() + LONG_S + 1)
+        asked.patience.check(now() + LONG_S + 1)
         with pytest.raises(TimeoutError):
             await reading
 
@@ -79,12 +79,12 @@ async def test_an_answer_that_goes_on_is_left_alone():
     async with asking() as asked:
         response, writer = await asked.answered(HEAD)
         later = now()
-        asked.patience.look(later)
+        asked.patience.check(later)
         for _ in range(5):
             writer.write(b"x")
             assert await response.next_piece() == b"x"
             later += LONG_S - 1
-            asked.patience.look(later)
+            asked.patience.check(later)
         response.close()
 
 
@@ -114,12 +114,12 @@ async def test_bytes_around_a_body_one_by_one_are_waited_for_no_longer_than_sile
             await arrived.get()
         later = now()
         for byte in begun, *([b"x"] * 4):
-            seen = connection._without_content
+            seen = connection._bytes_without_content
             writer.write(byte)
-            await until(lambda seen=seen: connection._without_content > seen)
-            asked.patience.look(later)
+            await until(lambda seen=seen: connection._bytes_without_content > seen)
+            asked.patience.check(later)
             later += LONG_S / 4 + 1
-        asked.patience.look(later)
+        asked.patience.check(later)
         with pytest.raises(TimeoutError, match="silent"):
             await reading
         assert not asked.http._busy
@@ -141,7 +141,7 @@ async def test_statuses_on_the_way_are_signs_of_life():
             seen = connection.progress
             writer.write(b"HTTP/1.1 102 Processing\r\n\r\n")
             await until(lambda seen=seen: connection.progress > seen)
-            asked.patience.look(later)
+            asked.patience.check(later)
             later += LONG_S - 1
         writer.write(WHOLE)
         assert (await sending).status == 200
@@ -154,7 +154,7 @@ async def test_a_client_that_reads_slowly_is_no_silence_of_the_upstream():
             writer.write(b"x" * 4096)
             await asyncio.sleep(0)
         for round in range(4):
-            asked.patience.look(now() + round * 2 * LONG_S)
+            asked.patience.check(now() + round * 2 * LONG_S)
         assert await response.next_piece()
         response.close()
 
@@ -167,7 +167,7 @@ async def test_a_client_that_sends_slowly_is_no_silence_of_the_upstream():
         sending = asyncio.ensure_future(asked.send(body))  # noqa: TID251  # the test's own client
         writer = await asked.writers.get()
         for round in range(4):
-            asked.patience.look(now() + round * 2 * LONG_S)
+            asked.patience.check(now() + round * 2 * LONG_S)
         body.feed_eof()
         writer.write(WHOLE)
         assert (await sending).status == 200
@@ -180,7 +180,7 @@ async def test_an_upstream_that_takes_no_more_of_a_body_is_not_waited_for():
         later = now()
         while not sending.done():
             later += LONG_S / 2
-            asked.patience.look(later)
+            asked.patience.check(later)
             await asyncio.sleep(0)
         with pytest.raises(TimeoutError):
             await sending
@@ -190,7 +190,7 @@ async def test_a_complete_answer_is_not_watched():
     async with asking() as asked:
         response, _writer = await asked.answered(WHOLE)
         for round in range(4):
-            asked.patience.look(now() + round * 2 * LONG_S)
+            asked.patience.check(now() + round * 2 * LONG_S)
         assert (response.complete, await response.next_piece(), await response.next_piece()) == (True, b"ok", b"")
 
 

@@ -15,11 +15,11 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 from rich.text import Text
 
+from gateway.command.cells import cell
 from gateway.command.replay.deciding import Decider, Results
 from gateway.command.replay.logs import Batch, batches, files_in
 from gateway.command.replay.page import page
 from gateway.command.replay.sums import ReplaySums
-from gateway.command.shown import cell
 from gateway.config import Settings, SettingsError, load
 
 AHEAD: Final = 2

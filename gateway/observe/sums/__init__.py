@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from gateway.observe.shape import Shown
 from gateway.observe.sums import bounds
-from gateway.observe.sums.fullness import SHARES, FullnessOfModels
+from gateway.observe.sums.fullness import SHARES, ModelFullness
 from gateway.observe.sums.losers import Loser, Losers
-from gateway.observe.sums.modes import OfMode
+from gateway.observe.sums.modes import ModeSums
 from gateway.observe.sums.over_time import OverTime
+from gateway.observe.sums.record import failed, folded, lost_something, would_fold
 from gateway.observe.sums.savings import Price, Savings
-from gateway.observe.sums.shown import failed, folded, loses, would_fold
 
 TOTALS: Final = (
     "requests", "folded", "would_fold", "retries", "refusals", "errors", "lossy", "billed", "billed_tokens", "cached_tokens",
@@ -28,10 +28,10 @@ class Sums:
     def __init__(self, price_of: Callable[[str], Price | None] = lambda model: None) -> None:
         self.totals: Counter[str] = Counter()
         self.why: Counter[str] = Counter()
-        self.modes: dict[str, OfMode] = {}
+        self.modes: dict[str, ModeSums] = {}
         self.losers = Losers()
         self.time = OverTime()
-        self._fullness = FullnessOfModels()
+        self._fullness = ModelFullness()
         self._savings = Savings(price_of)
         self._stages: dict[str, list[int]] = {}
         self._rungs: dict[int, list[int]] = {}
@@ -45,7 +45,7 @@ class Sums:
         self._add_steps(one)
         for part in (self.time, self._fullness, self._savings):
             part.add(one)
-        if one["conversation"] and loses(one):
+        if one["conversation"] and lost_something(one):
             self.losers.add(one)
 
     def worst(self, most: int) -> list[tuple[str, Loser]]:
@@ -74,11 +74,11 @@ class Sums:
     def _count(self, one: Shown) -> None:
         self.why[one["why"]] += 1
         if one["mode"]:
-            self.modes.setdefault(one["mode"], OfMode()).add(one)
+            self.modes.setdefault(one["mode"], ModeSums()).add(one)
         billed, cached = one["prompt_tokens"], one["cached_tokens"]
         self.totals.update({
             "requests": 1, "folded": folded(one), "would_fold": would_fold(one), "retries": max(one["attempts"] - 1, 0),
-            "refusals": len(one["refusals"]), "errors": failed(one), "lossy": loses(one), "billed": billed is not None,
+            "refusals": len(one["refusals"]), "errors": failed(one), "lossy": lost_something(one), "billed": billed is not None,
             "billed_tokens": billed or 0, "cached_tokens": cached or 0 if billed is not None else 0,
         })  # fmt: skip
 

@@ -7,7 +7,7 @@ import msgspec
 
 from gateway.observe.shape import Shown
 from gateway.observe.sums import bounds
-from gateway.observe.sums.shown import asked, folded
+from gateway.observe.sums.record import folded, prompt_tokens_of
 
 SHARES: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5, 2.0)
 """Upper ends of the classes of fullness, prompt over window; one more class is above them."""
@@ -49,7 +49,7 @@ def _quantile(shares: list[float], share: float) -> float:
     return round(shares[min(int(share * len(shares)), len(shares) - 1)], 6)
 
 
-class FullnessOfModels:
+class ModelFullness:
     """The fullness of each model's window, by upstream and model."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class FullnessOfModels:
 
     def add(self, one: Shown) -> None:
         """Add one record."""
-        tokens, window = asked(one), one["window"]
+        tokens, window = prompt_tokens_of(one), one["window"]
         if tokens is None or not window:
             return
         name = (one["upstream"], one["model"])

@@ -3,10 +3,10 @@
 import msgspec
 
 from gateway.observe.shape import Shown
-from gateway.observe.sums.shown import refused
+from gateway.observe.sums.record import refused
 
 
-class OfMode(msgspec.Struct):
+class ModeSums(msgspec.Struct):
     """The sums of all requests of one mode. Tokens, where nothing else is said."""
 
     requests: int = 0

@@ -4,7 +4,7 @@ from math import floor
 from typing import Any, Final
 
 from gateway.observe.shape import Shown
-from gateway.observe.sums.shown import failed, folded
+from gateway.observe.sums.record import failed, folded
 
 STEPS_S: Final = (1, 5, 15, 60, 300, 900, 3600, 10_800, 43_200, 86_400, 604_800, 2_419_200)
 """Seconds of one piece of time; each divides the next, so that pieces can be joined."""

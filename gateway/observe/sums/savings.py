@@ -8,10 +8,10 @@ import msgspec
 
 from gateway.observe.shape import Shown
 from gateway.observe.sums import bounds
-from gateway.observe.sums.shown import asked, folded
+from gateway.observe.sums.record import folded, prompt_tokens_of
 
-CACHE_LIVES_S: Final = 300.0
-"""Seconds after which a prompt cache is taken to be empty, for models without a published rule: the shortest published one."""
+CACHE_LIFETIME_S: Final = 300.0
+"""Seconds after which a prompt cache counts as empty, for models without a published rule: the shortest published lifetime."""
 MILLION: Final = 1e6
 """Tokens that a price is for."""
 
@@ -20,7 +20,7 @@ Price = Mapping[str, Any]
 
 
 class FoldedRequest(NamedTuple):
-    """A folded request, until the one before it in its conversation is known. Counts are tokens."""
+    """A folded request that waits until the earlier request of its conversation is added. Counts are tokens."""
 
     model: str
     at: float
@@ -29,24 +29,27 @@ class FoldedRequest(NamedTuple):
     cached: int
 
 
-class Saved(msgspec.Struct):
+class ModelSavings(msgspec.Struct):
     """What folding one model's requests saved. Tokens, where nothing else is said."""
 
     price: Price | None
     reads: bool = False
-    """Whether a bill says that the provider caches."""
+    """Whether some bill states cached tokens, so that the provider caches."""
     requests: int = 0
     tokens: int = 0
     cache_lost: int = 0
-    """What caches would have given and did not."""
+    """Tokens that would have been read from the cache without folding, and were not."""
     cache_difference: int = 0
-    """The same, less what caches gave beyond it."""
+    """The same, minus tokens that were read from the cache beyond that."""
 
     def add(self, one: FoldedRequest, before: tuple[int, float] | None) -> None:
-        """Add a folded request; ``before`` is the prompt and the time of the one before it, sent whole."""
-        lives_s = self.price["lifetime_s"] if self.price and self.price["lifetime_s"] is not None else CACHE_LIVES_S
+        """Add a folded request. ``before`` has the prompt tokens and the time of the request before it, as its client sent it; None when
+        that is unknown."""
+        lifetime_s = (
+            self.price["lifetime_s"] if self.price and self.price["lifetime_s"] is not None else CACHE_LIFETIME_S
+        )
         would_read = one.cached
-        if before is not None and one.at - before[1] < lives_s:
+        if before is not None and one.at - before[1] < lifetime_s:
             would_read = min(before[0], one.whole)
         self.requests += 1
         self.tokens += one.whole - one.sent
@@ -55,12 +58,12 @@ class Saved(msgspec.Struct):
 
     @property
     def caches(self) -> bool:
-        """Whether this provider caches: by its published rule, or because a bill says so."""
+        """Whether this provider caches: by its published rule, or because a bill states cached tokens."""
         return self.reads or bool(self.price and self.price["lifetime_s"])
 
     @property
     def gross(self) -> float | None:
-        """Dollars of what was not sent."""
+        """Dollars for the tokens that were not sent."""
         return self.tokens * self.price["input"] / MILLION if self.price else None
 
     @property
@@ -81,14 +84,14 @@ class Savings:
 
     def __init__(self, price_of: Callable[[str], Price | None]) -> None:
         self._price_of = price_of
-        self._known: dict[str, Saved] = {}
+        self._known: dict[str, ModelSavings] = {}
         self._waiting: OrderedDict[str, FoldedRequest] = OrderedDict()
 
     def add(self, one: Shown) -> None:
         """Add one record."""
         if one["cached_tokens"]:
             self._of(one["model"]).reads = True
-        tokens = asked(one)
+        tokens = prompt_tokens_of(one)
         if one["mode"] != "enforce" or one["status"] >= 400 or tokens is None:
             return
         name = one["conversation"] or one["request_id"]
@@ -102,14 +105,14 @@ class Savings:
             _, first = self._waiting.popitem(last=False)
             self._of(first.model).add(first, None)
 
-    def _of(self, model: str) -> Saved:
+    def _of(self, model: str) -> ModelSavings:
         name = model if model in self._known or len(self._known) < bounds.MOST_MODELS else bounds.OTHERS
         if name not in self._known:
-            self._known[name] = Saved(self._price_of(name))
+            self._known[name] = ModelSavings(self._price_of(name))
         return self._known[name]
 
     def shown(self) -> dict[str, Any]:
-        """Return them as JSON; no request before those added is waited for any more."""
+        """Return the savings as JSON. Requests that still wait are added without the request before them."""
         for one in self._waiting.values():
             self._of(one.model).add(one, None)
         self._waiting.clear()

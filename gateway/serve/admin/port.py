@@ -16,6 +16,7 @@ from gateway.serve.incoming.guard import Guard, check_host, check_json, check_ve
 from gateway.serve.shared import Gateway
 from gateway.state import forgetting
 from gateway.state.facts import Fact
+from gateway.state.forgetting import Order
 from gateway.wire.formats import recognise
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -105,8 +106,20 @@ async def page(_: Gateway, request: web.Request) -> web.Response:
 
 
 async def forget(gateway: Gateway, request: web.Request) -> Any:
-    """Delete what the operator names. Raises ClientError."""
-    return await _forget(gateway, await request.read())
+    """Delete what the operator names: in this process at once, in all others that share the store within a second. Raises
+    ClientError."""
+    order = _order_in(await request.read())
+    if order.kind in ("everything", "caller"):
+        gateway.summing.clear()
+    try:
+        values = await forgetting.forget(order, gateway.store, gateway.records.forget, forgetting.now())
+    except Exception as error:  # an operator requested it, and must know that it failed
+        gateway.failed("forget", error)
+        reason = f"Not forgotten everywhere: the store failed ({type(error).__name__})."
+        raise errors.ClientError(503, reason, code="store_failed", type_="server_error") from error
+    finally:
+        await gateway.watch.check()
+    return {"forgotten": order.kind, "values": values, "other_processes_within_s": forgetting.EVERY_S}
 
 
 ROUTES: Final[tuple[tuple[str, str, Answer], ...]] = (
@@ -130,42 +143,23 @@ FORGET_HINT: Final = (
 )
 
 
-async def _forget(gateway: Gateway, body: bytes) -> dict[str, Any]:
-    """Delete what the operator names: in this process at once, in all others that share the store within a second."""
+def _order_in(body: bytes) -> Order:
+    """Return the order to forget in a request's body. Raises ClientError for anything else."""
     try:
-        asked = orjson.loads(body)
+        given = orjson.loads(body)
     except orjson.JSONDecodeError:
-        asked = None
-    match asked:
+        given = None
+    match given:
         case {"everything": True, **others} if not others:
-            order, work = (
-                "everything",
-                _with_records(gateway, None, forgetting.forget_everything(gateway.store, forgetting.now())),
-            )
+            return Order("everything")
         case {"learned": True, **others} if not others:
-            order, work = "learned", forgetting.forget_learned(gateway.store, forgetting.now())
+            return Order("learned")
         case {"upstream": str(upstream), "model": str(model), **others} if not others:
-            order, work = "model", forgetting.forget_learned(gateway.store, forgetting.now(), upstream, model)
+            return Order("model", upstream, model)
         case {"key_hash": str(key_hash), **others} if not others and key_hash:
-            work = forgetting.forget_caller(gateway.store, key_hash, forgetting.now())
-            order, work = "caller", _with_records(gateway, key_hash, work)
+            return Order("caller", key_hash=key_hash)
         case _:
             raise errors.ClientError(400, f"The body is not an order to forget: {FORGET_HINT}.", code="invalid_body")
-    try:
-        values = await work
-    except Exception as error:  # an operator requested it, and must know that it failed
-        gateway.failed("forget", error)
-        reason = f"Not forgotten everywhere: the store failed ({type(error).__name__})."
-        raise errors.ClientError(503, reason, code="store_failed", type_="server_error") from error
-    finally:
-        await gateway.watch.look()
-    return {"forgotten": order, "values": values, "other_processes_within_s": forgetting.EVERY_S}
-
-
-async def _with_records(gateway: Gateway, caller: str | None, work: Awaitable[int]) -> int:
-    """Delete a caller's records too, or all; return how many values and records went."""
-    gateway.summing.clear()
-    return await gateway.records.forget(caller) + await work
 
 
 def _shown(fact: Fact) -> dict[str, Any]:

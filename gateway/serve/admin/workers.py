@@ -1,4 +1,4 @@
-"""What the workers of one machine tell each other: their numbers, their newest records, how they are."""
+"""Questions between the workers of one machine: their metrics, their newest records, their status."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ from urllib.parse import quote
 import orjson
 from aiohttp import web
 
-from gateway.observe.shape import Shown, shown
+from gateway.observe.shape import Shown
 from gateway.serve.admin import health
 from gateway.serve.admin.filters import query_of
 from gateway.serve.admin.gauges import gauges
@@ -16,7 +16,7 @@ from gateway.state.records.base import Query
 
 
 def runner(gateway: Gateway) -> web.AppRunner:
-    """Build what one worker answers to the others."""
+    """Build the HTTP server that answers the other workers."""
     app = web.Application()
 
     def add(path: str, answer: Callable[[web.Request], Any]) -> None:
@@ -27,7 +27,7 @@ def runner(gateway: Gateway) -> web.AppRunner:
 
     add("/metrics", lambda _: _families(gateway))
     add("/status", lambda _: health.status(gateway))
-    add("/exchanges", lambda request: gateway.records.own(query_of(request.query, 0.0)))
+    add("/exchanges", lambda request: gateway.records.in_memory(query_of(request.query, 0.0)))
     add("/exchanges/{id}", lambda request: _own(gateway, request.match_info["id"]))
     return web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
 
@@ -41,7 +41,7 @@ async def metrics(gateway: Gateway) -> bytes:
 
 
 async def statuses(gateway: Gateway) -> list[Any]:
-    """Return how the other workers are."""
+    """Return the status of the other workers."""
     return await gateway.peers.ask("/status") if gateway.peers is not None else []
 
 
@@ -50,7 +50,7 @@ async def find(gateway: Gateway, query: Query) -> list[Shown]:
     found = await gateway.records.find(query)
     if gateway.peers is None:
         return found
-    others = await gateway.peers.ask(f"/exchanges?{_written(query)}")
+    others = await gateway.peers.ask(f"/exchanges?{_query_string(query)}")
     return query.of([*(one for records in others for one in records), *found])
 
 
@@ -65,8 +65,9 @@ async def get(gateway: Gateway, request_id: str) -> tuple[Shown | None, Any]:
 
 
 def _own(gateway: Gateway, request_id: str) -> tuple[Shown | None, Any]:
-    found = next((one for one in gateway.records.newest(-1) if one.request_id == request_id), None)
-    return (shown(found), gateway.records.own_text(request_id)) if found is not None else (None, None)
+    """Return one record in this worker's memory, and its text; None for each that is not there."""
+    found = gateway.records.get_in_memory(request_id)
+    return found, gateway.records.text_in_memory(request_id) if found is not None else None
 
 
 def _families(gateway: Gateway) -> list[Any]:
@@ -76,7 +77,7 @@ def _families(gateway: Gateway) -> list[Any]:
     return families(gateway.metrics, gauges(gateway), worker)
 
 
-def _written(query: Query) -> str:
+def _query_string(query: Query) -> str:
     fields = {"key": query.key, "model": query.model, "session": query.session, "conversation": query.conversation}
     bounds = {"since": repr(query.since), "until": repr(query.until), "limit": str(query.limit)}
     return "&".join(f"{name}={quote(value, safe='')}" for name, value in {**fields, **bounds}.items())

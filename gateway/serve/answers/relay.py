@@ -79,7 +79,7 @@ async def relay(
 def _headers(mine: record.Record, answer: Answer, extra: Mapping[str, str]) -> CIMultiDict[str]:
     """Return the headers of the answer to the client."""
     headers = http.returned(answer.response.headers)
-    mine.share(headers)
+    mine.add_shared(headers)
     headers.update({name: value for name, value in extra.items() if name not in mine.shared} if mine.shared else extra)
     return headers
 

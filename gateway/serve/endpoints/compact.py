@@ -16,10 +16,9 @@ from aiohttp import web
 from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.answers.answer import EVENTS, Answer
-from gateway.serve.endpoints import beside
+from gateway.serve.endpoints import upstream_first
 from gateway.serve.endpoints.passthrough import forward
 from gateway.serve.incoming import errors
-from gateway.serve.incoming.body import read, understood
 from gateway.serve.request.missing import ABSENT
 from gateway.serve.shared import Gateway
 from gateway.upstream.client import UpstreamUnreachable
@@ -40,41 +39,41 @@ LONGEST_REFUSAL: Final = 2**16
 """Bytes of a refusal that are read; real ones are a few KB."""
 
 
-def wanted(asked: Conversation) -> bool:
+def wants_compaction(asked: Conversation) -> bool:
     """Return whether a request is for a compaction instead of an answer."""
     return isinstance(asked, ResponsesRequest) and bool(asked.items) and asked.items[-1].type == TRIGGER
 
 
 async def compact(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
     """Answer ``POST /v1/responses/compact``. Raises UpstreamUnreachable when the upstream does not answer."""
-    limits = gateway.settings.server
-    raw = await read(request, limits)
-    decides = keys.model_decides(gateway.setup, request)
-    asked = await understood(request, raw, RESPONSES, limits, gateway.pool, memory=gateway.memory, decides=decides)
+    raw, asked = await upstream_first.read_conversation(gateway, request, RESPONSES)
     if asked is None:
         return await forward(gateway, request, raw)
-    return await by_upstream_or_us(gateway, request, raw, asked)
+    return await compact_conversation(gateway, request, raw, asked)
 
 
-async def by_upstream_or_us(
+async def compact_conversation(
     gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Conversation
 ) -> web.StreamResponse:
-    """Let the upstream make the compaction, and make it here if the upstream cannot."""
+    """Forward a request for a compaction; if the upstream cannot make one, make it here. Raises ClientError and
+    UpstreamUnreachable."""
     keys.check_model(request, asked.model)
     settings, record = gateway.settings, records.of(request)
-    beside.note(gateway, request, raw, asked)
+    upstream_first.set_record(gateway, request, raw, asked)
     record.why, record.attempts = "compacted", 0
     if settings.upstreams[settings.route(asked.model).upstream].compact == "ours":
-        return await _ours(gateway, request, asked)
+        return await _own_compaction(gateway, request, asked)
     record.attempts = 1
-    with await beside.sent(gateway, request, raw, asked) as answer:
+    with await upstream_first.send(gateway, request, raw, asked) as answer:
         absent = answer.status in ABSENT
-        if not absent and not (wanted(asked) and answer.status in REFUSALS and await _unknown(answer)):
-            return await beside.handed_on(gateway, request, answer)
-    return await _ours(gateway, request, asked)
+        if not absent and not (
+            wants_compaction(asked) and answer.status in REFUSALS and await _refuses_trigger(answer)
+        ):
+            return await upstream_first.forward_answer(gateway, request, answer)
+    return await _own_compaction(gateway, request, asked)
 
 
-async def _unknown(answer: Answer) -> bool:
+async def _refuses_trigger(answer: Answer) -> bool:
     """Return whether a refusal is about the item that requests a compaction. Raises UpstreamUnreachable."""
     try:
         answer.held = await read_body(answer.response, LONGEST_REFUSAL)
@@ -83,9 +82,9 @@ async def _unknown(answer: Answer) -> bool:
     return TRIGGER.encode() in answer.held
 
 
-async def _ours(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> web.Response:
+async def _own_compaction(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> web.Response:
     """Return one compaction item with our digest, as a body or as events."""
-    task = await beside.counted(gateway, request, asked)
+    task = await upstream_first.count(gateway, request, asked)
     tokens = min(task.window // COMPACTION_SHARE, LARGEST_COMPACTION)
 
     def made() -> tuple[str, str]:
@@ -99,7 +98,7 @@ async def _ours(gateway: Gateway, request: web.BaseRequest, asked: Conversation)
     usage = {"input_tokens": task.prompt, "output_tokens": written, "total_tokens": task.prompt + written}
     response = {
         "id": f"resp_{identity}",
-        "object": "response" if wanted(asked) else "response.compaction",
+        "object": "response" if wants_compaction(asked) else "response.compaction",
         "created_at": int(time.time()),
         "model": asked.model,
         "status": "completed",
@@ -111,7 +110,7 @@ async def _ours(gateway: Gateway, request: web.BaseRequest, asked: Conversation)
         },
     }
     record = records.of(request)
-    record.answered(200)
+    record.set_outcome(200)
     marks = record.marks(gateway, "fold")
     if not asked.stream:
         return web.Response(body=orjson.dumps(response), headers=marks, content_type=errors.JSON)

@@ -13,10 +13,9 @@ from aiohttp import web
 
 from gateway.serve import keys
 from gateway.serve import record as records
-from gateway.serve.endpoints import beside
+from gateway.serve.endpoints import upstream_first
 from gateway.serve.endpoints.passthrough import forward
 from gateway.serve.incoming import errors
-from gateway.serve.incoming.body import read, understood
 from gateway.serve.request.missing import ABSENT
 from gateway.serve.shared import Gateway
 from gateway.wire.format import Conversation, Format
@@ -33,24 +32,20 @@ _FRAMES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 
 async def count(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
     """Answer with the token count of a request. Raises UpstreamUnreachable when the upstream does not answer."""
-    limits = gateway.settings.server
-    raw = await read(request, limits)
-    format = PATHS[request.rel_url.raw_path]
-    decides = keys.model_decides(gateway.setup, request)
-    asked = await understood(request, raw, format, limits, gateway.pool, memory=gateway.memory, decides=decides)
+    raw, asked = await upstream_first.read_conversation(gateway, request, PATHS[request.rel_url.raw_path])
     if asked is None:
         return await forward(gateway, request, raw)
     keys.check_model(request, asked.model)
-    beside.note(gateway, request, raw, asked)
-    with await beside.sent(gateway, request, raw, asked) as answer:
+    upstream_first.set_record(gateway, request, raw, asked)
+    with await upstream_first.send(gateway, request, raw, asked) as answer:
         if answer.status not in ABSENT:
-            return await beside.handed_on(gateway, request, answer)
+            return await upstream_first.forward_answer(gateway, request, answer)
     return await _own_count(gateway, request, asked)
 
 
 async def _own_count(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> web.Response:
-    task = await beside.counted(gateway, request, asked)
+    task = await upstream_first.count(gateway, request, asked)
     body = orjson.dumps({**_FRAMES[asked.format.name], "input_tokens": task.prompt})
     record = records.of(request)
-    record.answered(200)
+    record.set_outcome(200)
     return web.Response(body=body, headers=record.marks(gateway, "none"), content_type=errors.JSON)

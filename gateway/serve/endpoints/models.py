@@ -65,7 +65,7 @@ async def models(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespon
     return _json(
         gateway,
         request,
-        {"object": "list", "data": [each for name, each in entries.items() if keys.may_see(request, name)]},
+        {"object": "list", "data": [each for name, each in entries.items() if keys.allows_model(request, name)]},
     )
 
 

@@ -16,7 +16,7 @@ from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer
 from gateway.serve.answers.relay import Tail, ends_in, relay, tail_of, usage_in
-from gateway.serve.incoming.body import READS_FASTER, plain, read
+from gateway.serve.incoming.body import READS_FASTER, decompress, read
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_name
 from gateway.serve.incoming.paths import known, models_in
@@ -50,28 +50,28 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     elif not known(request.rel_url.raw_path):
         record.why = "unknown_endpoint"
     record.body_bytes = request.content_length or 0
-    reads_model = keys.model_decides(setup, request)
-    payload = await _payload(setup, request, headers, body, reads_model=reads_model)
+    must_know_model = keys.must_know_model(setup, request)
+    payload = await _payload(setup, request, headers, body, must_know_model=must_know_model)
     model = NO_MODEL
     if isinstance(payload, bytes):
         record.body_bytes = len(payload)
-        model = await _model(gateway, request, payload) if reads_model else NO_MODEL
+        model = await _model(gateway, request, payload) if must_know_model else NO_MODEL
         keys.check_model(request, model)
         payload = await _renamed(gateway, setup, model, payload) if model else payload
     if "json" in request.headers.get("Content-Type", "") and not request.rel_url.raw_path.startswith(WITHOUT_MODEL):
         await keys.reserve(gateway, record, record.body_bytes, setup.settings.default_window, 0)
     target = setup.target_of(model or only_model(request))
-    record.sent_to(target, model, setup.settings.route(model).name if model else "", headers)
+    record.set_upstream(target, model, setup.settings.route(model).name if model else "", headers)
     call = call_of(request.method, request.rel_url, model)
     try:
         response = await gateway.client.send(target, call, target.authorised(headers), payload)
     except UpstreamUnreachable:
         if (broken := request.content.exception()) is not None:
             raise broken from None  # the client's body broke off
-        record.called(0)
+        record.add_call(0)
         raise
     with Answer(target, response) as answer:
-        record.called(response.status)
+        record.add_call(response.status)
         record.first_byte = time.perf_counter()
         return await _relayed(gateway, request, answer, record)
 
@@ -92,22 +92,22 @@ async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, r
         relayed = await relay(request, answer, record.marks(gateway, "none"), tail)
     except (asyncio.CancelledError, ConnectionResetError):
         whole = ends_in(answer, tail.text(), gateway.failed)
-        record.answered(answer.status, "" if whole else "client_gone")
+        record.set_outcome(answer.status, "" if whole else "client_gone")
         raise
     finally:
         if limited or record.answer_bytes <= SMALL_ANSWER:
             record.usage = usage_in(answer, tail.text(), gateway.failed)
-    record.answered(answer.status, "upstream_broke_off" if relayed.broken else "")
+    record.set_outcome(answer.status, "upstream_broke_off" if relayed.broken else "")
     return relayed.response
 
 
 async def _payload(
-    setup: Setup, request: web.BaseRequest, headers: CIMultiDict[str], body: bytes | None, *, reads_model: bool
+    setup: Setup, request: web.BaseRequest, headers: CIMultiDict[str], body: bytes | None, *, must_know_model: bool
 ) -> Payload:
-    """Return the body to send: whole if it decides the upstream, otherwise a stream of known length."""
+    """Return the body to send: whole if its model must be known, otherwise a stream of known length."""
     if body is not None or not request.can_read_body:
         return cast("Payload", body)
-    if reads_model and not request.rel_url.raw_path.startswith(WITHOUT_MODEL):
+    if must_know_model and not request.rel_url.raw_path.startswith(WITHOUT_MODEL):
         limits = setup.settings.server
         return await read(request, limits)
     if request.content_length is not None:
@@ -117,7 +117,7 @@ async def _payload(
 
 def _is_json(request: web.BaseRequest, body: bytes, gateway: Gateway) -> bool:
     try:
-        msgspec.json.decode(plain(request, body, gateway.settings.server.max_body), type=msgspec.Raw)
+        msgspec.json.decode(decompress(request, body, gateway.settings.server.max_body), type=msgspec.Raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
     return True
@@ -128,7 +128,7 @@ async def _model(gateway: Gateway, request: web.BaseRequest, body: bytes) -> str
     kind = request.headers.get("Content-Type", "")
 
     def found() -> str | None:
-        return model_in(plain(request, body, gateway.settings.server.max_body), kind)
+        return model_in(decompress(request, body, gateway.settings.server.max_body), kind)
 
     model = await gateway.pool.run(found, size_bytes=len(body) // READS_FASTER)
     if model is None:

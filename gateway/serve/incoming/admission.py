@@ -13,7 +13,7 @@ from aiohttp import web
 
 from gateway.config.values import Server
 from gateway.serve.incoming.errors import ClientError
-from gateway.state.letting_go import WORTHWHILE
+from gateway.state.freeing import LEAST_FREED_BYTES
 from gateway.state.pool import INLINE, Pool
 
 RETRY_AFTER_S: Final = 1
@@ -39,7 +39,7 @@ class Held(msgspec.Struct, eq=False):
     admission: "Admission"
     most: int
     size_bytes: int = 0
-    large: list[Any] = []
+    to_free: list[Any] = []
     """Values that are freed in a thread once the request has ended."""
 
     def add(self, size_bytes: int) -> None:
@@ -55,8 +55,8 @@ class Held(msgspec.Struct, eq=False):
     def __exit__(self, *_: object) -> None:
         self.admission.requests -= 1
         self.admission.size_bytes -= self.size_bytes
-        if self.large:
-            self.admission.let_go(self.large)
+        if self.to_free:
+            self.admission.free(self.to_free)
 
 
 HELD: Final = web.RequestKey("held", Held)
@@ -67,11 +67,11 @@ class Admission:
 
     def __init__(self, pool: Pool) -> None:
         self.requests = 0
-        """Under way."""
+        """Requests under way."""
         self.begun = 0
-        """Requests that were ever admitted."""
+        """All requests admitted since the start."""
         self.streams = 0
-        """Answers that are being handed on."""
+        """Answers that are being forwarded."""
         self.size_bytes = 0
         self._pool = pool
 
@@ -84,9 +84,9 @@ class Admission:
         held = request[HELD] = Held(self, limits.max_in_flight)
         return held
 
-    def let_go(self, values: list[Any]) -> None:
-        """Free the large values of a request that has ended."""
-        self._pool.let_go(*values)
+    def free(self, values: list[Any]) -> None:
+        """Free the large values of a request that has ended, in a thread. The list is emptied."""
+        self._pool.free_later(*values)
         values.clear()
 
     def _check_body(self, announced: int | None, limits: Server) -> None:
@@ -96,14 +96,14 @@ class Admission:
         self.check_bytes(announced or 0, limits.max_in_flight)
 
     def check_bytes(self, more: int, most: int, *, own: int = 0) -> None:
-        """Raise Overloaded when so many more bytes are too many. A single request always has room, whatever it holds already."""
+        """Raise Overloaded when ``more`` bytes exceed ``most``. A request that is alone is never refused; ``own`` are the bytes it holds."""
         if self.size_bytes > own and self.size_bytes + more > most:
             raise Overloaded(f"The bodies of the requests under way take server.max_in_flight ({most} bytes).")
 
 
 @contextmanager
 def streaming(request: web.BaseRequest) -> Iterator[None]:
-    """Count a request among those whose answer is being handed on."""
+    """Count a request among those whose answer is being forwarded."""
     held: Held | None = request.get(HELD)
     if held is None:
         yield
@@ -138,7 +138,7 @@ def holding(request: web.BaseRequest, size_bytes: int) -> Iterator[None]:
 
 
 def free_later(request: web.BaseRequest, value: Any, size_bytes: int) -> None:
-    """Have what was made of so many bytes freed in a thread once the request has ended: on the event loop it would delay others."""
+    """Free a value in a thread once the request has ended, if it was made of many bytes: on the event loop this would delay others."""
     held: Held | None = request.get(HELD)
-    if held is not None and size_bytes >= WORTHWHILE:
-        held.large.append(value)
+    if held is not None and size_bytes >= LEAST_FREED_BYTES:
+        held.to_free.append(value)

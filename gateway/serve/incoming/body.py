@@ -12,22 +12,22 @@ from gateway.serve.incoming.encoding import inflater
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_request, check_text
 from gateway.serve.incoming.uploads import SlowUpload
-from gateway.state.letting_go import take_apart
+from gateway.state.freeing import take_apart
 from gateway.state.pool import INLINE, Pool
 from gateway.wire.format import Conversation, Format
 from gateway.wire.memory import Memory
 from gateway.wire.model_name import is_ambiguous
 
 READS_FASTER: Final = 8
-"""Factor by which parsing is faster than counting and folding, which define the pool's measure."""
+"""Factor by which parsing is faster than counting and folding. The pool estimates work by the bytes that are counted and folded."""
 UNPACKED_AT_ONCE: Final = 2**20
-"""Bytes."""
+"""Bytes decompressed in one step."""
 COPIED_ASIDE: Final = 2**20
-"""Bytes from which the pieces of a body are joined in a thread: from here on CPython releases its lock (`Objects/stringlib/join.h`)."""
+"""Bytes from which the pieces of a body are joined in a thread. From this size CPython releases its lock (`Objects/stringlib/join.h`)."""
 
 
 async def read(request: web.BaseRequest, limits: Server) -> bytes:
-    """Read a whole body; bytes are counted as they arrive. aiohttp's own reading copies a body twice more.
+    """Read a whole body, and count its bytes as they arrive. aiohttp's own method copies a body twice more.
 
     Raises ClientError when it is too long, too slow, or larger than the free room.
     """
@@ -42,7 +42,7 @@ async def read(request: web.BaseRequest, limits: Server) -> bytes:
         return body
     try:
         async with asyncio.timeout(limits.request_timeout_s):
-            return await _pieces(request, request.content, limits.max_body)
+            return await _read_pieces(request, request.content, limits.max_body)
     except SlowUpload as slow:
         raise slow.as_error() from None
     except TimeoutError:
@@ -52,7 +52,7 @@ async def read(request: web.BaseRequest, limits: Server) -> bytes:
         raise ClientError(408, message, code="request_timeout") from None
 
 
-async def _pieces(request: web.BaseRequest, content: StreamReader, longest: int) -> bytes:
+async def _read_pieces(request: web.BaseRequest, content: StreamReader, longest: int) -> bytes:
     content.set_read_chunk_size(longest)  # the whole body is needed: no pause at every quarter of a megabyte
     pieces: list[bytes] = []
     size = 0
@@ -74,7 +74,7 @@ def too_large(longest: int, size: int) -> ClientError:
     return ClientError(413, message, code="request_too_large")
 
 
-async def understood(
+async def parse(
     request: web.BaseRequest,
     raw: bytes,
     format: Format,
@@ -82,32 +82,36 @@ async def understood(
     pool: Pool,
     *,
     memory: Memory,
-    decides: bool = False,
+    must_know_model: bool = False,
 ) -> Conversation | None:
-    """Parse a body in a format; None when it is not valid there, or longer than ``server.max_folded``: then the upstream judges it.
+    """Parse a body in a format; None when it is not valid, or longer than ``server.max_folded``: then the upstream judges it.
 
-    ``decides``: something depends on the model that it names. Raises ClientError for a body that is too large when decompressed, or too
-    complex to inspect, or that names two models where that decides.
+    With ``must_know_model`` a body that names two models is refused. Raises ClientError for such a body, and for one that is too large
+    when decompressed or too complex to inspect.
     """
     text = raw
     if "Content-Encoding" in request.headers and inflater(request.headers) is not None:
-        text = await pool.run(lambda: plain(request, raw, limits.max_body), size_bytes=len(raw))
+        text = await pool.run(lambda: decompress(request, raw, limits.max_body), size_bytes=len(raw))
         if text is not raw:
             hold(request, len(text))
     if len(text) > limits.max_folded:
         return None
     size_bytes = len(text) // READS_FASTER
     if size_bytes < INLINE:
-        return _parsed(text, format, limits, memory, decides=decides)
-    asked = await pool.run(lambda: _parsed(text, format, limits, memory, decides=decides), size_bytes=size_bytes)
+        return _parse_checked(text, format, limits, memory, must_know_model=must_know_model)
+    asked = await pool.run(
+        lambda: _parse_checked(text, format, limits, memory, must_know_model=must_know_model), size_bytes=size_bytes
+    )
     if asked is not None:
         free_later(request, asked, len(text))
     return asked
 
 
-def _parsed(text: bytes, format: Format, limits: Server, memory: Memory, *, decides: bool) -> Conversation | None:
+def _parse_checked(
+    text: bytes, format: Format, limits: Server, memory: Memory, *, must_know_model: bool
+) -> Conversation | None:
     check_text(text, limits)
-    if decides and is_ambiguous(text):
+    if must_know_model and is_ambiguous(text):
         message = "The body names its model twice, so it is not clear which upstream it is for. Name it once."
         raise ClientError(400, message, code="model_unreadable")
     asked = format.read(text, memory)
@@ -123,7 +127,7 @@ def _parsed(text: bytes, format: Format, limits: Server, memory: Memory, *, deci
     return asked
 
 
-def plain(request: web.BaseRequest, raw: bytes, longest: int) -> bytes:
+def decompress(request: web.BaseRequest, raw: bytes, longest: int) -> bytes:
     """Decompress a body up to ``longest`` bytes: a small body may decompress to gigabytes.
 
     Returns unreadable bytes unchanged: then nothing is decided and the upstream judges them. Raises ClientError above

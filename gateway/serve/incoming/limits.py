@@ -10,12 +10,12 @@ from gateway.wire.format import Conversation
 
 LONGEST_NAME: Final = 256
 """Bytes of a model's name. The longest real ones, ARNs of inference profiles, have 150."""
-SHORT: Final = 2**13
-"""Bytes of a body up to which counting its brackets takes less than looking at its values."""
-LOOKED_AT: Final = 2**14
-"""Bytes in which signs are counted before it is seen whether the rest can have too many. Chosen: a few looks at half a megabyte."""
+SHORT_BODY: Final = 2**13
+"""Bytes of a body up to which counting its brackets is quicker than walking through its values."""
+COUNTED_AT_ONCE: Final = 2**14
+"""Bytes in which signs are counted before the remaining bytes are checked again. Chosen: a few checks for half a megabyte."""
 PIECE: Final = 2**20
-"""Bytes inspected without a pause, so that other threads wait no longer than some milliseconds."""
+"""Bytes inspected in one step, so that other threads wait only some milliseconds."""
 _OPENING: Final = b"[{"
 _CLOSING: Final = b"]}"
 _NOT_STRUCTURE: Final = bytes(set(range(256)) - set(b"[]{},"))
@@ -32,11 +32,12 @@ def check_name(model: str) -> str:
 
 
 def check_text(text: bytes, limits: Server) -> None:
-    """Check the structure of a body before parsing, when it could take far more memory than its bytes.
+    """Refuse a body that has too many values or nests too deep, before it is parsed: its values could take far more memory than
+    its bytes. Raises ClientError.
 
-    Raises ClientError. A value takes at least two bytes, so most bodies are too short to have too many.
+    A value takes at least two bytes, so most bodies are too short to have too many values.
     """
-    if _has_few_values(text, limits.max_values):
+    if _surely_has_fewer_values(text, limits.max_values):
         return
     values = depth = deepest = 0
     for structure in _structures(text):
@@ -51,21 +52,21 @@ def check_text(text: bytes, limits: Server) -> None:
             raise _too_deep(limits)
 
 
-def _has_few_values(text: bytes, most: int) -> bool:
-    """Return whether a body surely has fewer values: those in front by their signs, including signs inside texts, and those
-    behind by their bytes, of which each takes two."""
+def _surely_has_fewer_values(text: bytes, most: int) -> bool:
+    """Return whether a body surely has fewer than ``most`` values. In its first part the signs are counted, also those inside
+    texts; the rest has at most one value for two bytes."""
     counted = 0
-    for start in range(0, len(text), LOOKED_AT):
+    for start in range(0, len(text), COUNTED_AT_ONCE):
         if counted + (len(text) - start) / 2 < most:
             return True
-        piece = text[start : start + LOOKED_AT]
-        counted += sum(_times(sign, piece) for sign in (b",", b"[", b"{"))
+        piece = text[start : start + COUNTED_AT_ONCE]
+        counted += sum(_count(sign, piece) for sign in (b",", b"[", b"{"))
         if counted >= most:
             return False
     return True
 
 
-def _times(sign: bytes, text: bytes) -> int:
+def _count(sign: bytes, text: bytes) -> int:
     """Return how often a byte occurs. `replace` finds it by memchr: in prose a tenth of the cost of `count` or `translate`."""
     return len(text) - len(text.replace(sign, b""))
 
@@ -75,17 +76,18 @@ def check_request(request: Conversation, limits: Server) -> None:
     check_name(request.model)
     if request.message_count > limits.max_messages:
         raise _too_much("messages", "max_messages", limits.max_messages)
-    if len(request.raw) <= SHORT and _times(b"[", request.raw) + _times(b"{", request.raw) <= limits.max_depth:
-        return  # not even if each stood inside the one before
+    if len(request.raw) <= SHORT_BODY and _count(b"[", request.raw) + _count(b"{", request.raw) <= limits.max_depth:
+        return  # it could not nest too deep even if each bracket were inside the one before
     level: list[Any] = [request.head, *request.outline]
     for _ in range(limits.max_depth):
-        level = [child for value in level for child in _inside(value) if isinstance(child, (dict, list))]
+        level = [child for value in level for child in _children(value) if isinstance(child, (dict, list))]
         if not level:
             return
     raise _too_deep(limits)
 
 
-def _inside(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+def _children(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    """Return the values directly inside an object or a list."""
     return value.values() if isinstance(value, dict) else value
 
 

@@ -13,12 +13,12 @@ from aiohttp import StreamReader, web
 
 from gateway.serve.incoming.errors import ClientError
 
-LOOK_S: Final = 1.0
-"""Interval between two checks."""
+CHECK_S: Final = 1.0
+"""Seconds between two checks."""
 WINDOW_S: Final = 10.0
-"""Time for which a client must be too slow: a mobile network may lose its connection for some seconds."""
+"""Seconds for which a client must be too slow: a mobile network may lose its connection for some seconds."""
 NOT_WATCHED: Final = nullcontext()
-"""Of a body that is there already: most small ones."""
+"""The watch of a body that has arrived already, as most small ones have."""
 
 
 class SlowUpload(Exception):
@@ -29,7 +29,7 @@ class SlowUpload(Exception):
         self.rate = rate
 
     def as_error(self) -> ClientError:
-        """The message for the client."""
+        """Return the error for the client."""
         message = (
             f"The request's body arrived at less than server.min_upload_rate ({self.rate} bytes a second) "
             f"for {WINDOW_S:g} seconds."
@@ -38,7 +38,7 @@ class SlowUpload(Exception):
 
 
 class Upload(msgspec.Struct):
-    """One arriving body: since when we wait for the client, and how much had arrived by then."""
+    """One arriving body: the start of the current period of waiting for the client, and the bytes that had arrived by then."""
 
     rate: int
     since: float
@@ -65,14 +65,14 @@ class Uploads:
         loop = asyncio.get_running_loop()
         self._uploads[content] = Upload(rate, loop.time(), content.total_bytes)
         if self._timer is None:
-            self._timer = loop.call_later(LOOK_S, self._tick)
+            self._timer = loop.call_later(CHECK_S, self._tick)
         try:
             yield
         finally:
             self._uploads.pop(content, None)
 
-    def look(self, now: float) -> None:
-        """End the bodies of which too little has arrived by ``now``."""
+    def check(self, now: float) -> None:
+        """End the bodies of which too little has arrived by the time ``now``."""
         for content, upload in list(self._uploads.items()):
             if content.is_eof():
                 del self._uploads[content]
@@ -86,8 +86,8 @@ class Uploads:
 
     def _tick(self) -> None:
         loop = asyncio.get_running_loop()
-        self.look(loop.time())
-        self._timer = loop.call_later(LOOK_S, self._tick) if self._uploads else None
+        self.check(loop.time())
+        self._timer = loop.call_later(CHECK_S, self._tick) if self._uploads else None
 
     def close(self) -> None:
         """Stop checking."""

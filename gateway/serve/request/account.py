@@ -13,7 +13,7 @@ from gateway.observe.exchange import NOTHING_LOST, Action, Call, Exchange, Why
 from gateway.serve.incoming.errors import OUR_FAULT
 from gateway.serve.record import LONGEST_NAME, name_of
 from gateway.serve.request.places import place_at
-from gateway.serve.request.window import Portrait, portrait
+from gateway.serve.request.window import AttemptContents, contents_of
 from providers.record import Usage
 
 
@@ -37,13 +37,13 @@ class Ending(msgspec.Struct, frozen=True):
     """Code of our own error, or kind of the upstream's or client's fault; empty otherwise."""
     usage: Usage | None = None
     warning: str = ""
-    """A warning that the answer gave reason for."""
+    """A warning because of what the answer says, such as a suspiciously small bill."""
     delivered: bool = False
-    """The client has the whole answer, so its leaving is not an error."""
+    """Whether the client has the whole answer; then it is no error when the client leaves."""
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Where a request comes from and where it went: the part of its record that no state knows."""
+    """Where a request comes from and where it was sent: the part of its record that its state does not hold."""
 
     request_id: str
     method: str = ""
@@ -55,27 +55,27 @@ class Origin(msgspec.Struct, frozen=True):
     """The hash of the caller's credentials."""
     answer_bytes: int = 0
     calls: tuple[Call, ...] = ()
-    portrait: Portrait | None = None
-    """A description of the last attempt."""
+    contents: AttemptContents | None = None
+    """What the last attempt sends and leaves out."""
 
 
-class Described(msgspec.Struct, frozen=True):
-    """A state in the words of headers and records."""
+class Outcome(msgspec.Struct, frozen=True):
+    """The last state of a request, in the words of headers and records."""
 
     state: State
     visit: Visit | None
     attempt: Attempt | None
     shown: Attempt | None
-    """The attempt that headers and record describe: in mode observe, the one that was not sent."""
+    """The attempt that headers and record are about: what was sent or, in mode observe, what would have been sent."""
     task: Task | None
     action: Action
     why: Why
     bounded: bool
-    """Whether nothing was counted, and the body's size in bytes bounds its tokens."""
+    """Whether the tokens were not counted, and are at most the body's size in bytes."""
 
 
-def describe(state: State) -> Described:
-    """Describe a state, once for the headers and the record."""
+def outcome_of(state: State) -> Outcome:
+    """Return the outcome of a request in its last state: used for its headers and its record."""
     visit: Visit | None = getattr(state, "visit", None)
     attempt: Attempt | None = getattr(state, "attempt", None)
     shown = (visit.planned if visit is not None else None) or attempt
@@ -84,7 +84,7 @@ def describe(state: State) -> Described:
         visit.fit_proven or (state.life.mode == "off" and is_self_contained(state.life.request))
     )
     too_long = isinstance(state, Answered) and state.too_long and state.life.mode == "enforce"
-    return Described(
+    return Outcome(
         state,
         visit,
         attempt,
@@ -96,31 +96,31 @@ def describe(state: State) -> Described:
     )
 
 
-def headers(described: Described, request_id: str, warning: str = "") -> dict[str, str]:
-    """Return the response headers that describe the gateway's actions; numbers are tokens."""
-    state, visit, shown, task = described.state, described.visit, described.shown, described.task
+def headers(outcome: Outcome, request_id: str, warning: str = "") -> dict[str, str]:
+    """Return the response headers that say what the gateway did; numbers are tokens."""
+    state, visit, shown, task = outcome.state, outcome.visit, outcome.shown, outcome.task
     found = {
         "x-turnfold-request-id": request_id,
-        "x-turnfold-action": described.action,
-        "x-turnfold-why": described.why,
+        "x-turnfold-action": outcome.action,
+        "x-turnfold-why": outcome.why,
     }
     if visit is not None:
         found["x-turnfold-window"] = str(shown.window if shown else visit.place.window)
         if task is not None:
             found["x-turnfold-tokens-before"] = str(task.prompt)
             found["x-turnfold-tokens-after"] = str(shown.prompt if shown else None)
-        elif described.bounded:
+        elif outcome.bounded:
             found["x-turnfold-tokens-before"] = found["x-turnfold-tokens-after"] = f"<={len(state.life.request.raw)}"
     found["x-turnfold-turns-folded"] = str(shown.turns_folded if shown else 0)
     found["x-turnfold-attempts"] = str(state.life.calls)
-    if warnings := _warnings(described, warning):
+    if warnings := _warnings(outcome, warning):
         found["x-turnfold-warning"] = warnings
     return found
 
 
-def exchange(described: Described, origin: Origin, times: Times, ending: Ending) -> Exchange:
-    """Return the frozen record for all observers. ``described`` describes the last state of the request."""
-    life, visit, usage = described.state.life, described.visit, ending.usage
+def exchange(outcome: Outcome, origin: Origin, times: Times, ending: Ending) -> Exchange:
+    """Return the record of a request for all observers."""
+    life, visit, usage = outcome.state.life, outcome.visit, ending.usage
     total_s = time.perf_counter() - times.arrived
     place = place_at(visit) if visit else None
     found = Exchange(
@@ -128,17 +128,17 @@ def exchange(described: Described, origin: Origin, times: Times, ending: Ending)
         upstream=place.target.name if place else "",
         model=life.request.model[:LONGEST_NAME],
         entry=place.entry if place else "",
-        action=described.action,
+        action=outcome.action,
         status=ending.status,
         stream=life.request.stream,
-        window=described.shown.window if described.shown else 0,
+        window=outcome.shown.window if outcome.shown else 0,
         tokens_before=None,
         tokens_after=None,
-        basis="bytes" if described.bounded else "",
+        basis="bytes" if outcome.bounded else "",
         attempts=life.calls,
         refusals=life.refusals,
-        why="failed" if ending.error == OUR_FAULT.code else described.why,
-        warning=_warnings(described, ending.warning),
+        why="failed" if ending.error == OUR_FAULT.code else outcome.why,
+        warning=_warnings(outcome, ending.warning),
         error=ending.error,
         prompt_tokens=usage.prompt if usage else None,
         completion_tokens=usage.completion if usage else None,
@@ -162,12 +162,12 @@ def exchange(described: Described, origin: Origin, times: Times, ending: Ending)
         calls=origin.calls,
         caller=origin.caller,
     )
-    return found if described.task is None else _counted(found, described.task, described.shown, origin.portrait)
+    return found if outcome.task is None else _with_counts(found, outcome.task, outcome.shown, origin.contents)
 
 
-def _counted(found: Exchange, task: Task, shown: Attempt | None, known: Portrait | None) -> Exchange:
-    """Add to a record what is known of a request that was counted."""
-    seen = portrait(task, shown, known) if shown else None
+def _with_counts(found: Exchange, task: Task, shown: Attempt | None, known: AttemptContents | None) -> Exchange:
+    """Return the record of a counted request with its counts. An uncounted one, the usual case, is built in one step."""
+    contents = contents_of(task, shown, known) if shown else None
     return replace(
         found,
         tokens_before=task.prompt,
@@ -177,13 +177,13 @@ def _counted(found: Exchange, task: Task, shown: Attempt | None, known: Portrait
         steps=shown.steps if shown else (),
         question_kept=_share_kept(shown),
         reserve=(task.output_of(shown) or task.reserve) if shown else 0,
-        lost=seen.lost if seen else NOTHING_LOST,
-        parts=seen.parts if seen else None,
+        lost=contents.lost if contents else NOTHING_LOST,
+        parts=contents.parts if contents else None,
     )
 
 
 _NO_ANSWER: Final = frozenset({TooLarge, Unreachable})
-"""States in which no upstream's answer is handed on."""
+"""States in which no answer of an upstream is forwarded."""
 
 
 def _action(state: State, attempt: Attempt | None, too_long: bool) -> Action:
@@ -206,10 +206,11 @@ def _why(state: State, visit: Visit | None, attempt: Attempt | None, too_long: b
         return "too_large"
     if state.life.mode != "enforce":
         return state.life.mode
-    return _enforced(state, visit, attempt)
+    return _why_enforced(state, visit, attempt)
 
 
-def _enforced(state: State, visit: Visit, attempt: Attempt | None) -> Why:
+def _why_enforced(state: State, visit: Visit, attempt: Attempt | None) -> Why:
+    """Return the reason for the action in mode enforce."""
     if attempt is not None and attempt.altered:
         return "folded" if attempt.draft is not None else "lowered"
     if state.life.request.refers_elsewhere:
@@ -218,13 +219,14 @@ def _enforced(state: State, visit: Visit, attempt: Attempt | None) -> Why:
 
 
 def _share_kept(shown: Attempt | None) -> float | None:
+    """Return the share of the question that is sent; None when it is sent whole."""
     kept = shown.draft.question_kept if shown is not None and shown.draft is not None else None
     return None if kept is None else round(kept.characters / max(kept.total, 1), 3)
 
 
-def _warnings(described: Described, learned: str) -> str:
+def _warnings(outcome: Outcome, learned: str) -> str:
     """Return all warnings for the client, separated by ``, ``."""
-    attempt, task = described.attempt, described.task
+    attempt, task = outcome.attempt, outcome.task
     found: list[str] = []
     if attempt is not None and attempt.output is not None and task is not None:
         found.append(f"max-tokens-lowered; {task.output_limit} -> {attempt.output}")

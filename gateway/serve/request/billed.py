@@ -44,7 +44,7 @@ def _counted(gateway: Gateway, place: Place, request: Conversation, scope: str) 
     )  # fmt: skip
     upstream, model = place.target.name, place.route.name
     sent = Sent(upstream=upstream, model=model, scope=scope, count=measured, window=place.window)
-    before = gateway.learning.before(identity.conversation(scope, model, request.messages))
+    before = gateway.learning.last_request(identity.conversation(scope, model, request.messages))
     return replace(
         sent, last_request=before, has_erratic_bills=bool(gateway.learning.calibration(place.owner).ignored_bills)
     )

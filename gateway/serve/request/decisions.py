@@ -1,6 +1,6 @@
-"""What is decided about a request in its states, wherever it is sent from: by this process, or by Envoy.
+"""The decisions about a request in its states that need no upstream: the same whether this process or Envoy sends it.
 
-A fault of our own is counted and logged, and becomes an event like any other: the client is served all the same.
+A failure of our own is counted and logged, and becomes an event, so that the client is still served.
 """
 
 from collections.abc import Awaitable
@@ -15,16 +15,16 @@ from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.lessons import Lesson
 from gateway.context.life.states import Chosen, Life, Measured, Refused, Uncounted, Undecided, Visit, fault_of
 from gateway.serve.incoming.callers import identity_of
-from gateway.serve.request import measure, memory
+from gateway.serve.request import measure, summary
 from gateway.serve.request.places import place_at
-from gateway.serve.request.window import Portrait, portrait
+from gateway.serve.request.window import AttemptContents, contents_of
 from gateway.serve.shared import Gateway
 
 log = structlog.get_logger(__name__)
 
 
 class Decidable(Protocol):
-    """The parts of a request that decisions need, wherever it is sent from."""
+    """The parts of a request that decisions need. Implemented for requests of clients, of sockets and of Envoy."""
 
     @property
     def gateway(self) -> Gateway:
@@ -38,7 +38,7 @@ class Decidable(Protocol):
     def request_id(self) -> str:
         """Its id in logs and records."""
 
-    portrait: Portrait | None
+    contents: AttemptContents | None
 
 
 def decide(asked: Decidable, state: Undecided) -> Awaitable[Event]:
@@ -61,8 +61,8 @@ async def _measure(asked: Decidable, state: Chosen) -> Event:
     try:
         if await measure.proven(asked.gateway, place_at(state.visit), state.life.request):
             return FIT_PROVEN
-        task = await _counted(asked, state.life, state.visit)
-        return Counted(await memory.recalled(asked.gateway, place_at(state.visit), task))
+        task = await _task(asked, state.life, state.visit)
+        return Counted(await summary.with_summary(asked.gateway, place_at(state.visit), task))
     except Exception as error:  # noqa: BLE001  # promise 6: what cannot be measured is sent as it came
         asked.gateway.failed("fold", error)
         return PartFailed()
@@ -71,13 +71,14 @@ async def _measure(asked: Decidable, state: Chosen) -> Event:
 async def _count(asked: Decidable, state: Uncounted) -> Event:
     """Count a request that was refused although its size seemed to prove that it fits."""
     try:
-        return Counted(await _counted(asked, state.life, state.visit))
+        return Counted(await _task(asked, state.life, state.visit))
     except Exception as error:  # noqa: BLE001  # promise 6: the upstream's own answer is still there to hand on
         asked.gateway.failed("ladder", error)
         return PartFailed()
 
 
-async def _counted(asked: Decidable, life: Life, visit: Visit) -> Task:
+async def _task(asked: Decidable, life: Life, visit: Visit) -> Task:
+    """Count a request at its place; return what it must fit there."""
     place = place_at(visit)
     return await measure.task_for(
         asked.gateway, place, life.request, identity_of(place.target, asked.headers, "").scope
@@ -88,7 +89,7 @@ async def _first_attempt(asked: Decidable, state: Measured) -> Event:
     """Make the first attempt: in the pool if the conversation is long."""
     gateway = asked.gateway
     try:
-        made = await gateway.pool.run(lambda: _made(asked, state), size_bytes=len(state.life.request.raw))
+        made = await gateway.pool.run(lambda: _make_first(asked, state), size_bytes=len(state.life.request.raw))
     except Exception as error:  # noqa: BLE001  # promise 6: a bug of ours never costs the client its answer
         gateway.failed("fold", error)
         return PartFailed()
@@ -97,23 +98,25 @@ async def _first_attempt(asked: Decidable, state: Measured) -> Event:
     return made
 
 
-def _made(asked: Decidable, state: Measured) -> AttemptMade:
+def _make_first(asked: Decidable, state: Measured) -> AttemptMade:
+    """Make the first attempt, and keep its contents. Slow for a long conversation."""
     made = state.work()
-    _describe(asked, state.task, made.attempt)
+    _keep_contents(asked, state.task, made.attempt)
     return made
 
 
-def _smaller(asked: Decidable, state: Refused) -> Attempt | None:
+def _make_smaller(asked: Decidable, state: Refused) -> Attempt | None:
+    """Make a smaller attempt after a refusal, and keep its contents. Slow for a long conversation."""
     attempt = state.work()
-    _describe(asked, state.task, attempt)
+    _keep_contents(asked, state.task, attempt)
     return attempt
 
 
-def _describe(asked: Decidable, task: Task, attempt: Attempt | None) -> None:
-    """Describe an attempt for the record. If that fails, the record counts the failure when it tries again."""
+def _keep_contents(asked: Decidable, task: Task, attempt: Attempt | None) -> None:
+    """Keep the contents of an attempt for the record. A failure is ignored here: the record tries again, and counts it."""
     if attempt is not None:
         with suppress(Exception):
-            asked.portrait = portrait(task, attempt)
+            asked.contents = contents_of(task, attempt)
 
 
 async def _smaller_attempt(asked: Decidable, state: Refused) -> Event:
@@ -128,7 +131,7 @@ async def _smaller_attempt(asked: Decidable, state: Refused) -> Event:
     except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this refusal
         gateway.failed("learning", error)
     try:
-        attempt = await gateway.pool.run(lambda: _smaller(asked, state), size_bytes=size_bytes)
+        attempt = await gateway.pool.run(lambda: _make_smaller(asked, state), size_bytes=size_bytes)
         return AttemptMade(attempt, lessons=learned)
     except Exception as error:  # noqa: BLE001  # promise 6: the upstream's own answer is still there to hand on
         gateway.failed("ladder", error)

@@ -18,7 +18,7 @@ from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer, readable
 from gateway.serve.answers.relay import ends_in, relay, tail_of, usage_in
 from gateway.serve.incoming import errors
-from gateway.serve.request import account, billed, memory
+from gateway.serve.request import account, billed, summary
 from gateway.serve.request.account import Ending, Origin, Times
 from gateway.serve.request.missing import lacks, message
 from gateway.serve.request.places import place_at
@@ -43,7 +43,7 @@ def status_of(state: Ended) -> int:
             return 499
 
 
-async def answered(caller: Caller, state: Answered) -> tuple[web.StreamResponse, Ending]:
+async def forward_answer(caller: Caller, state: Answered) -> tuple[web.StreamResponse, Ending]:
     """Forward an upstream's answer. A complete answer is learned from first, so that its headers can carry a warning."""
     answer: Answer = state.reply.handle
     usage, warning = None, ""
@@ -61,7 +61,7 @@ async def answered(caller: Caller, state: Answered) -> tuple[web.StreamResponse,
     try:
         relayed = await relay(caller.request, answer, headers, tail)
     except (asyncio.CancelledError, ConnectionResetError):
-        caller.left = _left(caller, state, usage, tail.text())
+        caller.left = _ending_without_client(caller, state, usage, tail.text())
         raise
     if state.good and not answer.complete:
         usage = usage_in(answer, tail.text(), caller.gateway.failed)
@@ -69,8 +69,8 @@ async def answered(caller: Caller, state: Answered) -> tuple[web.StreamResponse,
     return relayed.response, Ending(answer.status, error, usage, warning, delivered=True)
 
 
-def _left(caller: Caller, state: Answered, usage: Usage | None, tail: bytes) -> Ending:
-    """Return how an answer ended whose client has left. Many clients leave after the last event, when nothing is missing."""
+def _ending_without_client(caller: Caller, state: Answered, usage: Usage | None, tail: bytes) -> Ending:
+    """Return how an answer ended whose client has left. Many clients leave after the last event: then nothing is missing."""
     answer: Answer = state.reply.handle
     if not state.good or answer.complete:
         return Ending(answer.status, "client_gone", usage)
@@ -82,8 +82,8 @@ def _left(caller: Caller, state: Answered, usage: Usage | None, tail: bytes) -> 
     return Ending(answer.status, usage=usage, delivered=True)
 
 
-async def afterwards(caller: Caller, state: Answered, ending: Ending) -> Ending:
-    """Learn from a delivered answer, and request a summary. The client may leave meanwhile."""
+async def learn_after_delivery(caller: Caller, state: Answered, ending: Ending) -> Ending:
+    """Learn from a delivered answer, and request a summary. This goes on if the client leaves meanwhile."""
     if not state.good:
         return ending
     _consider_summary(caller, state)
@@ -93,15 +93,15 @@ async def afterwards(caller: Caller, state: Answered, ending: Ending) -> Ending:
     return ending if learning is None else replace(ending, warning=await asyncio.shield(learning))
 
 
-async def too_large(caller: Caller, state: TooLarge) -> tuple[web.StreamResponse, Ending]:
-    """Refuse honestly, with the sizes."""
+async def refuse_too_large(caller: Caller, state: TooLarge) -> tuple[web.StreamResponse, Ending]:
+    """Refuse a request whose smallest form does not fit; the error states the sizes."""
     headers = headers_of(caller, state)
     body = await caller.gateway.pool.run(state.refusal, size_bytes=len(state.life.request.raw))
     response = web.Response(status=400, body=body, headers=headers, content_type=errors.JSON)
     return response, Ending(400, "context_length_exceeded")
 
 
-def unreachable(caller: Caller, state: Unreachable) -> tuple[web.StreamResponse, Ending]:
+def report_unreachable(caller: Caller, state: Unreachable) -> tuple[web.StreamResponse, Ending]:
     """Tell the client that no upstream answered."""
     error = _unreachable(state)
     response = errors.response(error, headers_of(caller, state), format=state.life.request.format)
@@ -109,10 +109,10 @@ def unreachable(caller: Caller, state: Unreachable) -> tuple[web.StreamResponse,
 
 
 def headers_of(caller: Caller, state: Ended, warning: str = "") -> Mapping[str, str]:
-    """Return the headers that describe the gateway's actions; if that fails, only the request's id."""
+    """Return the headers that say what the gateway did; after a failure of our own, only the request's id."""
     try:
-        caller.described = account.describe(state)
-        return account.headers(caller.described, caller.request_id, warning)
+        caller.outcome = account.outcome_of(state)
+        return account.headers(caller.outcome, caller.request_id, warning)
     except Exception as error:  # noqa: BLE001  # promise 6
         caller.gateway.failed("headers", error)
         return {"x-turnfold-request-id": caller.request_id, "x-turnfold-action": "none"}
@@ -122,12 +122,12 @@ def observe(caller: Caller, state: State, times: Times, ending: Ending) -> None:
     """Make the one record of the request and inform every observer."""
     origin = _origin(caller, state)
     try:
-        described = (
-            caller.described
-            if caller.described is not None and caller.described.state is state
-            else account.describe(state)
+        outcome = (
+            caller.outcome
+            if caller.outcome is not None and caller.outcome.state is state
+            else account.outcome_of(state)
         )
-        record = account.exchange(described, origin, times, ending)
+        record = account.exchange(outcome, origin, times, ending)
     except Exception as error:  # noqa: BLE001  # promise 6
         caller.gateway.failed("record", error)
         record = Exchange.passed(
@@ -152,7 +152,7 @@ def _origin(caller: Caller, state: State) -> Origin:
         caller=caller.identity_at(target).key,
         answer_bytes=known.answer_bytes,
         calls=tuple(caller.calls),
-        portrait=caller.portrait,
+        contents=caller.contents,
     )
 
 
@@ -196,6 +196,6 @@ def _learned(caller: Caller, state: Answered, usage: Usage | None) -> Learned:
 
 def _consider_summary(caller: Caller, state: Answered) -> None:
     try:
-        memory.consider(caller.gateway, caller.setup, state, caller.headers)
+        summary.request_if_needed(caller.gateway, caller.setup, state, caller.headers)
     except Exception as error:  # noqa: BLE001  # promise 6: this conversation has no summary
         caller.gateway.failed("summary", error)

@@ -21,8 +21,8 @@ from gateway.serve.shared import Gateway
 from gateway.state.pool import INLINE, LARGE
 from gateway.wire.format import Conversation
 
-# Ratio. Such a dense tokenizer may make more tokens than bytes: then a size in bytes proves nothing.
 DENSE: Final = 2.0
+"""Ratio of bills to counts. Above it the tokenizer may make more tokens than bytes, and a size in bytes proves nothing."""
 
 
 def preload(gateway: Gateway, settings: Settings) -> None:
@@ -34,8 +34,8 @@ def preload(gateway: Gateway, settings: Settings) -> None:
         embedding.load()
 
 
-def _believed(count: TokenCount, place: Place, calibration: Calibration) -> TokenCount:
-    """Treat a count by a guessed vocabulary as an estimate until bills have confirmed it."""
+def _as_estimate_if_guessed(count: TokenCount, place: Place, calibration: Calibration) -> TokenCount:
+    """Return the count; if its vocabulary is a guess, as an estimate until bills have confirmed it."""
     if count.basis == "anchor" or not guessed(place):
         return count
     error = tokens.LEARNED_ERROR if calibration.confirmed else error_of(place)
@@ -43,10 +43,10 @@ def _believed(count: TokenCount, place: Place, calibration: Calibration) -> Toke
 
 
 async def proven(gateway: Gateway, place: Place, request: Conversation) -> bool:
-    """Return whether the size in bytes alone proves that the request fits, so that nothing is counted. The tools and parts
-    of a large body are looked at in the pool, for there may be a hundred thousand."""
+    """Return whether the size in bytes alone proves that the request fits, so that nothing need be counted. A large body is
+    checked in the pool, because it may have a hundred thousand tools and parts."""
     learning, owner = gateway.learning, place.owner
-    if learning.ratio(owner) > DENSE or learning.has_smaller(owner):
+    if learning.ratio(owner) > DENSE or learning.may_fold_smaller(owner):
         return False
     if caching.always(place.route.policy, place.facts, place.target):
         return False
@@ -76,40 +76,47 @@ def _reserve(place: Place, request: Conversation) -> tuple[int, int | None]:
 
 
 async def task_for(gateway: Gateway, place: Place, request: Conversation, scope: str) -> Task:
-    """Count the request and return what it must fit. Much new text is counted and hashed in the pool, off the event
-    loop."""
+    """Count a request at a place, and return what it must fit there. Much new text is counted and hashed in the pool, off the
+    event loop."""
     learning, owner = gateway.learning, place.owner
     reserve = _reserve(place, request)
     window = _window(place, reserve[0])
     size_bytes = len(request.raw)
     heavy = size_bytes >= INLINE or delay.blocks_event_loop(
         request, place.family, place.images
-    )  # the latter reads the messages
+    )  # checked last, because it reads the messages
     pooled_bytes = max(size_bytes, INLINE) if heavy else 0
     calibration = learning.calibration(owner)
-    found = await gateway.pool.run(partial(_counted, place, request, calibration), size_bytes=pooled_bytes)
-    if found.stable.total > LEAST_ANCHOR_SHARE * window and await learning.follow(owner):
+    found = await gateway.pool.run(partial(_count, place, request, calibration), size_bytes=pooled_bytes)
+    if found.stable.total > LEAST_ANCHOR_SHARE * window and await learning.adopt_stored_ratio(owner):
         calibration = learning.calibration(owner)
-        found = await gateway.pool.run(partial(_counted, place, request, calibration), size_bytes=pooled_bytes)
-    chain, own = list[str](), learning.has_smaller(owner)
-    if found.stable.total > LEAST_ANCHOR_SHARE * window or own or learning.watches(owner):
+        found = await gateway.pool.run(partial(_count, place, request, calibration), size_bytes=pooled_bytes)
+    chain, may_be_smaller = list[str](), learning.may_fold_smaller(owner)
+    if found.stable.total > LEAST_ANCHOR_SHARE * window or may_be_smaller or learning.has_suspect_bills(owner):
         names = partial(conversation, scope, place.model, request.messages)
         chain = await gateway.pool.run(names, size_bytes=size_bytes)
-        smaller = await learning.smaller(owner, chain) if own else None
+        smaller = await learning.smaller_size(owner, chain) if may_be_smaller else None
         window = min(window, smaller) if smaller else window
         if (anchor := await learning.anchor(chain)) is not None:
             anchored = partial(tokens.count_request, request, place.family, place.images, calibration.ratio, anchor)
             best = await gateway.pool.run(anchored, size_bytes=pooled_bytes)
             found = found._replace(best=best, anchored=True)
     return _task(
-        place, request, found, calibration, window=window, reserve=reserve, scope=scope, before=learning.before(chain)
+        place,
+        request,
+        found,
+        calibration,
+        window=window,
+        reserve=reserve,
+        scope=scope,
+        before=learning.last_request(chain),
     )
 
 
-def _counted(place: Place, request: Conversation, calibration: Calibration) -> Measurement:
+def _count(place: Place, request: Conversation, calibration: Calibration) -> Measurement:
     """Count a request for a place. Slow for a long conversation."""
     count = tokens.count_request(request, place.family, place.images, calibration.ratio)
-    stable = _believed(count, place, calibration)
+    stable = _as_estimate_if_guessed(count, place, calibration)
     plain_fixed = fixed_cost.fixed_cost(request.body, place.family, request.memory)
     bounded = stable.has_upper_bounds or not proof.is_self_contained(request)
     return Measurement(stable, stable, plain_fixed, bounded, calibration.ratio)

@@ -118,7 +118,7 @@ def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target, calle
     """Return a model at an upstream as a place. A smaller window that the upstream's own refusals stated to this caller
     has precedence until it expires."""
     window, entry = window_at(gateway, setup, route, target)
-    learned = gateway.learning.window((target.name, route.name, caller)) if caller else None
+    learned = gateway.learning.stated_window((target.name, route.name, caller)) if caller else None
     facts = gateway.catalogue.find(route.name)
     return Place(route, target, facts, min(window, learned) if learned else window, window, entry, caller)
 

@@ -1,4 +1,4 @@
-"""What fills a model's window, and what of the conversation does not reach it: facts for the record, from the attempt."""
+"""The contents of an attempt, for its record: how many tokens each part of the prompt has, and what is left out."""
 
 from typing import NamedTuple
 
@@ -8,37 +8,37 @@ from gateway.observe.exchange import Lost, Parts
 from gateway.wire.message import PINNED_ROLES, Message, media_parts
 
 DIGESTS = frozenset({"digest", "summary", "note"})
-"""Steps that write what stands for the folded part."""
+"""Stages that write the replacement of the folded part."""
 QUOTES = "recall"
-"""The step that writes excerpts."""
+"""The stage that writes excerpts."""
 
 
-class Portrait(NamedTuple):
-    """What an attempt sends and leaves out. Its making reads every message, so it is made where the attempt is."""
+class AttemptContents(NamedTuple):
+    """What an attempt sends and leaves out. Computing it reads every message, so it is done in the thread that makes the attempt."""
 
     attempt: Attempt
     lost: Lost
     parts: Parts
 
 
-def portrait(task: Task, attempt: Attempt, known: Portrait | None = None) -> Portrait:
-    """Describe an attempt for its record; the ``known`` portrait is used if it is of this attempt."""
+def contents_of(task: Task, attempt: Attempt, known: AttemptContents | None = None) -> AttemptContents:
+    """Return the contents of an attempt; ``known`` is returned if it belongs to this attempt."""
     if known is not None and known.attempt is attempt:
         return known
-    return Portrait(attempt, lost_by(task, attempt), parts_of(task, attempt))
+    return AttemptContents(attempt, lost_by(task, attempt), parts_of(task, attempt))
 
 
 def parts_of(task: Task, attempt: Attempt) -> Parts:
-    """Return what fills the window of an attempt. The parts and the margin of the count add up to its prompt."""
+    """Return the tokens of each part of an attempt. Together with the margin of the count they add up to its prompt."""
     messages = task.messages_of(attempt)
     draft = attempt.draft
     costs = draft.costs if draft is not None else None
-    system = sum(_cost(task, messages, costs, index) for index in _pinned(messages))
-    question = sum(_cost(task, messages, costs, index) for index in _question(messages))
-    digest, quotes = _written(draft, DIGESTS), _written(draft, frozenset({QUOTES}))
+    system = sum(_tokens_of(task, messages, costs, index) for index in _pinned(messages))
+    question = sum(_tokens_of(task, messages, costs, index) for index in _question(messages))
+    digest, quotes = _tokens_written(draft, DIGESTS), _tokens_written(draft, frozenset({QUOTES}))
     # Quotes stand behind the question, the note in front of the first standing message: often the same one.
-    spare = question - (quotes + (digest if draft is not None and _stands_alone(messages) else 0))
-    question = max(spare, 0)
+    added = quotes + (digest if draft is not None and _question_comes_first(messages) else 0)
+    question = max(question - added, 0)
     tools = min(task.fixed, attempt.prompt)
     history = max(attempt.prompt - tools - system - question - digest - quotes, 0)
     return Parts(system, tools, digest, quotes, history, question, task.output_of(attempt) or task.reserve)
@@ -61,11 +61,12 @@ def lost_by(task: Task, attempt: Attempt) -> Lost:
     )
 
 
-def _written(draft: Draft | None, stages: frozenset[str]) -> int:
+def _tokens_written(draft: Draft | None, stages: frozenset[str]) -> int:
+    """Return the tokens that stages have added: their negative savings."""
     return -sum(step.saved for step in draft.steps if step.stage in stages) if draft is not None else 0
 
 
-def _cost(task: Task, messages: tuple[Message, ...], costs: tuple[int, ...] | None, index: int) -> int:
+def _tokens_of(task: Task, messages: tuple[Message, ...], costs: tuple[int, ...] | None, index: int) -> int:
     return costs[index] if costs is not None else task.counter.message(messages[index])
 
 
@@ -84,8 +85,8 @@ def _question(messages: tuple[Message, ...]) -> list[int]:
     return found
 
 
-def _stands_alone(messages: tuple[Message, ...]) -> bool:
-    """Return whether the question is the first message that is not pinned, so that the note stands in it."""
+def _question_comes_first(messages: tuple[Message, ...]) -> bool:
+    """Return whether the question is the first message that is not pinned, so that the digest stands in it."""
     first = next((index for index, message in enumerate(messages) if message.get("role") not in PINNED_ROLES), -1)
     return first in _question(messages)
 

@@ -1,6 +1,6 @@
 """The I/O of a client's request: find its places, send an attempt, close what is not forwarded.
 
-A fault of our own is counted and logged, and becomes an event like any other: the client is served all the same.
+A failure of our own is counted and logged, and becomes an event, so that the client is still served.
 """
 
 import time
@@ -27,19 +27,19 @@ from gateway.serve.incoming.callers import CREDENTIALS, Identity
 from gateway.serve.incoming.encoding import readable_encodings
 from gateway.serve.record import LONGEST_NAME, Record
 from gateway.serve.request import lists, places
-from gateway.serve.request.account import Described, Ending
+from gateway.serve.request.account import Ending, Outcome
 from gateway.serve.request.places import UNKNOWN, Place, larger, place_at, window_at
 from gateway.serve.request.sessions import session_of
-from gateway.serve.request.window import Portrait
+from gateway.serve.request.window import AttemptContents
 from gateway.serve.shared import Gateway, Setup
 from gateway.upstream.client import Target, UpstreamUnreachable, call_of
 
 log = structlog.get_logger(__name__)
 
-# Bytes. Such a short request fits every server, so reading a running server's window may wait.
 SHORT_BODY: Final = 4096
-# Statuses about one key's quota: the upstream rests for this key's owner only.
-OF_ONE_KEY: Final = frozenset({429})
+"""Bytes. A body this short fits every server, so the window of a running server need not be read yet."""
+KEY_STATUSES: Final = frozenset({429})
+"""Statuses about the quota of one key: the upstream is then avoided for this key only."""
 
 
 class Caller(msgspec.Struct, eq=False):
@@ -62,22 +62,22 @@ class Caller(msgspec.Struct, eq=False):
     """The calls to upstreams so far, for the record."""
     used: list[str] = []
     """Upstreams that count this request as running."""
-    portrait: Portrait | None = None
-    """The last attempt as its record describes it."""
-    described: Described | None = None
-    """The last state in the words of headers and record, once headers were made."""
+    contents: AttemptContents | None = None
+    """What the last attempt sends and leaves out, for the record."""
+    outcome: Outcome | None = None
+    """The outcome of the last state, once headers were made from it."""
     left: Ending | None = None
-    """How the answer ended, once the client left while it was forwarded."""
+    """How the answer ended, if the client left while it was forwarded."""
     session: str = ""
-    """The client's own name of the conversation, once its places are sought."""
+    """The client's own name of the conversation; set by `find_places`."""
 
     def identity_at(self, target: Target) -> Identity:
         """Return the client's hashes at an upstream."""
         return self.record.identity_at(target, self.headers)
 
 
-def caller(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, model: str) -> Caller:
-    """Collect everything that stays the same through the life of a request."""
+def caller_of(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, model: str) -> Caller:
+    """Collect what stays the same during the life of a request."""
     headers = keys.forwarded(request)
     if "Accept-Encoding" in headers:
         headers["Accept-Encoding"] = readable_encodings(headers["Accept-Encoding"])
@@ -87,8 +87,7 @@ def caller(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes,
 
 
 async def find_places(caller: Caller, state: Received) -> Event:
-    """Return the places to try in order, resting upstreams last; stored facts about a model are fetched at its first
-    use."""
+    """Return the places to try in order; upstreams that failed lately come last. Facts about a model are fetched when they are due."""
     gateway, setup, route = caller.gateway, caller.setup, caller.route
     try:
         for name, _ in route.choices:
@@ -113,13 +112,13 @@ async def _fetch_facts(caller: Caller, target: Target) -> None:
     """Fetch what the store and the upstream's model list say about a model, where that is due."""
     learning = caller.gateway.learning
     owner = target.name, caller.route.name, caller.identity_at(target).learner
-    if learning.is_new(owner):
-        await learning.know(owner)
-    if learning.lists.due(target.name) and _wants_list(caller, target):
+    if learning.is_due(owner):
+        await learning.fetch(owner)
+    if learning.lists.due(target.name) and _needs_list(caller, target):
         await lists.ask_windows(caller.gateway, target, caller.headers)
 
 
-def _wants_list(caller: Caller, target: Target) -> bool:
+def _needs_list(caller: Caller, target: Target) -> bool:
     """Return whether an upstream's model list may tell more about the window, and the request could be too long for it."""
     if caller.route.window is not None:
         return False
@@ -149,23 +148,23 @@ async def send(caller: Caller, state: Ready) -> Event:
         caller.used.append(name)
         balance.began(name)
     try:
-        answer = await _called(caller, place, state.attempt, state.life)
+        answer = await _call_upstream(caller, place, state.attempt, state.life)
     except UpstreamUnreachable as error:
-        caller.calls.append(_call(state, place, 0, None, began))
+        caller.calls.append(_call_record(state, place, 0, None, began))
         balance.failed(name)
         log.warning("upstream_failed", upstream=name, reason=str(error))
         return NoReply(error)
     caller.opened.append(answer)
     reply = answer.reply()
-    caller.calls.append(_call(state, place, reply.status, reply.refusal, began))
+    caller.calls.append(_call_record(state, place, reply.status, reply.refusal, began))
     if reply.status in FAULT_STATUSES and reply.refusal is None:
-        balance.failed(name, answer.retry_after_s(), key if reply.status in OF_ONE_KEY else "")
+        balance.failed(name, answer.retry_after_s(), key if reply.status in KEY_STATUSES else "")
     else:
         balance.succeeded(name, key)
     return ReplyCame(reply)
 
 
-def _call(state: Ready, place: Place, status: int, refusal: Refusal | None, began: float) -> Call:
+def _call_record(state: Ready, place: Place, status: int, refusal: Refusal | None, began: float) -> Call:
     """Return the record of one call."""
     return Call(
         upstream=place.target.name,
@@ -179,7 +178,8 @@ def _call(state: Ready, place: Place, status: int, refusal: Refusal | None, bega
     )
 
 
-async def _called(caller: Caller, place: Place, attempt: Attempt, life: Life) -> Answer:
+async def _call_upstream(caller: Caller, place: Place, attempt: Attempt, life: Life) -> Answer:
+    """Send an attempt with the headers for its place, and return the start of the answer. Raises UpstreamUnreachable."""
     headers = CIMultiDict(caller.headers)
     if place.target.name not in dict(caller.route.choices):
         # The client gave its key to the model it named, not to a model that replaces it.
@@ -199,22 +199,23 @@ async def _called(caller: Caller, place: Place, attempt: Attempt, life: Life) ->
     return await peek(place.target, response, life.request.format, caller.gateway.failed)
 
 
-def follow(caller: Caller, state: State, event: Event) -> State:
-    """Go to the next state, and close the connections of answers that will not be forwarded."""
-    following = _following(caller, state, event)
+def next_state(caller: Caller, state: State, event: Event) -> State:
+    """Return the next state, and close the connections of answers that will not be forwarded."""
+    following = _advance(caller, state, event)
     _close_others(caller, following)
     return following
 
 
-async def follow_large(caller: Caller, state: State, event: Event) -> State:
-    """Do the same for a large body, of which writing another model's name into it would delay the event loop."""
-    work = partial(_following, caller, state, event)
+async def next_state_in_pool(caller: Caller, state: State, event: Event) -> State:
+    """Like `next_state`, in the pool: writing another model's name into a large body would delay the event loop."""
+    work = partial(_advance, caller, state, event)
     following = await caller.gateway.pool.run(work, size_bytes=len(caller.raw))
     _close_others(caller, following)
     return following
 
 
-def _following(caller: Caller, state: State, event: Event) -> State:
+def _advance(caller: Caller, state: State, event: Event) -> State:
+    """Look up the next state in the table."""
     try:
         return advance(state, event)
     except Exception as error:  # noqa: BLE001  # promise 6: a bug in the table never costs the client its answer

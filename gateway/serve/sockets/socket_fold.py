@@ -16,16 +16,17 @@ from gateway.context.life.states import Life, Ready, Visit
 from gateway.observe.exchange import Why
 from gateway.serve import keys
 from gateway.serve import record as records
-from gateway.serve.endpoints import beside
+from gateway.serve.endpoints import upstream_first
 from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_request, check_text
 from gateway.serve.request import measure
 from gateway.serve.request.mode import mode_of
+from gateway.serve.request.places import Place
 from gateway.serve.request.sessions import session_of
-from gateway.serve.request.window import Portrait, portrait
+from gateway.serve.request.window import AttemptContents, contents_of
 from gateway.serve.shared import Gateway
-from gateway.state.letting_go import WORTHWHILE
+from gateway.state.freeing import LEAST_FREED_BYTES
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation
 from gateway.wire.model_name import is_ambiguous, model_in
@@ -38,7 +39,7 @@ CREATE: Final = "response.create"
 
 
 class Message(NamedTuple):
-    """A message for the upstream, and what its record says of it."""
+    """A message for the upstream, and the fields of its record."""
 
     text: str
     asks: bool = False
@@ -46,33 +47,33 @@ class Message(NamedTuple):
     facts: Mapping[str, Any] = {}
     """Fields of the turn's record."""
     ready: Ready | None = None
-    """What is sent, where something smaller may follow a refusal."""
+    """The state after sending it; None when it cannot be retried in a smaller form."""
 
 
 class NotServed(Exception):
-    """A message must not reach the upstream of its socket; the text is the code that the client is told."""
+    """A message must not reach the upstream of its socket. The text is the code that the client gets."""
 
 
 class Planned(NamedTuple):
-    """What folding makes of a message."""
+    """The attempt for a counted message, and its contents."""
 
     task: Task
     attempt: Attempt
-    portrait: Portrait
+    contents: AttemptContents
 
 
-def folds(request: web.BaseRequest) -> bool:
+def speaks_responses(request: web.BaseRequest) -> bool:
     """Return whether the socket speaks Responses."""
     return request.rel_url.raw_path == PATH
 
 
-async def folded(gateway: Gateway, request: web.BaseRequest, target: Target, message: str) -> Message:
+async def fold_message(gateway: Gateway, request: web.BaseRequest, target: Target, message: str) -> Message:
     """Return the message for the upstream. After a failure of our own it is the client's message, unchanged."""
     raw = message.encode()
     try:
         kind = await gateway.pool.run(lambda: _kind(raw), size_bytes=len(raw) // READS_FASTER)
         if kind == CREATE:
-            return await _folded(gateway, request, target, message, raw)
+            return await _fold_create(gateway, request, target, message, raw)
         if not kind:  # a lenient upstream may read what we cannot
             await _check_upstream(gateway, target, raw)
         return Message(message)
@@ -84,55 +85,71 @@ async def folded(gateway: Gateway, request: web.BaseRequest, target: Target, mes
 
 
 def _kind(raw: bytes) -> str:
-    """Return the type of a message; "" for none, or for two: parsers differ in which they take."""
+    """Return the type of a message; "" when it has none, or two: parsers differ in which of the two they read."""
     kind = event_type(raw)
     return "" if kind != CREATE and is_ambiguous(raw, ("type",)) else kind
 
 
-async def _folded(gateway: Gateway, request: web.BaseRequest, target: Target, message: str, raw: bytes) -> Message:
+async def _fold_create(gateway: Gateway, request: web.BaseRequest, target: Target, message: str, raw: bytes) -> Message:
+    """Return a ``response.create`` message for the upstream: folded if it does not fit. Raises NotServed."""
     asked = await gateway.pool.run(lambda: _read(gateway, raw), size_bytes=len(raw) // READS_FASTER)
-    if len(raw) >= WORTHWHILE:
-        gateway.pool.let_go(asked)  # it is freed once this message is sent
+    if len(raw) >= LEAST_FREED_BYTES:
+        gateway.pool.free_later(asked)  # it is freed once this message is sent
     await _check_upstream(gateway, target, raw)
     if asked is None:
         return Message(message, True, {"why": "not_understood"})
-    route = gateway.setup.settings.route(asked.model)
-    headers = keys.forwarded(request)
-    record = records.of(request)
-    place = beside.place_at(gateway, request, asked, target)
-    mode = _mode(request, route)
-    known = {
+    place = upstream_first.place_for(gateway, request, asked, target)
+    mode = _mode(request, place.route)
+    facts = _facts_before_counting(request, asked, place, mode)
+    if asked.refers_elsewhere:
+        # Its beginning is known to the upstream alone, so it names no conversation.
+        return Message(message, True, facts | {"why": "stateful", "conversation": ""})
+    if mode == "off":
+        return Message(message, True, facts | {"why": "off", "action": "off"})
+    life = Life(asked, mode, calls=1)
+    if await measure.proven(gateway, place, asked) and place.model == asked.model:
+        sent = Ready(life, Visit(place, fit_proven=True), ladder.as_it_came(asked, place.model, place.window, 0))
+        return Message(message, True, facts | {"why": "proven", "basis": "bytes"}, sent)
+    task = await upstream_first.count_at(gateway, request, asked, place)
+    planned = await gateway.pool.run(lambda: _plan(task), size_bytes=len(raw))
+    sent = Ready(life, Visit(place, task), planned.attempt)
+    facts |= facts_of(planned)
+    if mode == "observe":
+        return Message(message, True, facts | {"why": "observe", "action": "observe"}, sent)
+    facts["action"] = "fold" if planned.attempt.altered else "none"
+    return Message(_text_to_send(message, asked, place, planned), True, facts, sent)
+
+
+def _facts_before_counting(request: web.BaseRequest, asked: Conversation, place: Place, mode: Mode) -> dict[str, Any]:
+    """Return the fields of a turn's record that are known before its tokens are."""
+    return {
         "model": asked.model[: records.LONGEST_NAME],
         "model_used": place.model[: records.LONGEST_NAME],
-        "upstream": target.name,
+        "upstream": place.target.name,
         "entry": place.entry,
         "window": place.window,
         "format": RESPONSES.name,
         "mode": mode,
-        "session": session_of(headers, asked.head),
-        "conversation": records.name_of(record.caller, asked.opening),
+        "session": session_of(keys.forwarded(request), asked.head),
+        "conversation": records.name_of(records.of(request).caller, asked.opening),
     }
-    if asked.refers_elsewhere:
-        # Its beginning is known to the upstream alone, so it names no conversation.
-        return Message(message, True, known | {"why": "stateful", "conversation": ""})
-    same_name = route.name == asked.model
-    if mode == "off":
-        return Message(message, True, known | {"why": "off", "action": "off"})
-    life = Life(asked, mode, calls=1)
-    if await measure.proven(gateway, place, asked) and same_name:
-        sent = Ready(life, Visit(place, fit_proven=True), ladder.as_it_came(asked, place.model, place.window, 0))
-        return Message(message, True, known | {"why": "proven", "basis": "bytes"}, sent)
-    task = await beside.task_at(gateway, request, asked, place)
-    planned = await gateway.pool.run(lambda: _planned(task), size_bytes=len(raw))
-    found = _counted(message, known | facts_of(planned), planned, is_observed=mode == "observe", renames=not same_name)
-    return found._replace(ready=Ready(life, Visit(place, task), planned.attempt))
+
+
+def _text_to_send(message: str, asked: Conversation, place: Place, planned: Planned) -> str:
+    """Return the client's message if nothing is changed in it, else the message with the planned attempt."""
+    attempt = planned.attempt
+    if attempt.draft is None and attempt.output is None and not asked.rewritten and place.model == asked.model:
+        return message
+    log.info("message_folded", upstream=place.target.name, tokens_before=planned.task.prompt, tokens_after=attempt.prompt,
+             turns_folded=attempt.turns_folded)  # fmt: skip
+    return attempt.body.decode()
 
 
 async def _check_upstream(gateway: Gateway, target: Target, raw: bytes) -> None:
-    """Raise NotServed for a message whose model another upstream serves: each upstream gets its own conversations alone."""
+    """Raise NotServed for a message whose model belongs to another upstream: no upstream may get another one's conversations."""
     if len(gateway.setup.targets) == 1:
         return
-    # The model of a message that is understood is read again: named twice, it is no model.
+    # Read from the raw message, even if it was parsed: a model that is named twice counts as unreadable.
     model = await gateway.pool.run(lambda: model_in(raw, ""), size_bytes=len(raw) // READS_FASTER)
     if model is None:
         raise NotServed("model_unreadable")
@@ -155,33 +172,22 @@ def _read(gateway: Gateway, raw: bytes) -> Conversation | None:
     return asked
 
 
-def _counted(message: str, known: Mapping[str, Any], planned: Planned, *, is_observed: bool, renames: bool) -> Message:
-    """Return the message for the upstream, now that its tokens are known."""
-    task, attempt, _ = planned
-    if is_observed:
-        return Message(message, True, {**known, "why": "observe", "action": "observe"})
-    facts = {**known, "action": "fold" if attempt.altered else "none"}
-    if attempt.draft is None and attempt.output is None and not task.request.rewritten and not renames:
-        return Message(message, True, facts)
-    log.info("message_folded", upstream=known["upstream"], tokens_before=task.prompt, tokens_after=attempt.prompt,
-             turns_folded=attempt.turns_folded)  # fmt: skip
-    return Message(attempt.body.decode(), True, facts)
-
-
 def _mode(request: web.BaseRequest, route: Route) -> Mode:
-    """Return the mode of a message. A mode that the operator forbids is not used: the configured one is."""
+    """Return the mode of a message: the configured mode if the operator forbids the requested one."""
     try:
         return mode_of(request, route)
     except ClientError:
         return route.mode
 
 
-def _planned(task: Task) -> Planned:
+def _plan(task: Task) -> Planned:
+    """Make the first attempt of a counted message. Slow for a long conversation."""
     attempt = ladder.first_attempt(task)
-    return Planned(task, attempt, portrait(task, attempt))
+    return Planned(task, attempt, contents_of(task, attempt))
 
 
 def _why(attempt: Attempt) -> Why:
+    """Return the reason for the action, in one word."""
     if not attempt.altered:
         return "fits"
     return "folded" if attempt.draft is not None else "lowered"

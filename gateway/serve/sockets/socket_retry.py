@@ -1,6 +1,6 @@
-"""Refusals on a Responses socket: events in front of an answer's content are held, and a message refused as too long is sent again, smaller.
+"""Retries on a Responses socket: events before the content of an answer are held, and a message refused as too long is sent again, smaller.
 
-This is done for one message at a time: with two unanswered ones it is not known which of them is refused.
+Only one unanswered message is watched at a time: with two, it is unknown which one a refusal is about.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from gateway.observe.exchange import Call
 from gateway.serve.answers.answer import LONGEST_HEAD, LONGEST_HOLD_S
 from gateway.serve.record import LONGEST_NAME
 from gateway.serve.request.decisions import decide
-from gateway.serve.request.window import Portrait, portrait
+from gateway.serve.request.window import AttemptContents, contents_of
 from gateway.serve.shared import Gateway
 from gateway.serve.sockets.socket_fold import Planned, facts_of
 from gateway.serve.sockets.socket_turns import Turns
@@ -36,14 +36,14 @@ REFUSED: Final = 400
 
 @dataclass(slots=True)
 class Asking:
-    """A message whose answer has not begun, as decisions need it."""
+    """A message whose answer has not begun. Implements `Decidable` for decisions."""
 
     gateway: Gateway
     headers: CIMultiDict[str]
     request_id: str
     state: Ready
     """What was sent."""
-    portrait: Portrait | None = None
+    contents: AttemptContents | None = None
 
 
 class Retries:
@@ -56,8 +56,8 @@ class Retries:
         self._held: list[str] = []
         self._deadline: float | None = None
 
-    def sent(self, state: Ready, headers: CIMultiDict[str], room: ExitStack) -> None:
-        """Remember a message that was sent, in the ``room`` that it takes, unless an earlier one is unanswered."""
+    def watch(self, state: Ready, headers: CIMultiDict[str], room: ExitStack) -> None:
+        """Watch a message that is sent, unless an earlier one is unanswered. ``room`` holds its bytes until its answer begins."""
         if self._turns.count > 1:
             self._forget()
             room.close()
@@ -66,11 +66,11 @@ class Retries:
 
     @property
     def patience_s(self) -> float | None:
-        """How long the held events may still be held, in seconds; None when there are none."""
+        """Seconds for which the held events may still be held; None when there are none."""
         return None if self._deadline is None else max(self._deadline - asyncio.get_running_loop().time(), 0.0)
 
-    def released(self) -> list[str]:
-        """Return the held events: the answer has begun, or holding them must end."""
+    def release(self) -> list[str]:
+        """Stop holding events, and return those that were held."""
         self._forget()
         held, self._held, self._deadline = self._held, [], None
         return held
@@ -79,33 +79,33 @@ class Retries:
         self._asking = None
         self._room.close()
 
-    async def received(self, text: str) -> list[str]:
-        """Return the events that go to the client now that the upstream has sent one more."""
+    async def receive(self, text: str) -> list[str]:
+        """Take the upstream's next event; return the events that now go to the client."""
         if self._asking is None:
-            return [*self.released(), text]
+            return [*self.release(), text]
         raw = text.encode("utf-8", "surrogatepass")
         begun = not RESPONSES.is_preamble(raw)
-        if begun and event_type(raw) in FAILURES and await self._retried(self._asking, raw):
+        if begun and event_type(raw) in FAILURES and await self._retry(self._asking, raw):
             self._held, self._deadline = [], None
             return []
         self._held.append(text)
         if begun or self._asking is None or sum(map(len, self._held)) > LONGEST_HEAD:
-            return self.released()
+            return self.release()
         if self._deadline is None:
             self._deadline = asyncio.get_running_loop().time() + LONGEST_HOLD_S
         return []
 
-    async def _retried(self, asking: Asking, raw: bytes) -> bool:
-        """Send a smaller message if an event refuses the one before as too long; return whether one was sent."""
+    async def _retry(self, asking: Asking, raw: bytes) -> bool:
+        """Send a smaller message if the event refuses the last one as too long; return whether one was sent."""
         try:
             found = self._target.provider.read_refusal(200, raw, "sse")
             if found is None:
                 return False
             refusal = refusal_of(found)
-            following = await _after(asking, refusal, raw)
+            following = await _state_after(asking, refusal, raw)
             if not isinstance(following, Ready) or self._asking is not asking:
                 return False
-            self._turns.retried(_call(asking.state, self._target, refusal), _facts(asking, following))
+            self._turns.add_retry(_call(asking.state, self._target, refusal), _facts(asking, following))
         except Exception as error:  # noqa: BLE001  # promise 6: the client gets the refusal
             self._gateway.failed("ladder", error)
             return False
@@ -114,8 +114,8 @@ class Retries:
         return True
 
 
-async def _after(asking: Asking, refusal: Refusal, said: bytes) -> State:
-    """Return what follows a refusal: `Ready` with something smaller, or the end."""
+async def _state_after(asking: Asking, refusal: Refusal, said: bytes) -> State:
+    """Return the state after a refusal: `Ready` with a smaller attempt, or an end."""
     state = advance(asking.state, ReplyCame(Reply(REFUSED, refusal, said)))
     while not isinstance(state, Received | Ready | Ended):
         state = advance(state, await decide(asking, state))
@@ -138,5 +138,5 @@ def _facts(asking: Asking, ready: Ready) -> dict[str, object]:
     """Return the fields of the record that describe the smaller message."""
     task, attempt = ready.visit.task, ready.attempt
     assert task is not None
-    planned = Planned(task, attempt, portrait(task, attempt, asking.portrait))
+    planned = Planned(task, attempt, contents_of(task, attempt, asking.contents))
     return {**facts_of(planned), "action": "retry", "refusals": ready.life.refusals}

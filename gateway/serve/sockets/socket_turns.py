@@ -19,12 +19,12 @@ from gateway.wire.views import event_type
 from providers.usage import read_usage
 
 MOST_OPEN: Final = 100
-"""Turns without an end on one socket; beyond it the oldest is recorded as it is. Chosen: APIs allow one or two at a time."""
-STARTED: Final = "response.created"
+"""Open turns on one socket; beyond this number the oldest is recorded as unfinished. Chosen: APIs allow one or two at a time."""
+CREATED: Final = "response.created"
 FAILED: Final = "response.failed"
 ERROR: Final = "error"
 DONE: Final = frozenset({"response.completed", "response.incomplete", "response.done", FAILED})
-"""Events after which nothing more comes of a response."""
+"""Types of the last event of a response."""
 
 
 class _Refusal(msgspec.Struct):
@@ -46,7 +46,7 @@ class PendingResponse(msgspec.Struct):
     first_byte: float = 0.0
     answer_bytes: int = 0
     refused: tuple[Call, ...] = ()
-    """The calls of which the client saw nothing, because something smaller followed."""
+    """Refused calls that the client did not see, because a smaller message followed."""
 
 
 class Turns:
@@ -60,8 +60,8 @@ class Turns:
         self._open: deque[PendingResponse] = deque()
         self._conversation = ""
 
-    def opened(self, body_bytes: int, facts: Mapping[str, Any]) -> None:
-        """Note that the client asked for a response. One that continues by an id belongs to the socket's conversation."""
+    def open(self, body_bytes: int, facts: Mapping[str, Any]) -> None:
+        """Open a turn: a response was requested. One that continues an earlier response belongs to the socket's conversation."""
         self._conversation = facts.get("conversation") or self._conversation
         self._open.append(PendingResponse(body_bytes, {**facts, "conversation": self._conversation}))
         if len(self._open) > MOST_OPEN:
@@ -69,17 +69,17 @@ class Turns:
 
     @property
     def count(self) -> int:
-        """How many responses were asked for and have not ended."""
+        """How many turns are open."""
         return len(self._open)
 
-    def retried(self, call: Call, facts: Mapping[str, Any]) -> None:
-        """Note that the newest response was refused and asked for again."""
+    def add_retry(self, call: Call, facts: Mapping[str, Any]) -> None:
+        """Add a refused call to the newest turn, with the fields of the smaller message that was sent instead."""
         turn = self._open[-1]
         turn.refused += (call,)
         turn.facts = {**turn.facts, **facts}
 
-    def received(self, text: str) -> None:
-        """Read an event that was forwarded to the client."""
+    def read(self, text: str) -> None:
+        """Read an event that was forwarded to the client; the last one of a response ends its turn."""
         try:
             self._read(text)
         except Exception as error:  # noqa: BLE001  # promise 6: the socket goes on without the record
@@ -88,8 +88,8 @@ class Turns:
     def _read(self, text: str) -> None:
         raw = text.encode("utf-8", "surrogatepass")
         kind = event_type(raw)
-        if kind == STARTED and not self._opened_by_client:
-            self.opened(0, {})
+        if kind == CREATED and not self._opened_by_client:
+            self.open(0, {})
         if not self._open:
             return
         turn = self._open[0]

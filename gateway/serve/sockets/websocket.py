@@ -21,8 +21,8 @@ from gateway.serve.sockets.socket_retry import Retries
 from gateway.serve.sockets.socket_turns import Turns
 from gateway.upstream.client import call_of
 
-# Bytes. Realtime audio travels as base64 in JSON frames; the largest documented one is 15 MB.
 LARGEST_FRAME: Final = 2**24
+"""Bytes. Realtime audio travels as base64 in JSON frames; the largest documented one is 15 MB."""
 # Set separately on each of the two connections.
 _HANDSHAKE: Final = ("Sec-WebSocket-Key", "Sec-WebSocket-Version", "Sec-WebSocket-Extensions", "Sec-WebSocket-Protocol")
 
@@ -32,7 +32,7 @@ ENDS: Final = frozenset({aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSING, aio
 """Types of frames after which nothing more comes."""
 
 
-def wanted(request: web.BaseRequest) -> bool:
+def wants_websocket(request: web.BaseRequest) -> bool:
     """Return whether the client wants to upgrade to a WebSocket."""
     return request.headers.get("Upgrade", "").lower() == "websocket"
 
@@ -46,17 +46,17 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     for name in _HANDSHAKE:
         headers.popall(name, None)
     model = only_model(request)
-    if model or not socket_fold.folds(request):  # a Responses socket names the model in each message
+    speaks_responses = socket_fold.speaks_responses(request)
+    if model or not speaks_responses:  # a Responses socket names the model in each message
         keys.check_model(request, model)
     target = gateway.setup.target_of(model)
     record = records.of(request)
     record.why = "websocket"
-    record.sent_to(target, model, gateway.settings.route(model).name if model else "", headers)
+    record.set_upstream(target, model, gateway.settings.route(model).name if model else "", headers)
     call = call_of("GET", request.rel_url, model)
-    offered = keys.protocols(request)
+    offered = keys.upstream_protocols(request)
     upstream = await gateway.client.connect(target, call, target.authorised(headers), offered, LARGEST_FRAME)
-    record.called(101)
-    speaks_responses = socket_fold.folds(request)
+    record.add_call(101)
     turns = Turns(gateway, record, request.method, records.path_of(request), opened_by_client=speaks_responses)
     retries = Retries(gateway, target, turns, upstream.send_str)
     try:
@@ -64,17 +64,17 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
         client = web.WebSocketResponse(protocols=chosen, max_msg_size=LARGEST_FRAME, autoping=False)
         client.headers.update(record.marks(gateway, "none"))
         await client.prepare(request)
-        record.answered(101)
+        record.set_outcome(101)
         async with asyncio.TaskGroup() as both:
-            edit = partial(socket_fold.folded, gateway, request, target) if speaks_responses else _unchanged
+            edit = partial(socket_fold.fold_message, gateway, request, target) if speaks_responses else _unchanged
             if keys.is_restricted(request):
-                edit = partial(_allowed, gateway, request, edit)
-            asked = partial(_asked, request, turns, retries, edit)
-            both.create_task(_hand_on(client, upstream, asked, record.received))
-            both.create_task(_answered(upstream, client, retries, record.answered_with, turns.received))
+                edit = partial(_check_models, gateway, request, edit)
+            edit_client_text = partial(_edit_and_open_turn, request, turns, retries, edit)
+            both.create_task(_forward_client(client, upstream, edit_client_text, record.count_received))
+            both.create_task(_forward_upstream(upstream, client, retries, record.count_sent, turns.read))
         return client
     finally:
-        retries.released()
+        retries.release()
         turns.close()
         await upstream.close()
 
@@ -83,32 +83,34 @@ Socket = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
 
 
 Edit = Callable[[str], Awaitable[Message]]
-"""Makes of a client's message the one for the upstream."""
+"""Turns a client's message into the message for the upstream. May raise NotServed."""
 
 
 async def _unchanged(text: str) -> Message:
     return Message(text)
 
 
-async def _asked(request: web.BaseRequest, turns: Turns, retries: Retries, edit: Edit, text: str) -> str:
-    """Edit a client's message, and open a turn where it asks for a response. Raises Overloaded when it has no room."""
+async def _edit_and_open_turn(request: web.BaseRequest, turns: Turns, retries: Retries, edit: Edit, text: str) -> str:
+    """Return the text for the upstream, and open a turn if it asks for a response. Raises NotServed, or Overloaded when there is
+    no room for the message."""
     with ExitStack() as room:
         room.enter_context(holding(request, len(text)))
         message = await edit(text)
         if message.asks:
-            turns.opened(len(text.encode("utf-8", "surrogatepass")), message.facts)
+            turns.open(len(text.encode("utf-8", "surrogatepass")), message.facts)
             if message.ready is not None:
-                retries.sent(message.ready, keys.forwarded(request), room.pop_all())
+                retries.watch(message.ready, keys.forwarded(request), room.pop_all())
     return message.text
 
 
-async def _allowed(gateway: Gateway, request: web.BaseRequest, edit: Edit, text: str) -> Message:
+async def _check_models(gateway: Gateway, request: web.BaseRequest, edit: Edit, text: str) -> Message:
+    """Edit a message that names only models that the client's key allows. Raises NotServed for any other."""
     if not await gateway.pool.run(lambda: keys.allows_message(request, text), size_bytes=len(text) // READS_FASTER):
         raise NotServed("model_not_allowed")
     return await edit(text)
 
 
-async def _hand_on(
+async def _forward_client(
     client: web.WebSocketResponse,
     upstream: aiohttp.ClientWebSocketResponse,
     edit: Callable[[str], Awaitable[str]],
@@ -132,10 +134,10 @@ async def _hand_on(
                 break
         else:
             await _send_other(upstream, frame)
-    await _closed(upstream, client)
+    await _close(upstream, client)
 
 
-async def _answered(
+async def _forward_upstream(
     upstream: aiohttp.ClientWebSocketResponse,
     client: web.WebSocketResponse,
     retries: Retries,
@@ -155,15 +157,15 @@ async def _answered(
 
     async for frame in _frames(upstream, retries):
         if frame is not None and frame.type is aiohttp.WSMsgType.TEXT:
-            await forward(await retries.received(frame.data))
+            await forward(await retries.receive(frame.data))
             continue
-        await forward(retries.released() if frame is None or frame.type in CONTENT else [])
+        await forward(retries.release() if frame is None or frame.type in CONTENT else [])
         if frame is not None:
             if frame.type in CONTENT:
                 count(len(frame.data))
             await _send_other(client, frame)
-    await forward(retries.released())
-    await _closed(client, upstream)
+    await forward(retries.release())
+    await _close(client, upstream)
 
 
 async def _frames(
@@ -191,6 +193,7 @@ async def _send_other(sink: Socket, frame: aiohttp.WSMessage) -> None:
         await sink.pong(frame.data)
 
 
-async def _closed(sink: Socket, source: Socket) -> None:
+async def _close(sink: Socket, source: Socket) -> None:
+    """Close one side with the code with which the other side was closed."""
     if not sink.closed:
         await sink.close(code=source.close_code or 1000)

@@ -18,14 +18,14 @@ from gateway.state.store.sealing import CHECKED, Sealing
 from gateway.state.tasks import Tasks
 from gateway.upstream.breaker import Breaker
 
-IN_MEMORY: Final = 1000
-"""Exchanges in the ring, 2 MB. Chosen: some minutes of one busy process."""
+RING_SIZE: Final = 1000
+"""Exchanges kept in memory, 2 MB. Chosen: some minutes of one busy process."""
 EVERY_S: Final = 0.25
-"""How long exchanges are collected for one write. Chosen: a person who looks sees them at once."""
+"""Seconds for which exchanges are collected for one write. Chosen: a person does not notice the delay."""
 MOST_WAITING: Final = 20_000
 """Exchanges that wait for a slow store, 40 MB; beyond, the oldest are dropped."""
 PATIENCE_S: Final = 5.0
-"""How long one write or one question may take. No request waits for it."""
+"""Time limit of one call of the store. No request waits for it."""
 MOST_TEXTS_BYTES: Final = 16 * 2**20
 """Bytes of texts in memory."""
 
@@ -44,7 +44,7 @@ class Records:
         failed: Callable[[str, Exception], None] = lambda part, error: None,
         dropped: Callable[[int], None] = lambda count: None,
     ) -> None:
-        self._ring: deque[Exchange] = deque(maxlen=IN_MEMORY)
+        self._ring: deque[Exchange] = deque(maxlen=RING_SIZE)
         self._log = log
         self._tasks = tasks
         self._sealing = sealing
@@ -63,7 +63,7 @@ class Records:
         return self._log is not None and self._log.bounds.keep_s > 0
 
     def limit(self, bounds: Bounds) -> None:
-        """Keep this much from now on."""
+        """Change how much is kept."""
         if self._log is not None:
             self._log.bounds = bounds
 
@@ -87,39 +87,41 @@ class Records:
             self._waiting.popleft()
             self._dropped(1)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(EVERY_S, self._due)
+            self._timer = asyncio.get_running_loop().call_later(EVERY_S, self._start_write)
 
     def newest(self, limit: int = 100) -> list[Exchange]:
-        """Return this process's newest exchanges, newest first; all of them for a negative limit."""
-        newest = list(reversed(self._ring))
-        return newest if limit < 0 else newest[:limit]
+        """Return this process's newest exchanges, newest first."""
+        return list(reversed(self._ring))[:limit]
 
-    def own(self, query: Query) -> list[Shown]:
+    def in_memory(self, query: Query) -> list[Shown]:
         """Return this process's records in memory."""
         of_the_time = (exchange for exchange in self._ring if query.since <= exchange.at < query.until)
         return query.of(map(shown, of_the_time))
 
     async def find(self, query: Query) -> list[Shown]:
         """Return records, newest first: those in memory, and those of all processes in the store."""
-        log, own = self._log, self.own(query)
+        log, own = self._log, self.in_memory(query)
         stored: list[tuple[str, bytes]] = []
         if log is not None and self.keeps:
-            stored = await self._tried("read", lambda: log.find(query), stored)
+            stored = await self._try("read", lambda: log.find(query), stored)
         if not stored:
             return own
-        return await asyncio.to_thread(self._joined, query, stored, own)
+        return await asyncio.to_thread(self._join, query, stored, own)
 
     async def get(self, request_id: str) -> Shown | None:
-        """Return one record."""
-        for exchange in self._ring:
-            if exchange.request_id == request_id:
-                return shown(exchange)
+        """Return one record: from memory, else from the store."""
+        if (found := self.get_in_memory(request_id)) is not None:
+            return found
         log = self._log
-        value = await self._tried("read", lambda: log.get(request_id), None) if log is not None else None
+        value = await self._try("read", lambda: log.get(request_id), None) if log is not None else None
         return self._read(request_id, value) if value is not None else None
 
+    def get_in_memory(self, request_id: str) -> Shown | None:
+        """Return one record of this process, if it is still in memory."""
+        return next((shown(one) for one in self._ring if one.request_id == request_id), None)
+
     async def put_text(self, request_id: str, text: Any) -> None:
-        """Keep what a request said, where the operator switched that on."""
+        """Keep the text of a request, where the operator switched that on."""
         value = orjson.dumps(text)
         self._texts[request_id] = value
         self._texts_bytes += len(value)
@@ -127,29 +129,29 @@ class Records:
             self._texts_bytes -= len(self._texts.pop(next(iter(self._texts))))
         log = self._log
         if log is not None and self.keeps:
-            sealed = self._sealing.seal(_place("text", request_id), value)
-            await self._tried("write", lambda: log.put_text(request_id, sealed), None)
+            sealed = self._sealing.seal(_binding("text", request_id), value)
+            await self._try("write", lambda: log.put_text(request_id, sealed), None)
 
-    def own_text(self, request_id: str) -> Any:
-        """Return what a request said, if that is in this process's memory."""
+    def text_in_memory(self, request_id: str) -> Any:
+        """Return the text of a request, if it is in this process's memory."""
         value = self._texts.get(request_id)
         return orjson.loads(value) if value is not None else None
 
     async def text(self, request_id: str) -> Any:
-        """Return what a request said; None where that is not known."""
+        """Return the text of a request: from memory, else from the store; None when it is in neither."""
         log, value = self._log, self._texts.get(request_id)
         if value is None and log is not None:
-            sealed = await self._tried("read", lambda: log.text(request_id), None)
-            value = self._sealing.unseal(_place("text", request_id), sealed) if sealed is not None else None
+            sealed = await self._try("read", lambda: log.text(request_id), None)
+            value = self._sealing.unseal(_binding("text", request_id), sealed) if sealed is not None else None
         return orjson.loads(value) if value is not None else None
 
     async def forget(self, caller: str | None) -> int:
         """Delete the records of one caller (a key hash), or all. Raises what the store raises."""
-        async with self._writing:  # what is being written would come after
-            self.forget_own(caller)
+        async with self._writing:  # else a running write would store records after the deletion
+            self.forget_in_memory(caller)
             return await self._log.forget(caller) if self._log is not None else 0
 
-    def forget_own(self, caller: str | None) -> None:
+    def forget_in_memory(self, caller: str | None) -> None:
         """Delete the records in memory."""
         for kept in (self._ring, self._waiting):
             left = [exchange for exchange in kept if caller is not None and exchange.caller != caller]
@@ -159,7 +161,7 @@ class Records:
         self._texts_bytes = 0
 
     async def flush(self) -> None:
-        """Write what waits, after what is being written."""
+        """Write the waiting records, after a write that is running."""
         log = self._log
         if log is None:
             return
@@ -170,13 +172,13 @@ class Records:
             try:
                 if not written:
                     rows = await asyncio.to_thread(lambda: [self._row(exchange) for exchange in batch])
-                    written = await self._tried("write", lambda: _done(log.append(rows)), False)
+                    written = await self._try("write", lambda: _true_after(log.append(rows)), False)
             finally:
-                if not written:  # a row that reached the store all the same is replaced by itself
+                if not written:  # a row that reached the store nevertheless is later replaced by itself
                     self._put_back(batch)
 
     async def close(self) -> None:
-        """Write what waits, and close the store."""
+        """Write the waiting records, and close the store."""
         if self._timer is not None:
             self._timer.cancel()
         if self._log is not None:
@@ -189,36 +191,36 @@ class Records:
         if surplus:
             self._dropped(surplus)
 
-    def _due(self) -> None:
+    def _start_write(self) -> None:
         self._timer = None
-        self._tasks.start(self._flushed(), "records", must_finish=True)
+        self._tasks.start(self._flush_and_schedule(), "records", must_finish=True)
 
-    async def _flushed(self) -> None:
+    async def _flush_and_schedule(self) -> None:
         await self.flush()
         if self._waiting and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(
-                PATIENCE_S if self._breakers["write"].open else EVERY_S, self._due
+                PATIENCE_S if self._breakers["write"].open else EVERY_S, self._start_write
             )
 
     def _row(self, exchange: Exchange) -> StoredRecord:
-        value = self._sealing.seal(_place("exchange", exchange.request_id), orjson.dumps(shown(exchange)))
+        value = self._sealing.seal(_binding("exchange", exchange.request_id), orjson.dumps(shown(exchange)))
         return StoredRecord(
             exchange.request_id, exchange.at, exchange.key, exchange.model, exchange.session, exchange.conversation,
             exchange.caller, value,
         )  # fmt: skip
 
-    def _joined(self, query: Query, stored: list[tuple[str, bytes]], own: list[Shown]) -> list[Shown]:
+    def _join(self, query: Query, stored: list[tuple[str, bytes]], own: list[Shown]) -> list[Shown]:
         read = (self._read(identity, value) for identity, value in stored)
         return query.of([*(one for one in read if one is not None), *own])
 
     def _read(self, request_id: str, sealed: bytes) -> Shown | None:
-        value = self._sealing.unseal(_place("exchange", request_id), sealed)
+        value = self._sealing.unseal(_binding("exchange", request_id), sealed)
         return shown_in(value) if value is not None else None
 
-    async def _tried(
+    async def _try(
         self, operation: Literal["read", "write"], call: Callable[[], Awaitable[Result]], otherwise: Result
     ) -> Result:
-        """Do what may fail; a store that fails several times is left alone for a while."""
+        """Call the store; return ``otherwise`` after a failure. After several failures the store is not called for a while."""
         breaker = self._breakers[operation]
         if not breaker.begin_call():
             return otherwise
@@ -245,10 +247,12 @@ def shown_in(value: bytes) -> Shown | None:
     return found if whole else None
 
 
-async def _done(work: Awaitable[None]) -> bool:
+async def _true_after(work: Awaitable[None]) -> bool:
+    """Return True once the work is done."""
     await work
     return True
 
 
-def _place(kind: str, request_id: str) -> bytes:
+def _binding(kind: str, request_id: str) -> bytes:
+    """Return the place to which a sealed value is bound; see `Sealing`."""
     return f"{kind}\0{request_id}".encode()

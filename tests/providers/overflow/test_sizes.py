@@ -2,7 +2,7 @@
 
 import pytest
 
-from providers.overflow.sizes import proves, sizes
+from providers.overflow.sizes import prove_overflow, sizes
 from providers.overflow.wording import normalise
 
 CASES = [
@@ -39,4 +39,4 @@ def test_a_number_is_what_the_text_calls_it(text: str, found: dict[str, int]) ->
     ],
 )
 def test_numbers_prove_an_overflow_only_when_the_larger_one_is_the_size(text: str, proof: bool) -> None:
-    assert proves(normalise(text)) is proof
+    assert prove_overflow(normalise(text)) is proof

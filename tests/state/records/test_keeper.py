@@ -61,7 +61,7 @@ async def stored(records: Records, *exchanges: Exchange) -> None:
     for one in exchanges:
         records.observe(one)
     await records.flush()
-    records.forget_own(None)
+    records.forget_in_memory(None)
 
 
 async def names(records: Records, **filters: object) -> list[str]:
@@ -126,7 +126,7 @@ async def test_a_caller_is_forgotten_with_its_texts(url):
         await stored(records, exchange(1, caller="one"), exchange(2, caller="two"))
         await records.put_text("tf-1", ["said"])
         await records.put_text("tf-2", ["kept"])
-        records.forget_own(None)
+        records.forget_in_memory(None)
         assert await records.text("tf-1") == ["said"]
         assert await records.forget("one") == 1
         assert await names(records) == ["tf-2"]
@@ -153,7 +153,7 @@ async def test_several_processes_write_the_same_store(url):
             await asyncio.gather(one.flush(), two.flush())
         await one.flush()
         await two.flush()
-        one.forget_own(None)
+        one.forget_in_memory(None)
         assert len(await names(one, limit=1000)) == 200
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.state.letting_go import LettingGo, take_apart
+from gateway.state.freeing import FreeingThread, take_apart
 
 PATIENCE_S = 20
 VALUES = st.recursive(
@@ -71,20 +71,20 @@ def test_everything_that_nobody_else_holds_is_freed(depth: int) -> None:
 
 
 @pytest.fixture
-def letting_go() -> Any:
-    thread = LettingGo()
+def freeing() -> Any:
+    thread = FreeingThread()
     yield thread
     thread.close()
 
 
-def test_a_value_is_freed_in_the_thread_after_its_last_user_has_left(letting_go: LettingGo) -> None:
+def test_a_value_is_freed_in_the_thread_after_its_last_user_has_left(freeing: FreeingThread) -> None:
     in_use, later = Ended(), Ended()
     value = {"schema": [Marked(in_use)]}
-    letting_go.add([value])
-    letting_go.add([[Marked(later)]])
+    freeing.add([value])
+    freeing.add([[Marked(later)]])
     assert later.done.wait(PATIENCE_S), "behind the value in use"
     assert value["schema"]
     assert in_use == []
     del value
     assert in_use.done.wait(PATIENCE_S)
-    assert (in_use, later) == (["letting-go"], ["letting-go"])
+    assert (in_use, later) == (["freeing"], ["freeing"])

@@ -1,6 +1,6 @@
-"""The model-written summary of a conversation: read before a fold, requested after an answer.
+"""The summary that a model writes of a conversation: read before a fold, and requested after an answer.
 
-Only if the operator configured a summariser. No request waits for a summary to be made.
+There are summaries only if the operator configured a summariser. No request waits until a summary is made.
 """
 
 from collections.abc import Sequence
@@ -33,27 +33,28 @@ from gateway.wire.message import Message, dumps
 LONGEST_ANSWER: Final = 2**20
 
 
-async def recalled(gateway: Gateway, place: Place, task: Task) -> Task:
-    """Give the task the newest summary that covers what will be folded, where there is one.
+async def with_summary(gateway: Gateway, place: Place, task: Task) -> Task:
+    """Return the task with the newest summary of the messages that will be folded, if there is one.
 
-    The layout that tells what will be folded stays with the task: the fold is made from it. Long conversations are laid out in the pool.
+    The layout that says which messages will be folded stays with the task: the fold is made from it. Long conversations are laid out in
+    the pool.
     """
     if not place.route.summary.model or task.fits:
         return task
-    source, chain = await gateway.pool.run(lambda: _laid_out(task), size_bytes=len(task.request.raw))
+    source, chain = await gateway.pool.run(lambda: _lay_out(task), size_bytes=len(task.request.raw))
     summary = await gateway.summarizer.find(chain) if chain else None
     return replace(task, summary=summary, source=replace(source, summary=summary))
 
 
-def _laid_out(task: Task) -> tuple[Source, list[str]]:
-    """What the fold is made from, and the chained hashes of the messages before its cut."""
+def _lay_out(task: Task) -> tuple[Source, list[str]]:
+    """Return the source of the fold, and the chained hashes of the messages before its cut."""
     source = _source(task)
     cut = messages_before_cut(source)
     return source, identity.chain(source.messages[:cut], task.scope.encode()) if cut else []
 
 
-def consider(gateway: Gateway, setup: Setup, state: Answered, headers: CIMultiDict[str]) -> None:
-    """Start a summary in the background when the conversation will soon need one."""
+def request_if_needed(gateway: Gateway, setup: Setup, state: Answered, headers: CIMultiDict[str]) -> None:
+    """Request a summary in the background if the conversation will soon need one."""
     place, task, attempt = place_at(state.visit), state.visit.task, state.attempt
     chosen = place.route.summary
     if task is None or not chosen.model or attempt.rung > 1:
@@ -61,21 +62,22 @@ def consider(gateway: Gateway, setup: Setup, state: Answered, headers: CIMultiDi
     share = max(attempt.prompt - task.fixed, 0) / max(rounded_room(ladder.budget_of(task)), 1)
     used = share if attempt.draft is None else 1.0
     if used >= chosen.at:
-        gateway.tasks.start(_consider(gateway, _Wanted(setup, place, task, used, headers)), "summary")
+        gateway.tasks.start(_request(gateway, _Wanted(setup, place, task, used, headers)), "summary")
 
 
 class _Wanted(msgspec.Struct, frozen=True):
-    """A conversation that may want a summary."""
+    """A conversation that may need a summary."""
 
     setup: Setup
     place: Place
     task: Task
     used: float
-    """Share of the room that was in use; 1 where something had to be folded."""
+    """Share of the room that was in use; 1 when something was folded."""
     headers: CIMultiDict[str]
 
 
-async def _consider(gateway: Gateway, wanted: _Wanted) -> None:
+async def _request(gateway: Gateway, wanted: _Wanted) -> None:
+    """Prepare the job of a summary, and give it to the summariser."""
     place, task = wanted.place, wanted.task
     chosen = place.route.summary
     summariser = _summariser(gateway, wanted.setup, chosen)
@@ -97,7 +99,7 @@ async def _consider(gateway: Gateway, wanted: _Wanted) -> None:
         tokens_per_hour=chosen.tokens_per_hour,
         payer="" if summariser.target.endpoint.key else identity_of(summariser.target, wanted.headers, "").key,
     )
-    gateway.summarizer.consider(job, _ask(gateway, summariser.target, place.target, wanted.headers))
+    gateway.summarizer.make_if_needed(job, _ask(gateway, summariser.target, place.target, wanted.headers))
 
 
 def _source(task: Task) -> Source:

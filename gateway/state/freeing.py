@@ -1,8 +1,8 @@
 """Free large values piece by piece in a thread of their own.
 
-Freeing a schema of some megabytes takes 15 to 40 ms, in which Python runs no other thread. Where its last reference ends on the event loop,
-everybody waits. So large values are handed over here; the thread waits until it has the only reference, and takes them apart,
-one object at a time.
+Freeing a schema of some megabytes takes 15 to 40 ms, and Python runs no other thread meanwhile. If the event loop dropped the last reference,
+all requests would wait. So large values are given to this thread. It waits until it has the only reference, and then frees one object at a
+time.
 """
 
 import sys
@@ -11,16 +11,16 @@ import time
 from collections import deque
 from typing import Any, Final
 
-WORTHWHILE: Final = 2**18
+LEAST_FREED_BYTES: Final = 2**18
 """Bytes of JSON from which its values are freed here; those of a shorter one are freed in 5 ms (measured)."""
-LOOK_S: Final = 0.02
-"""Time between two looks whether a value is still in use elsewhere."""
+CHECK_S: Final = 0.02
+"""Time between two checks whether a value is still in use elsewhere."""
 PATIENCE_S: Final = 5.0
-"""Time after which a value that is still in use is left to its other users."""
+"""Time after which a value that is still in use is dropped here: its last user then frees it."""
 
 
 def take_apart(value: Any) -> None:
-    """Free a value's lists and objects in pieces. What others hold stays as it is."""
+    """Free a value's lists and objects in pieces. Parts that are also referenced elsewhere stay unchanged."""
     waiting: list[Any] = [value]
     del value
     while waiting:
@@ -42,16 +42,18 @@ def take_apart(value: Any) -> None:
 
 
 def _references_of_own() -> int:
+    """Measure `OWN`, with the same variables as in `take_apart`."""
     waiting: list[Any] = [[]]
     part = waiting.pop()
     return sys.getrefcount(part)
 
 
 OWN: Final = _references_of_own()
-"""What `sys.getrefcount` returns for a value without other users. Versions of Python differ, so it is measured."""
+"""What `sys.getrefcount` returns inside `take_apart` for a value that nothing else references. It differs between versions of Python."""
 
 
 def _most_references(values: list[Any]) -> int:
+    """Return the largest number of references to any of the values."""
     most = 0
     for value in values:
         most = max(most, sys.getrefcount(value))
@@ -59,18 +61,18 @@ def _most_references(values: list[Any]) -> int:
 
 
 LISTED: Final = _most_references([[]])
-"""The same for a value in a list."""
+"""What `_most_references` returns for a list of values that nothing else references."""
 
 
-class LettingGo:
-    """The thread, and the values that wait until their last user has left."""
+class FreeingThread:
+    """The thread, and the values that wait until nothing else uses them."""
 
     def __init__(self) -> None:
         self._values: deque[tuple[float, list[Any]]] = deque()
         self._changed = threading.Event()
         self._closed = False
         self._taking = False
-        self._thread = threading.Thread(target=self._serve, name="letting-go", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="freeing", daemon=True)
         self._thread.start()
 
     def add(self, values: list[Any]) -> None:
@@ -84,7 +86,7 @@ class LettingGo:
         return self._taking or bool(self._values)
 
     def close(self) -> None:
-        """End the thread soon; what waits is freed as any other value."""
+        """End the thread soon. Waiting values are then freed like any other value."""
         self._closed = True
         self._changed.set()
 
@@ -95,11 +97,11 @@ class LettingGo:
                 self._changed.wait()
                 self._changed.clear()
                 continue
-            self._taking = True  # before they are taken out: never busy with none of both
+            self._taking = True  # set before the values leave the queue, so that `busy` is never false in between
             until, values = self._values.popleft()
             if _most_references(values) > LISTED and time.monotonic() < until:
                 self._values.append((until, values))
-                time.sleep(LOOK_S)
+                time.sleep(CHECK_S)
                 continue
             while values:
                 take_apart(values.pop())

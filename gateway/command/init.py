@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 import click
 import orjson
 
-from gateway.command.live import WITHOUT_LIST, NoAnswer, read
-from gateway.config import Settings, SettingsError, Upstream, Wrong, checked_url, parse
+from gateway.command.live import WITHOUT_LIST, NoAnswer, fetch
+from gateway.config import Settings, SettingsError, Upstream, WrongValue, checked_url, parse
 from gateway.config.catalogue import load as load_catalogue
-from gateway.config.documents import COMMENT_COLUMN
+from gateway.config.generated import COMMENT_COLUMN
 from gateway.serve.endpoints.models import entries_in
 from gateway.upstream.client import Client
 from providers.registry import find
@@ -46,7 +46,7 @@ def init(url: str, file: Path, provider: str, key_env: str, *, force: bool) -> i
         if file.exists() and not force:
             raise CannotInit(f"{file} exists already; --force replaces it, --config FILE writes another one")
         upstream = _upstream(url, provider, key_env, os.environ)
-        text, count = asyncio.run(_asked(upstream, key_env, provider_given=bool(provider)))
+        text, count = asyncio.run(_ask_server(upstream, key_env, guess_provider=not provider))
         parse(text, os.environ, str(file))
         _write(file, text, force=force)
     except CannotInit as error:
@@ -66,80 +66,88 @@ def _upstream(url: str, provider: str, key_env: str, environ: Mapping[str, str])
     """Describe the server as far as the command line says. Raises CannotInit."""
     try:
         base_url = checked_url(url)
-    except Wrong as wrong:
+    except WrongValue as wrong:
         raise CannotInit(f"--upstream: the value is not {wrong}") from None
     if urlsplit(base_url).username is not None:
         raise CannotInit(
             "--upstream: a name or a password in the URL would be written into the file; use --key-env NAME"
         )
     try:
-        chosen = find(provider).name if provider else _provider_at(base_url)
+        chosen = find(provider).name if provider else _guess_provider(base_url)
     except LookupError as error:
         raise CannotInit(f"--provider: {error.args[0]}") from None
     key = environ.get(key_env, "") if key_env else ""
     if key_env and not key:
         raise CannotInit(f"--key-env: {key_env} is not set in the environment, or is empty")
-    return Upstream(_name(chosen, base_url), chosen, base_url, api_key=key)
+    return Upstream(_upstream_name(chosen, base_url), chosen, base_url, api_key=key)
 
 
-def _provider_at(base_url: str) -> str:
-    """Return the probable provider at an address."""
+def _guess_provider(base_url: str) -> str:
+    """Return the provider that an address suggests by its host or port; ``openai`` when it suggests none."""
     parts = urlsplit(base_url)
     host = parts.hostname or ""
     named = next((name for end, name in HOSTS.items() if host == end or host.endswith(f".{end}")), "")
     return named or PORTS.get(parts.port or 0, "openai")
 
 
-def _name(provider: str, base_url: str) -> str:
+def _upstream_name(provider: str, base_url: str) -> str:
+    """Return the name of the upstream in the file: that of the public service or server program, else ``local``."""
     host = urlsplit(base_url).hostname or ""
     public = any(host == end or host.endswith(f".{end}") for end in HOSTS)
     return provider if public or provider not in ("openai", "generic") else "local"
 
 
-async def _asked(upstream: Upstream, key_env: str, *, provider_given: bool) -> tuple[str, int]:
-    """Ask the server, and return the file's text and the number of models. Raises CannotInit and NoAnswer."""
+async def _ask_server(upstream: Upstream, key_env: str, *, guess_provider: bool) -> tuple[str, int]:
+    """Ask the server for its models; return the text of the file and the number of models.
+
+    With ``guess_provider`` the list of models may name the provider. Raises CannotInit and NoAnswer.
+    """
     client = Client()
     try:
-        status, body = await read(client, upstream)
+        status, body = await fetch(client, upstream)
         if status in WITHOUT_LIST:
-            return _text(upstream, key_env, [], {}), 0
-        if status in (401, 403):
-            said = (
-                "does not accept the key"
-                if key_env
-                else "asks for a key: name the variable that holds it, --key-env NAME"
-            )
-            raise CannotInit(f"{upstream.base_url} {said} (status {status})")
-        entries = entries_in(body) if status == 200 else None
-        if entries is None:
-            raise CannotInit(
-                f"{upstream.base_url} has no list of models at /models (status {status}); is the base URL right?"
-            )
-        if not provider_given and upstream.provider == "openai":
+            return _file_text(upstream, key_env, [], {}), 0
+        entries = _entries(upstream, key_env, status, body)
+        if guess_provider and upstream.provider == "openai":
             owner = next((str(entry.get("owned_by")) for entry in entries), "")
             provider = OWNERS.get(owner, upstream.provider)
-            upstream = replace(upstream, provider=provider, name=_name(provider, upstream.base_url))
-        elsewhere = running_list(body)
-        windows = read_windows(body) | await _running(client, upstream, body, elsewhere)
+            upstream = replace(upstream, provider=provider, name=_upstream_name(provider, upstream.base_url))
+        running = running_list(body)
+        windows = read_windows(body) | await _running(client, upstream, body, running)
     finally:
         await client.close()
-    on_demand = elsewhere is not None and elsewhere.on_demand
-    return _text(upstream, key_env, [entry["id"] for entry in entries], windows, on_demand=on_demand), len(entries)
+    on_demand = running is not None and running.on_demand
+    models = [entry["id"] for entry in entries]
+    return _file_text(upstream, key_env, models, windows, on_demand=on_demand), len(entries)
 
 
-async def _running(client: Client, upstream: Upstream, body: bytes, elsewhere: RunningList | None) -> dict[str, int]:
-    """Return the windows that the server runs with, from its list or from where it states them."""
-    if elsewhere is None:
+def _entries(upstream: Upstream, key_env: str, status: int, body: bytes) -> list[dict[str, Any]]:
+    """Return the models in a server's answer. Raises CannotInit when it has none."""
+    if status in (401, 403):
+        refusal = "does not accept the key"
+        advice = "asks for a key: name the variable that holds it, --key-env NAME"
+        raise CannotInit(f"{upstream.base_url} {refusal if key_env else advice} (status {status})")
+    entries = entries_in(body) if status == 200 else None
+    if entries is None:
+        raise CannotInit(
+            f"{upstream.base_url} has no list of models at /models (status {status}); is the base URL right?"
+        )
+    return entries
+
+
+async def _running(client: Client, upstream: Upstream, body: bytes, running: RunningList | None) -> dict[str, int]:
+    """Return the windows that the server runs with: from its model list, or from the path where it states them."""
+    if running is None:
         return running_windows(body)
     root = replace(upstream, provider="generic", base_url=upstream.base_url.removesuffix("/v1"))
-    status, stated = await read(client, root, elsewhere.path)
-    return elsewhere.read(stated) if status == 200 else {}
+    status, stated = await fetch(client, root, running.path)
+    return running.read(stated) if status == 200 else {}
 
 
-def _text(
+def _file_text(
     upstream: Upstream, key_env: str, models: list[str], windows: Mapping[str, int], *, on_demand: bool = False
 ) -> str:
-    """Write the file."""
+    """Return the text of the configuration file."""
     key = f'"${{{key_env}}}"' if key_env else "null"
     lines = [
         "# Written by `turnfold init`. Every other setting, with its default: docs/configuration.md.",
@@ -164,7 +172,7 @@ def _text(
         f"default_upstream: {upstream.name}",
         "",
         _line("models:", "a model needs a line only where its window is not known"),
-        *_models(upstream, models, windows, KNOWN_TO_MODEL if on_demand else "known to Turnfold"),
+        *_model_lines(upstream, models, windows, KNOWN_TO_MODEL if on_demand else "known to Turnfold"),
         "",
         _line("fold:", "what to do with a request that does not fit"),
         _line("  mode: enforce", "observe: only report what would be done"),
@@ -172,12 +180,14 @@ def _text(
     return "\n".join(lines) + "\n"
 
 
-def _models(upstream: Upstream, models: list[str], windows: Mapping[str, int], known_as: str) -> list[str]:
-    """Write a line for each model: those whose window only the server knows are set, the others are comments. ``known_as`` says what
-    the catalogue's window is."""
+def _model_lines(upstream: Upstream, models: list[str], windows: Mapping[str, int], known_as: str) -> list[str]:
+    """Return a line for each model. A window that only the server knows is set; other models are comments.
+
+    ``known_as`` is the comment on a window from the catalogue.
+    """
     catalogue = load_catalogue()
     whole = windows.get(ANY_MODEL)
-    lines: list[tuple[int, str]] = []
+    lines: list[tuple[int, str]] = []  # with its rank: set windows first, then known ones, then assumed ones
     for name in dict.fromkeys(filter(_is_plain, models)):
         stated = whole or windows.get(name.removeprefix("models/"))
         known = catalogue.find(name)
@@ -187,9 +197,8 @@ def _models(upstream: Upstream, models: list[str], windows: Mapping[str, int], k
             lines.append((1, "# " + _entry(name, known.context_window, known_as)))
         else:
             assumed = Settings({upstream.name: upstream}, upstream.name).default_window
-            lines.append(
-                (2, "# " + _entry(name, assumed, "unknown: assumed until the server says otherwise; set what is right"))
-            )
+            comment = "unknown: assumed until the server says otherwise; set what is right"
+            lines.append((2, "# " + _entry(name, assumed, comment)))
     lines.sort(key=lambda line: line[0])
     more = [f"  # ... and {len(lines) - MOST_MODELS} more"] if len(lines) > MOST_MODELS else []
     return [f"  {line}" for _, line in lines[:MOST_MODELS]] + more

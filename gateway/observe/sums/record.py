@@ -1,16 +1,16 @@
-"""What one record says of its request."""
+"""Questions about one stored record: its prompt tokens, and whether its request was folded, refused or failed."""
 
 from gateway.observe.shape import Shown
 
 
-def asked(one: Shown) -> int | None:
-    """Return the prompt tokens as the client sent them: counted, or where the size was proof enough, as billed."""
+def prompt_tokens_of(one: Shown) -> int | None:
+    """Return the prompt tokens of a request as the client sent it: our count, else the bill. None when neither is known."""
     found: int | None = one["tokens_before"] if one["tokens_before"] is not None else one["prompt_tokens"]
     return found
 
 
 def folded(one: Shown) -> bool:
-    """Return whether a request was folded and sent so."""
+    """Return whether a request was folded and sent in that form."""
     return one["mode"] == "enforce" and one["action"] in ("fold", "retry")
 
 
@@ -29,6 +29,6 @@ def refused(one: Shown) -> bool:
     return one["status"] >= 400 and (bool(one["refusals"]) or one["why"] == "too_large")
 
 
-def loses(one: Shown) -> bool:
+def lost_something(one: Shown) -> bool:
     """Return whether whole turns, lines, images or a part of the question did not reach the model."""
     return any(one["lost"].values())

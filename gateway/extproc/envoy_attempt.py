@@ -1,6 +1,6 @@
-"""One attempt of Envoy's at one request: its headers and its body on the way to the model, then the answer's on the way back.
+"""One attempt of Envoy at one request: first the request's headers and body, then the answer's headers and body.
 
-Envoy waits for a reply to each message. A fault of our own lets the message pass as it came, and is counted and logged.
+Envoy waits for a reply to each message. After a failure of our own the message passes unchanged; the failure is counted and logged.
 """
 
 import time
@@ -16,7 +16,7 @@ from gateway.context.life.replies import Refusal, Reply, ThinkingRejected
 from gateway.context.life.states import Answered, Ready, State, TooLarge
 from gateway.extproc import carried, protocol, replies
 from gateway.extproc.carried import Carried, CarriedRefusal
-from gateway.extproc.deciding import Asked, after, decide
+from gateway.extproc.deciding import EnvoyRequest, after, decide
 from gateway.observe.exchange import Call, Exchange
 from gateway.serve.answers.answer import LONGEST_ERROR
 from gateway.serve.incoming.encoding import inflater, readable_encodings
@@ -33,7 +33,7 @@ from gateway.upstream.refusals import refusal_of
 from gateway.wire.format import Conversation, Format
 from gateway.wire.formats import FORMATS
 
-PLACES: Final = (
+PARTS: Final = (
     "request_headers",
     "request_body",
     "response_headers",
@@ -43,73 +43,73 @@ PLACES: Final = (
 )
 """The parts of a request and its answer that Envoy may send."""
 RETRY: Final = "x-turnfold-retry"
-"""The header on an answer by which Envoy's retry policy knows that a smaller request can follow."""
+"""A header on an answer. It tells Envoy's retry policy that a smaller request can follow."""
 MODE: Final = "x-turnfold-mode"
-"""The client's own wish for this request; only the first attempt still has it."""
+"""The header with the mode that the client asks for; only the first attempt still has it."""
 ATTEMPT: Final = "x-envoy-attempt-count"
-"""Which attempt this is; Envoy sends it only where the processor runs again for a retry."""
+"""The header with the number of the attempt; Envoy sends it only if the processor runs again for a retry."""
 
 
-class Misplaced(Exception):
-    """Envoy sent something that is not of the protocol."""
+class ProtocolError(Exception):
+    """Envoy sent something that is no message of the protocol."""
 
 
 @dataclass(slots=True)
-class Passage:
-    """The state of one attempt. Frozen values would be filled in message by message; this is filled in here alone."""
+class EnvoyAttempt:
+    """The state of one attempt. It is mutable, because each message adds to it; only its own methods change it."""
 
     gateway: Gateway
     headers: CIMultiDict[str] = field(default_factory=CIMultiDict)
     carried: Carried = carried.NOTHING
-    asked: Asked | None = None
+    asked: EnvoyRequest | None = None
     state: State | None = None
     """What was sent: `Ready`, or `TooLarge` when the client got our refusal."""
     status: int = 0
     answer_headers: CIMultiDict[str] = field(default_factory=CIMultiDict)
     times: Times = field(default_factory=lambda: Times(time.perf_counter()))
     done: bool = False
-    """Whether the record of the request was made, or is left to the next attempt."""
+    """Whether this attempt makes no record any more: it was made, or the next attempt makes it."""
 
     async def reply(self, raw: bytes) -> bytes:
-        """Return the reply to one message of Envoy's. Raises Misplaced for something else."""
+        """Return the reply to one message of Envoy. Raises ProtocolError for anything else."""
         try:
             message = protocol.parse("ProcessingRequest", raw)
         except DecodeError as error:
-            raise Misplaced("not a ProcessingRequest") from error
-        place = next((name for name in PLACES if message.HasField(name)), None)
-        if place is None:
-            raise Misplaced("a ProcessingRequest without a part that is known here")
+            raise ProtocolError("not a ProcessingRequest") from error
+        part = next((name for name in PARTS if message.HasField(name)), None)
+        if part is None:
+            raise ProtocolError("a ProcessingRequest without a part that is known here")
         try:
-            return await self._reply(place, message)
+            return await self._reply(part, message)
         except Exception as error:  # noqa: BLE001  # promise 6: what fails here passes as it came
             self.gateway.failed("extproc", error)
-            length = len(message.request_body.body) if place == "request_body" else None
-            return replies.go_on(place, headers={"content-length": str(length)} if length is not None else None)
+            length = len(message.request_body.body) if part == "request_body" else None
+            return replies.let_pass(part, headers={"content-length": str(length)} if length is not None else None)
 
-    async def _reply(self, place: str, message: Any) -> bytes:
-        match place:
+    async def _reply(self, part: str, message: Any) -> bytes:
+        match part:
             case "request_headers":
-                return self._opened(message)
+                return self._on_request_headers(message)
             case "request_body":
-                return await self._received(message.request_body.body)
+                return await self._on_request_body(message.request_body.body)
             case "response_headers":
-                return await self._answered(message.response_headers)
+                return await self._on_response_headers(message.response_headers)
             case "response_body":
-                return await self._refused(message.response_body.body)
+                return await self._on_response_body(message.response_body.body)
             case _:
-                return replies.go_on(place)
+                return replies.let_pass(part)
 
-    def _opened(self, message: Any) -> bytes:
-        """Read the headers of a request; take ours off."""
+    def _on_request_headers(self, message: Any) -> bytes:
+        """Read the headers of a request; remove ours, and keep the mode for later attempts."""
         self.headers = _headers(message.request_headers)
-        self.carried = carried.read(message)
+        self.carried = carried.from_metadata(message)
         keeps = None
         if MODE in self.headers and self.carried.mode is None:
             keeps = self.carried = self.carried._replace(mode=self.headers[MODE][:40])
         changed: dict[str, str] = {}
         if self._format is not None and "accept-encoding" in self.headers:
             changed["accept-encoding"] = readable_encodings(self.headers["accept-encoding"])
-        return replies.go_on("request_headers", headers=changed, removed=_ours(self.headers), carried=keeps)
+        return replies.let_pass("request_headers", headers=changed, removed=_our_headers(self.headers), carried=keeps)
 
     @property
     def _format(self) -> Format | None:
@@ -119,35 +119,35 @@ class Passage:
             return None
         return next((format for known, format in FORMATS.items() if path.endswith(known.removeprefix("/v1"))), None)
 
-    async def _received(self, body: bytes) -> bytes:
-        """Decide what is sent instead of a request's body. Its length is always stated anew: a retry has that of the attempt before."""
+    async def _on_request_body(self, body: bytes) -> bytes:
+        """Decide what is sent instead of a request's body. The length is always set, because a retry still has that of the attempt before."""
         self.times.read = time.perf_counter()
         length = {"content-length": str(len(body))}
-        request = await self._understood(body)
+        request = await self._parse(body)
         if request is None:
-            return replies.go_on("request_body", headers=length)
+            return replies.let_pass("request_body", headers=length)
         try:
-            self.asked = self._asked(request)
+            self.asked = self._request_of(request)
         except ClientError as error:
-            said = request.format.error(str(error), error.code, error.type, None)
-            return replies.answer(error.status, self.gateway.marks("error"), said)
+            error_body = request.format.error(str(error), error.code, error.type, None)
+            return replies.answer(error.status, self.gateway.marks("error"), error_body)
         self.state = await decide(self.asked, self.carried.refusals)
         self.times.decided = time.perf_counter()
         if isinstance(self.state, TooLarge):
             refusal = await self.gateway.pool.run(self.state.refusal, size_bytes=len(body))
-            headers = account.headers(account.describe(self.state), self.asked.request_id)
+            headers = account.headers(account.outcome_of(self.state), self.asked.request_id)
             self._record(Ending(400, "context_length_exceeded"))
             return replies.answer(400, headers, refusal)
         attempt = self.state.attempt if isinstance(self.state, Ready) else None
         if attempt is None or attempt.body == body:
-            return replies.go_on("request_body", headers=length)
+            return replies.let_pass("request_body", headers=length)
         headers = {"content-length": str(len(attempt.body))}
         for name, value in request.format.drop_thinking_headers.items() if attempt.may_drop_thinking else ():
             headers[name] = ",".join([*self.headers.getall(name, ()), value])
-        return replies.go_on("request_body", headers=headers, body=attempt.body)
+        return replies.let_pass("request_body", headers=headers, body=attempt.body)
 
-    async def _understood(self, body: bytes) -> Conversation | None:
-        """Parse a body; None when nothing is to be decided about it."""
+    async def _parse(self, body: bytes) -> Conversation | None:
+        """Parse a body; None when it is passed unchanged: it is no conversation, compressed, too long or too complex."""
         format, limits = self._format, self.gateway.settings.server
         if format is None or "content-encoding" in self.headers or len(body) > min(limits.max_body, limits.max_folded):
             return None
@@ -165,64 +165,66 @@ class Passage:
         except ClientError:
             return None  # too complex to look into: the upstream judges it
 
-    def _asked(self, request: Conversation) -> Asked:
+    def _request_of(self, request: Conversation) -> EnvoyRequest:
+        """Return a parsed request with its settings and its caller. Raises ClientError for a mode that is not allowed."""
         setup = self.gateway.setup
         route = setup.settings.route(request.model)
         mode = allowed(self.carried.mode, route)
         request_id = self.headers.get("x-request-id") or self.gateway.request_id()
-        return Asked(self.gateway, setup, route, request, mode, self.headers, request_id[:128], self._address)
+        return EnvoyRequest(self.gateway, setup, route, request, mode, self.headers, request_id[:128], self._address)
 
     @property
     def _address(self) -> str:
         """The client's address as the nearest proxy saw it."""
         return self.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()[:64]
 
-    async def _answered(self, message: Any) -> bytes:
-        """Read the head of an answer. Of an error the body is read too; anything else goes on to the client at once."""
+    async def _on_response_headers(self, message: Any) -> bytes:
+        """Read the headers of an answer. The body of an error is requested too; any other answer passes at once."""
         self.times.first_byte = time.perf_counter()
         self.answer_headers = _headers(message)
         status = self.answer_headers.get(":status", "")
         self.status = int(status) if status.isdigit() else 0
-        foreign = _ours(self.answer_headers)
+        removed = _our_headers(self.answer_headers)
         if self.asked is None or not isinstance(self.state, Ready):
-            return replies.go_on("response_headers", removed=foreign)
+            return replies.let_pass("response_headers", removed=removed)
         if self.status < 400:
-            return self._final("response_headers", Reply(self.status), foreign)
+            return self._pass_answer("response_headers", Reply(self.status), removed)
         if message.end_of_stream:
-            return await self._judged("response_headers", b"", foreign)
-        return replies.go_on("response_headers", removed=foreign, read_answer=True)
+            return await self._judge("response_headers", b"", removed)
+        return replies.let_pass("response_headers", removed=removed, read_answer=True)
 
-    async def _refused(self, body: bytes) -> bytes:
-        """Read an error. When it says "too long" and a smaller request can follow, mark the answer for Envoy's retry."""
+    async def _on_response_body(self, body: bytes) -> bytes:
+        """Read the body of an error."""
         decode = inflater(self.answer_headers)
-        return await self._judged(
+        return await self._judge(
             "response_body", decode.decompress(body, LONGEST_ERROR) if decode is not None else body, ()
         )
 
-    async def _judged(self, place: str, said: bytes, foreign: tuple[str, ...]) -> bytes:
+    async def _judge(self, part: str, error_body: bytes, removed: tuple[str, ...]) -> bytes:
+        """Let an error pass, or mark it for Envoy's retry if it says "too long" and a smaller request can follow."""
         asked, sent = self.asked, self.state
         assert asked is not None and isinstance(sent, Ready)
-        reply = Reply(self.status, _refusal(asked, self.status, said), said)
+        reply = Reply(self.status, _refusal(asked, self.status, error_body), error_body)
         if reply.refusal is None or ATTEMPT not in self.headers:
-            return self._final(place, reply, foreign)
+            return self._pass_answer(part, reply, removed)
         following = await after(asked, sent, reply)
         if not isinstance(following, Ready):
-            return self._final(place, reply, foreign, following)
+            return self._pass_answer(part, reply, removed, following)
         refusal = CarriedRefusal.of(reply.refusal, len(sent.attempt.body))
         keeps = self.carried._replace(refusals=(*self.carried.refusals, refusal))
         self.done = True  # the next attempt makes the record
-        headers = {RETRY: "smaller", **account.headers(account.describe(_answer(sent, reply)), asked.request_id)}
-        return replies.go_on(place, headers=headers, removed=foreign, carried=keeps)
+        headers = {RETRY: "smaller", **account.headers(account.outcome_of(_final_state(sent, reply)), asked.request_id)}
+        return replies.let_pass(part, headers=headers, removed=removed, carried=keeps)
 
-    def _final(self, place: str, reply: Reply, foreign: tuple[str, ...], end: State | None = None) -> bytes:
-        """Let an answer go on to the client, with the headers that describe what was done."""
+    def _pass_answer(self, part: str, reply: Reply, removed: tuple[str, ...], end: State | None = None) -> bytes:
+        """Let an answer pass to the client, with the headers that say what was done. ``end`` is the last state, where one was reached."""
         assert self.asked is not None and isinstance(self.state, Ready)
-        self.state = end or _answer(self.state, reply)
-        headers = account.headers(account.describe(self.state), self.asked.request_id)
-        return replies.go_on(place, headers=headers, removed=[name for name in foreign if name not in headers])
+        self.state = end or _final_state(self.state, reply)
+        headers = account.headers(account.outcome_of(self.state), self.asked.request_id)
+        return replies.let_pass(part, headers=headers, removed=[name for name in removed if name not in headers])
 
     def close(self) -> None:
-        """Make the record of the request, unless it was made or is left to the next attempt."""
+        """Make the record of the request, unless it was made or the next attempt makes it."""
         if not self.done and self.state is not None:
             self._record(Ending(self.status) if self.status else Ending(499, "no_answer"))
 
@@ -233,13 +235,13 @@ class Passage:
             return
         origin = self._origin(asked, state)
         try:
-            record = account.exchange(account.describe(state), origin, self.times, ending)
+            record = account.exchange(account.outcome_of(state), origin, self.times, ending)
         except Exception as error:  # noqa: BLE001  # promise 6
             gateway.failed("record", error)
             record = Exchange.passed(asked.request_id, "failed", ending.status, error=ending.error, at=time.time())
         gateway.observe(record)
 
-    def _origin(self, asked: Asked, state: State) -> Origin:
+    def _origin(self, asked: EnvoyRequest, state: State) -> Origin:
         target = asked.setup.targets[asked.route.upstream]
         refusals = state.life.refusals
         call = Call(target.name, asked.route.name, self.status, refusals[-1] if refusals else "")
@@ -251,23 +253,23 @@ class Passage:
             session=session_of(self.headers, asked.request.head),
             caller=asked.identity.key,
             calls=(call,) if isinstance(state, (Ready, Answered)) else (),
-            portrait=asked.portrait,
+            contents=asked.contents,
         )
 
 
-def _answer(state: Ready, reply: Reply) -> Answered:
-    """Return the end of a request whose answer goes to the client as it is."""
+def _final_state(state: Ready, reply: Reply) -> Answered:
+    """Return the last state of a request whose answer passes to the client unchanged."""
     too_long = reply.refusal is not None and reply.refusal.too_long
     refusals = (*state.life.refusals, reply.refusal.sign) if reply.refusal is not None else state.life.refusals
     return Answered(replace(state.life, refusals=refusals), state.visit, state.attempt, reply, too_long=too_long)
 
 
-def _refusal(asked: Asked, status: int, said: bytes) -> Refusal | None:
-    """Return what an error says about size, as the model's provider words it."""
-    found = asked.setup.targets[asked.route.upstream].provider.read_refusal(status, said, "http")
+def _refusal(asked: EnvoyRequest, status: int, error_body: bytes) -> Refusal | None:
+    """Return what an error of the model's provider says about size."""
+    found = asked.setup.targets[asked.route.upstream].provider.read_refusal(status, error_body, "http")
     if found is not None:
         return refusal_of(found)
-    rejected = status == 400 and asked.request.format.rejects_thinking(said)
+    rejected = status == 400 and asked.request.format.rejects_thinking(error_body)
     return Refusal("thinking_rejected", ThinkingRejected()) if rejected else None
 
 
@@ -277,6 +279,6 @@ def _headers(message: Any) -> CIMultiDict[str]:
     return CIMultiDict(pairs)
 
 
-def _ours(headers: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of headers that only we may set."""
+def _our_headers(headers: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the headers that only the gateway may set."""
     return tuple({name.lower() for name in headers if name.lower().startswith(OURS)})

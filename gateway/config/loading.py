@@ -56,12 +56,12 @@ def load(path: str | Path, environ: Mapping[str, str]) -> Settings:
 
 
 def key_file(path: str | Path, settings: Settings) -> Path:
-    """Return where ``server.keys_file`` is: beside the configuration file at ``path``, unless it says a whole path."""
+    """Return the path of ``server.keys_file``. A relative path starts at the folder of the configuration file ``path``."""
     return Path(path).absolute().parent / settings.server.keys_file
 
 
 def with_key_file(settings: Settings, file: Path) -> Settings:
-    """Return the settings with the client keys of a file beside those they have. Raises SettingsError."""
+    """Return the settings with the client keys of a file added. Raises SettingsError."""
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -72,31 +72,31 @@ def with_key_file(settings: Settings, file: Path) -> Settings:
         raise SettingsError([f"{file}: server.keys_file is not UTF-8 text (byte {error.start})"]) from None
     reading = DocumentReading(str(file), {})
     root = compose(text, reading)
-    found = read.value_of(root, read.keys({"keys": FILE["keys"]})) if root is not None else {}
+    found = read.value_of(root, read.section({"keys": FILE["keys"]})) if root is not None else {}
     given = found.get("keys", {}) if found is not read.MISSING else {}
     keys = {name: _client_key(name, each, reading) for name, each in given.items()}
     for name in keys.keys() & settings.keys.keys():
         reading.note(f"keys.{name}", "is the name of a key in the configuration too")
-    together = {**settings.keys, **keys}
-    _check_keys(together, reading)
+    all_keys = {**settings.keys, **keys}
+    _check_keys(all_keys, reading)
     if problems := reading.problems():
         raise SettingsError(problems)
-    return replace(settings, keys=together)
+    return replace(settings, keys=all_keys)
 
 
 def parse(text: str, environ: Mapping[str, str], where: str = "configuration") -> Settings:
     """Parse a configuration text; raise `SettingsError` with all problems. An empty text means all defaults."""
     reading = DocumentReading(where, environ)
     root = compose(text, reading)
-    found = read.value_of(root, read.keys(FILE)) if root is not None else {}
-    settings = _assemble(found if found is not read.MISSING else {}, reading)
+    found = read.value_of(root, read.section(FILE)) if root is not None else {}
+    settings = _build(found if found is not read.MISSING else {}, reading)
     _cross_check(settings, reading)
     if problems := reading.problems():
         raise SettingsError(problems)
     return settings
 
 
-def _assemble(found: Mapping[str, Any], reading: DocumentReading) -> Settings:
+def _build(found: Mapping[str, Any], reading: DocumentReading) -> Settings:
     """Build the values from the parsed keys."""
     upstreams = {name: _upstream(name, given, reading) for name, given in found.get("upstreams", {}).items()}
     if not upstreams and "upstreams" not in reading.lines:
@@ -114,7 +114,7 @@ def _assemble(found: Mapping[str, Any], reading: DocumentReading) -> Settings:
         observe=Observe(**found.get("observe", {})),
         models={name: _model(name, given, reading) for name, given in found.get("models", {}).items()},
         defaults=Defaults(**found.get("defaults", {})),
-        fold=Fold().overlay(_parts(found.get("fold", {}))),
+        fold=Fold().overlay(_by_class(found.get("fold", {}))),
         keys={name: _client_key(name, given, reading) for name, given in found.get("keys", {}).items()},
     )
 
@@ -137,7 +137,7 @@ def _upstream(name: str, given: Mapping[str, Any], reading: DocumentReading) -> 
 
 
 def _model(name: str, given: Mapping[str, Any], reading: DocumentReading) -> Model:
-    """Build one model; keys in its own ``fold:`` and keys directly below it are the same."""
+    """Build one model. A setting of ``fold:`` may stand under the model's own ``fold:`` or directly under the model."""
     place = f"models.{name}"
     direct = {key: value for key, value in given.items() if key in FOLD_KEYS}
     for key in direct.keys() & given.get("fold", {}).keys():
@@ -148,22 +148,23 @@ def _model(name: str, given: Mapping[str, Any], reading: DocumentReading) -> Mod
             reading.note(f"{place}.upstreams", "stands beside upstream; one of them is enough")
         upstreams = ((given["upstream"], 1),)
     rest = {key: value for key, value in given.items() if key not in {*direct, "fold", "upstream", "upstreams"}}
-    return Model(**rest, upstreams=upstreams, fold=_parts({**given.get("fold", {}), **direct}))
+    return Model(**rest, upstreams=upstreams, fold=_by_class({**given.get("fold", {}), **direct}))
 
 
-def _parts(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Sort the keys of a fold by their values' classes."""
-    policy = {key: value for key, value in given.items() if key in POLICY}
-    own = {key: value for key, value in given.items() if key in OWN}
+def _by_class(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Group the settings of ``fold:`` by the class that holds them: `Fold`, `Policy` or `SummarySettings`."""
+    policy = {key: value for key, value in given.items() if key in POLICY_KEYS}
     return {
-        "fold": own,
+        "fold": {key: value for key, value in given.items() if key in OWN_KEYS},
         "policy": {**policy, **given.get("recall", {}), **given.get("cache", {})},
         "summary": given.get("summary", {}),
     }
 
 
-OWN: Final = frozenset(setting.name for setting in under("fold") if owner_of(setting) is Fold)
-POLICY: Final = frozenset(setting.name for setting in under("fold") if owner_of(setting) is Policy)
+OWN_KEYS: Final = frozenset(setting.name for setting in under("fold") if owner_of(setting) is Fold)
+"""Keys of ``fold:`` that are fields of `Fold`."""
+POLICY_KEYS: Final = frozenset(setting.name for setting in under("fold") if owner_of(setting) is Policy)
+"""Keys of ``fold:`` that are fields of `Policy`."""
 
 
 def _cross_check(settings: Settings, reading: DocumentReading) -> None:
@@ -233,7 +234,7 @@ def _check_model(name: str, model: Model, settings: Settings, reading: DocumentR
         _check_models(f"{place}.{key}", targets, settings, reading)
         if name in targets:
             reading.note(f"{place}.{key}", "a model cannot stand in for itself")
-    _check_growing(name, model, settings, reading)
+    _check_windows_grow(name, model, settings, reading)
     _check_alias(name, model, settings, reading)
     window, output = model.context_window, model.output_reserve
     if window is not None and output is not None and output >= window:
@@ -249,8 +250,8 @@ def _check_models(place: str, targets: Iterable[str], settings: Settings, readin
             reading.note(place, f"{reading.quoted(target)} is not a configured model{hint}")
 
 
-def _check_growing(name: str, model: Model, settings: Settings, reading: DocumentReading) -> None:
-    """Note a model of ``on_overflow`` that cannot hold more than the one before it, as far as windows are known."""
+def _check_windows_grow(name: str, model: Model, settings: Settings, reading: DocumentReading) -> None:
+    """Report a model of ``on_overflow`` whose window is not larger than that of the model before it, where both are known."""
     if is_pattern(name):
         return
     chain = [name, *model.on_overflow]
@@ -274,7 +275,7 @@ def _window(name: str, settings: Settings) -> int | None:
 
 
 def _check_alias(name: str, model: Model, settings: Settings, reading: DocumentReading) -> None:
-    """Report an alias that leads back to itself; a pattern, or a model with its own name, is not an alias."""
+    """Report an alias of a pattern, and an alias that leads back to itself through others. A model named like its entry is no alias."""
     if model.name and is_pattern(model.name):
         reading.note(f"models.{name}.name", f"{reading.quoted(model.name)} is not the name of one model")
     chain, following = [name], model.name

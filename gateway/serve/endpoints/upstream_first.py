@@ -1,0 +1,79 @@
+"""Endpoints that ask the upstream first, and answer themselves only if the upstream does not have the endpoint."""
+
+from aiohttp import web
+
+from gateway.context.life.ladder import Task
+from gateway.serve import keys
+from gateway.serve import record as records
+from gateway.serve.answers.answer import Answer
+from gateway.serve.answers.relay import relay
+from gateway.serve.incoming.body import parse, read
+from gateway.serve.request import measure
+from gateway.serve.request.places import Place, place_of
+from gateway.serve.shared import Gateway
+from gateway.upstream.client import Target, call_of
+from gateway.wire.format import Conversation, Edits, Format
+
+
+async def read_conversation(
+    gateway: Gateway, request: web.BaseRequest, format: Format
+) -> tuple[bytes, Conversation | None]:
+    """Read and parse a request's body; the conversation is None when the body is not valid in this format. Raises
+    ClientError."""
+    limits = gateway.settings.server
+    raw = await read(request, limits)
+    must_know_model = keys.must_know_model(gateway.setup, request)
+    return raw, await parse(
+        request, raw, format, limits, gateway.pool, memory=gateway.memory, must_know_model=must_know_model
+    )
+
+
+async def send(gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Conversation) -> Answer:
+    """Send a body to its model's upstream, with the upstream's name of the model; return the answer. Raises
+    UpstreamUnreachable."""
+    setup, headers = gateway.setup, keys.forwarded(request)
+    route = setup.settings.route(asked.model)
+    target = setup.targets[route.upstream]
+    body = raw
+    if route.name != asked.model:
+        headers.popall("Content-Encoding", None)
+        body = await gateway.pool.run(lambda: asked.format.encode(asked, Edits(model=route.name)), size_bytes=len(raw))
+    call = call_of("POST", request.rel_url, route.name)
+    response = await gateway.client.send(target, call, target.authorised(headers), body)
+    records.of(request).add_call(response.status)
+    return Answer(target, response, asked.format)
+
+
+async def forward_answer(gateway: Gateway, request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
+    """Forward the upstream's own answer to the client."""
+    record = records.of(request)
+    relayed = await relay(request, answer, record.marks(gateway, "none"))
+    record.set_outcome(answer.status, "upstream_broke_off" if relayed.broken else "")
+    return relayed.response
+
+
+def set_record(gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Conversation) -> None:
+    """Set the upstream, the model and the conversation in the record of a request."""
+    setup, record = gateway.setup, records.of(request)
+    route = setup.settings.route(asked.model)
+    record.set_upstream(setup.targets[route.upstream], asked.model, route.name, keys.forwarded(request))
+    record.format, record.opening, record.body_bytes = asked.format.name, asked.opening, len(raw)
+
+
+def place_for(gateway: Gateway, request: web.BaseRequest, asked: Conversation, target: Target) -> Place:
+    """Return an upstream as the place of a request, with the facts learned from this caller's requests."""
+    setup = gateway.setup
+    learner = records.of(request).identity_at(target, keys.forwarded(request)).learner
+    return place_of(gateway, setup, setup.settings.route(asked.model), target, learner)
+
+
+async def count_at(gateway: Gateway, request: web.BaseRequest, asked: Conversation, place: Place) -> Task:
+    """Count a request at a place; return what it must fit there."""
+    scope = records.of(request).identity_at(place.target, keys.forwarded(request)).scope
+    return await measure.task_for(gateway, place, asked, scope)
+
+
+async def count(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> Task:
+    """Count a request at its model's own upstream."""
+    target = gateway.setup.targets[gateway.settings.route(asked.model).upstream]
+    return await count_at(gateway, request, asked, place_for(gateway, request, asked, target))
