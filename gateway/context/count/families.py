@@ -92,7 +92,7 @@ _OPENAI: Final = Family(
     # tools, at most 8 tokens are missing, at most 4 % of definitions of 100 tokens and more.
     vocabulary="o200k_base",
     error=0.01,
-    undercount=Undercount(messages=0.003, fixed=0.05),
+    undercount=Undercount(messages=0.005, fixed=0.05),
     call=5,
     call_names=2,
     parallel=11,
