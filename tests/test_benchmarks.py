@@ -115,6 +115,16 @@ def test_questions_about_the_work_of_a_coding_agent_find_what_they_need(
     assert statistics.mean(needed.found(point, recall.at_budget(point.request, budget)) for point in asked) >= least
 
 
+@pytest.mark.parametrize(("budget", "least"), [(0.5, 0.93), (0.25, 0.80), (0.10, 0.57)])
+@pytest.mark.parametrize("sessions", [recall.CODING_AGENTS, recall.CODING_AGENTS_HELD_OUT], ids=lambda path: path.stem)
+def test_a_coding_agent_keeps_tasks_and_findings_while_it_works(sessions: Path, budget: float, least: float) -> None:
+    """Without the worth of their sentences 62, 46 and 26 % were kept, of one set or the other."""
+    wishes, remarks = recall.kept_during_work(recall.rows_of(sessions), budget)
+
+    assert statistics.mean(wishes) >= 0.95
+    assert statistics.mean(remarks) >= least
+
+
 @pytest.mark.parametrize("asks", [True, False], ids=["a question", "nothing asked"])
 @pytest.mark.parametrize("sessions", [recall.CODING_AGENTS, recall.CODING_AGENTS_HELD_OUT], ids=lambda path: path.stem)
 def test_a_coding_agent_keeps_the_wishes_of_its_developer(sessions: Path, asks: bool) -> None:

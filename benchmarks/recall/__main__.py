@@ -11,7 +11,7 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -104,6 +104,8 @@ def main() -> None:
     for label, talks in {**chats, **agents}.items():
         if any(talk["rules"] for talk in talks):
             wished(label, talks)
+    for label, talks in agents.items():
+        during_work(label, talks)
     standing(recorded["tau_airline"][:most])
     growing(recorded["tau_airline"][: most // 3])
     timing.table(recorded)
@@ -206,6 +208,52 @@ def wished(label: str, talks: Sequence[Mapping[str, Any]]) -> None:
                     f"  at {budget:.0%}, {'a question' if asks else 'nothing asked'}: kept {statistics.mean(kept):.1%} of {len(kept)},"
                     f" shown as valid {statistics.mean(stale):.1%} of {len(stale)}"
                 )
+
+
+UNASKED: Final = ("task", "constraint", "decision", "cause", "open")
+"""Kinds of questions whose answers an agent must know while it works, although nobody asks for them."""
+EVERY_SO_MANY: Final = 7
+"""Of so many requests in the second half of a session one is measured."""
+
+
+def during_work(label: str, talks: Sequence[Mapping[str, Any]]) -> None:
+    print(f"\n{label}, in the middle of the work")
+    for budget in BUDGETS:
+        wishes, remarks = kept_during_work(talks, budget)
+        print(
+            f"  at {budget:.0%}: wishes kept {statistics.mean(wishes):.1%} of {len(wishes)},"
+            f" tasks, decisions and causes {statistics.mean(remarks):.1%} of {len(remarks)}"
+        )
+
+
+def kept_during_work(talks: Sequence[Mapping[str, Any]], budget: float) -> tuple[list[bool], list[float]]:
+    """Return what requests in the middle of an agent's work keep of what was said before the current task: standing wishes, and tasks,
+    decisions and causes."""
+    wishes: list[bool] = []
+    remarks: list[float] = []
+    for talk in talks:
+        messages = talk["messages"]
+        for end in requests_of_the_second_half(messages):
+            asked = max(at for at, message in enumerate(messages[:end]) if message["role"] == "user")
+            point = Point(messages[:end], tail=frozenset([asked, end - 2, end - 1]))
+            out = turnfold(point.request, int(fixed(point) + budget * history(point)), count)
+            wishes += [
+                stands(wish["rule"]["text"], out)
+                for wish in talk["rules"].values()
+                if wish["rule"]["msg"] < asked and "revoked" not in wish
+            ]
+            for probe in talk["probes"]:
+                if probe["kind"] in UNASKED and all(said["msg"] < asked for said in probe["evidence"]):
+                    needed = Point([], remarks=tuple(said["text"] for said in probe["evidence"]))
+                    remarks.append(found(needed, out))
+    return wishes, remarks
+
+
+def requests_of_the_second_half(messages: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return how many messages some requests of an agent have that end with a result."""
+    results = [at for at, message in enumerate(messages, 1) if message["role"] == "tool"]
+    ends = [at for at in results if at == len(messages) or messages[at]["role"] != "tool"]
+    return ends[len(ends) // 2 :: EVERY_SO_MANY]
 
 
 def at_budget(request: list[dict[str, Any]], budget: float) -> list[dict[str, Any]]:

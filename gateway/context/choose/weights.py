@@ -88,12 +88,12 @@ FULL_WORTH_TOKENS: Final = 20.0
 *Sure.* bind nothing."""
 CALL_LINE: Final = 0.5
 """Worth that is added to a call, even if its arguments are known: a model must not repeat a call."""
-STEP_SENTENCE: Final = 2.0
+STEP_SENTENCE: Final = 4.0
 """Worth that is added to a sentence of an agent that works on its own, beside its calls. It says what the results mean. This and
 the next two count in full from `FULL_WORTH_TOKENS`, and were chosen on three sessions of coding agents."""
-REPORT_SENTENCE: Final = 4.0
+REPORT_SENTENCE: Final = 8.0
 """The same in a message without calls: the report at the end of a turn, with what was found, decided and left open."""
-TASK_SENTENCE: Final = 8.0
+TASK_SENTENCE: Final = 12.0
 """The same for the user of such an agent, besides the other worth of a user's line. There are few of these sentences, and each says
 what is to be done and how."""
 OLDEST_LINE_SHARE: Final = 0.6
