@@ -257,6 +257,27 @@ async def test_a_client_that_leaves_in_the_middle_is_gone_with_the_bill_that_has
     assert (record["status"], record["error"], record["prompt_tokens"]) == (200, "client_gone", 21)
 
 
+FAULTS = {
+    "/chat/completions": b'{"error":{"message":"out of memory","code":500}}',
+    "/responses": b'{"type":"response.failed","response":{"error":{"code":"server_error"}}}',
+    "/messages": b'{"type":"error","error":{"type":"overloaded_error"}}',
+}
+
+
+@pytest.mark.parametrize("path", FAULTS)
+@pytest.mark.parametrize("done", [(), events(b"[DONE]")], ids=["alone", "before the mark of the end"])
+async def test_a_fault_at_the_end_of_a_stream_is_in_its_record(standin: StandIn, gateway, path, done):
+    """The status was sent before, so only the record can tell it."""
+    said = STREAMS[path][:-1] if path != "/chat/completions" else STREAMS[path][:1]
+    standin.script.append(Raw(200, (*said, *events(FAULTS[path]), *done), {"content-type": EVENTS}))
+    running = await gateway(standin, SMALL)
+    asked_with = orjson.dumps({"model": "m", "messages": HI, "input": "Hello", "max_tokens": 50, "stream": True})
+    await running.ask("POST", path, asked_with)
+    (record,) = await asked(running, "/api/exchanges")
+
+    assert (record["status"], record["error"]) == (200, "response_failed")
+
+
 async def test_records_outlive_a_restart_and_a_caller_can_be_forgotten(standin: StandIn, tmp_path: Path):
     config = {**SMALL, "store": {"url": f"sqlite:///{tmp_path}/turnfold.db"}}
     async with in_process(configured(standin, config)) as first:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
+import orjson
 from aiohttp import web
 from multidict import CIMultiDict
 
@@ -15,7 +16,7 @@ from gateway.serve.incoming import headers as http
 from gateway.serve.incoming.admission import streaming
 from gateway.upstream.response import AskFailed
 from providers.record import Usage
-from providers.sse import Events
+from providers.sse import Event, Events
 from providers.usage import read_output
 
 # Bytes. Usage is in the last chunk of a stream, or near the end of a long JSON answer.
@@ -127,6 +128,28 @@ def ends_in(answer: Answer, tail: bytes, failed: Failed) -> bool:
     except Exception as error:  # noqa: BLE001  # promise 6: nothing after a good answer may spoil it
         failed("end", error)
         return False
+
+
+def ends_in_error(answer: Answer, tail: bytes, failed: Failed) -> bool:
+    """Return whether a stream ends in an error of the upstream, whose status was sent before; false after a bug in our reading."""
+    try:
+        may_be_one = answer.is_stream and (b'"error"' in tail or b"response.failed" in tail)
+        return may_be_one and any(map(_is_error, list(Events().feed(tail))[-2:]))
+    except Exception as error:  # noqa: BLE001  # promise 6
+        failed("end", error)
+        return False
+
+
+def _is_error(event: Event) -> bool:
+    """Return whether an event reports an error: a chunk with ``error`` (chat), or an event of that type (Messages, Responses)."""
+    try:
+        value = orjson.loads(event.data)
+    except orjson.JSONDecodeError:  # such as [DONE]
+        return False
+    return isinstance(value, dict) and (bool(value.get("error")) or value.get("type") in _ERROR_TYPES)
+
+
+_ERROR_TYPES: Final = frozenset({"error", "response.failed"})
 
 
 def usage_in(answer: Answer, tail: bytes, failed: Failed) -> Usage | None:

@@ -16,7 +16,7 @@ from gateway.context.life.states import Answered, Ended, PassedOn, State, TooLar
 from gateway.observe.exchange import Exchange
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer, readable
-from gateway.serve.answers.relay import ends_in, relay, tail_of, usage_in
+from gateway.serve.answers.relay import ends_in, ends_in_error, relay, tail_of, usage_in
 from gateway.serve.incoming import errors
 from gateway.serve.request import account, billed, summary
 from gateway.serve.request.account import Ending, Origin, Times
@@ -66,6 +66,8 @@ async def forward_answer(caller: Caller, state: Answered) -> tuple[web.StreamRes
     if state.good and not answer.complete:
         usage = usage_in(answer, tail.text(), caller.gateway.failed)
     error = "upstream_broke_off" if relayed.broken else ""
+    if not error and state.good and ends_in_error(answer, tail.text(), caller.gateway.failed):
+        error = "response_failed"
     return relayed.response, Ending(answer.status, error, usage, warning, delivered=True)
 
 
