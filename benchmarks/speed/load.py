@@ -22,6 +22,9 @@ wrk.headers["Authorization"] = "Bearer sk-bench"
 UNITS_MS = {"us": 0.001, "ms": 1.0, "s": 1000.0, "m": 60_000.0}
 
 
+WRK = "/usr/bin/wrk"
+
+
 @dataclass(frozen=True, slots=True)
 class Round:
     """What one round of load cost."""
@@ -36,10 +39,12 @@ class Round:
 
 def wrk(proxy: Running, body: Path, *, connections: int, seconds: int) -> Round:
     """Send the same body over and over on several connections."""
+    if not Path(WRK).exists():
+        raise SystemExit(f"{WRK} is not there: apt-get install wrk")
     script = body.with_suffix(".lua")
     script.write_text(SCRIPT.format(body=body))
     before = proxy.cpu_s()
-    load = ["/usr/bin/wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "--latency"]
+    load = [WRK, "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "--latency"]
     command = [*load, "-s", str(script), f"http://127.0.0.1:{proxy.port}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     cpu_s = proxy.cpu_s() - before
