@@ -129,15 +129,7 @@ def test_a_coding_agent_keeps_tasks_and_findings_while_it_works(sessions: Path, 
 @pytest.mark.parametrize("sessions", [recall.CODING_AGENTS, recall.CODING_AGENTS_HELD_OUT], ids=lambda path: path.stem)
 def test_a_coding_agent_keeps_the_wishes_of_its_developer(sessions: Path, asks: bool) -> None:
     """At a tenth of the history. Without the worth of a developer's sentences, 65 % were kept."""
-    kept, shown = [], []
-    for talk in recall.rows_of(sessions):
-        out = recall.at_budget(needed.going_on(talk, asks=asks), 0.1)
-        for wish in talk["rules"].values():
-            there = needed.stands(wish["rule"]["text"], out)
-            if "revoked" in wish:
-                shown.append(there and not needed.stands(wish["revoked"]["text"], out))
-            else:
-                kept.append(there)
+    kept, shown = recall.kept_wishes(recall.rows_of(sessions), 0.1, asks=asks)
 
     assert statistics.mean(kept) >= 0.9
     assert statistics.mean(shown) <= 0.02

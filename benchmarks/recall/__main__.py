@@ -189,20 +189,10 @@ def each(talks: Sequence[Mapping[str, Any]]) -> None:
 
 
 def wished(label: str, talks: Sequence[Mapping[str, Any]]) -> None:
-    """Standing wishes that are kept, and wishes that were taken back and are shown without what took them back."""
     print(f"\nstanding wishes in {label}")
     for budget in BUDGETS:
         for asks in (True, False):
-            kept: list[bool] = []
-            stale: list[bool] = []
-            for talk in talks:
-                out = at_budget(going_on(talk, asks=asks), budget)
-                for wish in talk["rules"].values():
-                    there = stands(wish["rule"]["text"], out)
-                    if "revoked" in wish:
-                        stale.append(there and not stands(wish["revoked"]["text"], out))
-                    else:
-                        kept.append(there)
+            kept, stale = kept_wishes(talks, budget, asks=asks)
             if kept:
                 print(
                     f"  at {budget:.0%}, {'a question' if asks else 'nothing asked'}: kept {statistics.mean(kept):.1%} of {len(kept)},"
@@ -210,8 +200,23 @@ def wished(label: str, talks: Sequence[Mapping[str, Any]]) -> None:
                 )
 
 
+def kept_wishes(talks: Sequence[Mapping[str, Any]], budget: float, *, asks: bool) -> tuple[list[bool], list[bool]]:
+    """Return for each standing wish whether it is kept, and for each wish that was taken back whether it is shown without what took it back."""
+    kept: list[bool] = []
+    stale: list[bool] = []
+    for talk in talks:
+        out = at_budget(going_on(talk, asks=asks), budget)
+        for wish in talk["rules"].values():
+            there = stands(wish["rule"]["text"], out)
+            if "revoked" in wish:
+                stale.append(there and not stands(wish["revoked"]["text"], out))
+            else:
+                kept.append(there)
+    return kept, stale
+
+
 UNASKED: Final = ("task", "constraint", "decision", "cause", "open")
-"""Kinds of questions whose answers an agent must know while it works, although nobody asks for them."""
+"""Kinds of questions that nobody asks while an agent works. The agent must know their answers."""
 EVERY_SO_MANY: Final = 7
 """Of so many requests in the second half of a session one is measured."""
 

@@ -141,13 +141,15 @@ KEY_HASH: Final = single(read.key_hash, {"type": "string", "pattern": "^sha256:[
 COUNT: Final = whole("a whole number, 0 or more", 0)
 POSITIVE: Final = whole("a whole number, 1 or more", 1)
 NAMES: Final = Kind(
-    read.names,
+    read.list_of(read.name),
     {"anyOf": [{"type": "array", "items": {"type": ["string", "number"]}}, {"type": ["string", "null"]}]},
     write_list,
 )
-ORIGINS: Final = Kind(read.origins, NAMES.schema, write_list)
+ORIGINS: Final = Kind(read.list_of(read.origin), NAMES.schema, write_list)
 NETWORKS: Final = Kind(
-    read.networks, {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": ["string", "null"]}]}, write_list
+    read.list_of(read.network),
+    {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": ["string", "null"]}]},
+    write_list,
 )
 BASE_PATH: Final = single(read.base_path, {"type": "string", "pattern": r"^(/[A-Za-z0-9._~-]+)*/?$"}, plain)
 STORE_URL: Final = single(

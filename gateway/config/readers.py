@@ -185,14 +185,10 @@ def choice(*words: str, shown: Sequence[str] = ()) -> Reader:
 
 def choices(*words: str) -> Reader:
     """Return a reader of a list of words out of a few, in their own order; a single word counts as a list of one."""
-    one = choice(*words)
+    read_all = list_of(choice(*words))
 
     def read(node: Node) -> tuple[str, ...]:
-        try:
-            items = node.items()
-        except WrongValue:
-            return (one(node),)
-        found = each(items, one)
+        found = read_all(node)
         return tuple(word for word in words if word in found)
 
     return read
@@ -256,13 +252,17 @@ def _has_port_number(written: str) -> bool:
         return False
 
 
-def origins(node: Node) -> tuple[str, ...]:
-    """Read the origins of web pages, as browsers write them; a single one counts as a list of one."""
-    try:
-        items = node.items()
-    except WrongValue:
-        return (origin(node),)
-    return tuple(each(items, origin))
+def list_of(read: Reader) -> Reader:
+    """Return a reader of a list; a single value counts as a list of one."""
+
+    def read_all(node: Node) -> tuple[Any, ...]:
+        try:
+            items = node.items()
+        except WrongValue:
+            return (read(node),)
+        return tuple(each(items, read))
+
+    return read_all
 
 
 def origin(node: Node) -> str:
@@ -276,24 +276,6 @@ def origin(node: Node) -> str:
     meant = "/".join(meant.split("/")[:3])
     near = f"; did you mean {meant}?" if node.is_literal and _is_url(meant, ("http", "https")) else ""
     raise WrongValue(f"an origin such as https://chat.example.com, without a path{near}")
-
-
-def names(node: Node) -> tuple[str, ...]:
-    """Read a list of names; a single name counts as a list of one."""
-    try:
-        items = node.items()
-    except WrongValue:
-        return (name(node),)
-    return tuple(each(items, name))
-
-
-def networks(node: Node) -> tuple[Network, ...]:
-    """Read a list of addresses and networks; a single one counts as a list of one."""
-    try:
-        items = node.items()
-    except WrongValue:
-        return (network(node),)
-    return tuple(each(items, network))
 
 
 def network(node: Node) -> Network:

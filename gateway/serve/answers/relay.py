@@ -56,6 +56,11 @@ class Relayed(msgspec.Struct, frozen=True):
     response: web.StreamResponse
     broken: bool = False
 
+    @property
+    def error(self) -> str:
+        """The error of the request's record; empty without one."""
+        return "upstream_broke_off" if self.broken else ""
+
 
 async def relay(
     request: web.BaseRequest, answer: Answer, extra: Mapping[str, str], tail: Tail | None = None

@@ -97,7 +97,7 @@ async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, r
     finally:
         if limited or record.answer_bytes <= SMALL_ANSWER:
             record.usage = usage_in(answer, tail.text(), gateway.failed)
-    record.set_outcome(answer.status, "upstream_broke_off" if relayed.broken else "")
+    record.set_outcome(answer.status, relayed.error)
     return relayed.response
 
 

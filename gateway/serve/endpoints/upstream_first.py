@@ -48,7 +48,7 @@ async def forward_answer(gateway: Gateway, request: web.BaseRequest, answer: Ans
     """Forward the upstream's own answer to the client."""
     record = records.of(request)
     relayed = await relay(request, answer, record.marks(gateway, "none"))
-    record.set_outcome(answer.status, "upstream_broke_off" if relayed.broken else "")
+    record.set_outcome(answer.status, relayed.error)
     return relayed.response
 
 

@@ -65,7 +65,7 @@ async def forward_answer(caller: Caller, state: Answered) -> tuple[web.StreamRes
         raise
     if state.good and not answer.complete:
         usage = usage_in(answer, tail.text(), caller.gateway.failed)
-    error = "upstream_broke_off" if relayed.broken else ""
+    error = relayed.error
     if not error and state.good and ends_in_error(answer, tail.text(), caller.gateway.failed):
         error = "response_failed"
     return relayed.response, Ending(answer.status, error, usage, warning, delivered=True)
