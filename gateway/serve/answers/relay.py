@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
-import orjson
 from aiohttp import web
 from multidict import CIMultiDict
 
@@ -148,13 +147,20 @@ def ends_in_error(answer: Answer, tail: bytes, failed: Failed) -> bool:
 def _is_error(event: Event) -> bool:
     """Return whether an event reports an error: a chunk with ``error`` (chat), or an event of that type (Messages, Responses)."""
     try:
-        value = orjson.loads(event.data)
-    except orjson.JSONDecodeError:  # such as [DONE]
+        fault = _fault(event.data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # such as [DONE]
         return False
-    return isinstance(value, dict) and (bool(value.get("error")) or value.get("type") in _ERROR_TYPES)
+    return bool(fault.error) or fault.type in ("error", "response.failed")
 
 
-_ERROR_TYPES: Final = frozenset({"error", "response.failed"})
+class _Fault(msgspec.Struct):
+    """What tells an event that reports an error. The decoder skips the rest: the last event of Responses has the whole answer."""
+
+    type: Any = None
+    error: Any = None
+
+
+_fault: Final = msgspec.json.Decoder(_Fault).decode
 
 
 def usage_in(answer: Answer, tail: bytes, failed: Failed) -> Usage | None:
