@@ -24,6 +24,7 @@ from benchmarks.reading.model import Model
 from benchmarks.reading.obedience import PLACES, WISHES, Wish, folded, parts, wished
 from benchmarks.recall import __main__ as recall
 from benchmarks.recall import learn, needed, timing, variants
+from benchmarks.recall.ours import turnfold
 from benchmarks.soak.clients import judged
 from benchmarks.soak.formats import FORMATS, Format
 from benchmarks.speed.servers import ROOT
@@ -123,6 +124,15 @@ def test_a_coding_agent_keeps_tasks_and_findings_while_it_works(sessions: Path, 
 
     assert statistics.mean(wishes) >= 0.95
     assert statistics.mean(remarks) >= least
+
+
+def test_a_fold_fits_for_a_server_that_writes_the_ids_of_calls_into_the_prompt() -> None:
+    """Without room for ids, 13 of these 25 folds were too large for such a server."""
+    for session in recall.rows_of(recall.CODING_AGENTS):
+        for end in range(len(session["messages"]) // 2, len(session["messages"]), 10):
+            messages = session["messages"][:end]
+            window = recall.count(messages) // 16
+            assert recall.count(turnfold(messages, window, recall.count)) <= window
 
 
 @pytest.mark.parametrize("asks", [True, False], ids=["a question", "nothing asked"])

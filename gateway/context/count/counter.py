@@ -22,5 +22,3 @@ class Counter:
     exact: bool = False
     name: str = ""
     """Identifies the counter, so that its counts can be stored with a message; empty when they must not be stored."""
-    ids_may_be_text: bool = True
-    """Whether the template may write the ids of calls into the prompt; ``message`` does not count them."""

@@ -65,8 +65,7 @@ def _counter(family: str, images: str, memory: Memory) -> Counter:
             return frame + (assistant_text(content) if role == "assistant" else text(content))
         return frame + _without_frame(value, row, text, images)
 
-    # The bills that tell the undercount have no ids of calls.
-    return Counter(message, text, exact=row.exact, name=name, ids_may_be_text=row.undercount is None)
+    return Counter(message, text, exact=row.exact, name=name)
 
 
 def counts_of(vocabulary: str, memory: Memory) -> Counts:
@@ -90,7 +89,6 @@ def _scaled(counter: Counter, ratio: float) -> Counter:
         message=lambda message: ceil(counter.message(message) * ratio),
         text=lambda text: ceil(counter.text(text) * ratio),
         exact=False,
-        ids_may_be_text=True,
         name=f"{counter.name}\n{ratio}" if counter.name else "",
     )
 

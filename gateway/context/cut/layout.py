@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from gateway.context.count.counter import Counter
+from gateway.context.count.counter import Counter, CountText
 from gateway.context.cut import replay
 from gateway.context.cut.attachments import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.cut.budget import Budget
@@ -80,7 +80,7 @@ class Source:
         return self._costs_of(message)[1]
 
     def cost(self, message: Message) -> int:
-        """Return the tokens of a message, with the ids of its calls if a server may write them into the prompt."""
+        """Return the tokens of a message, with the ids of its calls: some servers write them into the prompt."""
         return self._costs_of(message)[2]
 
     def _costs_of(self, message: Message) -> tuple[Message, int, int]:
@@ -98,12 +98,14 @@ class Source:
     def _count(self, message: Message) -> tuple[int, int]:
         """Count the tokens of a message without and with its call ids."""
         cost = self.counter.message(message)
-        has_ids = self.counter.ids_may_be_text and message.get("role") in _WITH_IDS
-        return cost, cost + (self._count_ids(message) if has_ids else 0)
+        return cost, cost + id_tokens(message, self.counter.text)
 
-    def _count_ids(self, message: Message) -> int:
-        text = self.counter.text
-        return sum(text(name) + 1 for name in (*call_ids(message), result_id(message)) if name)
+
+def id_tokens(message: Message, text: CountText) -> int:
+    """Return the tokens of the ids of a message's calls and result, with a sign around each."""
+    if message.get("role") not in _WITH_IDS:
+        return 0
+    return sum(text(name) + 1 for name in (*call_ids(message), result_id(message)) if name)
 
 
 @dataclass(frozen=True, slots=True)

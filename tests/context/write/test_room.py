@@ -168,12 +168,10 @@ def test_a_small_digest_before_the_words_of_the_user_takes_the_room_to_the_last_
     assert min(left) == 0
 
 
-@pytest.mark.parametrize(
-    ("family", "written"), [("o200k", False), ("gpt-5", False), ("mistral", True), ("qwen3", True)]
-)
-def test_room_is_kept_for_ids_of_calls_where_a_template_may_write_them(family: str, written: bool) -> None:
-    """Bills of OpenAI have none; Mistral's templates write them."""
+@pytest.mark.parametrize("family", ["o200k", "gpt-5", "mistral", "qwen3", "unknown"])
+def test_room_is_kept_for_ids_of_calls(family: str) -> None:
+    """Some templates write them; behind a name of OpenAI stands whatever a relay serves."""
     source = source_of(orders_of(0), Budget(4096, 0, 0, 0), counter(family), Policy())
     with_calls = [each for each in source.messages if each["role"] in ("assistant", "tool")][:2]
 
-    assert [source.cost(each) > source.cost_without_ids(each) for each in with_calls] == [written, written]
+    assert all(source.cost(each) > source.cost_without_ids(each) for each in with_calls)
