@@ -28,7 +28,7 @@ from benchmarks.recall.ours import turnfold
 from benchmarks.soak.clients import judged
 from benchmarks.soak.formats import FORMATS, Format
 from benchmarks.speed.servers import ROOT
-from gateway.context import marks
+from gateway.context import frames
 from gateway.standin import StandIn
 from gateway.standin.answers import Completion, Raw
 from tests.fakes import assistant, system, user, words
@@ -230,11 +230,11 @@ SAID = [
 
 def quoted(message: dict[str, str], frame: str) -> dict[str, str]:
     text = message["content"]
-    return {**message, "content": f"{text}\n\n{marks.sealed(marks.framed(marks.QUOTES, frame), text)}"}
+    return {**message, "content": f"{text}\n\n{frames.sealed(frames.framed(frames.QUOTES, frame), text)}"}
 
 
 def noted(message: dict[str, str], frame: str) -> dict[str, str]:
-    return {**message, "content": f"{marks.framed(marks.HEAD, frame)}\n\n{message['content']}"}
+    return {**message, "content": f"{frames.framed(frames.HEAD, frame)}\n\n{message['content']}"}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from gateway.context import marks
+from gateway.context import frames
 from gateway.context.cache.marking import parts_of
 from gateway.wire.message import dumps
 
@@ -66,9 +66,9 @@ def pieces(message: Message) -> list[Piece]:
 
 
 def _kind(text: str) -> str:
-    if marks.is_quotes(text):
+    if frames.is_quotes(text):
         return "quotes"
-    return "note" if text == marks.CUT or marks.is_frame(text) else "said"
+    return "note" if text == frames.CUT or frames.is_frame(text) else "said"
 
 
 def _of_request(

@@ -9,7 +9,7 @@ from benchmarks.cache.strategies import drop_oldest_half
 from benchmarks.reading.model import Model
 from benchmarks.recall.needed import Point, found
 from benchmarks.recall.ours import COUNTER, turnfold
-from gateway.context import marks
+from gateway.context import frames
 
 Messages = list[dict[str, Any]]
 
@@ -92,17 +92,17 @@ def _folded(question: Question, window: int) -> Messages:
 def _quotes_first(question: Question, window: int) -> Messages:
     """The same fold with the quotes before their question."""
     folded = turnfold(question.messages, window, None)
-    *frames, last = marks.split(folded[-1]["content"])
-    if not marks.is_quotes(last):
+    *framed, last = frames.split(folded[-1]["content"])
+    if not frames.is_quotes(last):
         return folded
-    return [*folded[:-1], {**folded[-1], "content": "\n\n".join([*frames[:-1], last, *frames[-1:]])}]
+    return [*folded[:-1], {**folded[-1], "content": "\n\n".join([*framed[:-1], last, *framed[-1:]])}]
 
 
 def _evidence(question: Question, _: int) -> Messages:
     """The remarks that the question is about, as quotes."""
     said = question.messages[-1]["content"]
-    frame = marks.framed(marks.QUOTES, "\n".join(f"user: {text}" for text in question.evidence))
-    return [question.messages[0], {"role": "user", "content": f"{said}\n\n{marks.sealed(frame, said)}"}]
+    frame = frames.framed(frames.QUOTES, "\n".join(f"user: {text}" for text in question.evidence))
+    return [question.messages[0], {"role": "user", "content": f"{said}\n\n{frames.sealed(frame, said)}"}]
 
 
 def _nothing(question: Question, _: int) -> Messages:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from benchmarks.reading.model import Model
 from benchmarks.recall.ours import turnfold
-from gateway.context import marks
+from gateway.context import frames
 
 Messages = list[dict[str, Any]]
 
@@ -97,10 +97,10 @@ def parts(case: Case) -> tuple[Messages, str, Messages]:
     """The fold as system messages, the digest's frame, and the messages without it."""
     messages = folded(case)
     first = next(n for n, message in enumerate(messages) if message["role"] != "system")
-    frames = [piece for piece in marks.split(messages[first]["content"]) if marks.is_frame(piece)]
-    text = "\n\n".join(piece for piece in marks.split(messages[first]["content"]) if not marks.is_frame(piece))
+    framed = [piece for piece in frames.split(messages[first]["content"]) if frames.is_frame(piece)]
+    text = "\n\n".join(piece for piece in frames.split(messages[first]["content"]) if not frames.is_frame(piece))
     rest = [{**messages[first], "content": text}] if text else []
-    return messages[:first], "\n\n".join(frames), [*rest, *messages[first + 1 :]]
+    return messages[:first], "\n\n".join(framed), [*rest, *messages[first + 1 :]]
 
 
 def _in_system(case: Case) -> Messages:

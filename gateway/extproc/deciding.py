@@ -18,8 +18,8 @@ from gateway.context.life.transitions import advance
 from gateway.extproc.carried import CarriedRefusal
 from gateway.serve.incoming.callers import Identity, identity_of
 from gateway.serve.request import decisions
+from gateway.serve.request.contents import AttemptContents
 from gateway.serve.request.places import place_of
-from gateway.serve.request.window import AttemptContents
 from gateway.serve.shared import Gateway, Setup
 from gateway.state.pool import LARGE
 from gateway.wire.format import Conversation
@@ -96,5 +96,5 @@ async def _work_of(asked: EnvoyRequest, state: Received | Undecided, *, already_
     if isinstance(state, Received):
         return PlacesFound(state.life.places)
     if already_learned and isinstance(state, Refused):
-        return AttemptMade(await asked.gateway.pool.run(state.work, size_bytes=len(asked.request.raw)))
+        return AttemptMade(await asked.gateway.pool.run(state.make_smaller_attempt, size_bytes=len(asked.request.raw)))
     return await decisions.decide(asked, state)

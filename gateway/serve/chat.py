@@ -65,7 +65,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
         return await compact.compact_conversation(gateway, request, raw, asked)
     caller = work.caller_of(gateway, setup, request, raw, asked.model)
     state: State = Received(Life(asked, mode_of(request, caller.route)))
-    ending = Ending(499)
+    ending = Ending(records.CLIENT_GONE)
     try:
         while (work_of := WORK.get(type(state))) is not None:
             event = await work_of(caller, state)

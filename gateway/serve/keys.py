@@ -135,7 +135,7 @@ async def reserve(gateway: Gateway, record: Record, body_bytes: int, window: int
     if key is None or key.tpm is None:
         return
     record.request_id = record.request_id or gateway.request_id()
-    if gateway.rates.holds(record.request_id):  # passed through after all
+    if gateway.rates.has_reservation(record.request_id):  # passed through after all
         return
     tokens = expected(body_bytes, window, answer, key.tpm)
     used, fits = await gateway.rates.reserve(record.request_id, key.id, tokens, key.tpm)

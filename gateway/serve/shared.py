@@ -27,7 +27,7 @@ from gateway.state.records.base import Bounds, RecordLog
 from gateway.state.records.keeper import Records
 from gateway.state.store import sealing_of
 from gateway.state.store.base import Store
-from gateway.state.summariser import Summarizer
+from gateway.state.summariser import Summariser
 from gateway.state.tasks import Tasks, where
 from gateway.upstream.balance import Balance
 from gateway.upstream.client import Client, Target, target
@@ -106,7 +106,7 @@ class Gateway:
         self.balance = Balance()
         self.metrics = metrics or Metrics()
         self.learning = Learning(store, self.tasks, ignored=lambda kind: self.metrics.degraded(f"stored {kind}"))
-        self.summarizer = Summarizer(store, self.tasks, ttl_s=settings.store.ttl_s, observed=self.metrics.summarised)
+        self.summariser = Summariser(store, self.tasks, ttl_s=settings.store.ttl_s, observed=self.metrics.summarised)
         self.watch = Watch(store, self.tasks, self._forget)
         self.records = Records(
             log,
@@ -150,7 +150,7 @@ class Gateway:
     def _forget(self, forgotten: Forgotten) -> None:
         """Drop the copies in memory, because an operator deleted something."""
         self.learning.forget(forgotten)
-        self.summarizer.forget()
+        self.summariser.forget()
         for caller, at in forgotten.callers.items():
             if self._forgotten.get(caller, 0.0) < at:
                 self._forgotten[caller] = at
@@ -159,7 +159,7 @@ class Gateway:
 
     def _count_tokens_of_key(self, exchange: Exchange) -> None:
         """Count the tokens of an ended request against the limits of its client key, in the background."""
-        reserved = self.rates.reserved(exchange.request_id)
+        reserved = self.rates.take_reservation(exchange.request_id)
         key = self.settings.keys.get(exchange.key) if exchange.key else None
         tokens = tokens_of(exchange)
         if key is not None and key.tpm is not None and (tokens or reserved):

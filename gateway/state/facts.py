@@ -19,10 +19,10 @@ NAME_CHARS: Final = 1024
 """Characters of a model's name. Chosen above the longest real ones, ARNs with 150."""
 STATED_KEPT: Final = 4
 """Different windows kept for one model: one name may have this many backends of different size."""
-ENOUGH: Final = 2
+ENOUGH_REFUSALS: Final = 2
 """Conversations that must be refused with the same number before it holds for all of their caller: one small backend
 of several may have sent it."""
-ENOUGH_AGAINST_BILLS: Final = 4
+ENOUGH_REFUSALS_AGAINST_BILLS: Final = 4
 """The same, when a larger prompt was billed lately."""
 
 Model = tuple[str, str]
@@ -30,10 +30,11 @@ Model = tuple[str, str]
 Owner = tuple[str, str, str]
 """Upstream, model, and the caller whose refusals and bills taught the fact (`identity.learner`)."""
 Holds = Literal["everyone", "its caller", "its conversation", "nobody yet"]
+"""For whom a fact is used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stated:
+class StatedSize:
     """A window stated in an upstream's refusals. Times are seconds since 1970."""
 
     tokens: int
@@ -49,7 +50,7 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Smaller:
+class SmallerSize:
     """The size to which one conversation is folded."""
 
     upstream: str
@@ -68,7 +69,7 @@ class Smaller:
 class Windows:
     """All facts about one model's window for one caller."""
 
-    stated: tuple[Stated, ...] = ()
+    stated: tuple[StatedSize, ...] = ()
     largest: int = 0
     """The largest billed prompt."""
     largest_since: float = 0.0
@@ -110,19 +111,19 @@ _SIGN: Final = values.text(SIGN_CHARS)
 _NAME: Final = values.text(NAME_CHARS)
 
 
-def _maybe(check: values.Check) -> values.Check:
+def _optional(check: values.Check) -> values.Check:
     return lambda value: value is None or check(value)
 
 
 _STATED: Final = values.fields(
-    tokens=_WINDOW, prompt=_maybe(_TOKENS), counted=_TOKENS, sign=_SIGN, conversation=_SIGN, refusals=values.whole(1, 10**9),
+    tokens=_WINDOW, prompt=_optional(_TOKENS), counted=_TOKENS, sign=_SIGN, conversation=_SIGN, refusals=values.whole(1, 10**9),
     since=_TIME, until=_TIME,
 )  # fmt: skip
 
 
 def pack_windows(known: Windows) -> bytes:
     """Encode the facts about a model's window."""
-    stated = [{name: getattr(one, name) for name in Stated.__slots__} for one in known.stated]
+    stated = [{name: getattr(one, name) for name in StatedSize.__slots__} for one in known.stated]
     return values.pack(
         VERSION,
         stated=stated,
@@ -146,7 +147,7 @@ def read_windows(stored: bytes) -> Windows | None:
     )
     if value is None:
         return None
-    stated = tuple(Stated(**{name: one[name] for name in Stated.__slots__}) for one in value["stated"])
+    stated = tuple(StatedSize(**{name: one[name] for name in StatedSize.__slots__}) for one in value["stated"])
     return Windows(stated, value["largest"], value["largest_since"], value["largest_until"], value["smaller_until"])
 
 
@@ -181,12 +182,12 @@ def read_ratio(stored: bytes) -> Ratio | None:
     return Ratio(Calibration(float(value["ratio"]), reports, value["confirmed"]), value["since"], value["until"])
 
 
-def pack_smaller(known: Smaller) -> bytes:
+def pack_smaller(known: SmallerSize) -> bytes:
     """Encode the size to which one conversation is folded."""
-    return values.pack(VERSION, **{name: getattr(known, name) for name in Smaller.__slots__})
+    return values.pack(VERSION, **{name: getattr(known, name) for name in SmallerSize.__slots__})
 
 
-def read_smaller(stored: bytes) -> Smaller | None:
+def read_smaller(stored: bytes) -> SmallerSize | None:
     """Decode the size to which one conversation is folded; None when damaged or out of range."""
     value = values.unpack(
         stored,
@@ -197,12 +198,12 @@ def read_smaller(stored: bytes) -> Smaller | None:
         tokens=values.whole(1, LARGEST_TOKENS),
         kind=lambda kind: kind in ("stated", "guessed"),
         sign=_SIGN,
-        billed=_maybe(_TOKENS),
+        billed=_optional(_TOKENS),
         counted=_TOKENS,
         since=_TIME,
         until=_TIME,
     )
-    return None if value is None else Smaller(**{name: value[name] for name in Smaller.__slots__})
+    return None if value is None else SmallerSize(**{name: value[name] for name in SmallerSize.__slots__})
 
 
 def read_usage(stored: bytes) -> dict[str, Any] | None:
@@ -223,7 +224,7 @@ def window_facts(owner: Owner, known: Windows, now: float) -> list[Fact]:
     return found
 
 
-def _stated_fact(owner: Owner, stated: Stated, known: Windows, now: float) -> Fact:
+def _stated_fact(owner: Owner, stated: StatedSize, known: Windows, now: float) -> Fact:
     upstream, model, caller = owner
     size = f"prompt {stated.prompt:,} stated" if stated.prompt else "no prompt size stated"
     refusals = f"{stated.refusals} refusal{'s' * (stated.refusals != 1)}"
@@ -247,7 +248,7 @@ def ratio_fact(owner: Owner, ratio: Ratio) -> Fact:
     )  # fmt: skip
 
 
-def smaller_fact(smaller: Smaller) -> Fact:
+def smaller_fact(smaller: SmallerSize) -> Fact:
     """Return the size to which one conversation is folded as a fact, for operators."""
     billed = f"billed {smaller.billed:,}, " if smaller.billed is not None else ""
     return Fact(
@@ -257,8 +258,8 @@ def smaller_fact(smaller: Smaller) -> Fact:
     )  # fmt: skip
 
 
-def in_force(stated: Stated, known: Windows, now: float) -> bool:
-    """Return whether a stated window holds for all conversations of its caller: stated in enough refusals. If a larger prompt was
+def in_force(stated: StatedSize, known: Windows, now: float) -> bool:
+    """Return whether a stated window holds for all conversations of its caller: enough refusals stated it. If a larger prompt was
     billed, more refusals are needed."""
     against = known.largest > stated.tokens and known.largest_until > now
-    return stated.until > now and stated.refusals >= (ENOUGH_AGAINST_BILLS if against else ENOUGH)
+    return stated.until > now and stated.refusals >= (ENOUGH_REFUSALS_AGAINST_BILLS if against else ENOUGH_REFUSALS)

@@ -82,8 +82,8 @@ class Forgotten:
         """Return whether a fact of that time is forgotten."""
         return since <= max(self.at, self.models.get(f"{model[0]}\n{model[1]}", 0.0))
 
-    def left_of(self, model: Model, known: Windows) -> Windows:
-        """Return the facts about a model's window that are still valid."""
+    def still_valid(self, model: Model, known: Windows) -> Windows:
+        """Return the facts about a model's window without the forgotten ones."""
         stated = tuple(one for one in known.stated if not self.covers(model, one.since))
         if known.largest and self.covers(model, known.largest_since):
             known = replace(known, largest=0, largest_since=0.0, largest_until=0.0)
@@ -154,14 +154,14 @@ async def _write(store: Store, forgotten: Forgotten) -> None:
 
 
 class Watch:
-    """Checks once a second whether another process deleted something, and then calls ``heard``."""
+    """Checks once a second whether another process deleted something, and then calls ``on_deletion``."""
 
     def __init__(
-        self, store: Store, tasks: Tasks, heard: Callable[[Forgotten], None], every_s: float = EVERY_S
+        self, store: Store, tasks: Tasks, on_deletion: Callable[[Forgotten], None], every_s: float = EVERY_S
     ) -> None:
         self._store = store
         self._tasks = tasks
-        self._heard = heard
+        self._on_deletion = on_deletion
         self._every_s = every_s
         self._known: Forgotten | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -186,7 +186,7 @@ class Watch:
         if known != self._known:
             first, self._known = self._known is None, known
             if not first or known != Forgotten():
-                self._heard(known)
+                self._on_deletion(known)
 
     def _tick(self) -> None:
         if not self._closed:

@@ -25,7 +25,7 @@ def take_apart(value: Any) -> None:
     del value
     while waiting:
         part = waiting.pop()
-        if sys.getrefcount(part) > OWN:
+        if sys.getrefcount(part) > OWN_REFERENCES:
             continue
         if type(part) is dict:
             waiting.extend(part.values())
@@ -42,14 +42,15 @@ def take_apart(value: Any) -> None:
 
 
 def _references_of_own() -> int:
-    """Measure `OWN`, with the same variables as in `take_apart`."""
+    """Measure `OWN_REFERENCES`, with the same variables as in `take_apart`."""
     waiting: list[Any] = [[]]
     part = waiting.pop()
     return sys.getrefcount(part)
 
 
-OWN: Final = _references_of_own()
-"""What `sys.getrefcount` returns inside `take_apart` for a value that nothing else references. It differs between versions of Python."""
+OWN_REFERENCES: Final = _references_of_own()
+"""The result of `sys.getrefcount` inside `take_apart` for a value that nothing else references. It differs between versions of
+Python."""
 
 
 def _most_references(values: list[Any]) -> int:
@@ -60,8 +61,8 @@ def _most_references(values: list[Any]) -> int:
     return most
 
 
-LISTED: Final = _most_references([[]])
-"""What `_most_references` returns for a list of values that nothing else references."""
+LISTED_REFERENCES: Final = _most_references([[]])
+"""The result of `_most_references` for a list of values that nothing else references."""
 
 
 class FreeingThread:
@@ -99,7 +100,7 @@ class FreeingThread:
                 continue
             self._taking = True  # set before the values leave the queue, so that `busy` is never false in between
             until, values = self._values.popleft()
-            if _most_references(values) > LISTED and time.monotonic() < until:
+            if _most_references(values) > LISTED_REFERENCES and time.monotonic() < until:
                 self._values.append((until, values))
                 time.sleep(CHECK_S)
                 continue

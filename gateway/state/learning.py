@@ -28,7 +28,7 @@ from gateway.context.life.lessons import (
     StatedWindow,
 )
 from gateway.state import facts
-from gateway.state.facts import Fact, Owner, Ratio, Smaller, Stated, Windows
+from gateway.state.facts import Fact, Owner, Ratio, SmallerSize, StatedSize, Windows
 from gateway.state.forgetting import Forgotten
 from gateway.state.model_lists import ModelLists
 from gateway.state.store.base import Store
@@ -58,7 +58,7 @@ OWNERS: Final = 4096
 """Callers' models whose facts are kept in this process, about 1 KB each. Chosen to bound memory: clients choose the names."""
 NEWEST_LOOKED_UP: Final = 24
 """Newest messages of a conversation after which a bill or a size is looked up: its last request ended after one of them."""
-CARRIED_AFTER: Final = NEWEST_LOOKED_UP // 2
+STORED_AGAIN_AFTER: Final = NEWEST_LOOKED_UP // 2
 """Messages after which a smaller fold is stored again for the grown conversation. Fewer than `NEWEST_LOOKED_UP`, or it would be lost."""
 
 
@@ -68,10 +68,10 @@ class Known:
 
     windows: Windows = field(default_factory=Windows)
     ratio: Ratio | None = None
-    read: float | None = None
-    """When they were fetched from the store."""
-    watched: bool = False
-    """Some bills were suspect."""
+    fetched_at: float | None = None
+    """When they were last fetched from the store; None before the first time."""
+    has_suspect_bills: bool = False
+    """Whether some bills were suspect, so that the last requests of conversations are looked up."""
 
 
 UNKNOWN: Final = Known()
@@ -98,18 +98,18 @@ class Learning:
         self.lists = ModelLists(clock)
         self._known: OrderedDict[Owner, Known] = OrderedDict()
         self._anchors: OrderedDict[str, Anchor] = OrderedDict()
-        self._smaller: OrderedDict[str, Smaller] = OrderedDict()
+        self._smaller: OrderedDict[str, SmallerSize] = OrderedDict()
         self._last_requests: OrderedDict[str, LastRequest] = OrderedDict()
 
     def is_due(self, owner: Owner) -> bool:
         """Return whether to `fetch` the facts about a caller's model: never fetched, or not since `REFRESH_S`."""
-        read = self._facts_about(owner).read
+        read = self._facts_about(owner).fetched_at
         return read is None or self._clock() - read >= REFRESH_S
 
     async def fetch(self, owner: Owner) -> None:
         """Fetch the store's facts. The first time this waits for the store; later it happens in the background."""
-        first = self._facts_about(owner).read is None
-        self._update(owner, read=self._clock())
+        first = self._facts_about(owner).fetched_at is None
+        self._update(owner, fetched_at=self._clock())
         if first:
             await self._read_store(owner)
         else:
@@ -158,13 +158,13 @@ class Learning:
         recent = list(chain)[-NEWEST_LOOKED_UP:]
         if not any(key in self._smaller for key in recent):
             await self._read_smaller(recent)
-        for grown, key in enumerate(reversed(recent)):
+        for newer_messages, key in enumerate(reversed(recent)):
             one = self._smaller.get(key)
             if one is None or one.until <= now or _owner(one) != owner:
                 continue
             if known.largest <= one.tokens or known.largest_until <= now:
-                if grown >= CARRIED_AFTER:
-                    self._keep_smaller(owner[2], recent[-1], one)
+                if newer_messages >= STORED_AGAIN_AFTER:
+                    self._store_smaller(owner[2], recent[-1], one)
                 return one.tokens
         return None
 
@@ -178,7 +178,7 @@ class Learning:
 
     def has_suspect_bills(self, owner: Owner) -> bool:
         """Return whether bills of this model to this caller were suspect, so that `last_request` is needed."""
-        return self._facts_about(owner).watched
+        return self._facts_about(owner).has_suspect_bills
 
     async def anchor(self, chain: Sequence[str]) -> Anchor | None:
         """Return the newest bill that covers a prefix of a conversation, from this or another process. ``chain`` names its prefixes."""
@@ -214,9 +214,9 @@ class Learning:
                     value = pack(facts.VERSION, billed=lesson.anchor.billed, fixed=lesson.anchor.fixed)
                     self._write("usage", lesson.conversation, value, USAGE_TTL_S, lesson.scope)
                 case ConversationSeen():
-                    _remember(self._last_requests, lesson.conversation, lesson.before)
-                    if lesson.before.suspicions:
-                        self._update((lesson.upstream, lesson.model, caller), watched=True)
+                    _remember(self._last_requests, lesson.conversation, lesson.last_request)
+                    if lesson.last_request.suspicions:
+                        self._update((lesson.upstream, lesson.model, caller), has_suspect_bills=True)
 
     def facts(self) -> list[Fact]:
         """Return everything this process has learned, for operators."""
@@ -250,8 +250,8 @@ class Learning:
         earlier = next((one for one in known.stated if one.tokens == lesson.tokens and one.until > now), None)
         refusals, since = (earlier.refusals, earlier.since) if earlier else (0, now)
         refusals += earlier is None or earlier.conversation != lesson.conversation
-        ttl_s = STATED_TTL_S if refusals != facts.ENOUGH else FIRST_STATED_TTL_S
-        stated = Stated(
+        ttl_s = STATED_TTL_S if refusals != facts.ENOUGH_REFUSALS else FIRST_STATED_TTL_S
+        stated = StatedSize(
             tokens=lesson.tokens, prompt=lesson.prompt, counted=lesson.counted, sign=lesson.sign[: facts.SIGN_CHARS],
             conversation=lesson.conversation, refusals=refusals, since=since, until=now + ttl_s,
         )  # fmt: skip
@@ -260,30 +260,29 @@ class Learning:
         log.info("window_stated", upstream=owner[0], model=owner[1], window=lesson.tokens, prompt=lesson.prompt,
                  counted=lesson.counted, sign=lesson.sign, refusals=refusals, expires_in_s=ttl_s)  # fmt: skip
         if known.largest <= lesson.tokens or known.largest_until <= now:
-            smaller = Smaller(
+            smaller = SmallerSize(
                 upstream=lesson.upstream, model=lesson.model, caller=caller, tokens=lesson.tokens, kind="stated",
                 sign=stated.sign, billed=None, counted=lesson.counted, since=now, until=now + STATED_TTL_S,
             )  # fmt: skip
             self._fold_smaller(lesson.scope, lesson.conversation, smaller)
 
     def _apply_guess(self, lesson: SmallerFold, caller: str) -> None:
-        """Fold one conversation to a guessed size, but to none below the largest prompt that was read whole: bills of the past
-        prove that this much fits."""
+        """Fold one conversation to a guessed size. It is at least the largest prompt that was billed lately: this much fits."""
         now = self._clock()
         known = self._facts_about((lesson.upstream, lesson.model, caller)).windows
         proven = known.largest if known.largest_until > now else 0
         guess = _guessed_size(lesson, caller, now, now + GUESSED_TTL_S)
         self._fold_smaller(lesson.scope, lesson.conversation, replace(guess, tokens=max(lesson.tokens, proven)))
 
-    def _keep_smaller(self, scope: str, conversation: str, smaller: Smaller) -> None:
-        """Remember that a conversation is folded smaller, as long as that holds."""
+    def _store_smaller(self, scope: str, conversation: str, smaller: SmallerSize) -> None:
+        """Store the size to which a conversation is folded, in memory and in the store, until it expires."""
         _remember(self._smaller, conversation, smaller)
         self._write("guess", conversation, facts.pack_smaller(smaller), smaller.until - self._clock(), scope)
 
-    def _fold_smaller(self, scope: str, conversation: str, smaller: Smaller) -> None:
-        """Remember the size to which one conversation is folded from now on."""
+    def _fold_smaller(self, scope: str, conversation: str, smaller: SmallerSize) -> None:
+        """Fold one conversation to a smaller size from now on: store the size, and that this caller has such a size."""
         owner = _owner(smaller)
-        self._keep_smaller(scope, conversation, smaller)
+        self._store_smaller(scope, conversation, smaller)
         ttl_s = smaller.until - smaller.since
         known = self._facts_about(owner).windows
         if known.smaller_until < smaller.until:
@@ -320,8 +319,8 @@ class Learning:
     def _end_smaller(self, owner: Owner, billed: int) -> None:
         """End the smaller folds of a caller's conversations that a bill disproves."""
         for key in [key for key, one in self._smaller.items() if _owner(one) == owner and one.tokens < billed]:
-            gone = replace(self._smaller.pop(key), until=self._clock())
-            self._write("guess", key, facts.pack_smaller(gone), 1.0)
+            ended = replace(self._smaller.pop(key), until=self._clock())
+            self._write("guess", key, facts.pack_smaller(ended), 1.0)
 
     def _apply_comparison(self, lesson: CountCompared, caller: str) -> None:
         """Apply a bill of a counted prompt to the ratio between bills and counts."""
@@ -361,7 +360,7 @@ class Learning:
         windows = self._decoded("window", await self._store.get("window", name), facts.read_windows)
         ratio = self._decoded("ratio", await self._store.get("ratio", name), facts.read_ratio)
         if windows is not None:
-            self._update(owner, windows=self._forgotten.left_of(model, windows))
+            self._update(owner, windows=self._forgotten.still_valid(model, windows))
         if ratio is not None and not self._forgotten.covers(model, ratio.since):
             self._update(owner, ratio=ratio)
 
@@ -385,14 +384,14 @@ class Learning:
         self._tasks.start(self._store.put(kind, key, value, ttl_s=ttl_s, scope=scope), "learn", must_finish=True)
 
 
-def _guessed_size(lesson: SmallerFold, caller: str, now: float, until: float) -> Smaller:
-    return Smaller(
+def _guessed_size(lesson: SmallerFold, caller: str, now: float, until: float) -> SmallerSize:
+    return SmallerSize(
         upstream=lesson.upstream, model=lesson.model, caller=caller, tokens=lesson.tokens, kind="guessed",
         sign=lesson.sign[: facts.SIGN_CHARS], billed=lesson.billed, counted=lesson.counted, since=now, until=until,
     )  # fmt: skip
 
 
-def _owner(smaller: Smaller) -> Owner:
+def _owner(smaller: SmallerSize) -> Owner:
     return smaller.upstream, smaller.model, smaller.caller
 
 

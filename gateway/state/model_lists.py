@@ -32,7 +32,7 @@ class ModelList(msgspec.Struct, frozen=True):
     running: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Models whose stated window is the one they are running with, not a possible maximum."""
     since: float = 0.0
-    next: float = 0.0
+    next_request: float = 0.0
     """When to request the list again."""
     pause_s: float = FIRST_RETRY_S
     refused: frozenset[str] = frozenset()
@@ -52,7 +52,7 @@ class ModelLists:
         return listed.windows.get(model) if listed else None
 
     def running(self, upstream: str, model: str) -> int | None:
-        """Return the same if the server is running with it: this is more reliable than any catalogue."""
+        """Return the window with which the server runs a model, if the list states that: it is more reliable than any catalogue."""
         listed = self._lists.get(upstream)
         return (listed.running.get(model) or listed.running.get(ANY_MODEL)) if listed else None
 
@@ -60,23 +60,26 @@ class ModelLists:
         """Return every model whose window is in a list."""
         return {model for listed in self._lists.values() for model in listed.windows if model != ANY_MODEL}
 
-    def due(self, upstream: str) -> bool:
+    def is_due(self, upstream: str) -> bool:
         """Return whether a list is due to be requested, by any key."""
         listed = self._lists.get(upstream)
-        return listed is None or self._clock() >= listed.next
+        return listed is None or self._clock() >= listed.next_request
 
-    def begin_read(self, upstream: str, key: str) -> bool:
+    def begin_request(self, upstream: str, key: str) -> bool:
         """Begin to request the list with the key of this hash if it is due, and return whether it is."""
         listed, now = self._lists.get(upstream, ModelList()), self._clock()
-        if now < listed.next or key in listed.refused:
+        if now < listed.next_request or key in listed.refused:
             return False
-        self._lists[upstream] = replace(listed, next=now + listed.pause_s, pause_s=min(2 * listed.pause_s, LIST_TTL_S))
+        self._lists[upstream] = replace(
+            listed, next_request=now + listed.pause_s, pause_s=min(2 * listed.pause_s, LIST_TTL_S)
+        )
         return True
 
-    def read(
+    def store(
         self, upstream: str, windows: Mapping[str, int], running: Mapping[str, int], *, on_demand: bool = False
     ) -> None:
-        """Store a list. With ``on_demand`` it states loaded models only: what others had when they were loaded stays."""
+        """Store a list. With ``on_demand`` it states loaded models only: the windows that other models had when they were loaded
+        stay."""
         now, known = self._clock(), self._lists.get(upstream, ModelList())
         nothing_loaded = on_demand and not running
         if on_demand:
@@ -93,15 +96,15 @@ class ModelLists:
                 windows, running, since, now + (LOADED_TTL_S if on_demand else LIST_TTL_S)
             )
 
-    def refused(self, upstream: str, key: str) -> None:
-        """Store that a key may not read the list; other keys may try at once."""
+    def note_refused_key(self, upstream: str, key: str) -> None:
+        """Remember that a key may not read the list; other keys may try at once."""
         listed = self._lists.get(upstream, ModelList())
         keys = listed.refused if len(listed.refused) < REFUSED_KEYS else frozenset[str]()
-        self._lists[upstream] = replace(listed, next=0.0, pause_s=FIRST_RETRY_S, refused=keys | {key})
+        self._lists[upstream] = replace(listed, next_request=0.0, pause_s=FIRST_RETRY_S, refused=keys | {key})
         log.info("windows_not_told", upstream=upstream, reason="key_refused")
 
-    def failed(self, upstream: str, reason: str) -> None:
-        """Note that a list could not be read: `wants` has already set the time of the next attempt."""
+    def note_failure(self, upstream: str, reason: str) -> None:
+        """Log that a list could not be read. `begin_request` has already set the time of the next attempt."""
         log.info("windows_not_told", upstream=upstream, reason=reason)
 
     def facts(self) -> list[Fact]:
@@ -110,7 +113,7 @@ class ModelLists:
             Fact(
                 kind="stated", what="told window", upstream=upstream, model=model, caller="", value=tokens, holds="everyone",
                 evidence=f"the {'running server' if model in listed.running else 'upstream'}'s model list",
-                since=listed.since, until=listed.next,
+                since=listed.since, until=listed.next_request,
             )
             for upstream, listed in self._lists.items()
             for model, tokens in sorted(listed.windows.items())

@@ -103,8 +103,8 @@ class Rates:
     async def reserve(self, request_id: str, key: str, tokens: int, limit: int) -> tuple[Used, bool]:
         """Reserve tokens for a request; return the use with them, and whether the request fits in the limit.
 
-        One that does not fit gives its tokens back, and is told the use without them. The first request of a minute
-        always fits: else one larger than the limit would never be served.
+        If it does not fit, its tokens are given back, and the use without them is returned. The first request of a minute
+        always fits: otherwise a request that is larger than the limit would never be served.
         """
         now = self._clock()
         minute = _minute(now)
@@ -116,16 +116,17 @@ class Rates:
         self._reserved[request_id] = Reserved(key, minute, tokens)
         return used, True
 
-    def holds(self, request_id: str) -> bool:
+    def has_reservation(self, request_id: str) -> bool:
         """Return whether a request has a reservation."""
         return request_id in self._reserved
 
-    def reserved(self, request_id: str) -> Reserved | None:
-        """Take a request's reservation out, to settle it; None without one."""
+    def take_reservation(self, request_id: str) -> Reserved | None:
+        """Remove a request's reservation and return it, to settle it; None without one."""
         return self._reserved.pop(request_id, None)
 
     async def settle(self, key: str, tokens: int, reserved: Reserved | None) -> None:
-        """Put the bill in the place of a reservation: a rest goes back to its minute, what is more is charged now."""
+        """Replace a reservation by the bill: unused tokens are given back in the minute of the reservation, tokens beyond it are
+        charged now."""
         now = _minute(self._clock())
         excess = tokens - (reserved.tokens if reserved else 0)
         may_return = reserved is not None and reserved.minute == now
@@ -133,8 +134,8 @@ class Rates:
             await self._add(_name("tokens", key, now), excess)
 
     async def _add(self, name: str, amount: int) -> int:
-        """Add to both counts; return the larger. The store comes first: else a request's own count would have requests of
-        the same moment that the store counts behind it, and both could be refused for each other."""
+        """Add to both counts; return the larger. The store comes first. In the other order, of two requests at the same moment
+        each could be counted before the other, once here and once in the store, and both would be refused."""
         shared = await self._store.add(name, amount, ttl_s=KEPT_S)
         own = await self._add_own(name, amount)
         return own if shared is None else max(own, shared)

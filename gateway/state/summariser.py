@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-Kept = TypeVar("Kept")
+Entry = TypeVar("Entry")
 Ask = Callable[[str, Sequence[Message], float], Awaitable[bytes | None]]
 """(model, messages, deadline in seconds) -> the body of the answer, or None when it was not usable.
 
@@ -41,11 +41,12 @@ It calls the upstream directly: an overflow of the summariser's own request is n
 KIND: Final = "summary"
 VERSION: Final = 1
 """Version of the stored form; other versions are ignored."""
-KEPT: Final = 2000
+MOST_CACHED: Final = 2000
 """Summaries cached in this process. Chosen: each has a few kilobytes."""
-KNOWN_S: Final = 300.0
+CACHED_S: Final = 300.0
 """Time after which the store is read again: another process may have deleted the summary."""
-NEVER: Final = ("", 0.0)
+NOT_CACHED: Final = ("", 0.0)
+"""An empty text that has expired."""
 NEWEST_LOOKED_UP: Final = 400
 """Newest messages of a conversation; only summaries that end after one of these are looked up in the store."""
 FAILED_TTL_S: Final = 600.0
@@ -55,7 +56,7 @@ MOST_RUNNING: Final = 16
 next request."""
 MOST_PIECES: Final = 16
 """Calls for one summary. Chosen to bound its cost: a longer conversation keeps its digest."""
-ACCOUNTS: Final = 4096
+MOST_ACCOUNTS: Final = 4096
 """Callers whose failures and spending are kept."""
 SIZE_SHARE: Final = 8
 """A summary should be this many times shorter than the messages it replaces."""
@@ -65,7 +66,7 @@ messages."""
 SMALLEST_SUMMARY: Final = 150
 """Tokens of the shortest summary. Chosen: a paragraph."""
 LARGEST_SUMMARY: Final = 2000
-"""Tokens. Models asked for more do not write denser, only longer."""
+"""Tokens. Asked for more, models write more words and no more facts."""
 
 
 LARGEST_SHARE_OF_REST: Final = 3 / 4
@@ -109,7 +110,7 @@ class SummaryJob(msgspec.Struct, frozen=True):
         return self.model, self.payer
 
 
-class Summarizer:
+class Summariser:
     """The summaries of one process: read from memory or the store, and made in the background."""
 
     def __init__(
@@ -126,7 +127,7 @@ class Summarizer:
         self._ttl_s = ttl_s
         self._observed = observed
         self._clock = clock
-        self._known: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        self._cached: OrderedDict[str, tuple[str, float]] = OrderedDict()
         self._running: set[str] = set()
         self._breakers: OrderedDict[tuple[str, str], Breaker] = OrderedDict()
         self._spent: OrderedDict[tuple[str, str], deque[Spending]] = OrderedDict()
@@ -134,7 +135,7 @@ class Summarizer:
 
     def forget(self) -> None:
         """Drop the summaries in memory, and discard those in progress."""
-        self._known.clear()
+        self._cached.clear()
         self._forgotten += 1
 
     async def find(self, chain: Sequence[str]) -> Summary | None:
@@ -149,14 +150,14 @@ class Summarizer:
         newest = self._newest(chain)
         if newest < 0:
             return None
-        self._known.move_to_end(chain[newest])
-        return Summary(self._known[chain[newest]][0], newest + 1)
+        self._cached.move_to_end(chain[newest])
+        return Summary(self._cached[chain[newest]][0], newest + 1)
 
     def _newest(self, chain: Sequence[str]) -> int:
         """Return the newest position with a fresh summary in this process; -1 when there is none."""
         now = self._clock()
         return next(
-            (index for index in reversed(range(len(chain))) if self._known.get(chain[index], NEVER)[1] > now), -1
+            (index for index in reversed(range(len(chain))) if self._cached.get(chain[index], NOT_CACHED)[1] > now), -1
         )
 
     def make_if_needed(self, job: SummaryJob, ask: Ask) -> bool:
@@ -208,7 +209,7 @@ class Summarizer:
             return  # another replica finished between our check and our claim
         breaker = _entry(self._breakers, job.account, lambda: Breaker(pause_s=30.0, longest_s=600.0, clock=self._clock))
         forgotten = self._forgotten
-        # The breaker's only trial is not used up, and no budget is charged, for calls that are not made.
+        # The budget is checked first: `begin_call` may use up the only trial call that the breaker allows.
         if not self._can_afford(job, plan.cost) or not breaker.begin_call():
             self._observed("declined", 0)
             return
@@ -295,10 +296,10 @@ class Summarizer:
 
     def _remember(self, key: str, text: str) -> None:
         if text:
-            self._known[key] = (text, self._clock() + KNOWN_S)
-            self._known.move_to_end(key)
-            while len(self._known) > KEPT:
-                self._known.popitem(last=False)
+            self._cached[key] = (text, self._clock() + CACHED_S)
+            self._cached.move_to_end(key)
+            while len(self._cached) > MOST_CACHED:
+                self._cached.popitem(last=False)
 
 
 class Written(NamedTuple):
@@ -340,12 +341,12 @@ def _plan(job: SummaryJob, goal: SummaryGoal, earlier: Summary | None) -> Plan |
     return None
 
 
-def _entry(kept: "OrderedDict[tuple[str, str], Kept]", key: tuple[str, str], make: Callable[[], Kept]) -> Kept:
+def _entry(kept: "OrderedDict[tuple[str, str], Entry]", key: tuple[str, str], make: Callable[[], Entry]) -> Entry:
     """Return an existing or new entry; the least recently used is dropped when there are too many."""
     if key not in kept:
         kept[key] = make()
     kept.move_to_end(key)
-    while len(kept) > ACCOUNTS:
+    while len(kept) > MOST_ACCOUNTS:
         kept.popitem(last=False)
     return kept[key]
 

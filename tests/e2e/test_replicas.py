@@ -17,7 +17,7 @@ import orjson
 import pytest
 import yaml
 
-from gateway.context import marks
+from gateway.context import frames
 from gateway.standin import Completion, Seen, StandIn
 from tests import running
 from tests.fakes import system, user, words
@@ -230,7 +230,7 @@ async def test_a_killed_replica_and_a_restarted_redis_cost_no_request_and_no_pre
     assert all(not seen.violations for seen in standin.chats)
     _check_summaries(run, summaries, times)
     _check_prefixes(run, chats, times)
-    assert sum(marks.SUMMARY in seen.messages[1]["content"] for seen in chats) > CONVERSATIONS, "summaries are used"
+    assert sum(frames.SUMMARY in seen.messages[1]["content"] for seen in chats) > CONVERSATIONS, "summaries are used"
 
 
 def _check_summaries(run: Run, summaries: list[Seen], times: dict[int, float]) -> None:
@@ -246,7 +246,7 @@ def _check_prefixes(run: Run, chats: list[Seen], times: dict[int, float]) -> Non
     for seen in sorted(chats, key=lambda seen: times[id(seen)]):
         name, opening = (seen.messages[place]["content"] for place in (0, 1))
         if run.calm(times[id(seen)]):
-            forms[name].append(orjson.dumps(opening.partition(marks.QUOTES)[0]))
+            forms[name].append(orjson.dumps(opening.partition(frames.QUOTES)[0]))
     assert len(forms) == CONVERSATIONS
     changes = 0
     for name, seen_forms in forms.items():

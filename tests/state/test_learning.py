@@ -9,7 +9,7 @@ from gateway.context.count.tokens import Anchor
 from gateway.context.life.identity import conversation
 from gateway.context.life.lessons import ConversationBilled, CountCompared, PromptRead, SmallerFold, StatedWindow
 from gateway.state import facts, forgetting
-from gateway.state.facts import Ratio, Stated, Windows
+from gateway.state.facts import Ratio, StatedSize, Windows
 from gateway.state.forgetting import Watch
 from gateway.state.learning import FIRST_STATED_TTL_S, GUESSED_TTL_S, OWNERS, REFRESH_S, STATED_TTL_S, Learning
 from gateway.state.store import open_store
@@ -118,7 +118,7 @@ async def test_where_larger_prompts_are_billed_a_small_backend_among_several_dec
         assert learning.stated_window(M) is None
     assert await learning.smaller_size(M, ["c36"]) is None, "nor for a conversation of its own"
 
-    learning.learn([stated(8192, f"d{number}") for number in range(facts.ENOUGH_AGAINST_BILLS)], ME)
+    learning.learn([stated(8192, f"d{number}") for number in range(facts.ENOUGH_REFUSALS_AGAINST_BILLS)], ME)
     assert learning.stated_window(M) == 8192, "but a server that was restarted smaller is noticed"
 
 
@@ -245,7 +245,7 @@ async def test_the_newest_usage_of_a_conversation_is_found_and_nobody_elses(worl
 GOOD_WINDOW = facts.pack_windows(
     Windows(
         (
-            Stated(
+            StatedSize(
                 tokens=4096,
                 prompt=9000,
                 counted=8800,
@@ -300,7 +300,7 @@ async def test_operators_see_every_fact_with_its_kind_its_evidence_and_its_time(
     learning.learn([stated(4096, "one"), stated(8192, "one"), stated(8192, "two")], ME)
     learning.learn([smaller("n", "mine", 2048, 1500)], ME)
     learning.learn([PromptRead("up", "o", 700), CountCompared("up", "o", 2000, 2900)], ME)
-    learning.lists.read("up", {"p": 8192}, {"p": 8192})
+    learning.lists.store("up", {"p": 8192}, {"p": 8192})
 
     shown = {(fact.kind, fact.what, fact.model, fact.value, fact.holds) for fact in learning.facts()}
     assert shown == {

@@ -16,15 +16,15 @@ class Clock:
 def test_a_list_that_was_read_is_asked_for_once_an_hour() -> None:
     clock = Clock()
     lists = ModelLists(clock)
-    assert lists.begin_read("up", "a")
-    assert not lists.begin_read("up", "b"), "it is being asked for"
-    lists.read("up", {"m": 8192}, {})
+    assert lists.begin_request("up", "a")
+    assert not lists.begin_request("up", "b"), "it is being asked for"
+    lists.store("up", {"m": 8192}, {})
     assert (lists.window("up", "m"), lists.running("up", "m")) == (8192, None)
 
     clock.now += LIST_TTL_S - 1
-    assert not lists.begin_read("up", "a")
+    assert not lists.begin_request("up", "a")
     clock.now += 1
-    assert lists.begin_read("up", "a")
+    assert lists.begin_request("up", "a")
     assert lists.window("up", "m") == 8192
 
 
@@ -33,12 +33,12 @@ def test_a_list_that_could_not_be_read_is_asked_for_again_soon_and_then_later() 
     lists = ModelLists(clock)
     waited = []
     for _ in range(4):
-        assert lists.begin_read("up", "a")
-        lists.failed("up", "status 503")
+        assert lists.begin_request("up", "a")
+        lists.note_failure("up", "status 503")
         started = clock.now
-        while not lists.begin_read("up", "a"):
+        while not lists.begin_request("up", "a"):
             clock.now += 1
-        lists.failed("up", "status 503")
+        lists.note_failure("up", "status 503")
         waited.append(clock.now - started)
         clock.now += LIST_TTL_S
     assert waited[0] == FIRST_RETRY_S
@@ -48,24 +48,24 @@ def test_a_list_that_could_not_be_read_is_asked_for_again_soon_and_then_later() 
 def test_a_key_that_was_refused_does_not_ask_again_and_keeps_nobody_else_from_asking() -> None:
     clock = Clock()
     lists = ModelLists(clock)
-    assert lists.begin_read("up", "bad")
-    lists.refused("up", "bad")
+    assert lists.begin_request("up", "bad")
+    lists.note_refused_key("up", "bad")
 
     clock.now += FIRST_RETRY_S
-    assert not lists.begin_read("up", "bad")
-    assert lists.begin_read("up", "good")
+    assert not lists.begin_request("up", "bad")
+    assert lists.begin_request("up", "good")
 
 
 def test_a_window_too_small_for_any_server_is_not_one() -> None:
     lists = ModelLists(Clock())
-    lists.read("up", {"m": 1, "n": 4096}, {"o": 7})
+    lists.store("up", {"m": 1, "n": 4096}, {"o": 7})
 
     assert (lists.window("up", "m"), lists.window("up", "n"), lists.running("up", "o")) == (None, 4096, None)
 
 
 def test_a_server_of_one_model_tells_for_every_name() -> None:
     lists = ModelLists(Clock())
-    lists.read("up", {"llama.gguf": 131_072}, {"*": 4096, "llama.gguf": 4096})
+    lists.store("up", {"llama.gguf": 131_072}, {"*": 4096, "llama.gguf": 4096})
 
     assert lists.running("up", "gpt-4o") == 4096
     assert lists.names() == {"llama.gguf"}
@@ -74,23 +74,23 @@ def test_a_server_of_one_model_tells_for_every_name() -> None:
 def test_a_server_that_loads_on_demand_is_asked_again_until_a_model_is_loaded() -> None:
     clock = Clock()
     lists = ModelLists(clock)
-    assert lists.begin_read("up", "a")
-    lists.read("up", {}, {}, on_demand=True)
+    assert lists.begin_request("up", "a")
+    lists.store("up", {}, {}, on_demand=True)
     clock.now += FIRST_RETRY_S - 1
-    assert not lists.begin_read("up", "a")
+    assert not lists.begin_request("up", "a")
     clock.now += 1
-    assert lists.begin_read("up", "a")
-    lists.read("up", {}, {"m": 4096}, on_demand=True)
+    assert lists.begin_request("up", "a")
+    lists.store("up", {}, {"m": 4096}, on_demand=True)
     assert lists.running("up", "m") == 4096
     clock.now += LOADED_TTL_S - 1
-    assert not lists.begin_read("up", "a")
+    assert not lists.begin_request("up", "a")
     clock.now += 1
-    assert lists.begin_read("up", "a"), "it may load another model, or this one with another window"
+    assert lists.begin_request("up", "a"), "it may load another model, or this one with another window"
 
 
 def test_a_model_that_was_unloaded_keeps_the_window_that_it_had() -> None:
     """It is loaded again by its next request, which must fit."""
     lists = ModelLists(Clock())
     for loaded in ({"m": 4096}, {"n": 8192}, {}, {"m": 2048}):
-        lists.read("up", {}, loaded, on_demand=True)
+        lists.store("up", {}, loaded, on_demand=True)
     assert (lists.running("up", "m"), lists.running("up", "n")) == (2048, 8192)

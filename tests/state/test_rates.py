@@ -84,9 +84,9 @@ async def test_what_is_reserved_counts_until_the_bill_takes_its_place():
     assert (await rates.reserve("a", "k", 60, 100))[1]
     assert not (await rates.reserve("b", "k", 60, 100))[1]
     assert (await rates.use("k", "tokens", 0, 100)).count == 60, "the refused one has given its tokens back"
-    await rates.settle("k", 10, rates.reserved("a"))
+    await rates.settle("k", 10, rates.take_reservation("a"))
     assert (await rates.use("k", "tokens", 0, 100)).count == 10
-    assert rates.reserved("a") is rates.reserved("b") is None
+    assert rates.take_reservation("a") is rates.take_reservation("b") is None
 
 
 @pytest.mark.parametrize(("billed", "now_counted"), [(30, 0), (60, 0), (75, 15)])
@@ -95,7 +95,7 @@ async def test_a_rest_stays_in_its_minute_and_what_is_more_is_charged_now(billed
     rates = Rates(MemoryStore(), lambda: now[0])
     await rates.reserve("a", "k", 60, 100)
     now[0] += 60
-    await rates.settle("k", billed, rates.reserved("a"))
+    await rates.settle("k", billed, rates.take_reservation("a"))
     assert (await rates.use("k", "tokens", 0, 100)).count == now_counted
 
 

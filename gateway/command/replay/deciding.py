@@ -11,7 +11,7 @@ from gateway.context.life import identity, ladder
 from gateway.context.life.ladder import Attempt, Task
 from gateway.serve.admin.explain import task_of
 from gateway.serve.record import LONGEST_NAME
-from gateway.serve.request.window import lost_by, parts_of
+from gateway.serve.request.contents import lost_by, parts_of
 from gateway.serve.shared import Gateway
 from gateway.state.store import open_store
 from gateway.wire.formats import recognise

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.context import marks
+from gateway.context import frames
 from gateway.wire.message import CACHE_CONTROL, PINNED_ROLES, RESULT_ROLES, Message
 from gateway.wire.views import Opaque
 
@@ -87,8 +87,8 @@ def mark_places(messages: Sequence[Message]) -> list[TextPlace]:
     first = next((n for n, m in enumerate(messages) if m.get("role") not in PINNED_ROLES), len(messages))
     if first:
         places.append((first - 1, len(parts_of(messages[first - 1])) - 1))
-    if first < len(messages) and (frames := frames_before(messages[first])):
-        places.append((first, frames - 1))
+    if first < len(messages) and (count := frames_before(messages[first])):
+        places.append((first, count - 1))
     places += [(index, _last_before_quotes(messages[index])) for index in _marked_ends(messages, first)]
     return [place for place in dict.fromkeys(places) if place[1] >= 0]
 
@@ -108,7 +108,7 @@ def ends_with_passing_quotes(messages: Sequence[Message]) -> bool:
     read."""
     has_calls = any(message.get("role") in RESULT_ROLES or message.get("tool_calls") for message in messages)
     last = parts_of(messages[-1]) if messages and messages[-1].get("role") == "user" else []
-    return not has_calls and len(last) > 1 and marks.is_quotes(marks.text_in(last[-1]))
+    return not has_calls and len(last) > 1 and frames.is_quotes(frames.text_in(last[-1]))
 
 
 def parts_of(message: Message) -> list[Any]:
@@ -118,7 +118,7 @@ def parts_of(message: Message) -> list[Any]:
         return content
     if not isinstance(content, str) or not content:
         return []
-    texts = marks.split(content) if message.get("role") == "user" else [content]
+    texts = frames.split(content) if message.get("role") == "user" else [content]
     return [{"type": "text", "text": text} for text in texts]
 
 
@@ -128,7 +128,7 @@ def frames_before(message: Message) -> int:
         return 0
     number = 0
     for part in parts_of(message):
-        if not marks.is_frame(marks.text_in(part)):
+        if not frames.is_frame(frames.text_in(part)):
             break
         number += 1
     return number
@@ -138,7 +138,7 @@ def _last_before_quotes(message: Message) -> int:
     """Return the number of the last part of a message before its quotes."""
     parts = parts_of(message)
     last = len(parts) - 1
-    has_quotes = last > 0 and message.get("role") == "user" and marks.is_quotes(marks.text_in(parts[-1]))
+    has_quotes = last > 0 and message.get("role") == "user" and frames.is_quotes(frames.text_in(parts[-1]))
     return last - 1 if has_quotes else last
 
 

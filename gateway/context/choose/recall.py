@@ -12,7 +12,7 @@ from itertools import accumulate, chain
 from math import inf, log, sqrt
 from typing import Final, NamedTuple
 
-from gateway.context import marks
+from gateway.context import frames
 from gateway.context.choose import fields, rows
 from gateway.context.choose.cues import instructs, wants_to_know
 from gateway.context.choose.line import SENTENCE
@@ -83,7 +83,7 @@ def excerpts(  # noqa: PLR0917  # a search has that many sides
     ``nearness``, meaning counts besides words. Nothing is chosen unless a passage has ``least_share`` of the weight of all
     words of the question.
     """
-    room = tokens - marks.frame_tokens(marks.QUOTES, count)
+    room = tokens - frames.frame_tokens(frames.QUOTES, count)
     if room <= 0:
         return []
     scores = relevance(pool, query, pinned_words, nearness, least_share)
@@ -318,4 +318,4 @@ def _with_neighbours(
 
 def render(pool: LinePool, positions: Sequence[int]) -> str:
     """Write the block of quotes; empty when there are none."""
-    return marks.framed(marks.QUOTES, rows.render(pool, positions)) if positions else ""
+    return frames.framed(frames.QUOTES, rows.render(pool, positions)) if positions else ""

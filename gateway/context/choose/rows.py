@@ -7,7 +7,7 @@ seem to answer the wrong message, and code that lacks a row would be misread.
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.context import marks
+from gateway.context import frames
 from gateway.context.choose.line import CALL, CLOSING, FIRST_CALL, GAP, OUTPUT, RECORD, SENTENCE, Line, MessageLines
 from gateway.context.choose.worth import LinePool
 
@@ -68,7 +68,7 @@ def _end_of_call(pool: LinePool, result: int) -> str:
     short."""
     lines = pool.readings[result].lines
     is_short = len(lines) == 1 and lines[0].size <= SHOWN_RESULT_TOKENS
-    return f" -> {marks.escaped(lines[0].text)}" if is_short else RESULT_LEFT_OUT
+    return f" -> {frames.escaped(lines[0].text)}" if is_short else RESULT_LEFT_OUT
 
 
 def _first_of_message(pool: LinePool, last: int, position: int) -> str:
@@ -78,17 +78,17 @@ def _first_of_message(pool: LinePool, last: int, position: int) -> str:
     speaker = _speaker(pool, reading)
     if line.sort is RECORD or line.sort is OUTPUT:
         if speaker:
-            return f"\n{speaker}{QUOTED_BLOCK[reading.role]}{marks.escaped(line.text)}"
+            return f"\n{speaker}{QUOTED_BLOCK[reading.role]}{frames.escaped(line.text)}"
         label = f"{line.label}: " if line.label else ""
         if last >= 0 and pool.lines[last].sort is CALL and _result_of(pool, last) == pool.message_of[position]:
-            return f" -> {label}{marks.escaped(line.text)}"
-        return f"\n{marks.row(f'{reading.tool} -> {label}{line.text}')}"
+            return f" -> {label}{frames.escaped(line.text)}"
+        return f"\n{frames.row(f'{reading.tool} -> {label}{line.text}')}"
     if not speaker or line.sort is CALL:
-        return f"\n{marks.row(line.text)}"
+        return f"\n{frames.row(line.text)}"
     # A user's sentence needs no mark, and wishes need the room. An item of an answer depends on the text above it.
     lacks_beginning = reading.role != "user" and position != pool.places[pool.message_of[position]].start
     gap = GAP if lacks_beginning or _replies_elsewhere(pool, last, position) else ""
-    return f"\n{speaker}{gap}{marks.escaped(line.text)}"
+    return f"\n{speaker}{gap}{frames.escaped(line.text)}"
 
 
 def _speaker(pool: LinePool, reading: MessageLines) -> str:
@@ -113,24 +113,24 @@ def _next_of_message(pool: LinePool, last: int, position: int) -> str:
     """Return a line behind another line of the same message."""
     before, line = pool.lines[last], pool.lines[position]
     if line.sort is CALL:
-        return f"\n{marks.row(line.text)}"
+        return f"\n{frames.row(line.text)}"
     if line.sort is OUTPUT:
-        return f"\n{GAP if _skips_rows(pool, last, position) else ''}{marks.row(line.text)}"
+        return f"\n{GAP if _skips_rows(pool, last, position) else ''}{frames.row(line.text)}"
     if before.sort is OUTPUT:
         # The speaker's own words again, behind a block.
         speaker = _speaker(pool, pool.readings[pool.message_of[position]])
-        return f"\n{speaker}{marks.escaped(line.text)}"
+        return f"\n{speaker}{frames.escaped(line.text)}"
     if line.group == before.group:
         # The rows of a block need no mark: a line before them says what they are.
         skipped = pool.lines[position - 1]
         next_to = position == last + 1 or skipped.sort is OUTPUT or (line.sort is RECORD and _needs_no_mark(skipped))
         listed = pool.readings[pool.message_of[position]].role != "user"
         text = line.text.removeprefix(GAP) if _continues_in_next_line(pool, last) else line.text
-        return f"{_between(before, line, next_to=next_to, listed=listed)}{marks.escaped(text)}"
+        return f"{_between(before, line, next_to=next_to, listed=listed)}{frames.escaped(text)}"
     head = f"{line.label}: " if line.label and line.label != before.label else ""
     # The line is no longer under the label of the line before.
     mark = NEXT_ROW if before.label and not line.label else "; "
-    return f"{mark}{marks.escaped(head + line.text)}"
+    return f"{mark}{frames.escaped(head + line.text)}"
 
 
 def _skips_rows(pool: LinePool, last: int, position: int) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Final
 
-from gateway.context import marks
+from gateway.context import frames
 from gateway.context.count.counter import CountText
 from gateway.wire.message import (
     PINNED_ROLES,
@@ -55,7 +55,7 @@ def write(messages: Sequence[Message], first: int, end: int, longest: int) -> li
         if role in RESULT_ROLES:
             name = names.get(str(message.get("tool_call_id"))) or message.get("name") or ""
             role = f"result of {name}".strip() if name else "result"
-        said = [marks.unframed(message, text_of(message)), *(f"[{kind}]" for kind in media_kinds([message]))]
+        said = [frames.unframed(message, text_of(message)), *(f"[{kind}]" for kind in media_kinds([message]))]
         said += [f"calls {call_name(call)} {call_arguments(call)}" for call in tool_calls(message)]
         text = "\n".join(part for part in said if part).strip()
         if text:

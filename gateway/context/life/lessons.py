@@ -124,12 +124,12 @@ class ConversationBilled(msgspec.Struct, frozen=True):
 
 
 class ConversationSeen(msgspec.Struct, frozen=True):
-    """The state of a conversation, to judge its next bill."""
+    """A request of a conversation, to judge the bill of the next one."""
 
     upstream: str
     model: str
     conversation: str
-    before: LastRequest
+    last_request: LastRequest
     kind: Kind = "observed"
 
 
@@ -198,12 +198,12 @@ def from_answer(sent: Sent, bill: BilledPrompt | None, *, limit_unknown: bool = 
     """Learn from a good answer. ``limit_unknown`` is true if a refusal of this request stated no limit, or no size of the
     prompt."""
     if bill is None:
-        return Learned((_accepted(sent, None),)) if limit_unknown else NOTHING
+        return Learned((_accepted_size(sent, None),)) if limit_unknown else NOTHING
     verdict = evidence.judge(sent.count, bill.prompt, bill.cached, sent.last_request)
     if verdict == "suspect":
-        return NOTHING if sent.has_erratic_bills else _suspect(sent, bill)
+        return NOTHING if sent.has_erratic_bills else _lessons_of_suspect_bill(sent, bill)
     if verdict == "unclear":
-        return Learned((_compared(sent, bill),)) if bill.prompt > sent.count.prompt else NOTHING
+        return Learned((_comparison(sent, bill),)) if bill.prompt > sent.count.prompt else NOTHING
     return Learned(_lessons_of_whole_bill(sent, bill, limit_unknown=limit_unknown))
 
 
@@ -212,9 +212,9 @@ def _lessons_of_whole_bill(sent: Sent, bill: BilledPrompt, *, limit_unknown: boo
     count = sent.count
     found: list[Lesson] = [PromptRead(sent.upstream, sent.model, bill.prompt)]
     if limit_unknown:
-        found.append(_accepted(sent, bill.prompt))
+        found.append(_accepted_size(sent, bill.prompt))
     if not count.has_upper_bounds:
-        found.append(_compared(sent, bill))
+        found.append(_comparison(sent, bill))
     if not count.folded and count.messages and bill.prompt > LEAST_ANCHOR_SHARE * sent.window:
         full = bill.prompt >= 0.9 * count.counted
         covered, name = len(count.messages), sent.conversation
@@ -229,14 +229,14 @@ def _lessons_of_whole_bill(sent: Sent, bill: BilledPrompt, *, limit_unknown: boo
     return tuple(found)
 
 
-def _suspect(sent: Sent, bill: BilledPrompt) -> Learned:
+def _lessons_of_suspect_bill(sent: Sent, bill: BilledPrompt) -> Learned:
     """Return the lessons of a bill that is so small that the server probably truncated the prompt. The second one causes a
     warning, and this conversation is folded smaller."""
     before = sent.last_request or LastRequest(0)
-    before = replace(before, covered=len(sent.count.request.messages), suspicions=before.suspicions + 1)
+    last = replace(before, covered=len(sent.count.request.messages), suspicions=before.suspicions + 1)
     name = sent.conversation
-    seen = ConversationSeen(sent.upstream, sent.model, name, before)
-    if before.suspicions < SUSPICIONS_BEFORE_WARNING:
+    seen = ConversationSeen(sent.upstream, sent.model, name, last)
+    if last.suspicions < SUSPICIONS_BEFORE_WARNING:
         return Learned((seen,))
     warning = f"{TRUNCATED}; sent={sent.count.prompt}; read={bill.prompt}"
     window = evidence.window_like(bill.prompt)
@@ -247,7 +247,7 @@ def _suspect(sent: Sent, bill: BilledPrompt) -> Learned:
     return Learned((seen, smaller) if window < sent.window else (seen,), warning)
 
 
-def _accepted(sent: Sent, billed: int | None) -> SmallerFold:
+def _accepted_size(sent: Sent, billed: int | None) -> SmallerFold:
     """Return the lesson of a size that passed after a refusal without numbers: the next fold is no larger."""
     size = (sent.count.prompt if billed is None else billed) + sent.kept_free
     return SmallerFold(
@@ -256,5 +256,5 @@ def _accepted(sent: Sent, billed: int | None) -> SmallerFold:
     )  # fmt: skip
 
 
-def _compared(sent: Sent, bill: BilledPrompt) -> CountCompared:
+def _comparison(sent: Sent, bill: BilledPrompt) -> CountCompared:
     return CountCompared(sent.upstream, sent.model, sent.count.counted, bill.prompt)

@@ -13,7 +13,7 @@ Each state says what the driver has to do next:
 
 States and events are structures of msgspec: a frozen dataclass takes ten times as long to make, a named tuple three times.
 
-This file knows neither sockets nor upstreams' dialects: a refusal comes in as numbers, an answer as a handle that is only carried along.
+This file knows neither sockets nor the wordings of upstreams: a refusal comes as numbers, an answer as a handle that is not read here.
 """
 
 from typing import Final, Literal
@@ -66,7 +66,7 @@ class Visit(msgspec.Struct, frozen=True):
     planned: Attempt | None = None
     """The attempt that would have been sent, in mode observe."""
     failed: bool = False
-    """Whether our own code failed: then the request is forwarded unchanged."""
+    """Whether a part of the gateway failed: then the request is sent unchanged."""
     limit_unknown: bool = False
     """Whether the last refusal at this place stated no believable limit."""
 
@@ -91,7 +91,7 @@ class Measured(msgspec.Struct, frozen=True):
     visit: Visit
     task: Task
 
-    def work(self) -> AttemptMade:
+    def make_attempt(self) -> AttemptMade:
         """Make the first attempt, and check whether it can fit at all. Slow for a long conversation."""
         attempt = ladder.first_attempt(self.task)
         return AttemptMade(attempt, cannot_fit=not self.task.fits and ladder.certainly_too_long(self.task, attempt))
@@ -133,7 +133,7 @@ class Refused(msgspec.Struct, frozen=True):
         sent = lessons.sent_of(self.task, self.attempt, self.visit.place.upstream, self.task.scope)
         return lessons.from_refusal(sent, self.attempt, numbers, self.refusal.sign, self.reply.refusal_body)
 
-    def work(self) -> Attempt | None:
+    def make_smaller_attempt(self) -> Attempt | None:
         """Return a smaller attempt; None when there is none, or no more calls are allowed. Slow for a long
         conversation."""
         if self.life.mode != "enforce" or self.life.calls > self.visit.place.max_retries:
@@ -204,8 +204,8 @@ State = Received | Undecided | Ready | Ended
 
 
 def refusal_in(state: Ready, event: ReplyCame) -> Refusal | None:
-    """Return what an answer says about size. An empty stream counts as a refusal if the request was folded or is near
-    its window."""
+    """Return the refusal in an answer; None if it refuses nothing because of its size. An empty stream counts as a refusal if the
+    request was folded or is near its window."""
     reply, visit, attempt = event.reply, state.visit, state.attempt
     refusal = reply.refusal
     if reply.empty_stream:
@@ -213,8 +213,8 @@ def refusal_in(state: Ready, event: ReplyCame) -> Refusal | None:
         return Refusal("empty_stream", StatedNumbers()) if near or attempt.draft is not None else None
     if refusal is not None and refusal.numbers == OutputLimit(0):
         # "max_tokens must be at least 1, got 0": the prompt fills the window, unless the client itself requested 0.
-        nothing = any(limit < 1 for limit in state.life.request.output_limits)
-        return None if nothing else Refusal(refusal.sign, StatedNumbers())
+        client_asked_for_none = any(limit < 1 for limit in state.life.request.output_limits)
+        return None if client_asked_for_none else Refusal(refusal.sign, StatedNumbers())
     return refusal
 
 
@@ -229,7 +229,7 @@ def largest_parts(task: Task, limit: int = 3) -> str:
 
 
 def fault_of(attempt: Attempt) -> str:
-    """Return the kind of our own failure that folding survived by doing nothing; empty without one."""
+    """Return the type of the exception because of which an attempt was not folded; empty without one."""
     return next((step.detail for step in attempt.steps if step.stage == "failed"), "")
 
 

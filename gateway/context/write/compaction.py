@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.context import marks
+from gateway.context import frames
 from gateway.context.choose import digest, rows
 from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
@@ -28,6 +28,6 @@ def compacted(
     questions = [text_of(source.messages[index]) for index in folded if source.messages[index].get("role") == "user"]
     question = shrink_text(questions[-1], int(tokens * QUESTION_SHARE), counter.text) if questions else ""
     pool = pool_of(source, folded)
-    room = tokens - counter.text(question) - marks.frame_tokens(marks.HEAD, counter.text)
+    room = tokens - counter.text(question) - frames.frame_tokens(frames.HEAD, counter.text)
     note = rows.render(pool, digest.choose(pool, room, counter.text)) if pool.lines and room > 0 else ""
-    return marks.framed(marks.HEAD, note) if note else marks.CUT, question
+    return frames.framed(frames.HEAD, note) if note else frames.CUT, question

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gateway.context import marks
+from gateway.context import frames
 from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.layout import Source
@@ -69,7 +69,7 @@ def source_of(
     plain: list[Message] = []
     notes: list[str] = []
     for index, message in enumerate(messages):
-        rest, rows = marks.without(message)
+        rest, rows = frames.without(message)
         if rest is None and not _carries_note(messages, index):
             rest, rows = message, ""
         if rest is not None:

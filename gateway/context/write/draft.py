@@ -3,10 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
 from gateway.context.cut.layout import Layout
 from gateway.context.write import note
 from gateway.wire.message import Message
+
+NOTE_STAGES: Final = frozenset({"digest", "summary", "note"})
+"""The stages that write the note, which replaces the folded part."""
+QUOTES_STAGE: Final = "recall"
+"""The stage that writes the quotes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.context import marks
+from gateway.context import frames
 from gateway.context.choose import digest, recall
 from gateway.context.choose.line import CALL, RECORD
 from gateway.context.choose.worth import LinePool
@@ -104,4 +104,4 @@ class QuotesToFill:
 
     def _size(self, found: list[int]) -> int:
         """Return the tokens of quotes with these lines."""
-        return self.count(recall.render(self.pool, found) if found else marks.framed(marks.QUOTES, ""))
+        return self.count(recall.render(self.pool, found) if found else frames.framed(frames.QUOTES, ""))

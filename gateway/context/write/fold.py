@@ -10,7 +10,7 @@ from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.question import kept_whole, question_of
 from gateway.context.cut.rungs import QUESTION
 from gateway.context.write import shrink
-from gateway.context.write.draft import Draft, QuestionKept, Sketch, Step
+from gateway.context.write.draft import NOTE_STAGES, QUOTES_STAGE, Draft, QuestionKept, Sketch, Step
 from gateway.context.write.gaps import characters_without_markers
 from gateway.context.write.kept import kept_messages, question_words
 from gateway.context.write.quote_room import is_set_aside_for_nothing, with_room_for_quotes
@@ -68,7 +68,7 @@ def _sketch_of(source: Source, layout: Layout, kept: Mapping[int, Message], repl
     if replacement.quotes:
         lines = replacement.quoted_lines
         detail = f"{lines} lines{', by words and meaning' if by_meaning(source) else ''}"
-        steps.append(Step("recall", -_tokens_of_quotes(source, replacement), detail, lines))
+        steps.append(Step(QUOTES_STAGE, -_tokens_of_quotes(source, replacement), detail, lines))
     sketch = Sketch(layout, kept, replacement.note, replacement.quotes, tuple(steps))
     return _with_larger_results(sketch, source)
 
@@ -154,8 +154,8 @@ def drop_note(sketch: Sketch, source: Source) -> Sketch:
     """Drop note and quotes: the question's own words are worth more."""
     if not sketch.note and not sketch.quotes:
         return sketch
-    stages = {"digest", "summary", "note", "recall"}
-    return replace(sketch, note="", quotes={}, steps=tuple(step for step in sketch.steps if step.stage not in stages))
+    steps = tuple(step for step in sketch.steps if step.stage not in NOTE_STAGES and step.stage != QUOTES_STAGE)
+    return replace(sketch, note="", quotes={}, steps=steps)
 
 
 def cut_question(sketch: Sketch, source: Source) -> Sketch:

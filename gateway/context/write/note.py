@@ -8,8 +8,8 @@ request up to the newest question is also the beginning of the next request, and
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.context import marks
-from gateway.context.marks import CUT
+from gateway.context import frames
+from gateway.context.frames import CUT
 from gateway.wire.message import PINNED_ROLES, Message, texts
 
 
@@ -38,10 +38,10 @@ def _with_frames(message: Message, before: str, after: str) -> Message:
     # The bare notice is no frame: it stays when frames are removed, so the checksum of the quotes covers it.
     notice = [CUT] if before == CUT else []
     if isinstance(content, list):
-        sealed = marks.sealed(after, "\n".join([*notice, *texts(content)])) if after else ""
+        sealed = frames.sealed(after, "\n".join([*notice, *texts(content)])) if after else ""
         return {**message, "content": [*_part(before), *content, *_part(sealed)]}
     words = [content] if isinstance(content, str) and content else []
-    sealed = marks.sealed(after, "\n\n".join([*notice, *words])) if after else ""
+    sealed = frames.sealed(after, "\n\n".join([*notice, *words])) if after else ""
     return {**message, "content": "\n\n".join([text for text in (before, *words, sealed) if text])}
 
 

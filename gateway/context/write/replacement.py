@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from gateway.context import marks
+from gateway.context import frames
 from gateway.context.choose import digest, rows
 from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
@@ -79,7 +79,7 @@ def _overhead(source: Source, kept: Mapping[int, Message]) -> int:
     first = next((index for index in sorted(kept) if kept[index].get("role") not in PINNED_ROLES), None)
     opening = kept[first] if first is not None else {}
     is_joined = opening.get("role") == "user" and isinstance(opening.get("content"), str)
-    return marks.joint_tokens(source.counter.text) if is_joined else OWN_MESSAGE_TOKENS
+    return frames.joint_tokens(source.counter.text) if is_joined else OWN_MESSAGE_TOKENS
 
 
 def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> Note:
@@ -88,10 +88,10 @@ def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> Note:
     ``skipped`` is the number of lines in a larger pool before this one; the digest's positions are of the larger one.
     """
     count = source.counter.text
-    head = marks.HEAD if size >= BRIEF_HEAD_TOKENS else marks.BRIEF
-    size -= marks.frame_tokens(head, count)
+    head = frames.HEAD if size >= BRIEF_HEAD_TOKENS else frames.BRIEF
+    size -= frames.frame_tokens(head, count)
     if not pool.lines or size < LEAST_DIGEST_TOKENS:
-        return Note(marks.CUT)
+        return Note(frames.CUT)
     known = words_of_pinned(source)
 
     def choose() -> tuple[str, frozenset[int]]:
@@ -100,8 +100,8 @@ def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> Note:
 
     text, places = pool.get_or_make((size, count, known), choose)
     if not text:
-        return Note(marks.CUT)
-    return Note(marks.framed(head, text), frozenset([place + skipped for place in places]), "digest")
+        return Note(frames.CUT)
+    return Note(frames.framed(head, text), frozenset([place + skipped for place in places]), "digest")
 
 
 def _with_summary(source: Source, layout: Layout, pool: LinePool, size: int, left: int) -> Note | None:
@@ -114,8 +114,8 @@ def _with_summary(source: Source, layout: Layout, pool: LinePool, size: int, lef
     covered_but_kept = covered - set(layout.folded) - set(source.conversation.pinned) - set(_split_question(layout))
     if summary.covers <= 0 or not layout.folded or covered_but_kept:
         return None
-    text = marks.framed(marks.SUMMARY, marks.rows(summary.text.strip()))
-    summary_tokens = source.counter.text(text) + marks.joint_tokens(source.counter.text)
+    text = frames.framed(frames.SUMMARY, frames.rows(summary.text.strip()))
+    summary_tokens = source.counter.text(text) + frames.joint_tokens(source.counter.text)
     if summary_tokens > left:
         return None
     # A client that sends our note back sends our summary with it.

@@ -19,7 +19,7 @@ from gateway.serve.answers.answer import EVENTS, Answer
 from gateway.serve.endpoints import upstream_first
 from gateway.serve.endpoints.passthrough import forward
 from gateway.serve.incoming import errors
-from gateway.serve.request.missing import ABSENT
+from gateway.serve.request.missing import MISSING_STATUSES
 from gateway.serve.shared import Gateway
 from gateway.upstream.client import UpstreamUnreachable
 from gateway.upstream.response import read_body
@@ -33,7 +33,7 @@ COMPACTION_SHARE: Final = 8
 """Share of the window that a compaction may take. Chosen: most of the window stays free for work."""
 LARGEST_COMPACTION: Final = 12_000
 """Tokens. Chosen: a longer text is a conversation, not a memory of one."""
-REFUSALS: Final = ABSENT | {400, 422}
+REFUSALS: Final = MISSING_STATUSES | {400, 422}
 """Statuses with which servers refuse an unknown item."""
 LONGEST_REFUSAL: Final = 2**16
 """Bytes of a refusal that are read; real ones are a few KB."""
@@ -65,7 +65,7 @@ async def compact_conversation(
         return await _own_compaction(gateway, request, asked)
     record.attempts = 1
     with await upstream_first.send(gateway, request, raw, asked) as answer:
-        absent = answer.status in ABSENT
+        absent = answer.status in MISSING_STATUSES
         if not absent and not (
             wants_compaction(asked) and answer.status in REFUSALS and await _refuses_trigger(answer)
         ):

@@ -16,7 +16,7 @@ from gateway.serve import record as records
 from gateway.serve.endpoints import upstream_first
 from gateway.serve.endpoints.passthrough import forward
 from gateway.serve.incoming import errors
-from gateway.serve.request.missing import ABSENT
+from gateway.serve.request.missing import MISSING_STATUSES
 from gateway.serve.shared import Gateway
 from gateway.wire.format import Conversation, Format
 from gateway.wire.messages import MESSAGES
@@ -38,7 +38,7 @@ async def count(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespons
     keys.check_model(request, asked.model)
     upstream_first.set_record(gateway, request, raw, asked)
     with await upstream_first.send(gateway, request, raw, asked) as answer:
-        if answer.status not in ABSENT:
+        if answer.status not in MISSING_STATUSES:
             return await upstream_first.forward_answer(gateway, request, answer)
     return await _own_count(gateway, request, asked)
 

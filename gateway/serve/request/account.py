@@ -12,8 +12,8 @@ from gateway.context.life.states import Answered, State, TooLarge, Unreachable, 
 from gateway.observe.exchange import NOTHING_LOST, Action, Call, Exchange, Why
 from gateway.serve.incoming.errors import OUR_FAULT
 from gateway.serve.record import LONGEST_NAME, name_of
+from gateway.serve.request.contents import AttemptContents, contents_of
 from gateway.serve.request.places import place_at
-from gateway.serve.request.window import AttemptContents, contents_of
 from providers.record import Usage
 
 

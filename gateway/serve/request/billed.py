@@ -1,5 +1,5 @@
-"""Learn from the bill of an uncounted request: it fitted by its size alone, and may still have been truncated by a
-server with a small window."""
+"""Learn from the bill of a request that was not counted, because its size proved that it fits. A server with a small window
+may have truncated it all the same."""
 
 from typing import Final
 
@@ -13,15 +13,15 @@ from gateway.serve.request.places import Place, error_of
 from gateway.serve.shared import Gateway
 from gateway.wire.format import Conversation
 
-# Ordinary text has 3 to 5 bytes per token; a much lower bill makes us count a request that was not counted.
-SUSPICIOUS: Final = 8
-# Counting happens on the event loop, so only for bodies (in bytes) that take a few milliseconds.
-LONGEST_LOOK: Final = 2**17
+SUSPICIOUS_BYTES_PER_TOKEN: Final = 8
+"""Bytes of the body for each billed token from which a bill is suspiciously small. Ordinary text has 3 to 5."""
+MOST_COUNTED_BYTES: Final = 2**17
+"""Bytes. A longer body is not counted to judge its bill. Chosen: a few milliseconds."""
 
 
 def needs_count(size_bytes: int, bill: BilledPrompt) -> bool:
     """Return whether a bill is so small that the request must be counted to judge it."""
-    return size_bytes <= LONGEST_LOOK and bill.prompt * SUSPICIOUS <= size_bytes
+    return size_bytes <= MOST_COUNTED_BYTES and bill.prompt * SUSPICIOUS_BYTES_PER_TOKEN <= size_bytes
 
 
 def learn(gateway: Gateway, place: Place, request: Conversation, scope: str, bill: BilledPrompt) -> Learned:
@@ -33,6 +33,7 @@ def learn(gateway: Gateway, place: Place, request: Conversation, scope: str, bil
 
 
 def _counted(gateway: Gateway, place: Place, request: Conversation, scope: str) -> Sent:
+    """Count a request that was sent, with what is known of its conversation."""
     counter = message_cost.counter(place.family, place.images, request.memory)
     counted = sum(map(counter.message, request.messages)) + fixed_cost.fixed_cost(
         request.body, place.family, request.memory

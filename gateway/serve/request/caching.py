@@ -31,8 +31,8 @@ VENDORS: Final[Mapping[str, frozenset[str]]] = {
 }
 """The providers whose own service takes each member. Others may refuse a body with a member they do not know."""
 
-OPENING: Final = 4000
-"""Characters of each opening message that are hashed into a key."""
+HASHED_CHARACTERS: Final = 4000
+"""Characters of each message that are hashed into a key. Chosen: conversations that begin alike for so long share a key."""
 
 
 def terms_for(
@@ -57,8 +57,8 @@ def priced(policy: Policy, facts: ModelFacts | None, target: Target) -> Policy:
     return replace(policy, prices=Prices(rule.written, rule.read)) if rule else policy
 
 
-def always(policy: Policy, facts: ModelFacts | None, target: Target) -> bool:
-    """Return whether requests that fit may get additions too, so that their size alone does not decide."""
+def marks_always(policy: Policy, facts: ModelFacts | None, target: Target) -> bool:
+    """Return whether requests that fit get marks too, so that they are not sent unchanged."""
     return policy.cache_marks == "always" and target.vendor and bool(facts and facts.cache)
 
 
@@ -78,10 +78,13 @@ def _style(target: Target, rule: CacheRule, request: Conversation) -> MarkStyle 
 
 
 def _key(scope: str, request: Conversation) -> str:
-    """Return a name of the conversation that says nothing about it: a hash of the caller's scope and the opening."""
+    """Return the ``prompt_cache_key`` of a conversation: a hash of the caller's scope and of the messages up to the first one
+    that is not pinned."""
     hashed = blake2b(scope.encode(), digest_size=16, person=b"turnfold-cache")
     for message in request.messages:
-        hashed.update(f"{message.get('role')}\n{text_of(message)[:OPENING]}\n".encode("utf-8", "surrogatepass"))
+        hashed.update(
+            f"{message.get('role')}\n{text_of(message)[:HASHED_CHARACTERS]}\n".encode("utf-8", "surrogatepass")
+        )
         if message.get("role") not in PINNED_ROLES:
             break
     return f"tf-{hashed.hexdigest()}"

@@ -1,6 +1,7 @@
 """The end of a request: forward the answer to the client, and learn from it for the next request.
 
-Nothing after a good answer may spoil it: reading the usage, learning and requesting a summary are each guarded.
+After a good answer, a failure in reading its usage, in learning or in requesting a summary is only logged: the client has
+its answer.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from gateway.serve.answers.relay import ends_in, ends_in_error, relay, tail_of, 
 from gateway.serve.incoming import errors
 from gateway.serve.request import account, billed, summary
 from gateway.serve.request.account import Ending, Origin, Times
-from gateway.serve.request.missing import lacks, message
+from gateway.serve.request.missing import missing_endpoint_message, says_endpoint_missing
 from gateway.serve.request.places import place_at
 from gateway.serve.request.work import Caller
 from gateway.state.pool import INLINE
@@ -31,7 +32,8 @@ log = structlog.get_logger(__name__)
 
 
 def status_of(state: Ended) -> int:
-    """Return the client's status; 499 when it is unknown before the request was passed through."""
+    """Return the status that the client gets. Before a request is passed through it is unknown, and counts as a client that
+    left."""
     match state:
         case Answered():
             return state.reply.status
@@ -40,7 +42,7 @@ def status_of(state: Ended) -> int:
         case Unreachable():
             return _unreachable(state).status
         case PassedOn():
-            return 499
+            return records.CLIENT_GONE
 
 
 async def forward_answer(caller: Caller, state: Answered) -> tuple[web.StreamResponse, Ending]:
@@ -52,8 +54,10 @@ async def forward_answer(caller: Caller, state: Answered) -> tuple[web.StreamRes
         warning = await _learn(caller, state, usage)
     headers = headers_of(caller, state, warning)
     format = state.life.request.format
-    if answer.complete and lacks(format, answer.status, answer.text):
-        refused = errors.ClientError(400, message(format, state.visit.place.upstream), code="format_not_supported")
+    if answer.complete and says_endpoint_missing(format, answer.status, answer.text):
+        refused = errors.ClientError(
+            400, missing_endpoint_message(format, state.visit.place.upstream), code="format_not_supported"
+        )
         return errors.response(refused, {**headers, "x-turnfold-action": "error"}, format=format), Ending(
             400, refused.code
         )
@@ -72,7 +76,7 @@ async def forward_answer(caller: Caller, state: Answered) -> tuple[web.StreamRes
 
 
 def _ending_without_client(caller: Caller, state: Answered, usage: Usage | None, tail: bytes) -> Ending:
-    """Return how an answer ended whose client has left. Many clients leave after the last event: then nothing is missing."""
+    """Return how an answer ended if the client left. Many clients leave after the last event: then the answer is complete."""
     answer: Answer = state.reply.handle
     if not state.good or answer.complete:
         return Ending(answer.status, "client_gone", usage)
@@ -164,7 +168,7 @@ def _unreachable(state: Unreachable) -> UpstreamUnreachable:
 
 
 async def _learn(caller: Caller, state: Answered, usage: Usage | None) -> str:
-    """Learn from an answer; return a warning if there is reason for one."""
+    """Learn from an answer; return the warning that it causes, or an empty text."""
     gateway, size_bytes = caller.gateway, len(state.life.request.raw)
     try:
         if size_bytes < INLINE or _is_quick(state, usage):

@@ -14,20 +14,20 @@ from gateway.upstream.response import read_body
 from providers.openai import join
 from providers.windows import running_list, running_windows
 
-# How long the first request for a model of unknown window waits for the upstream's model list.
 LIST_PATIENCE_S: Final = 1.0
-# Bytes.
+"""Seconds that a request waits for the model list of its upstream. Chosen: a list that comes later serves the next request."""
 LONGEST_LIST: Final = 2**23
+"""Bytes of a list that are read. Chosen far above the longest real one."""
 
 
 async def ask_windows(gateway: Gateway, target: Target, headers: CIMultiDict[str]) -> None:
     """Request an upstream's model list if it is due, with the credentials of the current request.
 
-    Waits a moment at most; a later list is stored all the same. Failures are ignored.
+    Wait `LIST_PATIENCE_S` at most; a list that comes later is stored too. A failure is logged and changes nothing.
     """
     own = _credentials(target, headers)
     key = identity.key_hash(own.values())
-    if not gateway.learning.lists.begin_read(target.name, key):
+    if not gateway.learning.lists.begin_request(target.name, key):
         return
     task = gateway.tasks.start(_read_list(gateway, target, own, key), "model_list")
     if task is not None:
@@ -41,25 +41,26 @@ def _credentials(target: Target, headers: CIMultiDict[str]) -> CIMultiDict[str]:
 
 
 async def _read_list(gateway: Gateway, target: Target, headers: CIMultiDict[str], key: str) -> None:
+    """Read the model list, and the list of running models where the server has another one, and store both."""
     lists = gateway.learning.lists
     try:
         status, body = await _get(gateway, target, "/models", headers)
         if status in (401, 403):
-            lists.refused(target.name, key)
+            lists.note_refused_key(target.name, key)
             return
         if status != 200:
-            lists.failed(target.name, f"status {status}")
+            lists.note_failure(target.name, f"status {status}")
             return
-        running, elsewhere = running_windows(body), running_list(body)
-        if elsewhere is not None:
+        running, other_list = running_windows(body), running_list(body)
+        if other_list is not None:
             root = replace(target.endpoint, base_url=target.endpoint.base_url.rstrip("/").removesuffix("/v1"))
             own = replace(target, endpoint=root, provider=replace(target.provider, locate=join), _urls={})
-            status, stated = await _get(gateway, own, elsewhere.path, headers)
-            running |= elsewhere.read(stated) if status == 200 else {}
-        on_demand = elsewhere is not None and elsewhere.on_demand
-        lists.read(target.name, target.provider.read_windows(body), running, on_demand=on_demand)
+            status, stated = await _get(gateway, own, other_list.path, headers)
+            running |= other_list.read(stated) if status == 200 else {}
+        on_demand = other_list is not None and other_list.on_demand
+        lists.store(target.name, target.provider.read_windows(body), running, on_demand=on_demand)
     except (UpstreamUnreachable, OSError) as error:
-        lists.failed(target.name, type(error).__name__)
+        lists.note_failure(target.name, type(error).__name__)
 
 
 async def _get(gateway: Gateway, target: Target, path: str, headers: CIMultiDict[str]) -> tuple[int, bytes]:

@@ -16,13 +16,13 @@ from gateway.context.life.ladder import Task
 from gateway.context.life.lessons import LEAST_ANCHOR_SHARE
 from gateway.context.life.measuring import Measurement
 from gateway.serve.request import caching
-from gateway.serve.request.places import Place, error_of, family_of, guessed
+from gateway.serve.request.places import Place, error_of, family_of, has_guessed_family
 from gateway.serve.shared import Gateway
 from gateway.state.pool import INLINE, LARGE
 from gateway.wire.format import Conversation
 
-DENSE: Final = 2.0
-"""Ratio of bills to counts. Above it the tokenizer may make more tokens than bytes, and a size in bytes proves nothing."""
+DENSE_RATIO: Final = 2.0
+"""Ratio of bills to counts. Above it a text may have more tokens than bytes, so that a size in bytes proves nothing. Chosen."""
 
 
 def preload(gateway: Gateway, settings: Settings) -> None:
@@ -35,20 +35,20 @@ def preload(gateway: Gateway, settings: Settings) -> None:
 
 
 def _as_estimate_if_guessed(count: TokenCount, place: Place, calibration: Calibration) -> TokenCount:
-    """Return the count; if its vocabulary is a guess, as an estimate until bills have confirmed it."""
-    if count.basis == "anchor" or not guessed(place):
+    """Return the count. If its vocabulary is only guessed, it is an estimate, with a smaller error once bills confirmed it."""
+    if count.basis == "anchor" or not has_guessed_family(place):
         return count
     error = tokens.LEARNED_ERROR if calibration.confirmed else error_of(place)
     return replace(count, basis="estimate", error=max(count.error, error) if calibration.ratio == 1.0 else error)
 
 
-async def proven(gateway: Gateway, place: Place, request: Conversation) -> bool:
-    """Return whether the size in bytes alone proves that the request fits, so that nothing need be counted. A large body is
+async def fits_by_size(gateway: Gateway, place: Place, request: Conversation) -> bool:
+    """Return whether the size in bytes alone proves that the request fits, so that it need not be counted. A large body is
     checked in the pool, because it may have a hundred thousand tools and parts."""
     learning, owner = gateway.learning, place.owner
-    if learning.ratio(owner) > DENSE or learning.may_fold_smaller(owner):
+    if learning.ratio(owner) > DENSE_RATIO or learning.may_fold_smaller(owner):
         return False
-    if caching.always(place.route.policy, place.facts, place.target):
+    if caching.marks_always(place.route.policy, place.facts, place.target):
         return False
     reserve, _ = _reserve(place, request)
     size_bytes = len(request.raw)

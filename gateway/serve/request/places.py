@@ -15,12 +15,14 @@ from gateway.upstream.client import Target
 from gateway.wire.format import Conversation
 from gateway.wire.message import text_of
 
-# The source of a window that no name decided: the upstream's model list, or the configured default.
 LISTED: Final = "upstream"
+"""The source of a window that the upstream's model list states."""
 DEFAULT: Final = "default"
+"""The source of a window that is the configured default."""
 UNKNOWN: Final = frozenset({LISTED, DEFAULT})
-# Relative error of a count when an upstream may give any model this name: the same as for an unknown model.
+"""The sources of the window of a model that is neither configured nor in the catalogue."""
 GUESSED_ERROR: Final = families.family_of("unknown").error
+"""Relative error of a count where the upstream may give any model this name: the same as for an unknown model."""
 Learner = Callable[[Target], str]
 """Returns the caller as an upstream's facts name it: `Identity.learner`."""
 
@@ -98,7 +100,7 @@ def places_for(
     the client's own name of the conversation."""
     conversation = session.encode("utf-8", "surrogatepass")
     if not conversation and len(route.choices) > 1:
-        conversation = _conversation(request)
+        conversation = _beginning_of(request)
     own = [setup.targets[name] for name in gateway.balance.order(route.choices, conversation, key)]
     found = [place_of(gateway, setup, route, target, learner(target)) for target in own]
     for other in setup.settings.fallbacks(route):
@@ -107,8 +109,8 @@ def places_for(
     return found
 
 
-def larger(gateway: Gateway, setup: Setup, route: Route, learner: Learner) -> Iterator[Place]:
-    """Return the places of ``on_overflow``."""
+def larger_places(gateway: Gateway, setup: Setup, route: Route, learner: Learner) -> Iterator[Place]:
+    """Yield the places of the models with a larger window, configured as ``on_overflow``."""
     for other in setup.settings.larger(route):
         target = setup.targets[gateway.balance.order(other.choices)[0]]
         yield place_of(gateway, setup, other, target, learner(target))
@@ -138,20 +140,19 @@ def window_at(gateway: Gateway, setup: Setup, route: Route, target: Target) -> t
     return setup.settings.default_window, DEFAULT
 
 
-def _conversation(request: Conversation) -> bytes:
-    """Return the part of a conversation that stays the same in all turns; empty for a first request, which may go
-    anywhere."""
+def _beginning_of(request: Conversation) -> bytes:
+    """Return the part of a conversation that stays the same in all turns, so that all its requests go to one upstream. Empty
+    for a first request, which may go to any."""
     if not any(message.get("role") == "assistant" for message in request.messages):
         return b""
     opening = [text_of(message)[:1000] for message in request.messages[:3]]
     return "\n".join(opening).encode("utf-8", "surrogatepass")
 
 
-def guessed(place: Place) -> bool:
-    """Return whether the family is derived from the model's name at an upstream where names prove nothing: ``gpt-4o``
-    at llama.cpp.
+def has_guessed_family(place: Place) -> bool:
+    """Return whether the family is only guessed from the model's name: an operator of llama.cpp may call any model ``gpt-4o``.
 
-    Services that sell a model under its own name are believed, and so is a tokenizer that the operator configured.
+    It is not guessed at services that sell a model under its own name, nor if the operator configured the tokenizer.
     """
     return place.route.tokenizer == "auto" and not place.target.vendor
 
@@ -159,4 +160,4 @@ def guessed(place: Place) -> bool:
 def error_of(place: Place) -> float:
     """Return the relative error of a plain count at this place."""
     error = families.family_of(place.family).error
-    return max(error, GUESSED_ERROR) if guessed(place) else error
+    return max(error, GUESSED_ERROR) if has_guessed_family(place) else error

@@ -29,8 +29,8 @@ from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable
 from gateway.upstream.response import read_body
 from gateway.wire.message import Message, dumps
 
-# Bytes. A summary is a page; a far longer answer is not a summary.
 LONGEST_ANSWER: Final = 2**20
+"""Bytes. A longer answer is no summary, which has one page."""
 
 
 async def with_summary(gateway: Gateway, place: Place, task: Task) -> Task:
@@ -42,7 +42,7 @@ async def with_summary(gateway: Gateway, place: Place, task: Task) -> Task:
     if not place.route.summary.model or task.fits:
         return task
     source, chain = await gateway.pool.run(lambda: _lay_out(task), size_bytes=len(task.request.raw))
-    summary = await gateway.summarizer.find(chain) if chain else None
+    summary = await gateway.summariser.find(chain) if chain else None
     return replace(task, summary=summary, source=replace(source, summary=summary))
 
 
@@ -99,7 +99,7 @@ async def _request(gateway: Gateway, wanted: _Wanted) -> None:
         tokens_per_hour=chosen.tokens_per_hour,
         payer="" if summariser.target.endpoint.key else identity_of(summariser.target, wanted.headers, "").key,
     )
-    gateway.summarizer.make_if_needed(job, _ask(gateway, summariser.target, place.target, wanted.headers))
+    gateway.summariser.make_if_needed(job, _ask(gateway, summariser.target, place.target, wanted.headers))
 
 
 def _source(task: Task) -> Source:

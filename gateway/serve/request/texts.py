@@ -1,4 +1,4 @@
-"""What a request said and what became of each line: kept only where the operator switched `observe.text` on."""
+"""The text of a request, each line with whether it was sent: stored only if the operator switched `observe.text` on."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -42,7 +42,7 @@ def lines_of(state: State) -> list[dict[str, Any]]:
     attempt = (visit.planned if visit is not None else None) or getattr(state, "attempt", None)
     messages = state.life.request.messages
     if task is None or attempt is None or attempt.draft is None:
-        fates: Sequence[Fate] = tuple(_standing(index, message) for index, message in enumerate(messages))
+        fates: Sequence[Fate] = tuple(_sent_whole(index, message) for index, message in enumerate(messages))
     else:
         budget = ladder.budget_of(task)
         fates = explain_lines(messages, budget, task.counter, task.policy, summary=task.summary)
@@ -52,7 +52,8 @@ def lines_of(state: State) -> list[dict[str, Any]]:
     ]
 
 
-def _standing(index: int, message: Message) -> "Fate":
+def _sent_whole(index: int, message: Message) -> "Fate":
+    """Return the fate of a message that was sent as it came."""
     from gateway.context.write.explain import UNCHANGED, Fate  # noqa: PLC0415  # see `lines_of`
 
     return Fate(index, str(message.get("role")), text_of(message), kept=True, why=UNCHANGED)

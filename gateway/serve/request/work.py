@@ -28,9 +28,9 @@ from gateway.serve.incoming.encoding import readable_encodings
 from gateway.serve.record import LONGEST_NAME, Record
 from gateway.serve.request import lists, places
 from gateway.serve.request.account import Ending, Outcome
-from gateway.serve.request.places import UNKNOWN, Place, larger, place_at, window_at
+from gateway.serve.request.contents import AttemptContents
+from gateway.serve.request.places import UNKNOWN, Place, larger_places, place_at, window_at
 from gateway.serve.request.sessions import session_of
-from gateway.serve.request.window import AttemptContents
 from gateway.serve.shared import Gateway, Setup
 from gateway.upstream.client import Target, UpstreamUnreachable, call_of
 
@@ -102,7 +102,7 @@ async def find_places(caller: Caller, state: Received) -> Event:
         )
         if len(found) > 1:
             found.sort(key=lambda place: gateway.balance.resting(place.target.name, _key_for(caller, place)))
-        return PlacesFound(tuple(found), tuple(larger(gateway, setup, route, learner)))
+        return PlacesFound(tuple(found), tuple(larger_places(gateway, setup, route, learner)))
     except Exception as error:  # noqa: BLE001  # promise 6: the request is passed through
         gateway.failed("places", error)
         return PartFailed()
@@ -114,7 +114,7 @@ async def _fetch_facts(caller: Caller, target: Target) -> None:
     owner = target.name, caller.route.name, caller.identity_at(target).learner
     if learning.is_due(owner):
         await learning.fetch(owner)
-    if learning.lists.due(target.name) and _needs_list(caller, target):
+    if learning.lists.is_due(target.name) and _needs_list(caller, target):
         await lists.ask_windows(caller.gateway, target, caller.headers)
 
 
@@ -127,7 +127,8 @@ def _needs_list(caller: Caller, target: Target) -> bool:
 
 
 def _own_key(caller: Caller) -> str:
-    """Return the hash of the client's key at the model's own upstream."""
+    """Return the hash of the client's key at the model's own upstream. Empty if no choice of an upstream depends on it: there is
+    only one, or the key is configured."""
     target = caller.setup.targets[caller.route.upstream]
     if len(caller.route.choices) == 1 or target.endpoint.key:
         return ""

@@ -21,10 +21,10 @@ from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_request, check_text
 from gateway.serve.request import measure
+from gateway.serve.request.contents import AttemptContents, contents_of
 from gateway.serve.request.mode import mode_of
 from gateway.serve.request.places import Place
 from gateway.serve.request.sessions import session_of
-from gateway.serve.request.window import AttemptContents, contents_of
 from gateway.serve.shared import Gateway
 from gateway.state.freeing import LEAST_FREED_BYTES
 from gateway.upstream.client import Target
@@ -107,7 +107,7 @@ async def _fold_create(gateway: Gateway, request: web.BaseRequest, target: Targe
     if mode == "off":
         return Message(message, True, facts | {"why": "off", "action": "off"})
     life = Life(asked, mode, calls=1)
-    if await measure.proven(gateway, place, asked) and place.model == asked.model:
+    if await measure.fits_by_size(gateway, place, asked) and place.model == asked.model:
         sent = Ready(life, Visit(place, fit_proven=True), ladder.as_it_came(asked, place.model, place.window, 0))
         return Message(message, True, facts | {"why": "proven", "basis": "bytes"}, sent)
     task = await upstream_first.count_at(gateway, request, asked, place)

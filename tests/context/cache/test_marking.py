@@ -2,13 +2,13 @@
 
 import pytest
 
-from gateway.context import marks
+from gateway.context import frames
 from gateway.context.cache.marking import BREAKPOINT_STYLE, CACHE_CONTROL_STYLE, MOST_MARKS, mark_places, marked
 from gateway.context.write import note
 
 SYSTEM = {"role": "system", "content": "Be kind."}
-NOTE = marks.framed(marks.HEAD, "user: Never on Fridays.")
-QUOTES = marks.framed(marks.QUOTES, "assistant: It is A1.")
+NOTE = frames.framed(frames.HEAD, "user: Never on Fridays.")
+QUOTES = frames.framed(frames.QUOTES, "assistant: It is A1.")
 CALL = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "look", "arguments": "{}"}}]}
 RESULT = {"role": "tool", "tool_call_id": "1", "content": "A1"}
 
@@ -26,7 +26,7 @@ def test_the_pinned_messages_the_note_and_the_question_before_its_quotes_are_mar
 
     assert sent[0]["content"] == [{"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}]
     texts = [(part["text"], "cache_control" in part) for part in sent[1]["content"]]
-    assert texts == [(NOTE, True), ("Where is it?", True), (marks.sealed(QUOTES, "Where is it?"), False)]
+    assert texts == [(NOTE, True), ("Where is it?", True), (frames.sealed(QUOTES, "Where is it?"), False)]
 
 
 def test_what_the_request_before_marked_last_is_marked_again() -> None:
@@ -74,10 +74,10 @@ def test_messages_without_text_bear_no_mark(messages) -> None:
 def test_a_text_is_split_into_frames_words_and_quotes_and_nothing_is_lost() -> None:
     (placed,) = folded(user("Where is it?"), quotes={0: QUOTES})
 
-    assert "\n\n".join(marks.split(placed["content"])) == placed["content"]
-    assert len(marks.split(placed["content"])) == 3
-    assert marks.split(f"hi\n\n{QUOTES}") == [f"hi\n\n{QUOTES}"]
-    assert marks.split("") == []
+    assert "\n\n".join(frames.split(placed["content"])) == placed["content"]
+    assert len(frames.split(placed["content"])) == 3
+    assert frames.split(f"hi\n\n{QUOTES}") == [f"hi\n\n{QUOTES}"]
+    assert frames.split("") == []
 
 
 def _text(message):

@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from gateway.context import marks
+from gateway.context import frames
 from gateway.context.choose import lines
 from gateway.context.choose.line import MessageLines
 from gateway.context.choose.recall import excerpts, render
@@ -39,8 +39,8 @@ def test_a_question_finds_what_was_said_in_other_forms_of_its_words() -> None:
 def test_quotes_are_marked_as_such() -> None:
     text = quoted("Where is my sister moving?")
 
-    assert text.startswith(marks.QUOTES)
-    assert text == marks.framed(marks.QUOTES, "\n".join(text.split("\n")[1:-1]))
+    assert text.startswith(frames.QUOTES)
+    assert text == frames.framed(frames.QUOTES, "\n".join(text.split("\n")[1:-1]))
     assert "Bergen" in text
 
 

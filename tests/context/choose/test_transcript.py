@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.context import marks
+from gateway.context import frames
 from gateway.context.choose.transcript import ends, input_room, longest, pieces, question, write
 from gateway.wire.message import text_of
 
@@ -55,8 +55,8 @@ def test_pinned_messages_and_empty_ones_are_left_out_and_media_named() -> None:
 
 
 def test_our_own_notes_are_told_without_their_marks_when_a_client_sends_them_back() -> None:
-    quoted = f"{marks.framed(marks.QUOTES, 'user: the order is A-4711')}\n\nand now?"
-    summed = f"{marks.framed(marks.SUMMARY, 'Goal: move the shop.')}\n\nhello"
+    quoted = f"{frames.framed(frames.QUOTES, 'user: the order is A-4711')}\n\nand now?"
+    summed = f"{frames.framed(frames.SUMMARY, 'Goal: move the shop.')}\n\nhello"
     messages = [{"role": "user", "content": text} for text in (quoted, summed)]
     assert write(messages, 0, 3, 1000) == [
         "user: user: the order is A-4711\nand now?",

@@ -224,15 +224,15 @@ def test_a_larger_model_that_answers_wins():
 
 
 def test_nothing_smaller_is_made_in_observe_nor_beyond_the_retries():
-    assert refused("observe").work() is None
-    assert replace(refused(), life=life(calls=4)).work() is None
-    assert refused().work() is not None
+    assert refused("observe").make_smaller_attempt() is None
+    assert replace(refused(), life=life(calls=4)).make_smaller_attempt() is None
+    assert refused().make_smaller_attempt() is not None
 
 
 def test_an_output_refused_is_lowered_and_never_goes_to_a_larger_model():
     asked = dataclasses.replace(task(conversation(max_tokens=60)), output_limit=60)
     state = replace(refused(reply=OUTPUT, larger=(LARGER,)), task=asked, attempt=replace(FOLDED, prompt=100))
-    lowered = state.work()
+    lowered = state.make_smaller_attempt()
     assert lowered is None or lowered.output is not None
     end = advance(state, AttemptMade(None))
     assert isinstance(end, Answered) and not end.too_long

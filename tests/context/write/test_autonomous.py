@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.context import marks
+from gateway.context import frames
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
@@ -71,7 +71,7 @@ def test_a_long_turn_is_set_aside_in_part_for_the_quotes_of_a_question() -> None
     messages = folded("Which browser test is skipped, and what does its banner wait for?", 6000)
 
     assert messages[-1]["role"] == "user"
-    assert marks.QUOTES in text_of(messages[-1])
+    assert frames.QUOTES in text_of(messages[-1])
     kept = [each for each in messages if each["role"] != "system"]
     assert kept[0]["role"] == "user"
     called = [made["id"] for each in kept for made in each.get("tool_calls") or ()]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.context import marks
+from gateway.context import frames
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
@@ -61,9 +61,9 @@ def folded(messages: list[dict[str, Any]], room: int, **more: Any) -> Draft:
 def notes(messages: tuple[Message, ...]) -> int:
     text = "\n".join(map(text_of, messages))
     return (
-        sum(text.count(mark) for mark in (marks.HEAD, marks.BRIEF, marks.CUT))
-        if marks.SUMMARY not in text
-        else text.count(marks.SUMMARY)
+        sum(text.count(mark) for mark in (frames.HEAD, frames.BRIEF, frames.CUT))
+        if frames.SUMMARY not in text
+        else text.count(frames.SUMMARY)
     )
 
 
@@ -547,7 +547,7 @@ def test_a_summary_stands_for_what_it_covers() -> None:
     draft = folded([*messages, user("last")], 700, summary=summary)
     longer = folded([*messages, user("last"), said("fine"), user("more")], 700, summary=summary)
 
-    assert marks.SUMMARY in text_of(draft.messages[1])
+    assert frames.SUMMARY in text_of(draft.messages[1])
     assert summary.text in text_of(draft.messages[1])
     assert "Question 0" not in text_of(draft.messages[1])
     assert longer.messages[:2] == draft.messages[:2]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.context import marks
+from gateway.context import frames
 from gateway.context.cache.marking import BREAKPOINT_STYLE, CACHE_CONTROL_STYLE, MarkStyle, marked
 from gateway.context.cache.rules import ANTHROPIC, LLAMA_CPP, OPENAI_BOUNDARY, CacheRule
 from gateway.context.count.message_cost import counter
@@ -108,7 +108,7 @@ def test_a_statement_of_a_chat_is_quoted_for_only_if_it_points_back() -> None:
     quoted = {}
     for text in (remark, reference):
         draft = compress([*TALKS["chat"], user(text)], BUDGET, COUNTER, Policy())
-        quoted[text] = marks.QUOTES in text_of(draft.messages[-1])
+        quoted[text] = frames.QUOTES in text_of(draft.messages[-1])
 
     assert quoted == {remark: False, reference: True}
 
@@ -117,7 +117,7 @@ def test_where_tools_are_called_a_question_leaves_room_to_the_next() -> None:
     """Its quotes stay until the next cut, and are read with every request."""
     question = user("What was the total of order W4711, and what was in W4748?")
     draft = compress([*TALKS["service"], question], BUDGET, COUNTER, Policy())
-    behind = marks.split(text_of(draft.messages[-1]))[-1]
+    behind = frames.split(text_of(draft.messages[-1]))[-1]
 
-    assert behind.startswith(marks.QUOTES)
+    assert behind.startswith(frames.QUOTES)
     assert COUNTER.text(behind) <= 0.05 * BUDGET.room

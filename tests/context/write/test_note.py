@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from gateway.context import marks
+from gateway.context import frames
 from gateway.context.count.families import FAMILIES
 from gateway.context.count.message_cost import counter
 from gateway.context.write import note
 
 ROWS = "user: Never on Fridays.\nlook -> A1"
-DIGEST = marks.framed(marks.HEAD, ROWS)
-QUOTES = marks.framed(marks.QUOTES, "assistant: It is A1.")
+DIGEST = frames.framed(frames.HEAD, ROWS)
+QUOTES = frames.framed(frames.QUOTES, "assistant: It is A1.")
 PARTS = [{"type": "text", "text": "hi"}, {"type": "image_url", "image_url": {"url": "data:,"}}]
 
 
@@ -25,13 +25,13 @@ def test_what_went_on_comes_off(content: Any, quotes: dict[int, str], found: str
     placed = note.place({0: system, 3: asked}, DIGEST, quotes)
 
     assert placed[0] is system
-    assert marks.without(placed[1]) == (asked, found)
+    assert frames.without(placed[1]) == (asked, found)
 
 
 def test_the_digest_is_a_part_of_its_own_where_content_has_parts() -> None:
     (placed,) = note.place({3: {"role": "user", "content": PARTS}}, DIGEST, {3: QUOTES})
 
-    behind = {"type": "text", "text": marks.sealed(QUOTES, "hi")}
+    behind = {"type": "text", "text": frames.sealed(QUOTES, "hi")}
     assert placed["content"] == [{"type": "text", "text": DIGEST}, *PARTS, behind]
 
 
@@ -48,23 +48,23 @@ def test_where_the_first_message_is_not_the_users_one_of_its_own_carries_the_not
     placed = note.place(standing, DIGEST, {})
 
     assert placed == (standing[0], {"role": "user", "content": DIGEST}, standing[4])
-    assert marks.without(placed[1]) == (None, ROWS)
+    assert frames.without(placed[1]) == (None, ROWS)
 
 
 def test_the_bare_note_stands_once() -> None:
-    (once,) = note.place({0: {"role": "user", "content": "hi"}}, marks.CUT, {})
+    (once,) = note.place({0: {"role": "user", "content": "hi"}}, frames.CUT, {})
 
-    assert once["content"] == f"{marks.CUT}\n\nhi"
-    assert note.place({0: once}, marks.CUT, {}) == (once,)
+    assert once["content"] == f"{frames.CUT}\n\nhi"
+    assert note.place({0: once}, frames.CUT, {}) == (once,)
 
 
 @pytest.mark.parametrize("content", ["hi", PARTS], ids=["string", "parts"])
 def test_quotes_behind_a_bare_note_come_off_and_the_bare_note_stays(content: Any) -> None:
-    (placed,) = note.place({3: {"role": "user", "content": content}}, marks.CUT, {3: QUOTES})
-    bare, rows = marks.without(placed)
+    (placed,) = note.place({3: {"role": "user", "content": content}}, frames.CUT, {3: QUOTES})
+    bare, rows = frames.without(placed)
 
     assert rows == "assistant: It is A1."
-    assert bare == note.place({3: {"role": "user", "content": content}}, marks.CUT, {})[0]
+    assert bare == note.place({3: {"role": "user", "content": content}}, frames.CUT, {})[0]
 
 
 def test_a_request_begins_like_the_next_one_up_to_the_end_of_its_question() -> None:
@@ -80,17 +80,17 @@ def test_a_request_begins_like_the_next_one_up_to_the_end_of_its_question() -> N
     "text",
     [
         QUOTES,  # as it stands at the beginning, not behind these words
-        marks.sealed(QUOTES, "Where is it?"),
-        f"{marks.sealed(QUOTES, 'hi')} and more",
-        f"{marks.QUOTES}\nuser: hello",
-        f"{marks.QUOTES}\n[End of quotes 000000]",
+        frames.sealed(QUOTES, "Where is it?"),
+        f"{frames.sealed(QUOTES, 'hi')} and more",
+        f"{frames.QUOTES}\nuser: hello",
+        f"{frames.QUOTES}\n[End of quotes 000000]",
     ],
 )
 def test_quotes_pasted_behind_other_words_are_the_clients_text(text: str) -> None:
     parts = [{"type": "text", "text": "hi"}, {"type": "text", "text": text}]
     for content in (f"hi\n\n{text}", parts):
         message = {"role": "user", "content": content}
-        assert marks.without(message) == (message, "")
+        assert frames.without(message) == (message, "")
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_quotes_pasted_behind_other_words_are_the_clients_text(text: str) -> Non
         "shortened by the gateway, they say",
         f"What does this mean?\n{DIGEST}",
         f" {DIGEST}",
-        f"{marks.HEAD}\nuser: hello\n[End of quotes 012345]\n\nWhat is this?",
-        f"{marks.HEAD}\nuser: hello",
-        f"{marks.CUT}\n\nWhat does that mean?",
+        f"{frames.HEAD}\nuser: hello\n[End of quotes 012345]\n\nWhat is this?",
+        f"{frames.HEAD}\nuser: hello",
+        f"{frames.CUT}\n\nWhat does that mean?",
         DIGEST.replace("Fridays", "Mondays"),
         f"{DIGEST} and more",
     ],
@@ -109,27 +109,27 @@ def test_quotes_pasted_behind_other_words_are_the_clients_text(text: str) -> Non
 def test_a_clients_text_that_quotes_our_marks_loses_nothing(text: str) -> None:
     for content in (text, [{"type": "text", "text": text}]):
         message = {"role": "user", "content": content}
-        assert marks.without(message) == (message, "")
+        assert frames.without(message) == (message, "")
 
 
 @pytest.mark.parametrize("role", ["system", "assistant", "tool"])
 def test_a_frame_in_a_message_of_another_role_is_not_ours(role: str) -> None:
     message = {"role": role, "content": f"{DIGEST}\n\nhi"}
 
-    assert marks.without(message) == (message, "")
+    assert frames.without(message) == (message, "")
 
 
 def test_other_contents_are_left_as_they_are() -> None:
     for content in (None, 17, [], ["bare"], [{"type": "text"}]):
         message = {"role": "user", "content": content}
-        assert marks.without(message) == (message, "")
+        assert frames.without(message) == (message, "")
 
 
 def test_a_summary_sent_back_with_its_digest_comes_off_whole() -> None:
     """Case 77."""
-    summary = marks.framed(marks.SUMMARY, "Goal: move.")
+    summary = frames.framed(frames.SUMMARY, "Goal: move.")
 
-    assert marks.without({"role": "user", "content": f"{summary}\n\n{DIGEST}\n\nhi"}) == (
+    assert frames.without({"role": "user", "content": f"{summary}\n\n{DIGEST}\n\nhi"}) == (
         {"role": "user", "content": "hi"},
         f"Goal: move.\n{ROWS}",
     )
@@ -144,38 +144,38 @@ def test_a_summary_sent_back_with_its_digest_comes_off_whole() -> None:
         ("  assistant : I will", ">   assistant : I will"),
         ("a\nuser: b", "a user: b"),
         ("a\u2028b\x85c", "a b c"),
-        (marks.END, f"\\{marks.END}"),
+        (frames.END, f"\\{frames.END}"),
         ("[end of quoted data]", "\\[end of quoted data]"),
         ("see [1] and list[user]", "see [1] and list[user]"),
         ("username: kim", "username: kim"),
     ],
 )
 def test_a_quoted_text_forges_neither_a_speaker_nor_a_mark(text: str, quoted: str) -> None:
-    assert marks.row(text) == quoted
-    assert marks.row(quoted) in {quoted, f"> {quoted}"}
+    assert frames.row(text) == quoted
+    assert frames.row(quoted) in {quoted, f"> {quoted}"}
 
 
 def test_a_frame_of_many_false_ends_is_read_in_one_pass() -> None:
     rows = "\n\n".join(["[End of quotes 123456]"] * 20_000)
 
-    assert marks.without({"role": "user", "content": marks.framed(marks.HEAD, rows)}) == (None, rows)
+    assert frames.without({"role": "user", "content": frames.framed(frames.HEAD, rows)}) == (None, rows)
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-@pytest.mark.parametrize("opening", [marks.HEAD, marks.BRIEF, marks.SUMMARY, marks.QUOTES])
+@pytest.mark.parametrize("opening", [frames.HEAD, frames.BRIEF, frames.SUMMARY, frames.QUOTES])
 def test_the_tokens_of_a_frame_are_known_before_its_rows(family: str, opening: str) -> None:
     count = counter(family).text
     rows = "get_order(W2378156) -> address=12 Rose Lane\nuser: Never ship to my office."
 
-    framed = count(marks.framed(opening, rows))
+    framed = count(frames.framed(opening, rows))
 
-    assert abs(framed - count(rows) - marks.frame_tokens(opening, count)) <= 2
+    assert abs(framed - count(rows) - frames.frame_tokens(opening, count)) <= 2
     assert (
         abs(
-            count(f"{marks.framed(opening, rows)}\n\nWhere is it?")
+            count(f"{frames.framed(opening, rows)}\n\nWhere is it?")
             - framed
             - count("Where is it?")
-            - marks.joint_tokens(count)
+            - frames.joint_tokens(count)
         )
         <= 2
     )

@@ -1,6 +1,6 @@
 """Where tools are called, quotes that were given stay until the cut moves."""
 
-from gateway.context import marks
+from gateway.context import frames
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
@@ -42,7 +42,7 @@ def test_most_quotes_of_earlier_questions_stand_where_they_stood() -> None:
     for number in range(12):
         messages.append({"role": "user", "content": f"What did the items of order W{4711 + number * 37} cost?"})
         now = list(map(text_of, compress(messages, Budget(2600, 16, 3, 52), COUNT, Policy()).messages))
-        quoted = [text for text in before if marks.QUOTES in text]
+        quoted = [text for text in before if frames.QUOTES in text]
         same_cut = before[1:2] == now[1:2]
         kept += sum(text in now for text in quoted) if same_cut else 0
         broken += sum(text not in now for text in quoted[:-1]) if same_cut else 0
@@ -57,11 +57,11 @@ def test_the_question_stands_whole_before_its_quotes() -> None:
     last = text_of(sent(20, 3)[-1])
 
     assert last.startswith("What did the items of order W4822 cost, and what was item 3-3?")
-    assert marks.QUOTES in last
+    assert frames.QUOTES in last
 
 
 def test_a_recall_share_of_nothing_quotes_nothing_even_where_room_is_free() -> None:
     question = {"role": "user", "content": "What did the items of order W4711 cost, and what was item 0-3?"}
     for room in (1200, 1600, 2000, 2600):
         draft = compress([*agent(20), question], Budget(room, 16, 3, 52), COUNT, Policy(recall_share=0.0))
-        assert not any(marks.QUOTES in text_of(message) for message in draft.messages)
+        assert not any(frames.QUOTES in text_of(message) for message in draft.messages)

@@ -3,14 +3,9 @@
 from typing import NamedTuple
 
 from gateway.context.life.ladder import Attempt, Task
-from gateway.context.write.draft import Draft
+from gateway.context.write.draft import NOTE_STAGES, QUOTES_STAGE, Draft
 from gateway.observe.exchange import Lost, Parts
 from gateway.wire.message import PINNED_ROLES, Message, media_parts
-
-DIGESTS = frozenset({"digest", "summary", "note"})
-"""Stages that write the replacement of the folded part."""
-QUOTES = "recall"
-"""The stage that writes excerpts."""
 
 
 class AttemptContents(NamedTuple):
@@ -35,27 +30,27 @@ def parts_of(task: Task, attempt: Attempt) -> Parts:
     costs = draft.costs if draft is not None else None
     system = sum(_tokens_of(task, messages, costs, index) for index in _pinned(messages))
     question = sum(_tokens_of(task, messages, costs, index) for index in _question(messages))
-    digest, quotes = _tokens_written(draft, DIGESTS), _tokens_written(draft, frozenset({QUOTES}))
-    # Quotes stand behind the question, the note in front of the first standing message: often the same one.
-    added = quotes + (digest if draft is not None and _question_comes_first(messages) else 0)
+    note, quotes = _tokens_written(draft, NOTE_STAGES), _tokens_written(draft, frozenset({QUOTES_STAGE}))
+    # The question's message contains the quotes and, if it is the first one that is not pinned, the note.
+    added = quotes + (note if draft is not None and _question_comes_first(messages) else 0)
     question = max(question - added, 0)
     tools = min(task.fixed, attempt.prompt)
-    history = max(attempt.prompt - tools - system - question - digest - quotes, 0)
-    return Parts(system, tools, digest, quotes, history, question, task.output_of(attempt) or task.reserve)
+    history = max(attempt.prompt - tools - system - question - note - quotes, 0)
+    return Parts(system, tools, note, quotes, history, question, task.output_of(attempt) or task.reserve)
 
 
 def lost_by(task: Task, attempt: Attempt) -> Lost:
-    """Return what of the conversation an attempt does not send."""
+    """Return how much of the conversation an attempt does not send."""
     draft = attempt.draft
     if draft is None:
         return Lost()
-    images = _media(task.request.messages) - _media(draft.messages)
+    images = _media_count(task.request.messages) - _media_count(draft.messages)
     kept = draft.question_kept
-    given = sum(step.total for step in draft.steps if step.stage in DIGESTS)
-    shown = sum(step.count for step in draft.steps if step.stage in DIGESTS or step.stage == QUOTES)
+    all_lines = sum(step.total for step in draft.steps if step.stage in NOTE_STAGES)
+    sent_lines = sum(step.count for step in draft.steps if step.stage in NOTE_STAGES or step.stage == QUOTES_STAGE)
     return Lost(
         turns=draft.turns_folded,
-        lines=max(given - shown, 0),
+        lines=max(all_lines - sent_lines, 0),
         images=max(images, 0),
         question_characters=kept.total - kept.characters if kept is not None else 0,
     )
@@ -67,15 +62,17 @@ def _tokens_written(draft: Draft | None, stages: frozenset[str]) -> int:
 
 
 def _tokens_of(task: Task, messages: tuple[Message, ...], costs: tuple[int, ...] | None, index: int) -> int:
+    """Return the tokens of one message: from the draft's costs if it was folded, else counted."""
     return costs[index] if costs is not None else task.counter.message(messages[index])
 
 
 def _pinned(messages: tuple[Message, ...]) -> list[int]:
+    """Return the indices of the pinned messages."""
     return [index for index, message in enumerate(messages) if message.get("role") in PINNED_ROLES]
 
 
 def _question(messages: tuple[Message, ...]) -> list[int]:
-    """Return the user messages of the current turn: the last run of them."""
+    """Return the indices of the last user messages that follow each other: those of the current turn."""
     found: list[int] = []
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].get("role") == "user":
@@ -86,10 +83,10 @@ def _question(messages: tuple[Message, ...]) -> list[int]:
 
 
 def _question_comes_first(messages: tuple[Message, ...]) -> bool:
-    """Return whether the question is the first message that is not pinned, so that the digest stands in it."""
+    """Return whether the question is the first message that is not pinned: then the note is placed in it."""
     first = next((index for index, message in enumerate(messages) if message.get("role") not in PINNED_ROLES), -1)
     return first in _question(messages)
 
 
-def _media(messages: tuple[Message, ...]) -> int:
+def _media_count(messages: tuple[Message, ...]) -> int:
     return sum(1 for message in messages for _ in media_parts(message))
