@@ -54,14 +54,10 @@ def read_windows(body: bytes) -> dict[str, int]:
     except orjson.JSONDecodeError:
         return {}
     windows: dict[str, int] = {}
-    for model in _models(value):
-        window = _window(model)
-        if window is None:
-            continue
-        for name in ("id", "key", "model", "name"):
-            if isinstance(model.get(name), str):
-                windows.setdefault(model[name].removeprefix("models/"), window)
-                break
+    for model in entries(value):
+        window, name = _window(model), entry_name(model)
+        if window is not None and name is not None:
+            windows.setdefault(name.removeprefix("models/"), window)
     return windows
 
 
@@ -76,16 +72,15 @@ def running_windows(body: bytes) -> dict[str, int]:
     except orjson.JSONDecodeError:
         return {}
     windows: dict[str, int] = {}
-    models = list(_models(value))
+    models = list(entries(value))
     for model in models:
         window = _loaded_window(model) or _first(model, RUNNING_FIELDS) or _first_nested(model, RUNNING_FIELDS)
         if window is not None:
             any_name = len(models) == 1 and (
                 "default_generation_settings" in model or model.get("owned_by") == "llamacpp"
             )
-            names = [ANY_MODEL] if any_name else []
-            names += [model[key] for key in ("id", "key", "model", "name") if isinstance(model.get(key), str)][:1]
-            windows.update(dict.fromkeys(names, window))
+            names = [ANY_MODEL if any_name else None, entry_name(model)]
+            windows.update({name: window for name in names if name is not None})
     return windows | _adapters(models, windows)
 
 
@@ -132,16 +127,21 @@ def running_list(body: bytes) -> RunningList | None:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
-    owners = (model.get("owned_by") for model in _models(value))
+    owners = (model.get("owned_by") for model in entries(value))
     return next((BY_OWNER[owner] for owner in owners if isinstance(owner, str) and owner in BY_OWNER), None)
 
 
-def _models(value: Any) -> Iterator[dict[str, Any]]:
+def entries(value: Any) -> Iterator[dict[str, Any]]:
     """Yield the entries of a list under ``data`` (OpenAI), ``models`` (Ollama, Gemini) or bare (Together)."""
     if isinstance(value, dict):
         value = next((value[name] for name in ("data", "models") if isinstance(value.get(name), list)), [value])
     if isinstance(value, list):
         yield from (model for model in value if isinstance(model, dict))
+
+
+def entry_name(model: dict[str, Any]) -> str | None:
+    """Return the name of an entry, under which clients may ask for its model."""
+    return next((model[key] for key in ("id", "key", "model", "name") if isinstance(model.get(key), str)), None)
 
 
 def _window(model: dict[str, Any]) -> int | None:

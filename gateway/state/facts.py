@@ -159,6 +159,7 @@ def pack_ratio(known: Ratio) -> bytes:
         ratio=calibration.ratio,
         reports=calibration.reports,
         confirmed=calibration.confirmed,
+        counter=calibration.counter,
         since=known.since,
         until=known.until,
     )
@@ -173,13 +174,15 @@ def read_ratio(stored: bytes) -> Ratio | None:
         ratio=values.number(0.9 * LEAST_RATIO, 1.1 * MOST_RATIO),
         reports=values.each(lambda pair: report(pair) and len(pair) == 2, MOST_REPORTS),
         confirmed=values.flag,
+        counter=_SIGN,
         since=_TIME,
         until=_TIME,
     )
     if value is None:
         return None
     reports = tuple((counted, billed) for counted, billed in value["reports"])
-    return Ratio(Calibration(float(value["ratio"]), reports, value["confirmed"]), value["since"], value["until"])
+    calibration = Calibration(float(value["ratio"]), reports, value["confirmed"], counter=value["counter"])
+    return Ratio(calibration, value["since"], value["until"])
 
 
 def pack_smaller(known: SmallerSize) -> bytes:

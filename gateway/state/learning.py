@@ -326,7 +326,9 @@ class Learning:
         """Apply a bill of a counted prompt to the ratio between bills and counts."""
         owner, now = (lesson.upstream, lesson.model, caller), self._clock()
         known = self._facts_about(owner).ratio or Ratio(Calibration(), now, now)
-        calibration = known.calibration.observe(lesson.counted, lesson.billed, stated=lesson.stated)
+        calibration = known.calibration.observe(
+            lesson.counted, lesson.billed, stated=lesson.stated, counter=lesson.counter
+        )
         if calibration == known.calibration:
             return
         if not lesson.stated and known.calibration.has_stopped_growing(lesson.counted, lesson.billed):

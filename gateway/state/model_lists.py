@@ -9,6 +9,7 @@ import structlog
 from msgspec.structs import replace
 
 from gateway.state.facts import Fact
+from providers.origins import Origin
 from providers.windows import ANY_MODEL
 
 log = structlog.get_logger(__name__)
@@ -31,12 +32,20 @@ class ModelList(msgspec.Struct, frozen=True):
     windows: Mapping[str, int] = msgspec.field(default_factory=dict)
     running: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Models whose stated window is the one they are running with, not a possible maximum."""
+    origins: Mapping[str, Origin] = msgspec.field(default_factory=dict)
+    """The model behind a name, where the server states it."""
     since: float = 0.0
     next_request: float = 0.0
     """When to request the list again."""
     pause_s: float = FIRST_RETRY_S
     refused: frozenset[str] = frozenset()
     """Hashes of refused keys."""
+
+    def evidence_of(self, model: str) -> str:
+        """Return where the facts about a model come from, and which model stands behind its name, for operators."""
+        source = f"the {'running server' if model in self.running else 'upstream'}'s model list"
+        origin = self.origins.get(model)
+        return f"{source}: {origin.name}" if origin and origin.name != model else source
 
 
 class ModelLists:
@@ -55,6 +64,11 @@ class ModelLists:
         """Return the window with which the server runs a model, if the list states that: it is more reliable than any catalogue."""
         listed = self._lists.get(upstream)
         return (listed.running.get(model) or listed.running.get(ANY_MODEL)) if listed else None
+
+    def origin(self, upstream: str, model: str) -> Origin | None:
+        """Return the model that stands behind a name at an upstream, if its list states it."""
+        listed = self._lists.get(upstream)
+        return (listed.origins.get(model) or listed.origins.get(ANY_MODEL)) if listed else None
 
     def names(self) -> set[str]:
         """Return every model whose window is in a list."""
@@ -76,25 +90,30 @@ class ModelLists:
         return True
 
     def store(
-        self, upstream: str, windows: Mapping[str, int], running: Mapping[str, int], *, on_demand: bool = False
+        self,
+        upstream: str,
+        windows: Mapping[str, int],
+        running: Mapping[str, int],
+        origins: Mapping[str, Origin],
+        *,
+        on_demand: bool = False,
     ) -> None:
-        """Store a list. With ``on_demand`` it states loaded models only: the windows that other models had when they were loaded
-        stay."""
+        """Store a list. With ``on_demand`` it states loaded models only: what was stated of other models when they were loaded
+        stays."""
         now, known = self._clock(), self._lists.get(upstream, ModelList())
         nothing_loaded = on_demand and not running
         if on_demand:
-            running = {**known.running, **running}
+            running, origins = {**known.running, **running}, {**known.origins, **origins}
         windows = {model: tokens for model, tokens in {**windows, **running}.items() if tokens >= SMALLEST_STATED}
         running = {model: tokens for model, tokens in running.items() if tokens >= SMALLEST_STATED}
         if known.windows != windows:
             log.info("windows_told", upstream=upstream, models=len(windows))
         since = known.since if known.windows == windows else now
         if nothing_loaded:
-            self._lists[upstream] = replace(known, windows=windows, running=running, since=since)
+            self._lists[upstream] = replace(known, windows=windows, running=running, origins=origins, since=since)
         else:
-            self._lists[upstream] = ModelList(
-                windows, running, since, now + (LOADED_TTL_S if on_demand else LIST_TTL_S)
-            )
+            next_request = now + (LOADED_TTL_S if on_demand else LIST_TTL_S)
+            self._lists[upstream] = ModelList(windows, running, origins, since, next_request)
 
     def note_refused_key(self, upstream: str, key: str) -> None:
         """Remember that a key may not read the list; other keys may try at once."""
@@ -112,8 +131,7 @@ class ModelLists:
         return [
             Fact(
                 kind="stated", what="told window", upstream=upstream, model=model, caller="", value=tokens, holds="everyone",
-                evidence=f"the {'running server' if model in listed.running else 'upstream'}'s model list",
-                since=listed.since, until=listed.next_request,
+                evidence=listed.evidence_of(model), since=listed.since, until=listed.next_request,
             )
             for upstream, listed in self._lists.items()
             for model, tokens in sorted(listed.windows.items())

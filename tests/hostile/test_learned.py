@@ -490,6 +490,28 @@ async def test_the_window_of_a_running_server_beats_the_catalogues(gateway):
             assert answer.headers["x-turnfold-window"] == "4096"
 
 
+@pytest.mark.parametrize(
+    ("listed", "family"),
+    [
+        ({"id": "mine", "max_model_len": 4096, "root": "Qwen/Qwen3-8B"}, "qwen3"),
+        ({"id": "m.gguf", "owned_by": "llamacpp", "meta": {"n_ctx": 4096, "n_vocab": 128_256}}, "llama3.1"),
+        ({"id": "Llama-3-8B.gguf", "owned_by": "llamacpp", "meta": {"n_ctx": 4096, "n_vocab": 128_256}}, "llama3"),
+        ({"id": "Llama-3-8B.gguf", "owned_by": "llamacpp", "meta": {"n_ctx": 4096, "n_vocab": 151_936}}, "qwen3"),
+    ],
+    ids=["root", "size of the vocabulary", "name that agrees with the size", "name that does not"],
+)
+async def test_a_running_server_states_which_vocabulary_its_model_has(gateway, listed, family):
+    """So even the first fold for a made-up name is counted as the model counts."""
+    request = {"model": "mine", "messages": chat(30, 250), "max_tokens": 100}
+    configured = {"models": {"mine": {"context_window": 4096, "tokenizer": family}}}
+    for settings in ({}, {"models": {"mine": {"context_window": 4096}}}):
+        async with Listing(list_of(listed)) as standin:
+            stated, known = await gateway(standin, settings), await gateway(standin, configured)
+            sent = [await running.chat(request) for running in (stated, known)]
+            assert [answer.action for answer in sent] == ["fold", "fold"]
+            assert standin.chats[0].body == standin.chats[1].body
+
+
 async def test_llama_cpp_tells_its_window_in_its_properties(gateway):
     listed = list_of({"id": "some.gguf", "owned_by": "llamacpp", "meta": {"n_ctx_train": 131_072}})
     props = Raw(200, (orjson.dumps({"default_generation_settings": {"n_ctx": 4096}, "total_slots": 1}),))

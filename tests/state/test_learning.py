@@ -300,7 +300,7 @@ async def test_operators_see_every_fact_with_its_kind_its_evidence_and_its_time(
     learning.learn([stated(4096, "one"), stated(8192, "one"), stated(8192, "two")], ME)
     learning.learn([smaller("n", "mine", 2048, 1500)], ME)
     learning.learn([PromptRead("up", "o", 700), CountCompared("up", "o", 2000, 2900)], ME)
-    learning.lists.store("up", {"p": 8192}, {"p": 8192})
+    learning.lists.store("up", {"p": 8192}, {"p": 8192}, {})
 
     shown = {(fact.kind, fact.what, fact.model, fact.value, fact.holds) for fact in learning.facts()}
     assert shown == {

@@ -18,7 +18,7 @@ def test_a_list_that_was_read_is_asked_for_once_an_hour() -> None:
     lists = ModelLists(clock)
     assert lists.begin_request("up", "a")
     assert not lists.begin_request("up", "b"), "it is being asked for"
-    lists.store("up", {"m": 8192}, {})
+    lists.store("up", {"m": 8192}, {}, {})
     assert (lists.window("up", "m"), lists.running("up", "m")) == (8192, None)
 
     clock.now += LIST_TTL_S - 1
@@ -58,14 +58,14 @@ def test_a_key_that_was_refused_does_not_ask_again_and_keeps_nobody_else_from_as
 
 def test_a_window_too_small_for_any_server_is_not_one() -> None:
     lists = ModelLists(Clock())
-    lists.store("up", {"m": 1, "n": 4096}, {"o": 7})
+    lists.store("up", {"m": 1, "n": 4096}, {"o": 7}, {})
 
     assert (lists.window("up", "m"), lists.window("up", "n"), lists.running("up", "o")) == (None, 4096, None)
 
 
 def test_a_server_of_one_model_tells_for_every_name() -> None:
     lists = ModelLists(Clock())
-    lists.store("up", {"llama.gguf": 131_072}, {"*": 4096, "llama.gguf": 4096})
+    lists.store("up", {"llama.gguf": 131_072}, {"*": 4096, "llama.gguf": 4096}, {})
 
     assert lists.running("up", "gpt-4o") == 4096
     assert lists.names() == {"llama.gguf"}
@@ -75,12 +75,12 @@ def test_a_server_that_loads_on_demand_is_asked_again_until_a_model_is_loaded() 
     clock = Clock()
     lists = ModelLists(clock)
     assert lists.begin_request("up", "a")
-    lists.store("up", {}, {}, on_demand=True)
+    lists.store("up", {}, {}, {}, on_demand=True)
     clock.now += FIRST_RETRY_S - 1
     assert not lists.begin_request("up", "a")
     clock.now += 1
     assert lists.begin_request("up", "a")
-    lists.store("up", {}, {"m": 4096}, on_demand=True)
+    lists.store("up", {}, {"m": 4096}, {}, on_demand=True)
     assert lists.running("up", "m") == 4096
     clock.now += LOADED_TTL_S - 1
     assert not lists.begin_request("up", "a")
@@ -92,5 +92,5 @@ def test_a_model_that_was_unloaded_keeps_the_window_that_it_had() -> None:
     """It is loaded again by its next request, which must fit."""
     lists = ModelLists(Clock())
     for loaded in ({"m": 4096}, {"n": 8192}, {}, {"m": 2048}):
-        lists.store("up", {}, loaded, on_demand=True)
+        lists.store("up", {}, loaded, {}, on_demand=True)
     assert (lists.running("up", "m"), lists.running("up", "n")) == (2048, 8192)

@@ -58,10 +58,20 @@ class Calibration:
     """Whether two reports agreed on the current ratio."""
     ignored_bills: int = 0
     """How many of the next bills are ignored because the last one was absurd."""
+    counter: str = ""
+    """The name of the counter whose counts were compared with bills; empty for any."""
 
-    def observe(self, counted: int, billed: int, *, stated: bool = False) -> "Calibration":
+    def of(self, counter: str) -> "Calibration":
+        """Return what is known of this counter's counts. Those of another one, as after a change of the configured tokenizer,
+        say nothing."""
+        return self if self.counter in ("", counter) else Calibration()
+
+    def observe(self, counted: int, billed: int, *, stated: bool = False, counter: str = "") -> "Calibration":
         """Learn from one request: our unscaled token count and the upstream's."""
-        calibration = replace(self, ignored_bills=max(self.ignored_bills - 1, 0))
+        known = self.of(counter)
+        if known is not self:
+            return known.observe(counted, billed, stated=stated, counter=counter)
+        calibration = replace(self, ignored_bills=max(self.ignored_bills - 1, 0), counter=counter)
         if billed > ABSURD_FACTOR * self.ratio * (counted + SMALLEST_PROMPT // 4) and not stated:
             calibration = replace(calibration, ignored_bills=MOST_REPORTS)
         if counted < SMALLEST_PROMPT or billed <= 0 or not LEAST_RATIO <= billed / counted <= MOST_RATIO:
@@ -90,7 +100,7 @@ class Calibration:
         smallest = min(*truncated, report)
         others = tuple(other for other in self.reports if other not in truncated)
         if not others:
-            return Calibration(reports=(smallest,), ignored_bills=self.ignored_bills)
+            return Calibration(reports=(smallest,), ignored_bills=self.ignored_bills, counter=self.counter)
         return replace(self, reports=(smallest, *others))
 
     def has_stopped_growing(self, counted: int, billed: int) -> bool:

@@ -277,6 +277,24 @@ _BY_VOCABULARY: Final[Mapping[str, Family]] = {
 """The first family of each vocabulary, for requests that name the vocabulary."""
 
 
+BY_VOCABULARY_SIZE: Final[Mapping[int, str]] = {
+    # From each model's published config.json. Sizes that vocabularies of different models share are left out: 32,000 (Llama 2,
+    # Mistral 7B), 256,000 (Gemma 2, Command R).
+    128_256: "llama3.1",
+    202_048: "llama4",
+    151_936: "qwen3",
+    152_064: "qwen3",
+    129_280: "deepseek",
+    131_072: "mistral",
+    262_144: "gemma",
+    262_208: "gemma",
+    201_088: "gpt-oss",
+    151_552: "glm4",
+    163_840: "kimi",
+}
+"""The family of a vocabulary with so many tokens, as llama.cpp states them."""
+
+
 def family_of(name: str) -> Family:
     """Return a family by its name or its vocabulary's name; an unknown name returns the unknown family."""
     return FAMILIES.get(name) or _BY_VOCABULARY.get(name) or _UNKNOWN

@@ -111,6 +111,8 @@ class CountCompared(msgspec.Struct, frozen=True):
     counted: int
     billed: int
     stated: bool = False
+    counter: str = ""
+    """The name of the counter that counted."""
     kind: Kind = "observed"
 
 
@@ -190,7 +192,8 @@ def from_refusal(
             )
         )
     if size is not None:
-        found.append(CountCompared(sent.upstream, sent.model, count.counted, size, stated=True))
+        name = count.counter.name
+        found.append(CountCompared(sent.upstream, sent.model, count.counted, size, stated=True, counter=name))
     return tuple(found)
 
 
@@ -257,4 +260,5 @@ def _accepted_size(sent: Sent, billed: int | None) -> SmallerFold:
 
 
 def _comparison(sent: Sent, bill: BilledPrompt) -> CountCompared:
-    return CountCompared(sent.upstream, sent.model, sent.count.counted, bill.prompt)
+    count = sent.count
+    return CountCompared(sent.upstream, sent.model, count.counted, bill.prompt, counter=count.counter.name)

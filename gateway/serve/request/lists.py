@@ -12,6 +12,7 @@ from gateway.serve.shared import Gateway
 from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable
 from gateway.upstream.response import read_body
 from providers.openai import join
+from providers.origins import read_origins
 from providers.windows import running_list, running_windows
 
 LIST_PATIENCE_S: Final = 1.0
@@ -51,14 +52,16 @@ async def _read_list(gateway: Gateway, target: Target, headers: CIMultiDict[str]
         if status != 200:
             lists.note_failure(target.name, f"status {status}")
             return
-        running, other_list = running_windows(body), running_list(body)
+        running, origins, other_list = running_windows(body), read_origins(body), running_list(body)
         if other_list is not None:
             root = replace(target.endpoint, base_url=target.endpoint.base_url.rstrip("/").removesuffix("/v1"))
             own = replace(target, endpoint=root, provider=replace(target.provider, locate=join), _urls={})
             status, stated = await _get(gateway, own, other_list.path, headers)
-            running |= other_list.read(stated) if status == 200 else {}
+            if status == 200:
+                running |= other_list.read(stated)
+                origins |= read_origins(stated)
         on_demand = other_list is not None and other_list.on_demand
-        lists.store(target.name, target.provider.read_windows(body), running, on_demand=on_demand)
+        lists.store(target.name, target.provider.read_windows(body), running, origins, on_demand=on_demand)
     except (UpstreamUnreachable, OSError) as error:
         lists.note_failure(target.name, type(error).__name__)
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from gateway.config import Settings, is_pattern
 from gateway.context.choose import embedding
-from gateway.context.count import delay, fixed_cost, proof, tokens
+from gateway.context.count import delay, fixed_cost, message_cost, proof, tokens
 from gateway.context.count.calibration import Calibration
 from gateway.context.count.tokens import TokenCount
 from gateway.context.life import measuring
@@ -86,10 +86,11 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
         request, place.family, place.images
     )  # checked last, because it reads the messages
     pooled_bytes = max(size_bytes, INLINE) if heavy else 0
-    calibration = learning.calibration(owner)
+    counter = message_cost.counter(place.family, place.images, request.memory).name
+    calibration = learning.calibration(owner).of(counter)
     found = await gateway.pool.run(partial(_count, place, request, calibration), size_bytes=pooled_bytes)
     if found.stable.total > LEAST_ANCHOR_SHARE * window and await learning.adopt_stored_ratio(owner):
-        calibration = learning.calibration(owner)
+        calibration = learning.calibration(owner).of(counter)
         found = await gateway.pool.run(partial(_count, place, request, calibration), size_bytes=pooled_bytes)
     chain, may_be_smaller = list[str](), learning.may_fold_smaller(owner)
     if found.stable.total > LEAST_ANCHOR_SHARE * window or may_be_smaller or learning.has_suspect_bills(owner):

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from gateway.config import Route
-from gateway.config.catalogue import ModelFacts
+from gateway.config.catalogue import Catalogue, ModelFacts
 from gateway.context.count import families
 from gateway.context.life.states import Visit
 from gateway.serve.shared import Gateway, Setup
@@ -14,6 +14,7 @@ from gateway.state.facts import Owner
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation
 from gateway.wire.message import text_of
+from providers.origins import Origin
 
 LISTED: Final = "upstream"
 """The source of a window that the upstream's model list states."""
@@ -27,11 +28,25 @@ Learner = Callable[[Target], str]
 """Returns the caller as an upstream's facts name it: `Identity.learner`."""
 
 
-def family_of(route: Route, facts: ModelFacts | None) -> str:
-    """Return the family whose vocabulary and rules count for a model."""
+def family_of(route: Route, facts: ModelFacts | None, stated: str = "") -> str:
+    """Return the family whose vocabulary and rules count for a model: configured, stated by its server, or by its name."""
     if route.tokenizer != "auto":
         return route.tokenizer
-    return facts.family if facts else "unknown"
+    return stated or (facts.family if facts else "unknown")
+
+
+def stated_family(catalogue: Catalogue, origin: Origin | None) -> str:
+    """Return the family of the model that a server states behind a name; empty when it states none that is known.
+
+    The size of a vocabulary proves more than a name. The name tells the chat template, too, if it agrees with the size.
+    """
+    if origin is None:
+        return ""
+    facts = catalogue.find(origin.name)
+    by_name, by_size = facts.family if facts else "", families.BY_VOCABULARY_SIZE.get(origin.vocabulary, "")
+    if not by_size or (by_name and families.family_of(by_name).vocabulary == families.family_of(by_size).vocabulary):
+        return by_name
+    return by_size
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -45,6 +60,8 @@ class Place(msgspec.Struct, frozen=True):
     """The window without anything learned from answers."""
     entry: str
     """The source of the window: a configured or catalogued name, or another source. Bounded, usable as a label."""
+    stated: str = ""
+    """The family of the model that the server states behind the name; empty when it states none."""
     caller: str = ""
     """The caller whose learned facts count here, and to whom what is learned here belongs; empty for none."""
 
@@ -71,7 +88,7 @@ class Place(msgspec.Struct, frozen=True):
     @property
     def family(self) -> str:
         """The family whose vocabulary and rules count for the model."""
-        return family_of(self.route, self.facts)
+        return family_of(self.route, self.facts, self.stated)
 
     @property
     def images(self) -> str:
@@ -122,7 +139,9 @@ def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target, calle
     window, entry = window_at(gateway, setup, route, target)
     learned = gateway.learning.stated_window((target.name, route.name, caller)) if caller else None
     facts = gateway.catalogue.find(route.name)
-    return Place(route, target, facts, min(window, learned) if learned else window, window, entry, caller)
+    origin = None if target.vendor else gateway.learning.lists.origin(target.name, route.name)
+    stated = stated_family(gateway.catalogue, origin)
+    return Place(route, target, facts, min(window, learned) if learned else window, window, entry, stated, caller)
 
 
 def window_at(gateway: Gateway, setup: Setup, route: Route, target: Target) -> tuple[int, str]:
@@ -152,9 +171,10 @@ def _beginning_of(request: Conversation) -> bytes:
 def has_guessed_family(place: Place) -> bool:
     """Return whether the family is only guessed from the model's name: an operator of llama.cpp may call any model ``gpt-4o``.
 
-    It is not guessed at services that sell a model under its own name, nor if the operator configured the tokenizer.
+    It is not guessed at services that sell a model under its own name, nor if the server states which model stands behind the
+    name, nor if the operator configured the tokenizer.
     """
-    return place.route.tokenizer == "auto" and not place.target.vendor
+    return place.route.tokenizer == "auto" and not place.target.vendor and not place.stated
 
 
 def error_of(place: Place) -> float:

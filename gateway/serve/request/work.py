@@ -119,11 +119,13 @@ async def _fetch_facts(caller: Caller, target: Target) -> None:
 
 
 def _needs_list(caller: Caller, target: Target) -> bool:
-    """Return whether an upstream's model list may tell more about the window, and the request could be too long for it."""
+    """Return whether an upstream's model list may tell more about the window or the vocabulary, and the request could be too
+    long."""
+    names_prove_nothing = not target.vendor and len(caller.raw) > SHORT_BODY
     if caller.route.window is not None:
-        return False
+        return names_prove_nothing and caller.route.tokenizer == "auto"
     _, source = window_at(caller.gateway, caller.setup, caller.route, target)
-    return source in UNKNOWN or (not target.vendor and len(caller.raw) > SHORT_BODY)
+    return source in UNKNOWN or names_prove_nothing
 
 
 def _own_key(caller: Caller) -> str:

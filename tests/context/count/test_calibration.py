@@ -104,3 +104,16 @@ def test_after_cut_bills_whole_ones_are_right_within_three() -> None:
 
 def test_bills_of_alike_prompts_may_be_alike() -> None:
     assert learned((3000, 4200), (3050, 4200), (3100, 4206)).confirmed
+
+
+def test_another_counter_begins_without_a_ratio() -> None:
+    """A ratio is between bills and the counts of one vocabulary: an operator may name another one."""
+    calibration = Calibration()
+    for size in (2000, 3000):
+        calibration = calibration.observe(size, int(size * 1.4), counter="unknown")
+    other = calibration.observe(2000, 2010, counter="qwen3")
+
+    assert calibration.of("unknown").ratio > 1.3
+    assert calibration.of("qwen3").ratio == 1.0
+    assert other.of("qwen3").ratio == 1.0
+    assert other.reports == ((2000, 2010),)
