@@ -40,7 +40,7 @@ class QuotesToFill:
         candidates = {
             place: 1.0
             for place, line in enumerate(self.pool.lines)
-            if line.sort in _STRUCTURED and place not in self.hidden and place not in in_quotes
+            if line.kind in _STRUCTURED and place not in self.hidden and place not in in_quotes
         }
         if not candidates:
             return found

@@ -88,7 +88,7 @@ class Search:
             hidden = _hidden(self.layout, pool, places_of(pool, self._note_lines()))
         hidden |= places_of(pool, query.quoted_before)
         count, nearness = self.source.counter.text, nearness_of(self.source)
-        found = recall.excerpts(
+        found = recall.choose(
             pool, query.text, query.most_tokens, count, hidden, known, nearness=nearness, least_share=query.least_share
         )
         return self._quote(pool, found)
@@ -102,7 +102,7 @@ class Search:
         hidden = _hidden(self.layout, pool, in_note, shortened)
         hidden |= places_of(pool, query.quoted_before | still_kept)
         most = query.most_tokens
-        found = recall.excerpts(
+        found = recall.choose(
             pool,
             query.text,
             most - int(WISHES_SHARE_OF_QUOTES * most),
