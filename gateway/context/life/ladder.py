@@ -239,29 +239,32 @@ def next_attempt(task: Task, attempt: Attempt, refusal: StatedNumbers) -> Attemp
     stated = stated_prompt(refusal, attempt, output_limit)
     if stated is not None and not LEAST_COUNT_RATIO <= stated / max(counted, 1) <= MOST_COUNT_RATIO:
         stated = None
-    ratio, cap, reserve = (
-        attempt.ratio,
-        None,
-        task.reserve,
-    )  # cap: most tokens of the prompt, besides the window's limit
+    ratio = attempt.ratio
     if stated is not None:
         # If the upstream counted fewer tokens than we did, only the window was wrong, and our count stays the safe one.
         ratio = max(stated / max(counted, 1), min(1.0, attempt.ratio))
-    if stated is not None and refusal.limit:
-        output = output_limit or refusal.completion or 0
+    if stated is not None and refusal.limit and output_limit is not None:
         left = refusal.limit - stated
-        if output_limit is not None and output_limit > left >= task.least_output(window):
+        if output_limit > left >= task.least_output(window):
             return _with_output(task, structs.replace(attempt, prompt=stated, window=window, ratio=ratio), left)
-        reserve = max(reserve, refusal.completion or 0)
-        if stated + output <= refusal.limit:
-            cap = _cautious_cap(task, ceil(counted * ratio), None)  # the numbers contradict the refusal
-    else:
-        cap = _cautious_cap(task, ceil(counted * ratio), refusal.limit if stated is None else None)
+    cap = _cap(task, refusal, stated, ceil(counted * ratio), output_limit)
+    reserve = max(task.reserve, refusal.completion or 0) if stated is not None and refusal.limit else task.reserve
     for rung in range(max(attempt.rung, 1), HIGHEST_RUNG + 1):
         candidate = _fold(replace(task, reserve=reserve), window, ratio=ratio, rung=rung, cap=cap, refused=True)
         if _is_smaller(task, candidate, counted - task.fixed, output_limit):
             return candidate
     return None
+
+
+def _cap(task: Task, refusal: StatedNumbers, stated: int | None, ours: int, output_limit: int | None) -> int | None:
+    """Return the most tokens of the next prompt, by our own count; None if the upstream's numbers say enough.
+
+    ``stated`` is the upstream's count of the refused prompt, ``ours`` is our count of it.
+    """
+    if stated is None or not refusal.limit:
+        return _cautious_cap(task, ours, refusal.limit if stated is None else None)
+    contradicts_refusal = stated + (output_limit or refusal.completion or 0) <= refusal.limit
+    return _cautious_cap(task, ours, None) if contradicts_refusal else None
 
 
 def stated_prompt(refusal: StatedNumbers, attempt: Attempt, output_limit: int | None) -> int | None:
