@@ -16,7 +16,7 @@ import uvloop
 
 from gateway.context.life import identity
 from gateway.state.store import Store, open_store
-from gateway.state.summariser import Summarizer
+from gateway.state.summariser import Summariser
 from gateway.state.tasks import Tasks
 from tests.redis_server import BINARY, RedisServer
 
@@ -63,7 +63,7 @@ async def measure(name: str, store: Store) -> None:
         "get, there": await timed(lambda n: store.get("summary", KEYS[n % 10 * 40])),
         "get, missing": await timed(lambda n: store.get("summary", f"missing {n}")),
         "get 400 at once": await timed(lambda n: store.get_many("summary", KEYS), 500),
-        "find a summary, 200 messages": await timed(lambda n: Summarizer(store, Tasks()).find(chain), 500),
+        "find a summary, 200 messages": await timed(lambda n: Summariser(store, Tasks()).find(chain), 500),
         "put 4 KB": await timed(lambda n: store.put("summary", f"{n:032x}", VALUE, ttl_s=3600, scope="a.b")),
         "claim and release": await timed(lambda n: claim_and_release(store, n), 500),
     }

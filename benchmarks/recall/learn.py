@@ -70,7 +70,7 @@ def customer_sentences() -> list[str]:
     """Return sentences of customers in recorded conversations. They ask for one thing after the other: examples of no wish."""
     talks = [*load("tau_airline.jsonl")[60:], *load("bfcl_long.jsonl")[:60]]
     asked = [message for talk in talks for message in talk["messages"] if message["role"] == "user"]
-    said = sorted({line.text for message in asked for line in lines.read(message) if line.sort is SENTENCE})
+    said = sorted({line.text for message in asked for line in lines.read(message) if line.kind is SENTENCE})
     return random.Random(3).sample(said, min(MOST_CUSTOMER_SENTENCES, len(said)))
 
 

@@ -111,7 +111,7 @@ class ChatRequest:
 
 
 def parse(raw: bytes, memory: Memory | None = None) -> ChatRequest | None:
-    """Parse a body; return None when it cannot be decided about.
+    """Parse a body; return None if it is no body of this format.
 
     None means: not JSON, not an object, or ``messages`` that is not a list of objects with a role. Such a body is
     forwarded unchanged; the upstream's own error is better than ours (cases 1, 118).
@@ -135,7 +135,7 @@ def parse(raw: bytes, memory: Memory | None = None) -> ChatRequest | None:
 
 
 def skim(raw: bytes, memory: Memory | None = None) -> ChatRequest | None:
-    """Read as little of a body as possible; return None when it cannot be decided about.
+    """Read as little of a body as possible; return None if it is no body of this format.
 
     ``head`` has the members in `gateway.wire.skim.READ_MEMBERS`, ``outline`` the messages whose content is more than one text.
     """

@@ -1,6 +1,7 @@
-"""Compaction items that the gateway made: a digest in the place where a provider seals its own, and how it is opened again.
+"""Compaction items that the gateway made, and how they are read again.
 
-Nothing is hidden in one: the client could read it. It is sent on as a user message, because no upstream knows our seal.
+A provider encrypts the content of such an item. Ours has a digest there, which is only encoded: the client could read it. It is sent
+to upstreams as a user message, because they cannot read the item.
 """
 
 import base64
@@ -27,7 +28,7 @@ def item(texts: tuple[str, ...], identity: str) -> dict[str, Any]:
 
 
 def opened(raw: bytes) -> bytes:
-    """Return a body with our own compaction items as messages; the same bytes when it has none."""
+    """Return a body with our own compaction items written as user messages; the same bytes when it has none."""
     if SEAL.encode() not in raw:
         return raw
     found = members(raw)

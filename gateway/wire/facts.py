@@ -6,7 +6,7 @@ from sys import getsizeof
 from typing import Any, Final, Generic, TypeVar
 
 L = TypeVar("L")
-"""A line, of the room that reads messages: the wire keeps lines and knows none."""
+"""The type of a line. Lines are stored here, but the class is in `gateway.context`, which this package does not import."""
 
 MESSAGE_BYTES: Final = 1300
 """Bytes that a message takes besides its own bytes and its text: two dictionaries, its facts, its place in the table
@@ -16,18 +16,18 @@ MESSAGE_BYTES: Final = 1300
 class Remembered:
     """An entry of a memory. ``size`` is its bytes, with everything that was derived from it."""
 
-    __slots__ = ("grown", "size")
+    __slots__ = ("on_growth", "size")
 
     def __init__(self, size: int = 0) -> None:
         self.size = size
-        self.grown: Callable[[int], None] | None = None
+        self.on_growth: Callable[[int], None] | None = None
         """Called with the bytes of each growth; None if the entry is not in a memory."""
 
     def grow(self, more: int) -> None:
         """Add the bytes of a derived value."""
         self.size += more
-        if self.grown is not None:
-            self.grown(more)
+        if self.on_growth is not None:
+            self.on_growth(more)
 
 
 class MessageFacts(Remembered, Generic[L]):
@@ -50,7 +50,7 @@ class MessageFacts(Remembered, Generic[L]):
         self.keys: frozenset[str] | None = None
         """Its words, as `gateway.context.choose.words.Word.key`."""
         self.shrunk: dict[object, Mapping[str, Any]] = {}
-        """Its shorter forms, by everything they depend on."""
+        """Its shortened forms, by everything on which they depend."""
 
 
 class Interned(dict[str, Any]):

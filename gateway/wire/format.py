@@ -1,12 +1,12 @@
-"""The seam for wire formats: a body is read into a conversation, and what the core decided is written back into its bytes.
+"""Wire formats: how a body is read as a conversation, and how the core's decisions are written into its bytes.
 
-Each format is one module with one `Format` record, listed in `gateway.wire.formats`. The core reads chat-completions mappings
+Each format has one `Format` record, listed in `gateway.wire.formats`. The core reads chat-completions mappings
 (`gateway.wire.message`). A format that differs presents its items as views in that shape, each of which remembers the item it
 came from. What the core returns is matched by identity:
 
-- a message that is the very object of ``Conversation.messages`` keeps its bytes;
-- a message that replaces one is written anew, as an item of its format;
-- a message that was not there before (a note, quotes) is inserted as an item.
+- a message that is the same object as one in ``Conversation.messages`` keeps its bytes;
+- a message that replaces one of these is written again, as an item of its format;
+- a new message (a note) is inserted as an item.
 
 This file does not know what any field is called on the wire, what a window is, or which upstream is asked.
 """
@@ -126,7 +126,7 @@ class Format:
     path: str
     """The path on the client port, for example ``/v1/chat/completions``."""
     parse: "Parse"
-    """Parses a body; None when it cannot be decided about. Such a body is forwarded unchanged."""
+    """Parses a body; None if it is no body of this format. Such a body is forwarded unchanged."""
     skim: "Parse"
     """Reads enough of a long body to prove that it fits; None when it must be parsed. May be ``parse`` itself."""
     encode: Callable[[Any, Edits], bytes]

@@ -1,7 +1,7 @@
 """Interned messages: a message that was seen before is not parsed again.
 
-A client sends its whole conversation with every request. A message is found again by its bytes. It is then the same object
-as last time, and its ``facts`` are known.
+A client sends its whole conversation with every request. A message is found again by its bytes. It is then the same object as
+in the request before, so its ``facts`` are known.
 """
 
 from typing import Any, Final

@@ -104,7 +104,7 @@ class Memory:
         if before is not None:
             self._release(before)
         self._entries[key] = value
-        entry.grown = self.count
+        entry.on_growth = self.count
         self.count(entry.size)
 
     def _touch(self, key: Hashable) -> None:
@@ -128,7 +128,7 @@ class Memory:
         else:
             entry = value
             value.value = None
-        entry.grown = None
+        entry.on_growth = None
         self.size -= entry.size
 
 

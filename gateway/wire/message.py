@@ -18,8 +18,8 @@ Message = Mapping[str, Any]
 """One message of the request. It is never changed: a smaller form is a new message."""
 
 CONTINUES: Final = "turnfold.continues"
-"""A member of a message that cannot stand without an earlier one: by how many messages the earlier one is before it. The
-earlier message has the call of a server's tool. This one has the tool's result, or calls that the tool itself made."""
+"""A member of a message that must be sent with an earlier one: the number of messages from that one to this. The earlier message has
+the call of a server's tool; this one has the tool's result, or calls that the tool itself made."""
 
 PINNED_ROLES: Final = frozenset({"system", "developer"})
 RESULT_ROLES: Final = frozenset({"tool", "function"})
@@ -137,7 +137,7 @@ https://platform.claude.com/docs/en/build-with-claude/prompt-caching"""
 
 
 def canonical(message: Message) -> bytes:
-    """Return one message in a form in which equal meaning has equal bytes (case 70).
+    """Return one message as bytes that are equal for messages of equal meaning (case 70).
 
     Keys are sorted, a list of plain text parts is joined to a string, an absent or null content is left out, and JSON
     in tool arguments is normalised. Used for identity and caching, never sent.
@@ -174,7 +174,7 @@ def _json_pieces(value: Any, depth: int) -> Iterator[bytes]:
 
 
 def _normalised(message: Message) -> dict[str, Any]:
-    """Return a message in a form in which equal meaning has equal values."""
+    """Return a message with values that are equal for messages of equal meaning."""
     plain = dict(message)
     content = plain.get("content")
     if content is None:

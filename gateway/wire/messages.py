@@ -13,7 +13,7 @@ PATH: Final = "/v1/messages"
 
 
 def parse(raw: bytes, memory: Memory | None = None) -> MessagesRequest | None:
-    """Parse a body; return None when it cannot be decided about."""
+    """Parse a body; return None if it is no body of this format."""
     return read(raw, memory or Memory(), MESSAGES)
 
 

@@ -83,6 +83,11 @@ def _with_drop_permitted(request: MessagesRequest, changes: Mapping[str, Any]) -
 
 
 def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, keeps_thinking: bool) -> dict[str, Any]:
+    """Return the changed members: the messages to send and, if it changed, ``system``.
+
+    Views of one message are joined; then thinking is removed if it must be, results and user messages get the order that the API
+    demands, and cache marks of blocks that are not sent move to blocks that are.
+    """
     changes: dict[str, Any] = {}
     sent = [_before_compaction(request, at) for at in range(max(request.compacted[0], 0))]
     for message in messages:
@@ -95,14 +100,16 @@ def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, keeps_t
             if message is not request.views[number]:
                 changes["system"] = message["content"]
         else:
-            _join(request, sent, origin, _blocks(request, number, message), kept=message is request.views[number])
+            _add_to_message(
+                request, sent, origin, _edited_blocks(request, number, message), kept=message is request.views[number]
+            )
     for each in sent:
         if not keeps_thinking and any(block.kind in THINKING for block in each.blocks):
-            each.blocks = [block for block in each.blocks if block.kind not in THINKING] or [_EMPTY]
+            each.blocks = [block for block in each.blocks if block.kind not in THINKING] or [_REMOVED_THINKING]
             each.changed = True
     if request.continues:
         sent = _expected_results_first(request, sent)
-    _mark_changed(request, sent)
+    _set_changed(request, sent)
     sent = _user_first(request, sent)
     marks = cache_marks.moved_marks(
         [block for each in sent for block in each.blocks],
@@ -114,7 +121,8 @@ def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, keeps_t
 
 
 def _expected_results_first(request: MessagesRequest, sent: list[_SentMessage]) -> list[_SentMessage]:
-    """Put the results of calls that only the server has first, also those that were left out: the server expects them before anything else."""
+    """Put the results of calls that only the server has first, also those that were left out: the server expects them before
+    anything else."""
     expected = [n for n, block in enumerate(request.body_messages[0].blocks) if block.type == "tool_result"]
     if not expected:
         return sent
@@ -141,7 +149,7 @@ def _role(message: Message) -> str:
     return "assistant" if message.get("role") == "assistant" else "user"
 
 
-_EMPTY: Final = cache_marks.SentBlock(b'{"type":"text","text":"[thinking removed]"}')
+_REMOVED_THINKING: Final = cache_marks.SentBlock(b'{"type":"text","text":"[thinking removed]"}')
 """Replaces a message that was nothing but thinking."""
 
 
@@ -156,7 +164,7 @@ def _originals(request: MessagesRequest, at: int, numbers: Sequence[int]) -> lis
     return [cache_marks.SentBlock(blocks[n].raw, (at, n)) for n in numbers]
 
 
-def _join(
+def _add_to_message(
     request: MessagesRequest,
     sent: list[_SentMessage],
     origin: BlockOrigin,
@@ -164,7 +172,7 @@ def _join(
     *,
     kept: bool,
 ) -> None:
-    """Add the edited form of a view to its message."""
+    """Add the blocks of a view to its message in ``sent``; begin that message if this is its first view."""
     if sent and sent[-1].at == origin.at:
         sent[-1].blocks += blocks
         sent[-1].changed |= not kept
@@ -176,8 +184,9 @@ def _join(
     sent.append(_SentMessage(origin.at, given.role, blocks, given.raw, changed=not kept))
 
 
-def _mark_changed(request: MessagesRequest, sent: Sequence[_SentMessage]) -> None:
-    """Set for each message whether it is changed, and put its blocks in their order."""
+def _set_changed(request: MessagesRequest, sent: Sequence[_SentMessage]) -> None:
+    """Set for each message whether it is changed. The blocks of an unchanged user message are put into their original order first:
+    the views of its tool results were joined before the view of its words."""
     for each in sent:
         if each.at is None:
             continue
@@ -191,7 +200,7 @@ def _mark_changed(request: MessagesRequest, sent: Sequence[_SentMessage]) -> Non
         each.changed = each.changed or not whole
 
 
-def _blocks(request: MessagesRequest, number: int, message: Message) -> list[cache_marks.SentBlock]:
+def _edited_blocks(request: MessagesRequest, number: int, message: Message) -> list[cache_marks.SentBlock]:
     """Return the edited form of a view as blocks; blocks that it still has keep their bytes."""
     origin, before = request.origins[number], request.views[number]
     if origin.blocks is None:
@@ -229,7 +238,7 @@ def _changed_result(
 def _changed_words(
     request: MessagesRequest, origin: BlockOrigin, before: Message, message: Message
 ) -> Iterator[cache_marks.SentBlock]:
-    """Return changed words: parts that still exist keep their bytes, calls keep their places."""
+    """Yield the blocks of a changed view that is no tool result: parts that are unchanged keep their bytes, calls their places."""
     assert origin.blocks is not None
     given = request.body_messages[origin.at].blocks
     calls = [n for n in origin.blocks if given[n].type == "tool_use"]
@@ -239,7 +248,7 @@ def _changed_words(
     waiting = [n for n in origin.blocks if given[n].type == "tool_use" or (given[n].type in THINKING and thinks)]
     waiting = [n for n in waiting if n not in numbers]
     parts = texts_in(message.get("content"), "text")
-    for part, n in zip(parts, _places(parts, before.get("content") or (), numbers), strict=True):
+    for part, n in zip(parts, _original_numbers(parts, before.get("content") or (), numbers), strict=True):
         while waiting and n is not None and waiting[0] < n:
             yield _sent_call(origin, given, waiting.pop(0), arguments)
         same = n is not None and any(part is each for each in before["content"])
@@ -249,7 +258,7 @@ def _changed_words(
         yield _sent_call(origin, given, n, arguments)
 
 
-def _places(
+def _original_numbers(
     parts: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]], numbers: Sequence[int]
 ) -> list[int | None]:
     """Return for each part the number of its original block; None for a new part, which comes first."""

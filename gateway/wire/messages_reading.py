@@ -79,7 +79,7 @@ class MessagesRequest(ViewedRequest):
 
 
 def read(raw: bytes, memory: Memory, made_by: Format) -> MessagesRequest | None:
-    """Read a body; return None when it cannot be decided about."""
+    """Read a body; return None if it is no body of this format."""
     raw, found = readable(raw)
     rows = pieces(found["messages"]) if found and "messages" in found else None
     if not found or not rows:

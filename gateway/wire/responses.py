@@ -14,7 +14,7 @@ PATH: Final = "/v1/responses"
 
 
 def parse(raw: bytes, memory: Memory | None = None) -> ResponsesRequest | None:
-    """Parse a body; return None when it cannot be decided about."""
+    """Parse a body; return None if it is no body of this format."""
     return read(raw, memory or Memory(), RESPONSES)
 
 

@@ -34,6 +34,7 @@ def encode(request: ResponsesRequest, edits: Edits) -> bytes:
 
 
 def _rewritten(request: ResponsesRequest, messages: Sequence[Message]) -> dict[str, Any]:
+    """Return the changed members: the items to send and, if they changed, ``instructions``."""
     changes: dict[str, Any] = {}
     rows: list[bytes] = []
     dropped_results = _dropped_results(request, messages)

@@ -31,8 +31,8 @@ PINNED_ITEMS: Final = frozenset(
 SHELL_OUTPUT: Final = "shell_call_output"
 SHELL_TEXTS: Final = ("stdout", "stderr")
 """The texts in each chunk of a `SHELL_OUTPUT`."""
-GIVEN: Final = ("input", "arguments", "action", "actions", "operation")
-"""Members that may have what a call gives to its tool."""
+ARGUMENT_MEMBERS: Final = ("input", "arguments", "action", "actions", "operation")
+"""Members in which different kinds of calls have their arguments."""
 TEXT_OF: Final = {"mcp_call": "output"}
 """Assistant items that contain their result as one text."""
 TEXT_OUTPUTS: Final = frozenset(
@@ -67,7 +67,7 @@ class ResponsesRequest(ViewedRequest):
 
 
 def read(raw: bytes, memory: Memory, made_by: Format) -> ResponsesRequest | None:
-    """Read a body; return None when it cannot be decided about."""
+    """Read a body; return None if it is no body of this format."""
     repaired, found = readable(raw)
     if (raw := opened(repaired)) is not repaired:
         found = members(raw)
@@ -104,13 +104,14 @@ def item_type(item: Mapping[str, Any]) -> Any:
     return item.get("type", "message" if "role" in item else None)
 
 
-Found = tuple[Mapping[str, Any], ItemOrigin]
+OriginatedView = tuple[Mapping[str, Any], ItemOrigin]
+"""A view and its origin."""
 
 
 def _views(
     instructions: Any, text: str | None, items: Sequence[Piece]
 ) -> tuple[tuple[Message, ...], tuple[ItemOrigin, ...]]:
-    found: list[Found] = []
+    found: list[OriginatedView] = []
     if isinstance(instructions, str) and instructions:
         found.append(({"role": "system", "content": instructions}, ItemOrigin(member="instructions")))
     if text is not None:
@@ -121,13 +122,13 @@ def _views(
     return views, tuple(origin for _, origin in found)
 
 
-def _with_continues(found: list[Found], items: Sequence[Piece]) -> list[Found]:
+def _with_continues(found: list[OriginatedView], items: Sequence[Piece]) -> list[OriginatedView]:
     """Mark each view with a call that a program in an earlier view made.
 
     https://platform.openai.com/docs/api-reference/responses/create
     """
     programs: dict[Any, int] = {}
-    marked: list[Found] = []
+    marked: list[OriginatedView] = []
     for number, (shown, origin) in enumerate(found):
         needed: list[int] = []
         for item in (items[at].value for at in origin.items):
@@ -141,15 +142,15 @@ def _with_continues(found: list[Found], items: Sequence[Piece]) -> list[Found]:
     return marked
 
 
-def _views_of(items: Sequence[Piece]) -> Iterator[Found]:
+def _views_of(items: Sequence[Piece]) -> Iterator[OriginatedView]:
     """Return the views of items in order: the assistant's items up to the next output, message or compaction are one
     view."""
     group: list[int] = []
     only_reasoning = True
     for at, item in enumerate(items):
         kind = str(item_type(item.value))
-        part = _part_of(kind, item.value)
-        # An item that follows reasoning stays with it; other messages and new reasoning may go without what is in front of them.
+        part = _role_of(kind, item.value)
+        # Reasoning and the item after it stay together. A message or new reasoning after other items begins a view of its own.
         if group and (part != "assistant" or (kind in ("reasoning", "message") and not only_reasoning)):
             yield _grouped(items, group)
             group, only_reasoning = [], True
@@ -162,8 +163,8 @@ def _views_of(items: Sequence[Piece]) -> Iterator[Found]:
         yield _grouped(items, group)
 
 
-def _part_of(kind: str, item: Mapping[str, Any]) -> str:
-    """Return the role of an item in the conversation."""
+def _role_of(kind: str, item: Mapping[str, Any]) -> str:
+    """Return the role of the message that shows an item."""
     if kind == "message":
         role = item.get("role")
         return role if isinstance(role, str) else "user"
@@ -208,7 +209,7 @@ def _output(item: Mapping[str, Any]) -> Any:
 
 
 def shell_chunks(item: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what a shell printed, in its chunks; nothing for any other item."""
+    """Return the chunks of a shell's output; nothing for any other item."""
     chunks = item.get("output") if item_type(item) == SHELL_OUTPUT else None
     return chunks if isinstance(chunks, list) and all(isinstance(chunk, dict) for chunk in chunks) else []
 
@@ -221,7 +222,7 @@ def _shell_parts(chunks: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, A
         yield opaque({name: value for name, value in chunk.items() if name not in texts})
 
 
-def _grouped(items: Sequence[Piece], group: Sequence[int]) -> Found:
+def _grouped(items: Sequence[Piece], group: Sequence[int]) -> OriginatedView:
     """Return reasoning, a message and calls as one assistant message."""
     parts: list[Any] = []
     calls: list[Mapping[str, Any]] = []
@@ -265,7 +266,7 @@ def call_of(item: Mapping[str, Any]) -> dict[str, Any] | None:
         function = {"name": name, "arguments": item["arguments"]}
         return {"id": call_id(item), "type": "function", "function": function}
     if kind == "mcp_approval_request" or (kind.endswith("_call") and isinstance(item.get("call_id"), str)):
-        given = next((item[name] for name in GIVEN if name in item), "")
+        given = next((item[name] for name in ARGUMENT_MEMBERS if name in item), "")
         text = given if isinstance(given, str) else dumps(given).decode()
         custom = {"name": name if isinstance(name, str) else kind.removesuffix("_call"), "input": text}
         return {"id": call_id(item), "type": "custom", "custom": custom}

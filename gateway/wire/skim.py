@@ -89,7 +89,7 @@ class SkimmedBody(NamedTuple):
 
 
 def skimmed(raw: bytes, memory: Memory) -> Skimmed | None:
-    """Return what a skim reads of a body; None when it cannot be decided about."""
+    """Return what a skim reads of a body; None if it is no body of this format."""
     bodies = memory.part(skimmed, partial(_bodies, memory))
     last = bodies.get(raw[:BEGINNING_BYTES])
     if last is not None and last.raw == raw:
@@ -138,7 +138,7 @@ def _read(raw: bytes, *, opening: bool = True) -> Skimmed | None:
     """Read a body; its ``opening`` only on request."""
     try:
         body: Any = _body(raw)
-        outline = tuple(map(_outline, _rich(body.messages)))
+        outline = tuple(map(_outline, _with_more_than_text(body.messages)))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     messages: list[_Message] = body.messages
@@ -220,8 +220,8 @@ def _common_bytes(raw: bytes, other: bytes) -> int:
     return least
 
 
-def _rich(messages: list[_Message]) -> list[_Message]:
-    """Return the messages whose content is more than one text. Where there are none, no message is looked at in Python."""
+def _with_more_than_text(messages: list[_Message]) -> list[_Message]:
+    """Return the messages whose content is more than one text. If there are none, no loop runs in Python."""
     begins = map(_first_byte, map(_view, map(_content, messages)))
     if _TEXT_OR_NULL.issuperset(begins) and not _any_has(_audio, messages):
         return []
@@ -229,6 +229,7 @@ def _rich(messages: list[_Message]) -> list[_Message]:
 
 
 def _any_has(member: Callable[[_Message], msgspec.Raw], messages: list[_Message]) -> bool:
+    """Return whether any message has a member."""
     return any(map(is_not, map(member, messages), repeat(_ABSENT)))
 
 

@@ -39,7 +39,7 @@ def splice(raw: bytes, changes: Mapping[str, Any]) -> bytes:
 
 
 REMOVED_RESULT: Final = "[result removed]"
-"""What stands for the text of a tool result that is left out where the server expects a result."""
+"""The text of a tool result that is left out although the server expects a result."""
 
 
 def without_result(raw: bytes, member: str) -> bytes:

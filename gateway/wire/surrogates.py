@@ -1,4 +1,4 @@
-r"""JSON that strict parsers refuse: lone surrogates, ``NaN`` and ``Infinity``.
+r"""JSON that strict parsers refuse, and its repair: lone surrogates, ``NaN`` and ``Infinity``.
 
 An escape like ``\ud83d`` without its other half is allowed by JSON, and no text can contain it. A client that cuts a text in the middle of an
 emoji sends one; it is read as the replacement character, U+FFFD. ``NaN``, ``Infinity`` and ``-Infinity``, which Python and JavaScript libraries

@@ -37,13 +37,13 @@ def _parts(words: tuple[Word, ...]) -> _Parts:
     names: list[str] = []
     words_beside: set[str] = set()
     for place, word in enumerate(words):
-        kind = word.kind
-        if kind in _VALUES:
-            values[word.key] = _shape(word)
+        shape = word.shape
+        if shape in _VALUES:
+            values[word.key] = _value_shape(word)
             words_beside.update(
                 [other.key for other in words[max(place - WORDS_BESIDE_VALUE, 0) : place + WORDS_BESIDE_VALUE]]
             )
-        elif kind is NAME and place:
+        elif shape is NAME and place:
             names.append(word.key)
     plain = frozenset(describing_words(words))
     return _Parts(values, frozenset(values.values()), frozenset(names), plain, plain & words_beside)
@@ -52,7 +52,7 @@ def _parts(words: tuple[Word, ...]) -> _Parts:
 def describing_words(words: tuple[Word, ...]) -> list[str]:
     """Return the words that are not values, without a name at the beginning: it may be any word."""
     plain, name = PLAIN, NAME
-    return [word.key for place, word in enumerate(words) if word.kind is plain or (word.kind is name and place > 0)]
+    return [word.key for place, word in enumerate(words) if word.shape is plain or (word.shape is name and place > 0)]
 
 
 class _Statement:
@@ -133,7 +133,7 @@ def may_be_replaced(line: Line) -> bool:
     """Return whether a user's line may state something that a later line replaces: a short sentence with a value or name."""
     plain = PLAIN
     return (
-        line.sort is SENTENCE and line.size < STATEMENT_TOKENS and any([word.kind is not plain for word in line.words])
+        line.kind is SENTENCE and line.size < STATEMENT_TOKENS and any([word.shape is not plain for word in line.words])
     )
 
 
@@ -166,6 +166,11 @@ STATEMENT_TOKENS: Final = 70
 
 
 def _replaces(newer: _Parts, older: _Parts, rarity: Mapping[str, float]) -> bool:
+    """Return whether a newer statement replaces an older one.
+
+    Both must have enough rare words in common. If they have values, one of the older statement's is missing in the newer one,
+    which has another of the same shape. If they have none, they are nearly the same sentence with another name.
+    """
     if bool(older.values) != bool(newer.values):
         return False
     # Names that differ belong to the value: a street, a city.
@@ -202,6 +207,6 @@ def _common_rarity(one: frozenset[str], other: frozenset[str], rarity: Mapping[s
     return common, common / least if least > 0 else 0.0
 
 
-def _shape(word: Word) -> str:
+def _value_shape(word: Word) -> str:
     """Return the shape of a value, so that a date never replaces an order number."""
-    return word.kind.name if word.kind is not IDENT else f"{word.kind.name}{word.key[:1].isalpha()}"
+    return word.shape.name if word.shape is not IDENT else f"{word.shape.name}{word.key[:1].isalpha()}"

@@ -1,9 +1,8 @@
 """Cues in a sentence: whether it is binding for later turns, asks something, instructs, or reports an error.
 
-A binding sentence is recognised by its form: it is not a question, and it speaks of the speaker, of all times, of
-conditions or of duty. The words below are closed classes of many languages (modal verbs, quantifiers, adverbs of
-generality, pronouns), not the vocabulary of a subject. A binding sentence without these words still has the worth of
-a user's statement.
+A binding sentence is recognised by its words: it is no question, and it speaks of the speaker, of all times, of conditions or
+of duty. The words below are function words of many languages (modal verbs, quantifiers, adverbs, pronouns). They belong to no
+subject. A binding sentence without these words still has the worth of a user's statement.
 """
 
 import re
@@ -118,10 +117,24 @@ _ERRORS: Final = (*_ERROR_WORDS.split(), "not found", "no such", "time out", "ti
 _FAILURE: Final = re.compile(r"fail(?:ed|ure|s|ing)?\b|erro\b")
 
 
+STATEMENT_POINTS: Final = 0.6
+"""Points of any statement. This and the next ones were chosen: a statement with one binding word has more than one without."""
+BINDING_WORD_POINTS: Final = 0.55
+"""Points of each binding word or phrase, of `MOST_BINDING_WORDS` at most."""
+MOST_BINDING_WORDS: Final = 3
+"""Binding words that count in one sentence."""
+SELF_POINTS: Final = 0.4
+"""Points of a sentence that speaks of its speaker."""
+QUESTION_POINTS: Final = 0.2
+"""Points of a question with more than `SHORT_QUESTION` characters: it may contain a statement."""
+SHORT_QUESTION: Final = 20
+"""Characters of a question that contains no statement."""
+
+
 def binding(sentence: str) -> float:
     """Return the points of a user's sentence as binding for later turns: 0 to about 3."""
     if asks(sentence):
-        return 0.2 if len(sentence) > 20 else 0.0
+        return QUESTION_POINTS if len(sentence) > SHORT_QUESTION else 0.0
     low = sentence.lower().replace("’", "'")
     tokens = low.encode().translate(_LETTERS).decode().split() if low.isascii() else _TOKEN.findall(low)
     if "'" in low:
@@ -131,7 +144,11 @@ def binding(sentence: str) -> float:
     if not sentence.isascii():
         found += len(_BINDING_UNSPACED.findall(sentence))
         names_speaker = names_speaker or _SELF_UNSPACED.search(sentence) is not None
-    return 0.6 + min(found, 3) * 0.55 + (0.4 if names_speaker else 0.0)
+    return (
+        STATEMENT_POINTS
+        + min(found, MOST_BINDING_WORDS) * BINDING_WORD_POINTS
+        + (SELF_POINTS if names_speaker else 0.0)
+    )
 
 
 def speaks_of_self(text: str) -> bool:

@@ -27,8 +27,8 @@ def choose(
 ) -> list[int]:
     """Choose the lines with the most new facts per token; return their positions in order.
 
-    ``known`` facts are elsewhere in the request. With ``relevance`` only its lines are considered, and their worth is
-    multiplied by their relevance to a question.
+    ``known`` are facts that are elsewhere in the request. With ``relevance`` only the lines in it are considered, and their worth
+    is multiplied by their relevance to a question.
     """
     greedy = Greedy(pool, known, relevance)
     if relevance is None:
@@ -38,17 +38,18 @@ def choose(
         greedy.take_wishes(
             pool.wishes.ranked, tokens * (WISHES_SHARE_WITH_CALLS if few_wishes else WISHES_SHARE_OF_CHAT)
         )
-    fill = float(tokens)
-    spent = before = 0
+    # The choice is made by estimated tokens. The count of the written text corrects the estimate for the next round.
+    limit = float(tokens)
+    spent = chosen_before = 0
     for _ in range(4):
-        greedy.grow(fill)
-        if len(greedy.chosen) == before:
+        greedy.grow(limit)
+        if len(greedy.chosen) == chosen_before:
             break
-        before = len(greedy.chosen)
+        chosen_before = len(greedy.chosen)
         spent = count(render(pool, sorted(greedy.chosen)))
         if spent > tokens * FULL_SHARE:
             break
-        fill = greedy.used_tokens + (tokens - spent) * max(greedy.used_tokens / max(spent, 1), 0.5)
+        limit = greedy.used_tokens + (tokens - spent) * max(greedy.used_tokens / max(spent, 1), 0.5)
     chosen = greedy.chosen if spent <= tokens else _fitting(pool, greedy.choices, tokens, spent, count)
     return sorted(chosen)
 
@@ -58,8 +59,8 @@ def _fitting(
 ) -> list[int]:
     """Return as many of the choices as fit, in their order. ``spent`` are the tokens of all of them.
 
-    If a line is too long for the rest of the room, shorter ones behind it are tried. A line of the same record is not, and no
-    wish without its revocation.
+    If a line is too long for the rest of the room, shorter ones behind it are tried: no lines of the same record, and no wish
+    without its revocation.
     """
     kept, chosen = len(choices), list(chain.from_iterable(choices))
     while kept and spent > tokens:

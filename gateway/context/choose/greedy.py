@@ -37,8 +37,12 @@ _NO_BUNDLE: Final[_Bundle] = (0.0, 1.0, [])
 
 
 class Greedy:
-    """Lazy greedy choice: take the best line, or the best bundle of a message that is not open yet. A message is open once
-    one of its lines is chosen. Facts of chosen lines are known and no longer count for other lines."""
+    """A greedy choice: take the line with the highest worth per token, then the next one, and so on.
+
+    The first line of a message costs more than the others, because the row begins with its speaker or its tool. So the first
+    choice from a message is a *bundle*: the lines that are together worth most per token. From then on the message is *open*, and
+    its other lines are chosen one by one. Facts of chosen lines are *known* and no longer count for other lines.
+    """
 
     def __init__(self, pool: LinePool, known: Collection[str], relevance: Mapping[int, float] | None) -> None:
         self.pool = pool
@@ -75,11 +79,15 @@ class Greedy:
         heapq.heapify(self.heap)
 
     def grow(self, tokens: float) -> None:
-        """Choose lines up to about so many tokens."""
+        """Choose lines up to about so many tokens.
+
+        An entry of the heap has the worth per token that was computed last. It may be too high by now, because facts have become
+        known. So the worth of the first entry is computed again. If another entry may be better, it goes back into the heap.
+        """
         heap = self.heap
         skipped: list[tuple[float, int]] = []
         while heap and self.used_tokens < tokens and len(skipped) <= MOST_SKIPPED:
-            before, entry = heap[0]
+            last_worth, entry = heap[0]
             bundle: list[int] = []
             if entry < 0:
                 gain, cost, bundle = self._best_bundle(self.pool.order[~entry])
@@ -88,12 +96,12 @@ class Greedy:
             else:
                 gain, cost = self._gain(entry), self._cost(entry)
             if gain > LEAST_GAIN:
-                now = -gain / cost
-                if now > before and len(heap) > 1 and now > min(heap[1:3])[0]:
-                    heapq.heapreplace(heap, (now, entry))
+                worth = -gain / cost  # negative, because the heap has its least item first
+                if worth > last_worth and len(heap) > 1 and worth > min(heap[1:3])[0]:
+                    heapq.heapreplace(heap, (worth, entry))
                     continue
                 if entry >= 0 and self.used_tokens + cost > tokens:
-                    skipped.append((now, entry))
+                    skipped.append((worth, entry))
                 elif entry >= 0:
                     self._take_with_names(entry, cost)
             heapq.heappop(heap)
@@ -103,6 +111,7 @@ class Greedy:
             heapq.heappush(heap, item)
 
     def _gain(self, position: int) -> float:
+        """Return the worth of a line with the facts that are known by now."""
         gain = self.pool.worth(position, self.speech_odds, self.data_odds)
         return gain if self.relevance is None else (gain + RELEVANT_LINE_WORTH) * self.relevance[position]
 
@@ -116,7 +125,7 @@ class Greedy:
         if places is None:
             places = sorted(self.candidates[message], key=bounds.__getitem__, reverse=True)
             # Only values of records are listed behind each other: a row or a sentence has a line of its own.
-            places = places[: MOST_BUNDLE_LINES if self.lines[places[0]].sort is RECORD else 1]
+            places = places[: MOST_BUNDLE_LINES if self.lines[places[0]].kind is RECORD else 1]
             self.strongest[message] = places
         call = self._call_to_show(message)
         worth, tokens = self._gain(call) if call >= 0 else 0.0, self._opening_tokens(message)
@@ -145,9 +154,8 @@ class Greedy:
     def _gains(
         self, places: Iterable[int], worth: float, tokens: float, seen: set[Word]
     ) -> Iterator[tuple[float, int]]:
-        """Yield lines with their worth per token, those with the highest bounds first. It ends before lines that can only
-        lower the worth per token of the lines before them. ``worth``, ``tokens`` and the words ``seen`` are those of the
-        opening."""
+        """Yield lines with their worth per token, those with the highest bounds first. Stop before lines that can only lower the
+        worth per token of the bundle. ``worth``, ``tokens`` and the words ``seen`` are those of the message's opening."""
         any_yielded = False
         for place in places:
             if any_yielded and self.bounds[place] * tokens <= worth:
@@ -202,6 +210,7 @@ class Greedy:
         self.choices.append((*naming_lines, position))
 
     def _take(self, position: int, cost: float) -> None:
+        """Choose a line: open its message and its group, and mark its facts as known."""
         line, message = self.lines[position], self.pool.message_of[position]
         self.used_tokens += cost
         self.chosen.append(position)
@@ -246,13 +255,14 @@ class Greedy:
             speech_odds[word] = data_odds[word] = 0.0
 
     def _cost(self, position: int) -> float:
+        """Return the approximate tokens of a line, with the text before it and the lines that name its record."""
         line, message = self.lines[position], self.pool.message_of[position]
         if message not in self.open_messages:
             # A record directly behind its call does not name it again.
-            needs_no_tool = line.sort is RECORD and message - 1 in self.open_messages
+            needs_no_tool = line.kind is RECORD and message - 1 in self.open_messages
             opening = 1 + (OPENING_TOKENS if needs_no_tool else self._opening_tokens(message))
         elif (message, line.group) in self.open_groups:
-            if line.sort is not SENTENCE or self.pool.readings[message].role == "user":
+            if line.kind is not SENTENCE or self.pool.readings[message].role == "user":
                 return line.size
             opening = SEPARATOR_TOKENS
         else:
@@ -264,14 +274,15 @@ class Greedy:
         return 0.0 if message in self.open_messages else OPENING_TOKENS + len(self.pool.readings[message].tool) / 4
 
     def _naming_lines_of(self, position: int) -> tuple[int, ...]:
-        """Return the lines that name the record of a line and are not chosen yet. A value without a name says nothing."""
+        """Return the lines that must be chosen with a line and are not chosen yet: the heading of a property, or the name of a
+        record. A value without them says nothing."""
         line, message = self.lines[position], self.pool.message_of[position]
-        if line.sort is SENTENCE:
+        if line.kind is SENTENCE:
             heading = self._heading(message, position)
             return () if heading < 0 or heading in self.taken else (heading,)
         record = (message, line.group)
         # An identifier needs no name; a price or a date does.
-        if line.sort is not RECORD or record in self.open_groups or any([word.kind is IDENT for word in line.words]):
+        if line.kind is not RECORD or record in self.open_groups or any([word.shape is IDENT for word in line.words]):
             return ()
         found = self.naming_lines.get(record)
         if found is None:
@@ -286,11 +297,12 @@ class Greedy:
         return found
 
     def _heading_above(self, message: int, position: int) -> int:
+        """Return the nearest sentence above that is no property itself."""
         lines = self.lines
         if self.pool.readings[message].role == "user" or not _is_property(lines[position]):
             return -1
         above = range(position - 1, max(position - SEARCHED_LINES, self.pool.places[message].start) - 1, -1)
-        return next((place for place in above if lines[place].sort is SENTENCE and not _is_property(lines[place])), -1)
+        return next((place for place in above if lines[place].kind is SENTENCE and not _is_property(lines[place])), -1)
 
     def _find_naming_lines(self, message: int, position: int) -> tuple[int, ...]:
         """Return the lines that name the record at a position: its identifier, or else its names."""
@@ -304,7 +316,7 @@ class Greedy:
             if line.group != group:
                 break
             key, keyed, value = line.text.partition("=")
-            if len(line.words) == 1 and line.words[0].kind is IDENT and (not keyed or names_record(key)):
+            if len(line.words) == 1 and line.words[0].shape is IDENT and (not keyed or names_record(key)):
                 # The call that a result belongs to may have named the record.
                 return () if (value or key) in self.pool.readings[message].tool else (place,)
             if keyed and key.endswith("name"):
@@ -320,7 +332,7 @@ def _is_property(line: Line) -> bool:
     """Return whether a line of an answer is a property that needs a heading."""
     if line.size > PROPERTY_TOKENS or not _PROPERTY_ROW.match(line.text):
         return False
-    return not any([word.kind is IDENT for word in line.words])
+    return not any([word.shape is IDENT for word in line.words])
 
 
 def _candidates(pool: LinePool, relevance: Mapping[int, float] | None) -> dict[int, list[int]]:

@@ -56,7 +56,8 @@ def features(sentence: str) -> set[Feature]:
 def read(text: str) -> dict[Feature, complex]:
     """Return the weights in a text, in tenths: each row has both weights and the features that have them.
 
-    A weight for wishes is the real part, one for revocations the imaginary part: so one sum adds both.
+    Each pair of weights is one complex number: the weight for wishes is its real part, the weight for revocations its imaginary
+    part. So one sum adds both.
     """
     weights: dict[Feature, complex] = {}
     known: dict[str, str] = {}

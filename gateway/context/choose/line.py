@@ -20,7 +20,7 @@ CLOSING: Final = "\"'”’»)}*_`"
 """Marks that may follow the end of a sentence."""
 
 
-class Sort(Enum):
+class LineKind(Enum):
     """The kind of a line, which decides its worth and its written form."""
 
     SENTENCE = "sentence"
@@ -29,7 +29,7 @@ class Sort(Enum):
     OUTPUT = "output"
 
 
-SENTENCE, CALL, RECORD, OUTPUT = Sort
+SENTENCE, CALL, RECORD, OUTPUT = LineKind
 # Looked up in the class, a member of an enumeration costs a call in Python 3.11, and thousands of lines are asked.
 
 
@@ -37,7 +37,7 @@ class Line(NamedTuple):
     """One line of a message: its text and its facts."""
 
     text: str
-    sort: Sort
+    kind: LineKind
     words: tuple[Word, ...]
     size: float
     """Approximate tokens, by which lines are chosen. The final size is counted."""
@@ -71,7 +71,7 @@ class MessageLines(NamedTuple):
 
 def make(  # noqa: PLR0917  # called for every line: keywords would cost
     text: str,
-    sort: Sort,
+    kind: LineKind,
     words: tuple[Word, ...],
     group: int,
     share: float = 1.0,
@@ -86,7 +86,7 @@ def make(  # noqa: PLR0917  # called for every line: keywords would cost
     for word in words:
         size += word.size
     # Twice as fast as calling the class, and there are thousands.
-    return tuple.__new__(Line, (text, sort, words, size, group, label, slot, binding, error, share, wish_cues))
+    return tuple.__new__(Line, (text, kind, words, size, group, label, slot, binding, error, share, wish_cues))
 
 
 def pieces(text: str, longest: int) -> Iterator[str]:
@@ -101,6 +101,10 @@ def pieces(text: str, longest: int) -> Iterator[str]:
     yield text[start:]
 
 
-def few_of_many(number: int) -> float:
-    """Return the factor for a line that is one of so many: a row among thousands is seldom needed."""
-    return min(1.0, sqrt(60 / max(number, 1)))
+FULL_SHARE_LINES: Final = 60
+"""Lines of a text up to which each counts in full. Chosen: a screen."""
+
+
+def share_of_one_in(number: int) -> float:
+    """Return the factor for the worth of one of so many lines: a row among thousands is seldom needed."""
+    return min(1.0, sqrt(FULL_SHARE_LINES / max(number, 1)))

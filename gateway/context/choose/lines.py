@@ -21,9 +21,9 @@ from gateway.context.choose.line import (
     RECORD,
     SENTENCE,
     Line,
-    few_of_many,
     make,
     pieces,
+    share_of_one_in,
 )
 from gateway.context.choose.records import explains_itself, records
 from gateway.context.choose.words import IDENT, Shape, Words, lexicon_of
@@ -94,13 +94,13 @@ def _read_whole(message: Message, memory: Memory | None) -> tuple[Line, ...]:
 
 
 def _read(message: Message, words: Words) -> Iterator[Line]:
+    """Yield the lines of a message: of its text, and one for each of its calls."""
     role = message.get("role")
     text = text_of(message)
     if role in RESULT_ROLES:
         yield from _result_lines(text, words)
     else:
         yield from _message_lines(_head_and_tail(text), words, user=role == "user")
-    # The text of a message precedes its calls, and the results follow the calls.
     for number, call in enumerate(tool_calls(message), FIRST_CALL):
         yield _call_line(call_name(call), call_arguments(call), number, words)
 
@@ -170,21 +170,22 @@ def _call_line(name: str, arguments: str, group: int, words: Words) -> Line:
 def _arguments_text(value: dict[str, object], words: Words) -> str:
     """Return arguments as text. A key is left out if the shape of its value explains it, as in a record."""
     texts = {key: _flat_text(item) for key, item in value.items()}
-    kinds = [_shape_of(text, words) for text in texts.values()]
-    only_identifier = kinds.count(IDENT) == 1
+    shapes = [_shape_of(text, words) for text in texts.values()]
+    only_identifier = shapes.count(IDENT) == 1
     return ", ".join(
-        text if explains_itself(key, kind, only_identifier=only_identifier) else f"{key}={text}"
-        for (key, text), kind in zip(texts.items(), kinds, strict=True)
+        text if explains_itself(key, shape, only_identifier=only_identifier) else f"{key}={text}"
+        for (key, text), shape in zip(texts.items(), shapes, strict=True)
     )
 
 
 def _shape_of(text: str, words: Words) -> Shape | None:
     """Return the shape of a value that is one word and not a plain number; None for any other value."""
     found = words(text) if len(text) <= MOST_LINE_CHARACTERS and not text.isdigit() else ()
-    return found[0].kind if len(found) == 1 else None
+    return found[0].shape if len(found) == 1 else None
 
 
 def _flat_text(value: object) -> str:
+    """Return a JSON value as text, without keys and marks of JSON."""
     if isinstance(value, dict):
         return " ".join(_flat_text(item) for item in value.values())
     if isinstance(value, list):
@@ -196,6 +197,7 @@ def _flat_text(value: object) -> str:
 
 
 def _values(value: object) -> Iterator[str]:
+    """Yield the texts and numbers in a JSON value."""
     if isinstance(value, dict):
         yield from chain.from_iterable(map(_values, value.values()))
     elif isinstance(value, list):
@@ -205,6 +207,7 @@ def _values(value: object) -> Iterator[str]:
 
 
 def _parsed_json(text: str) -> object:
+    """Return the object or the list in a text; None for any other text."""
     if text[:1] not in "{[":
         return None
     try:
@@ -215,6 +218,7 @@ def _parsed_json(text: str) -> object:
 
 
 def _result_lines(text: str, words: Words) -> Iterator[Line]:
+    """Yield the lines of a tool result: records if it is JSON, else rows of output."""
     value = _parsed_json(text)
     if not isinstance(value, (dict, list)):
         yield from _output_lines(text, words)
@@ -236,17 +240,18 @@ def _output_lines(text: str, words: Words) -> Iterator[Line]:
     rows_of_shape: dict[str, int] = {}
     for shape in shapes:
         rows_of_shape[shape] = rows_of_shape.get(shape, 0) + 1
-    share_of_many = few_of_many(len(rows))
+    share = share_of_one_in(len(rows))
     errors = errors_in(text)
     for number, (row, shape) in enumerate(zip(rows, shapes, strict=True), 1):
         error = reports_error(row, errors)
-        yield make(row.strip(), OUTPUT, words(row), number, share_of_many / rows_of_shape[shape], error=error)
+        yield make(row.strip(), OUTPUT, words(row), number, share / rows_of_shape[shape], error=error)
 
 
 _DIGITS: Final = re.compile(r"\d+")
 
 
 def _rows(lines: Iterable[str]) -> Iterator[str]:
+    """Yield rows of output, each long one in pieces."""
     for line in lines:
         if len(line) <= MOST_LINE_CHARACTERS:
             yield line
@@ -352,13 +357,13 @@ SKIMMED_CHARACTERS: Final = 180
 """Characters that are read of a long old message if the folded part is too large to be read in full."""
 
 
+def skim_unless_user(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
+    """Read the head and the tail of a long answer or result, and a user's message in full."""
+    return read(message, memory) if message.get("role") == "user" else skim(message, memory)
+
+
 def skim(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
-    """Read the head and the tail of a long answer or result; anything else in full."""
-    return read(message, memory) if message.get("role") == "user" else glance(message, memory)
-
-
-def glance(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
-    """Read the head and the tail of a long message, also of a user's."""
+    """Read only the head and the tail of a long message."""
     text = text_of(message)
     if len(text) <= SKIMMED_CHARACTERS:
         return read(message, memory)
@@ -370,15 +375,17 @@ def glance(message: Message, memory: Memory | None = None) -> tuple[Line, ...]:
 
 
 def _read_ends(message: Message, text: str, memory: Memory | None) -> tuple[Line, ...]:
+    """Read the head and the tail of a message's text."""
     head, tail = text[: SKIMMED_CHARACTERS * 2 // 3], text[-SKIMMED_CHARACTERS // 3 :]
     return _read_whole({**message, "content": f"{head}\n{tail}"}, memory)
 
 
 def _prose_lines(sentences: Sequence[str], group: int, words: Words, *, user: bool) -> Iterator[Line]:
+    """Yield a line for each sentence; for a user's, with the cues of a wish."""
     if len(sentences) > MOST_LINES:
         sentences = [*sentences[: MOST_LINES // 2], *sentences[-MOST_LINES // 2 :]]
     # Very many sentences are mostly a pasted file or log, not the user's own words.
-    share = few_of_many(len(sentences))
+    share = share_of_one_in(len(sentences))
     for piece in sentences:
         binding_points = binding(piece) * share if user else 0.0
         wish_cues = wishes.wish_cues(piece) if user and share == 1.0 else wishes.NO_WISH_CUES

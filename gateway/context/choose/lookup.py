@@ -1,4 +1,4 @@
-"""Look-up: find the relevant ones of many old messages in their texts alone, without reading them as lines."""
+"""Look-up: find the relevant ones among many old messages by their texts alone, without reading them as lines."""
 
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
@@ -44,12 +44,12 @@ def most_relevant(
         if not distinguishes(len(found), len(lowered)):
             continue
         weight = log((len(lowered) + 1) / (len(found) + 0.5)) ** 2 * (PINNED_WORD if key in pinned_words else 1.0)
-        for position in found:
-            own_scores[position] = own_scores.get(position, 0.0) + weight
+        for number in found:
+            own_scores[number] = own_scores.get(number, 0.0) + weight
     shares = neighbour_shares(own_scores, len(lowered))
     scores: dict[int, float] = {}
-    for place in own_scores.keys() | shares.keys():
-        position, score = place + skipped, own_scores.get(place, 0.0) + shares.get(place, 0.0)
+    for number in own_scores.keys() | shares.keys():
+        position, score = number + skipped, own_scores.get(number, 0.0) + shares.get(number, 0.0)
         scores[position] = (
             score * role_factors.get(roles[position], 1.0) / sqrt(len(texts[position]) + OPENING_CHARACTERS)
         )
@@ -62,17 +62,17 @@ def distinguishes(count: int, total: int) -> bool:
 
 
 def neighbour_shares(own_scores: Mapping[int, float], number: int) -> dict[int, float]:
-    """Return by rank of a message the shares of its neighbours' scores. Of two neighbours at one distance the higher score
-    counts."""
+    """Return for each of ``number`` messages, by rank, what it gets from its neighbours' scores. Of two neighbours at one
+    distance the higher score counts."""
     shares: dict[int, float] = {}
     for distance in range(1, NEIGHBOUR_DISTANCE + 1):
         best: dict[int, float] = {}
-        for place, score in own_scores.items():
-            for near in (place - distance, place + distance):
-                if 0 <= near < number:
-                    best[near] = max(best.get(near, 0.0), NEIGHBOUR_SHARE / distance * score)
-        for near, score in best.items():
-            shares[near] = shares.get(near, 0.0) + score
+        for rank, score in own_scores.items():
+            for neighbour in (rank - distance, rank + distance):
+                if 0 <= neighbour < number:
+                    best[neighbour] = max(best.get(neighbour, 0.0), NEIGHBOUR_SHARE / distance * score)
+        for neighbour, score in best.items():
+            shares[neighbour] = shares.get(neighbour, 0.0) + score
     return shares
 
 
@@ -87,12 +87,12 @@ def _unsearched(texts: Sequence[str]) -> int:
 
 
 def _texts_with(joined: str, starts: Sequence[int], key: str) -> list[int]:
-    """Return the positions of the texts that have a word, each once. ``starts`` has the place in ``joined`` where each
+    """Return the numbers of the texts that have a word, each once. ``starts`` has the place in ``joined`` where each
     begins."""
     found: list[int] = []
     at = joined.find(key)
     while at >= 0:
-        position = bisect_right(starts, at) - 1
-        found.append(position)
-        at = joined.find(key, starts[position + 1])
+        number = bisect_right(starts, at) - 1
+        found.append(number)
+        at = joined.find(key, starts[number + 1])
     return found

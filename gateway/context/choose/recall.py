@@ -63,7 +63,7 @@ class QueryField(NamedTuple):
     """The words of the field that the folded part has, as stems."""
 
 
-def excerpts(  # noqa: PLR0917  # a search has that many sides
+def choose(  # noqa: PLR0917  # the pool, the question, its room, and what is known or hidden
     pool: LinePool,
     query: str,
     tokens: int,
@@ -87,8 +87,8 @@ def excerpts(  # noqa: PLR0917  # a search has that many sides
     if room <= 0:
         return []
     scores = relevance(pool, query, pinned_words, nearness, least_share)
-    lower = pool.dialogue.between_people or (many_tokens == inf and room > MANY_QUOTE_TOKENS)
-    least = LEAST_SCORE_SHARE_OF_LONG_HISTORY if lower else LEAST_SCORE_SHARE
+    takes_lower_scores = pool.dialogue.between_people or (many_tokens == inf and room > MANY_QUOTE_TOKENS)
+    least = LEAST_SCORE_SHARE_OF_LONG_HISTORY if takes_lower_scores else LEAST_SCORE_SHARE
     skip = frozenset(hidden)
     return _fitting(pool, _ranked(pool, scores, least, skip, many_tokens), room, count, skip)
 
@@ -116,14 +116,16 @@ def _fitting(
     chosen: list[tuple[Passage, list[int]]] = []
 
     def positions(number: int) -> list[int]:
+        """Return the positions of the lines of the first so many chosen passages."""
         return sorted(place for _, new in chosen[:number] for place in new)
 
     def size(number: int) -> int:
+        """Return the tokens of the first so many chosen passages."""
         return count(rows.render(pool, positions(number))) if number else 0
 
     left = float(room)
     opened: set[int] = set()
-    for _ in range(3):
+    for _ in range(3):  # the estimate is corrected by the count
         taken = {passage for passage, _ in chosen}
         for passage in ranked:
             if passage in taken:
@@ -141,12 +143,12 @@ def _fitting(
                 break
         spent = size(len(chosen))
         if spent > room:
-            # More passages take more tokens: search for the most that fit.
+            # The size grows with the number of passages, so the largest number that fits is found by bisection.
             del chosen[bisect_right(range(len(chosen)), room, key=size) - 1 :]
             spent = size(len(chosen))
         if room - spent - left < OPENING_TOKENS or not chosen:
             break
-        # The estimate was too high: distribute the rest.
+        # The estimate was too high: the room that is left is filled in another round.
         left = float(room - spent)
     return positions(len(chosen))
 
@@ -286,6 +288,7 @@ def _terms_of_words(
 
 
 def _squared_rarity(number: int, total: int) -> float:
+    """Return the square of the rarity of a word that ``number`` of ``total`` lines have: the weight of BM25, squared."""
     return log(1 + (total - number + 0.5) / (number + 0.5)) ** 2
 
 
@@ -298,18 +301,19 @@ def _with_neighbours(
     best_by_rank = {rank[index]: score for index, score in best.items()}
     shares = neighbour_shares(best_by_rank, len(order))
     if pool.autonomous:
-        talk = [rank[index] for index in pool.talk]
-        best_of_talk = {number: best_by_rank[place] for number, place in enumerate(talk) if place in best_by_rank}
-        for number, share in neighbour_shares(best_of_talk, len(talk)).items():
-            shares[talk[number]] = max(share, shares.get(talk[number], 0.0))
+        # Hundreds of calls may be between two messages without calls. So these are neighbours of each other, too.
+        ranks = [rank[index] for index in pool.messages_without_calls]
+        best_by_number = {number: best_by_rank[at] for number, at in enumerate(ranks) if at in best_by_rank}
+        for number, share in neighbour_shares(best_by_number, len(ranks)).items():
+            shares[ranks[number]] = max(share, shares.get(ranks[number], 0.0))
     scores: dict[Passage, float] = {}
-    for place in best_by_rank.keys() | shares.keys():
-        index, share = order[place], shares.get(place, 0.0)
+    for at in best_by_rank.keys() | shares.keys():
+        index, share = order[at], shares.get(at, 0.0)
         factor = role_factors.get(pool.readings[index].role, 1.0)
         tells_findings = pool.autonomous and pool.readings[index].role == "assistant"
         for passage in pool.passages(index):
             score = (own_scores.get(passage, 0.0) + share) * factor
-            if tells_findings and pool.lines[passage.start].sort is SENTENCE:
+            if tells_findings and pool.lines[passage.start].kind is SENTENCE:
                 score *= USER_FACTOR
             if score > 0.0:
                 scores[passage] = score / sqrt(pool.size(passage) + OPENING_TOKENS)

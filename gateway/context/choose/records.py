@@ -10,8 +10,10 @@ from gateway.context.choose.line import GAP, MOST_LINES, RECORD, Line, make, pie
 from gateway.context.choose.weights import IDENTIFIER_OF_RECORD
 from gateway.context.choose.words import CODE, DATE, IDENT, NAME, SYMBOL, Shape, Word, Words
 
+WEAK_VALUE_CHARACTERS: Final = 4
+"""The most characters of a weak value: an amount, a flag, a short number."""
 JOINED_CHARACTERS: Final = 90
-"""Characters from which a line of joined weak values (amounts, flags, short numbers) ends."""
+"""Characters from which a line of joined weak values ends."""
 MOST_VALUE_CHARACTERS: Final = 300
 """A longer text inside JSON is read in pieces."""
 
@@ -63,8 +65,7 @@ def _head_and_tail(found: Sequence[_Record]) -> list[_Record]:
 
 
 NAME_OF_OUTER: Final = "\0"
-"""The key of a name that an outer record gives to a nested one. The name is already in the outer record and is no new
-fact."""
+"""The key of a name that a nested record gets from its outer record. The name is already in that record, so it is no new fact."""
 _DEEPEST: Final = 40
 """Levels of nested JSON that are read as records. Chosen above real results, below the stack limit."""
 
@@ -72,8 +73,8 @@ _DEEPEST: Final = 40
 def _flatten(value: object, label: str, name: str, depth: int, *, member: bool = False) -> Iterator[_Record]:
     """Return the records of a value: each object's own scalars, then the nested ones.
 
-    ``name`` is the name of a record without a name among its own values. A record that is nested in one of several records
-    gets the name of that one: a price needs its article.
+    ``name`` is the name that a record gets if none of its own values is its name. A record that is nested in a member of a list or
+    table gets the name of this member: a price needs its article. ``member`` tells that the value is such a member.
     """
     if depth > _DEEPEST:
         return
@@ -120,27 +121,28 @@ _MOMENT: Final = re.compile(r"(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d")
 def _lines(
     label: str, scalars: Sequence[tuple[str, Any]], group: int, share: float, errors: Sequence[str], *, words: Words
 ) -> Iterator[Line]:
+    """Yield the lines of one record: one for each value, in pieces if it is long, and short weak values joined."""
     texts = [item.strip() if type(item) is str else _text(item) for _, item in scalars]
     found = list(map(words, texts))
-    kinds = [value_words[0].kind if len(value_words) == 1 else None for value_words in found]
-    identity = texts[kinds.index(IDENT)] if IDENT in kinds else ""
+    shapes = [value_words[0].shape if len(value_words) == 1 else None for value_words in found]
+    identity = texts[shapes.index(IDENT)] if IDENT in shapes else ""
     joined: list[str] = []
     joined_words: list[Word] = []
     length = 0
-    for (key, _), text, value_words, kind in zip(scalars, texts, found, kinds, strict=True):
+    for (key, _), text, value_words, shape in zip(scalars, texts, found, shapes, strict=True):
         if not text:
             continue
         if key == NAME_OF_OUTER:
             yield make(text, RECORD, value_words, group, 0.0, label)
             continue
-        only_identifier = kinds.count(IDENT) == 1 and not text.isdigit()
-        bare = not key or explains_itself(key, kind, only_identifier=only_identifier)
+        only_identifier = shapes.count(IDENT) == 1 and not text.isdigit()
+        bare = not key or explains_itself(key, shape, only_identifier=only_identifier)
         written = text if bare else f"{key}={text}"
-        if kind in _SEPARATE_SHAPES or len(text) > 4:
+        if shape in _SEPARATE_SHAPES or len(text) > WEAK_VALUE_CHARACTERS:
             slot = f"{label}\0{identity}\0{key}" if key and identity and text != identity else ""
-            error = kind is None and len(text) > 8 and reports_error(text, errors)
+            error = shape is None and len(text) > 8 and reports_error(text, errors)
             if len(text) <= MOST_VALUE_CHARACTERS:
-                share_of_value = share * _factor(kind, text)
+                share_of_value = share * _factor(shape, text)
                 yield make(written, RECORD, value_words, group, share_of_value, label, slot, 0.0, error)
             else:
                 for number, piece in enumerate(map(str.strip, pieces(written, MOST_VALUE_CHARACTERS))):
@@ -158,16 +160,16 @@ def _lines(
         yield make(" ".join(joined), RECORD, tuple(joined_words), group, share, label)
 
 
-def explains_itself(key: str, kind: Shape | None, *, only_identifier: bool) -> bool:
+def explains_itself(key: str, shape: Shape | None, *, only_identifier: bool) -> bool:
     """Return whether a value needs no key: the only identifier of a record or a call, or a date under the key ``date``."""
-    return (kind is IDENT and only_identifier) or (kind is DATE and key == "date")
+    return (shape is IDENT and only_identifier) or (shape is DATE and key == "date")
 
 
-def _factor(kind: Shape | None, text: str) -> float:
-    """Return the factor for a value of a shape; ``kind`` is None for several words."""
-    if kind is IDENT:
+def _factor(shape: Shape | None, text: str) -> float:
+    """Return the factor for a value of a shape; ``shape`` is None for several words."""
+    if shape is IDENT:
         return IDENTIFIER_OF_RECORD
-    return MOMENT_FACTOR if kind is DATE and _MOMENT.match(text) else 1.0
+    return MOMENT_FACTOR if shape is DATE and _MOMENT.match(text) else 1.0
 
 
 def _text(item: Any) -> str:

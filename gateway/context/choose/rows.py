@@ -39,7 +39,7 @@ def render(pool: LinePool, positions: Sequence[int]) -> str:
             written.append(_next_of_message(pool, last, position))
         else:
             written.append(_first_of_message(pool, last, position))
-        if line.sort is CALL and _result_of(pool, position) not in messages:
+        if line.kind is CALL and _result_of(pool, position) not in messages:
             written.append(_end_of_call(pool, _result_of(pool, position)))
         elif position + 1 not in chosen and _continues_in_next_line(pool, position):
             written.append(CUT_OFF)
@@ -50,7 +50,7 @@ def render(pool: LinePool, positions: Sequence[int]) -> str:
 def _continues_in_next_line(pool: LinePool, position: int) -> bool:
     """Return whether the next line is the next piece of the same long value."""
     following = pool.lines[position + 1 : position + 2]
-    if not following or following[0].sort is not RECORD or not following[0].text.startswith(GAP):
+    if not following or following[0].kind is not RECORD or not following[0].text.startswith(GAP):
         return False
     return pool.message_of[position] == pool.message_of[position + 1]
 
@@ -76,14 +76,14 @@ def _first_of_message(pool: LinePool, last: int, position: int) -> str:
     needs no speaker."""
     reading, line = pool.readings[pool.message_of[position]], pool.lines[position]
     speaker = _speaker(pool, reading)
-    if line.sort is RECORD or line.sort is OUTPUT:
+    if line.kind is RECORD or line.kind is OUTPUT:
         if speaker:
             return f"\n{speaker}{QUOTED_BLOCK[reading.role]}{frames.escaped(line.text)}"
         label = f"{line.label}: " if line.label else ""
-        if last >= 0 and pool.lines[last].sort is CALL and _result_of(pool, last) == pool.message_of[position]:
+        if last >= 0 and pool.lines[last].kind is CALL and _result_of(pool, last) == pool.message_of[position]:
             return f" -> {label}{frames.escaped(line.text)}"
         return f"\n{frames.row(f'{reading.tool} -> {label}{line.text}')}"
-    if not speaker or line.sort is CALL:
+    if not speaker or line.kind is CALL:
         return f"\n{frames.row(line.text)}"
     # A user's sentence needs no mark, and wishes need the room. An item of an answer depends on the text above it.
     lacks_beginning = reading.role != "user" and position != pool.places[pool.message_of[position]].start
@@ -101,7 +101,7 @@ def _speaker(pool: LinePool, reading: MessageLines) -> str:
 
 def _replies_elsewhere(pool: LinePool, last: int, position: int) -> bool:
     """Return whether a line reads like a reply to the line before, but is not the beginning of the next message."""
-    if last < 0 or pool.lines[last].sort is not SENTENCE or pool.lines[position].sort is not SENTENCE:
+    if last < 0 or pool.lines[last].kind is not SENTENCE or pool.lines[position].kind is not SENTENCE:
         return False
     before, message = pool.message_of[last], pool.message_of[position]
     if pool.readings[before].role == pool.readings[message].role:
@@ -112,18 +112,18 @@ def _replies_elsewhere(pool: LinePool, last: int, position: int) -> bool:
 def _next_of_message(pool: LinePool, last: int, position: int) -> str:
     """Return a line behind another line of the same message."""
     before, line = pool.lines[last], pool.lines[position]
-    if line.sort is CALL:
+    if line.kind is CALL:
         return f"\n{frames.row(line.text)}"
-    if line.sort is OUTPUT:
+    if line.kind is OUTPUT:
         return f"\n{GAP if _skips_rows(pool, last, position) else ''}{frames.row(line.text)}"
-    if before.sort is OUTPUT:
+    if before.kind is OUTPUT:
         # The speaker's own words again, behind a block.
         speaker = _speaker(pool, pool.readings[pool.message_of[position]])
         return f"\n{speaker}{frames.escaped(line.text)}"
     if line.group == before.group:
         # The rows of a block need no mark: a line before them says what they are.
         skipped = pool.lines[position - 1]
-        next_to = position == last + 1 or skipped.sort is OUTPUT or (line.sort is RECORD and _needs_no_mark(skipped))
+        next_to = position == last + 1 or skipped.kind is OUTPUT or (line.kind is RECORD and _needs_no_mark(skipped))
         listed = pool.readings[pool.message_of[position]].role != "user"
         text = line.text.removeprefix(GAP) if _continues_in_next_line(pool, last) else line.text
         return f"{_between(before, line, next_to=next_to, listed=listed)}{frames.escaped(text)}"
@@ -138,17 +138,17 @@ def _skips_rows(pool: LinePool, last: int, position: int) -> bool:
     show it without a mark."""
     before, line = pool.lines[last], pool.lines[position]
     numbered = before.text[:1].isdigit() and line.text[:1].isdigit()
-    return position > last + 1 and before.sort is OUTPUT and not numbered
+    return position > last + 1 and before.kind is OUTPUT and not numbered
 
 
 def _needs_no_mark(line: Line) -> bool:
     """Return whether a line needs no mark before it: it has its key or the mark, or is not of a record."""
-    return line.sort is not RECORD or "=" in line.text or line.text.startswith(GAP)
+    return line.kind is not RECORD or "=" in line.text or line.text.startswith(GAP)
 
 
 def _between(before: Line, line: Line, *, next_to: bool, listed: bool) -> str:
     """Return the mark between two lines of a group: of sentences, of a list, or of a record."""
-    if line.sort is not SENTENCE:
+    if line.kind is not SENTENCE:
         return " " if next_to or _needs_no_mark(before) or _needs_no_mark(line) else f" {GAP}"
     if not next_to:
         return f" {GAP}"

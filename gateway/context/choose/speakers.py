@@ -98,7 +98,7 @@ def answer_factors(query: str, dialogue: Dialogue) -> Mapping[str, float]:
         about = {
             dialogue.role_of_name[word.key]
             for word in words(query)
-            if word.kind is NAME and word.key in dialogue.role_of_name
+            if word.shape is NAME and word.key in dialogue.role_of_name
         }
         if len(about) == 1:
             return dict.fromkeys(about, SPEAKER_FACTOR)

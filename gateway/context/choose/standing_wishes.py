@@ -44,33 +44,35 @@ class FoldedLines(Protocol):
 
 
 class StandingWishes(NamedTuple):
-    """The positions of the user's standing wishes. It has no reference to the lines, which refer to it: a reference cycle
-    would be freed late."""
+    """The positions of the user's standing wishes. It does not refer to the lines, because they refer to it: Python frees a
+    reference cycle late."""
 
     ranked: list[int]
     """All of them, the surest first. A revoked wish follows its revocation."""
     sure: list[int]
     """The sure ones among them, in the same order."""
     revocations: dict[int, int]
-    """By wish the sentence that may revoke it. One without the other would mislead."""
+    """By wish the sentence that may revoke it. The wish alone, or the revocation alone, would mislead."""
 
 
 def standing_wishes(pool: FoldedLines) -> StandingWishes:
     """Find the standing wishes of a folded part."""
     finder = _Finder(pool)
     found = finder.ranked_wishes()
-    revocations = {place: later for _, place in found if (later := finder.revocation_of(place))}
+    revocations = {wish: revocation for _, wish in found if (revocation := finder.revocation_of(wish))}
 
-    def ranked(least: float) -> list[int]:
-        places = [place for points, place in found if points >= least]
-        pairs = [(revocations[place], place) if place in revocations else (place,) for place in places]
+    def with_at_least(least_points: float) -> list[int]:
+        """Return the wishes with so many points, each behind its revocation."""
+        chosen = [wish for points, wish in found if points >= least_points]
+        pairs = [(revocations[wish], wish) if wish in revocations else (wish,) for wish in chosen]
         return list(dict.fromkeys(chain.from_iterable(pairs)))
 
-    return StandingWishes(ranked(finder.criteria.least_points), ranked(finder.criteria.sure_points), revocations)
+    criteria = finder.criteria
+    return StandingWishes(with_at_least(criteria.least_points), with_at_least(criteria.sure_points), revocations)
 
 
 class _Criteria(NamedTuple):
-    """The criteria for wishes in one kind of conversation."""
+    """What a wish needs in one kind of conversation: a chat, or one where tools are called often."""
 
     cues: float
     """Factor for the points of the classes of words."""
@@ -83,8 +85,8 @@ class _Criteria(NamedTuple):
 
 
 def _criteria_of(pool: FoldedLines) -> _Criteria:
-    """Return the criteria for a conversation. Requests to an agent have the form of wishes: where tools are called often,
-    learned words count more than the form."""
+    """Return the criteria for a conversation. Requests to an agent have the same classes of words as wishes. So where tools are
+    called often, these classes count less, and the learned words more."""
     if pool.has_many_calls:
         return _Criteria(
             weights.CUES_WITH_CALLS,
@@ -108,31 +110,31 @@ class _Finder:
         """Return the points and the positions of the user's standing wishes, the surest first."""
         replies = [self._reply(reading.message) for reading in self._user_messages]
         assented = [wishes.is_assent(reply.text) for reply in replies]
-        # An assistant that agrees to everything gives no evidence by it.
+        # The more replies agree, the less it says: an assistant that agrees to everything gives no evidence.
         assent_points = weights.ASSENT_IN_REPLY * (1 - sum(assented) / max(len(assented), 1))
         outdated = self._pool.outdated
         candidates = [
             (position, line, reply, assent_points * assents)
             for reading, reply, assents in zip(self._user_messages, replies, assented, strict=True)
             for position, line in zip(self._pool.places[reading.message], reading.lines, strict=True)
-            if line.sort is SENTENCE and line.share == 1.0 and position not in outdated
+            if line.kind is SENTENCE and line.share == 1.0 and position not in outdated
         ]
-        # Requests to an agent have their form in common. In a chat hardly any class of words is common, and the common ones
-        # are the best evidence.
+        # Most requests to an agent have the same classes of words, so these say little. In a chat hardly any class is common,
+        # and the common ones are the best evidence: there each has its full weight.
         class_weights = wishes.class_weights(
             [line.wish_cues.class_counts for _, line, _, _ in candidates] if self._pool.has_many_calls else []
         )
         scored: list[tuple[float, int, float]] = []
         for position, line, reply, assent in candidates:
             points = assent + self._points(position, line, class_weights)
-            # The cheap terms first: with these alone, most sentences have too few points.
+            # The cheap terms are added first: most sentences already have too few points after them.
             if points + _MOST_REPLY_POINTS < self.criteria.least_points:
                 continue
             points += reply.points_for(line)
             if points >= self.criteria.least_points:
                 points += weights.TOOL_WORDS * self._tool_words_share(line)
             if points >= self.criteria.least_points:
-                # The least wish counts the same in both kinds of conversation.
+                # The sentence with the least points has the same rank value in both kinds of conversation.
                 above = points - self.criteria.least_points + weights.LEAST_WISH_POINTS
                 scored.append((-above / (line.size + OPENING_TOKENS) ** weights.WISH_SIZE_POWER, position, points))
         return [(points, position) for _, position, points in sorted(scored)]
@@ -157,10 +159,9 @@ class _Finder:
         return {word: rarity.get(word.key, 1.0) for word in self._pool.tally.counts.by_user}
 
     def _tool_words_share(self, line: Line) -> float:
-        """Return the share of a line's telling words that are in calls or results. They are about the task, which is no
-        wish."""
-        telling = [word.key for word in line.words if not word.ordinary or wishes.is_telling(word.key)]
-        return sum(map(self._is_tool_word, telling)) / (len(telling) + 1)
+        """Return the share of a line's content words that are in calls or results: such a line is about the task, and no wish."""
+        content_words = [word.key for word in line.words if not word.ordinary or wishes.is_content_word(word.key)]
+        return sum(map(self._is_tool_word, content_words)) / (len(content_words) + 1)
 
     def _is_tool_word(self, key: str) -> bool:
         """Return whether a word, in any spelling, is in a call or a result."""
@@ -175,8 +176,8 @@ class _Finder:
         return _Reply(after.lines[0].text[:REPLY_CHARACTERS] if after is not None and answers else "", self._words)
 
     def revocation_of(self, position: int) -> int:
-        """Return the position of the later revocation that shares the rarest telling words with a line, of equal ones the
-        newest; 0 if it shares too little."""
+        """Return the position of the later revocation that shares the rarest content words with a line, the newest of equals; 0 if
+        none shares enough. A revocation is never at position 0, because it is later than its wish."""
         shared: dict[int, list[float]] = {}
         for word in self._pool.lines[position].words:
             for later in self._revocations_by_word.get(word.key, ()):
@@ -187,12 +188,12 @@ class _Finder:
 
     @cached_property
     def _revocations_by_word(self) -> dict[str, list[int]]:
-        """Return by telling word the positions of the user's newest revocations that have it, `MOST_REVOCATIONS` in all."""
+        """Return by content word the positions of the user's newest revocations that have it, `MOST_REVOCATIONS` in all."""
         found = [
             (position, line.words)
             for reading in self._user_messages
             for position, line in zip(self._pool.places[reading.message], reading.lines, strict=True)
-            if line.sort is SENTENCE
+            if line.kind is SENTENCE
             and line.share == 1.0
             and line.wish_cues.has_change_word
             and wishes.strength(line.wish_cues) >= weights.LEAST_REVOCATION_STRENGTH
@@ -200,7 +201,7 @@ class _Finder:
         by_word: dict[str, list[int]] = {}
         for position, found_words in found[-MOST_REVOCATIONS:]:
             for word in found_words:
-                if wishes.is_telling(word.key):
+                if wishes.is_content_word(word.key):
                     by_word.setdefault(word.key, []).append(position)
         return by_word
 
@@ -213,26 +214,26 @@ class _Reply:
         self._words = words
 
     def points_for(self, line: Line) -> float:
-        """Return the points of a line whose name or telling word the reply uses."""
+        """Return the points of a line whose name or content word the reply uses."""
         if self.addresses_by_a_name_in(line):
             return weights.NAME_IN_REPLY
         return weights.WORD_IN_REPLY if self.repeats_a_word_of(line) else 0.0
 
     def repeats_a_word_of(self, line: Line) -> bool:
-        """Return whether the reply begins with a short sentence that has a telling word of a line: *Ninety-five it is.*"""
+        """Return whether the reply begins with a short sentence that has a content word of a line: *Ninety-five it is.*"""
         repeated = self._first_words
         return bool(repeated) and any([word.key in repeated for word in line.words])
 
     def addresses_by_a_name_in(self, line: Line) -> bool:
         """Return whether the reply addresses the user by a name in a line: between commas or at an end."""
-        names = [word.key for word in line.words if word.kind is NAME]
+        names = [word.key for word in line.words if word.shape is NAME]
         return bool(names) and not self._names.isdisjoint(names)
 
     @cached_property
     def _first_words(self) -> frozenset[str]:
         first = _SHORT_FIRST_SENTENCE.match(self.text)
         first_words = self._words(first[0]) if first is not None else ()
-        return frozenset([word.key for word in first_words if wishes.is_telling(word.key)])
+        return frozenset([word.key for word in first_words if wishes.is_content_word(word.key)])
 
     @cached_property
     def _names(self) -> frozenset[str]:

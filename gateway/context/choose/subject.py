@@ -1,7 +1,7 @@
 """Whether a message names a subject. *And what now?* names none: it fits any conversation, and its words find no passage.
 
-The words below are closed classes of some languages, with the few verbs and nouns by which people ask how to go on. *Who*,
-*where* and *when* are not among them: the other words of such a question may find a passage.
+The words below are function words of some languages, with the few verbs and nouns by which people ask how to go on. *Who*, *where*
+and *when* are not among them, because the other words of such a question may find a passage.
 """
 
 import re

@@ -124,12 +124,12 @@ def _count(readings: Collection[MessageLines]) -> Counts:
         sentences = by_user if user else by_others
         data = in_blocks if reading.role in _SPEAKERS else in_results
         for line in reading.lines:
-            if line.sort is SENTENCE:
+            if line.kind is SENTENCE:
                 sentences.append(line.words)
                 if user and may_be_replaced(line):
                     statements.append(describing_words(line.words))
             else:
-                (in_calls if line.sort is CALL else data).append(line.words)
+                (in_calls if line.kind is CALL else data).append(line.words)
     joined = chain.from_iterable
     return Counts(
         Counter(joined(by_user)),
@@ -147,7 +147,7 @@ def _referring(reading: MessageLines) -> set[str]:
     return {
         word.key
         for line in reading.lines
-        if line.sort is RECORD
+        if line.kind is RECORD
         for word in line.words
-        if word.kind in _REFERRING_SHAPES
+        if word.shape in _REFERRING_SHAPES
     }

@@ -15,8 +15,8 @@ NEIGHBOUR_DISTANCE: Final = 4
 FAMILY_WORD: Final = 0.4
 """Factor for a word that begins like a word of the question (see `LinePool.family`)."""
 FIELD_WORD: Final = 0.4
-"""Factor for a word of the same field as a word of the question (see `fields`). Each field counts once. It has the value of
-`FAMILY_WORD`, for the same reason: the word is another one than the question's."""
+"""Factor for a word of the same field as a word of the question (see `fields`). Each field counts once. The value is that of
+`FAMILY_WORD`, because in both cases it is not the question's own word."""
 MEANING_WEIGHT: Final = 0.075
 """Share of the worth of all words of the question that one standard deviation of nearness in meaning adds (see
 `embedding`)."""
@@ -30,7 +30,7 @@ SPEAKER_FACTOR: Final = 2.2
 """Factor for the messages of the speaker whom a question is about: of the user, where the question says *my* or *I*."""
 USER_FACTOR: Final = 1.8
 """Factor for the user's messages where a question is about no speaker: most answers are in what the user told. The sentences of an
-agent that works on its own have it, too: they tell what it found, where its calls and their results have the words only."""
+agent that works on its own have it, too. They say what it found; its calls and their results only contain the words."""
 QUOTE_SHARE_WITHOUT_QUESTION: Final = 0.5
 """Share of the tokens of quotes that the quotes of a message without a question may take."""
 EARLIER_QUOTES_SHARE: Final = 0.2
@@ -76,7 +76,7 @@ NAMED_BY_USER: Final = 4.0
 NAMED_BY_ASSISTANT: Final = 2.2
 """Factor for a value that the assistant named."""
 IN_SEVERAL_RESULTS: Final = 4.0
-"""Factor for an identifier in several results. In customer service three to five times as many of these are needed."""
+"""Factor for an identifier in several results. In customer service a later call needs it three to five times as often."""
 ERROR_LINE: Final = 1.0
 """Worth that is added to a line that reports an error."""
 BINDING_LINE: Final = 1.6
@@ -147,7 +147,7 @@ ASSENT_IN_REPLY: Final = 2.0
 NAME_IN_REPLY: Final = 2.0
 """Points of a sentence with a name by which the assistant's reply addresses the user."""
 WORD_IN_REPLY: Final = 1.0
-"""Points of a sentence with a telling word that the reply repeats in a short first sentence (*Sentences it is.*)."""
+"""Points of a sentence with a content word that the reply repeats in a short first sentence (*Sentences it is.*)."""
 WHOLE_MESSAGE: Final = -0.6
 """Points of a sentence that is a whole message: more often an answer than a wish."""
 WISH_BINDING: Final = 1.0
@@ -155,7 +155,7 @@ WISH_BINDING: Final = 1.0
 LEARNED: Final = 0.7
 """Points for each learned point (`learned`)."""
 TOOL_WORDS: Final = -6.0
-"""Points of a sentence if all its telling words are in calls or results. With fewer such words it gets a share of them."""
+"""Points of a sentence if all its content words are in calls or results. With fewer such words it gets a share of them."""
 RARE_WORDS: Final = 6.0
 """Points of a sentence if none of its words is anywhere else. With fewer such words it gets a share of them."""
 WISH_SIZE_POWER: Final = 0.3

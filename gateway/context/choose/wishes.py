@@ -1,8 +1,9 @@
 """Cues of standing wishes: how much a sentence sounds like a wish for all later turns, or like the revocation of one.
 
-A wish speaks to the other (*you*), of all times, of duty or of things to avoid. It is often an aside, and the reply
-begins with a word of assent. A story speaks of the past and of third persons. The words below are closed classes of
-some languages, not the vocabulary of a subject. A wish in other words can still be found by the assistant's assent.
+The words of a sentence show it. A wish has words for the other speaker (*you*), for all times (*always*), for duty (*must*) or
+for things to avoid (*never*). It is often an aside, and the reply often begins with a word of assent. A story has words for the
+past and for third persons. The words below are function words of some languages, such as pronouns and modal verbs. They belong
+to no subject. A wish without them can still be found by the assistant's assent.
 """
 
 import re
@@ -75,9 +76,10 @@ _CLASSES: Final = (
 _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 _TOKEN: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 ADDED_SENTENCES: Final = 4
-"""Sentences that are added to a conversation's. A class that all of very few sentences have still has some weight."""
+"""Number that is added to a conversation's sentences, so that a class keeps some weight where all of very few sentences have
+it."""
 MOST_OF_A_CLASS: Final = 2
-"""Words of one class that count in a sentence."""
+"""The most words of one class that count in a sentence."""
 _ASIDE: Final = re.compile(
     r"\W*(?:(?:oh|and|but|ok|okay|yes|no|right|so|hmm?|und|aber|gut|ach|et|y|e|и|а)\b\W*){0,3}(?:by the way|btw|one (?:more )?thing|another thing"
     r"|also|while (?:i|we)|before (?:you|i|we)|oh and|and (?:please|if|when|could)|please|could you|can (?:you|we)|don't|just so|noch (?:was|eine?)"
@@ -122,15 +124,15 @@ _CLASSES_OF_WORD: Final = {
 _UNSPACED_FUNCTION: Final = re.compile(
     "[我你他她它的了是在有不这那就都还也要能给以后现对说着吧啊呢吗和跟のはがをにもでと]"
 )
-"""Characters that a telling pair of characters does not have: pronouns, particles and the like."""
+"""Characters of function words: pronouns, particles and the like. In scripts without spaces a content word is a pair of
+characters without any of them."""
 _FUNCTION_STEMS: Final = frozenset(map(stem, _CLASSES_OF_WORD))
 _LEAST_LETTERS: Final = 4
-"""Letters of a telling word in a script with spaces."""
+"""Letters of a content word in a script with spaces."""
 
 
-def is_telling(key: str) -> bool:
-    """Return whether a word (as `Word.key`) says what a wish is about: it is in none of the classes above, and not
-    short."""
+def is_content_word(key: str) -> bool:
+    """Return whether a word (as `Word.key`) can say what a wish is about: it is long enough and no function word."""
     if key.isascii() or not _UNSPACED.match(key):
         return len(key) >= _LEAST_LETTERS and key not in _FUNCTION_STEMS
     return len(key) > 1 and not _UNSPACED_FUNCTION.search(key)
@@ -166,8 +168,7 @@ def wish_cues(sentence: str) -> WishCues:
 
 
 def strength(sentence: WishCues) -> float:
-    """Return the points of a sentence as a wish, with the weights of no conversation: 0 for a story, about 4 for most
-    wishes."""
+    """Return the points of a sentence as a wish, with the full weight of each class: 0 for a story, about 4 for most wishes."""
     return cue_points(sentence, _CLASS_WEIGHTS)
 
 
@@ -223,7 +224,7 @@ def is_assent(reply: str) -> bool:
 
 
 def may_revoke(sentence: str) -> bool:
-    """Return whether a sentence has a word of change: it may revoke a wish with which it shares a telling word."""
+    """Return whether a sentence has a word of change: it may revoke a wish with which it shares a content word."""
     if not sentence.isascii():
         return _CHANGE_WORD.search(sentence) is not None
     low = sentence.lower()

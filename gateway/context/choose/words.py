@@ -40,7 +40,7 @@ class Word:
     length, and its odds as a fact (see `weights.IN_SPEECH`)."""
 
     key: str
-    kind: Shape
+    shape: Shape
     size: float
     in_speech: float
     in_data: float
@@ -57,12 +57,12 @@ TOKENS_SHARE: Final = 1 / 8
 """Share of the memory's budget for tokens."""
 TEXTS_SHARE: Final = 1 / 16
 """Share of the memory's budget for short texts."""
-_IS_ORDINARY: Final = tuple([kind in (PLAIN, NAME) for kind in Shape])
+_IS_ORDINARY: Final = tuple([shape in (PLAIN, NAME) for shape in Shape])
 """By shape. This is a tuple because the hash of an enumeration's member is slow, and thousands of words are looked up."""
 
 
-def _word(key: str, kind: Shape, size: float) -> Word:
-    return Word(key, kind, size, IN_SPEECH[kind], IN_DATA[kind], _IS_ORDINARY[kind])
+def _word(key: str, shape: Shape, size: float) -> Word:
+    return Word(key, shape, size, IN_SPEECH[shape], IN_DATA[shape], _IS_ORDINARY[shape])
 
 
 _SEPARATORS: Final = bytes.maketrans(b"()[]{}<>,;=\"'`*|!?\t\n\r", b" " * 21)
@@ -125,12 +125,12 @@ class Lexicon:
             return ()
         if not bare.isascii() and (run := _UNSPACED.search(bare)):
             return (*_unspaced(run[0]), *self(_UNSPACED.sub(" ", bare)))
-        kind = _kind(bare)
-        if not _IS_ORDINARY[kind]:
-            return (_word(bare.lower(), kind, len(bare) * _EXTRA_TOKENS[kind]),)
+        shape = _shape(bare)
+        if not _IS_ORDINARY[shape]:
+            return (_word(bare.lower(), shape, len(bare) * _EXTRA_TOKENS[shape]),)
         if not bare.isascii():
-            return (_word(stem(bare), kind, len(bare) * 0.12),)
-        return (_word(stem(bare), kind, 0.0),) if len(bare) > 2 else ()
+            return (_word(stem(bare), shape, len(bare) * 0.12),)
+        return (_word(stem(bare), shape, 0.0),) if len(bare) > 2 else ()
 
 
 def lexicon_of(memory: Memory | None) -> Words:
@@ -148,9 +148,9 @@ def _unspaced(run: str) -> Iterator[Word]:
         yield _word(run[start : start + 2], PLAIN, 0.5)
 
 
-def _kind(bare: str) -> Shape:
+def _shape(bare: str) -> Shape:
     if bare.isalpha():
-        return _kind_of_letters(bare)
+        return _shape_of_letters(bare)
     # Most words with a digit end with a digit.
     if bare[-1].isdecimal() or _DIGIT.search(bare):
         if not bare[0].isdecimal():
@@ -164,7 +164,7 @@ def _kind(bare: str) -> Shape:
     return NAME if bare[0].isupper() else PLAIN
 
 
-def _kind_of_letters(bare: str) -> Shape:
+def _shape_of_letters(bare: str) -> Shape:
     if bare.islower() or not bare.isascii():
         return NAME if bare[0].isupper() else PLAIN
     if bare.isupper() and 2 <= len(bare) <= 5:

@@ -1,4 +1,4 @@
-"""The worth of the lines of a folded part: how likely a later call needs their facts, considering their earlier use.
+"""The pool of a folded part's lines, and the worth of each: how likely a later call needs its facts, considering their earlier use.
 
 The weights are rough odds, measured on recorded agents of several kinds. A value that was an argument of a call is several
 times as likely to be used again as a value that was only in a result; a value that the user named, four times.
@@ -45,7 +45,7 @@ PASSAGE_TOKENS: Final = 70
 
 
 def _uncounted(_: int) -> None:
-    pass
+    """Ignore the bytes of a pool that is not in a memory."""
 
 
 def _bytes_of(value: object) -> int:
@@ -123,7 +123,7 @@ class LinePool:
     @cached_property
     def _is_speech(self) -> list[bool]:
         """Return by position whether the line is a sentence or a call, not data."""
-        return [line.sort is SENTENCE or line.sort is CALL for line in self.lines]
+        return [line.kind is SENTENCE or line.kind is CALL for line in self.lines]
 
     @cached_property
     def _own_worth(self) -> list[float]:
@@ -135,13 +135,13 @@ class LinePool:
             sentence_worth = self._sentence_worth(reading)
             for line in reading.lines:
                 own_worth = weights.ERROR_LINE if line.error else 0.0
-                if line.sort is CALL:
+                if line.kind is CALL:
                     own_worth += weights.CALL_LINE
                 elif user:
                     own_worth += (weights.BINDING_LINE * line.binding + first_message_worth + sentence_worth) * min(
                         line.size / weights.FULL_WORTH_TOKENS, 1.0
                     )
-                elif sentence_worth and line.sort is SENTENCE:
+                elif sentence_worth and line.kind is SENTENCE:
                     own_worth += sentence_worth * min(line.size / weights.FULL_WORTH_TOKENS, 1.0)
                 worth.append(own_worth)
         return worth
@@ -152,7 +152,7 @@ class LinePool:
             return 0.0
         if reading.role == "user":
             return weights.TASK_SENTENCE
-        return weights.STEP_SENTENCE if reading.lines[-1].sort is CALL else weights.REPORT_SENTENCE
+        return weights.STEP_SENTENCE if reading.lines[-1].kind is CALL else weights.REPORT_SENTENCE
 
     @cached_property
     def _age_factors(self) -> list[float]:
@@ -165,21 +165,21 @@ class LinePool:
         """Return by position the highest possible worth per token of a line: all its facts are new, and its message has
         begun."""
         speech_odds, data_odds = [values.__getitem__ for values in self.word_odds]
-        known = zip(self.lines, self._is_speech, self._own_worth, self._age_factors, strict=True)
-        # The same as `worth`, written out: a call for each line would be a quarter of the cost.
+        by_line = zip(self.lines, self._is_speech, self._own_worth, self._age_factors, strict=True)
+        # The formula of `worth` again: a call for each line would be a quarter of the cost.
         return [
             (sum(map(speech_odds if is_speech else data_odds, line.words)) * line.share + own_worth)
             * age_factor
             / line.size
-            for line, is_speech, own_worth, age_factor in known
+            for line, is_speech, own_worth, age_factor in by_line
         ]
 
     def worth(self, position: int, speech_odds: Mapping[Word, float], data_odds: Mapping[Word, float]) -> float:
         """Return the worth of a line with the given odds of words, as in `word_odds`."""
-        _, _, found, _, _, _, _, _, _, share, _ = self.lines[position]
+        _, _, words, _, _, _, _, _, _, share, _ = self.lines[position]  # faster than two look-ups by name
         odds = speech_odds if self._is_speech[position] else data_odds
         # Most lines of records are one word.
-        facts = odds[found[0]] if len(found) == 1 else sum(map(odds.__getitem__, found))
+        facts = odds[words[0]] if len(words) == 1 else sum(map(odds.__getitem__, words))
         return (facts * share + self._own_worth[position]) * self._age_factors[position]
 
     @property
@@ -215,7 +215,7 @@ class LinePool:
         start, size = places.start, 0.0
         for place in places:
             line = lines[place]
-            record = line.sort is RECORD and place > start and lines[place - 1].group != line.group
+            record = line.kind is RECORD and place > start and lines[place - 1].group != line.group
             if place > start and (record or size + line.size > PASSAGE_TOKENS):
                 cut.append(range(start, place))
                 start, size = place, 0.0
@@ -281,7 +281,7 @@ class LinePool:
             if reading.tool:
                 call_tokens += size
             elif reading.role != "user":
-                call_tokens += sum([line.size for line in reading.lines if line.sort is CALL])
+                call_tokens += sum([line.size for line in reading.lines if line.kind is CALL])
         return call_tokens > CALL_TOKENS_SHARE * tokens
 
     @cached_property
@@ -292,10 +292,11 @@ class LinePool:
         return sum([bool(reading.tool) for reading in readings]) > AUTONOMOUS_RESULTS * user_messages
 
     @cached_property
-    def talk(self) -> list[int]:
-        """Return the messages without calls and results: of an agent that works on its own, what it was told and what it reports."""
+    def messages_without_calls(self) -> list[int]:
+        """Return the messages that are no results and end without a call: where an agent works on its own, its tasks and its
+        reports."""
         return [
-            index for index, reading in self.readings.items() if not reading.tool and reading.lines[-1].sort is not CALL
+            index for index, reading in self.readings.items() if not reading.tool and reading.lines[-1].kind is not CALL
         ]
 
     @cached_property
@@ -311,11 +312,11 @@ class LinePool:
         made: dict[str, int] = {}
         for index, reading in self.readings.items():
             if reading.tool:
-                if reading.tool in made and reading.lines[0].sort is RECORD:
+                if reading.tool in made and reading.lines[0].kind is RECORD:
                     found[index] = made[reading.tool]
-            elif reading.lines[-1].sort is CALL:
+            elif reading.lines[-1].kind is CALL:
                 places = self.places[index]
-                made.update((self.lines[place].text, place) for place in places if self.lines[place].sort is CALL)
+                made.update((self.lines[place].text, place) for place in places if self.lines[place].kind is CALL)
         return found
 
     @cached_property

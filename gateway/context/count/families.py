@@ -26,7 +26,7 @@ class Family:
     """How the models of one family turn a request into tokens."""
 
     vocabulary: str
-    """A vocabulary or likeness of `gateway.context.count.vocabularies`; under any other name, tokens are estimated."""
+    """The name of a vocabulary in `gateway.context.count.vocabularies`; under any other name, tokens are estimated."""
     error: float
     """The largest relative error, in 999 of 1000 long requests without media."""
     undercount: Undercount | None = None
@@ -81,7 +81,7 @@ class Family:
     """Tokens around a response schema. None if the model does not read the schema: it only limits the sampling."""
 
 
-_TEMPLATE: Final = 0.03
+_TEMPLATE_ERROR: Final = 0.03
 """Relative error of a known vocabulary in a known template: hosts differ in dates, default prompts and tool texts."""
 
 _OPENAI: Final = Family(
@@ -106,7 +106,7 @@ _OPENAI: Final = Family(
 # turns is dropped: https://cookbook.openai.com/articles/openai-harmony
 _GPT_OSS: Final = replace(
     _OPENAI,
-    error=_TEMPLATE,
+    error=_TEMPLATE_ERROR,
     undercount=None,
     request=2,
     preamble=61,
@@ -121,7 +121,7 @@ _LLAMA3: Final = Family(
     # <|begin_of_text|>, a header and <|eot_id|> around each message, the assistant's header at the end:
     # https://github.com/meta-llama/llama-models/blob/main/models/llama3_1/prompt_format.md
     vocabulary="llama3",
-    error=_TEMPLATE,
+    error=_TEMPLATE_ERROR,
     request=5,
     message=5,
     call=9,
@@ -133,7 +133,7 @@ _QWEN: Final = Family(
     # <|im_start|>role\n ... <|im_end|>\n; reasoning of earlier turns is dropped, an empty one means "do not think":
     # https://huggingface.co/Qwen/Qwen3-8B/blob/main/tokenizer_config.json
     vocabulary="qwen3",
-    error=_TEMPLATE,
+    error=_TEMPLATE_ERROR,
     normalises=True,
     request=3,
     message=5,
@@ -148,7 +148,7 @@ _QWEN: Final = Family(
 _DEEPSEEK: Final = Family(
     # https://huggingface.co/deepseek-ai/DeepSeek-V3.1/blob/main/tokenizer_config.json
     vocabulary="deepseek_v3",
-    error=_TEMPLATE,
+    error=_TEMPLATE_ERROR,
     request=2,
     message=1,
     roles={"system": 0},
@@ -163,7 +163,7 @@ _R1: Final = replace(_DEEPSEEK, tools="none", reads_thinking=False, drops_thinki
 _MISTRAL: Final = Family(
     # [INST] [/INST], [SYSTEM_PROMPT], [AVAILABLE_TOOLS], </s>: https://github.com/mistralai/mistral-common
     vocabulary="mistral_v3",
-    error=_TEMPLATE,
+    error=_TEMPLATE_ERROR,
     request=1,
     message=2,
     roles={"assistant": 1, "tool": 3},
@@ -174,7 +174,7 @@ _MISTRAL: Final = Family(
 _GLM: Final = Family(
     # [gMASK]<sop><|user|> ... <|assistant|><think>: https://huggingface.co/zai-org/GLM-4.5/blob/main/chat_template.jinja
     vocabulary="glm4",
-    error=_TEMPLATE,
+    error=_TEMPLATE_ERROR,
     request=4,
     message=1,
     call=30,
@@ -216,7 +216,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "gpt-5-responses": replace(_OPENAI, request=2, tools_once=10, call=11),
     "gpt-oss": _GPT_OSS,
     "gpt-oss-groq": replace(_GPT_OSS, preamble=65),
-    "llama2": Family(vocabulary="llama2", error=_TEMPLATE, request=1, message=5, roles={"assistant": 3}),
+    "llama2": Family(vocabulary="llama2", error=_TEMPLATE_ERROR, request=1, message=5, roles={"assistant": 3}),
     # "Cutting Knowledge Date" and "Today Date" come before every request since 3.1.
     "llama3": _LLAMA3,
     "llama3.1": replace(_LLAMA3, preamble=20, default_system=5),
@@ -231,7 +231,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "mistral": _MISTRAL,
     # [MODEL_SETTINGS] with the reasoning effort come before every request.
     "mistral-4": replace(_MISTRAL, preamble=12),
-    "mistral-v1": Family(vocabulary="mistral_v1", error=_TEMPLATE, request=1, message=8, roles={"assistant": 1}),
+    "mistral-v1": Family(vocabulary="mistral_v1", error=_TEMPLATE_ERROR, request=1, message=8, roles={"assistant": 1}),
     "deepseek": _DEEPSEEK,
     "deepseek-reasoner": replace(_DEEPSEEK, request=4, call=36, tools_once=209),
     "deepseek-r1": _R1,
@@ -242,8 +242,8 @@ FAMILIES: Final[Mapping[str, Family]] = {
     # "Reasoning Effort: Max" in its own system message.
     "glm5": replace(_GLM, request=11),
     # <|im_user|>user<|im_middle|> ... <|im_end|>: https://huggingface.co/moonshotai/Kimi-K2-Instruct
-    "kimi": Family(vocabulary="kimi_k2", error=_TEMPLATE, call=10, tools="list"),
-    "kimi-k3": Family(vocabulary="kimi_k3", error=_TEMPLATE, call=10, tools="list"),
+    "kimi": Family(vocabulary="kimi_k2", error=_TEMPLATE_ERROR, call=10, tools="list"),
+    "kimi-k3": Family(vocabulary="kimi_k3", error=_TEMPLATE_ERROR, call=10, tools="list"),
     # Google publishes no template: text counts as by Gemma's vocabulary, with almost nothing around it. The cost of
     # definitions depends on the endpoint; when a call is demanded they count as plain JSON.
     "gemini": Family(
@@ -255,9 +255,9 @@ FAMILIES: Final[Mapping[str, Family]] = {
         forced_tools="lines", tools_forced=-19,
     ),
     # <start_of_turn>user\n ... <end_of_turn>\n
-    "gemma": Family(vocabulary="gemma4", error=_TEMPLATE, request=4, message=5, tools="pretty"),
-    "phi": Family(vocabulary="phi4", error=_TEMPLATE, request=2, message=3),
-    "olmo": Family(vocabulary="cl100k_base", error=_TEMPLATE, request=4, message=4),
+    "gemma": Family(vocabulary="gemma4", error=_TEMPLATE_ERROR, request=4, message=5, tools="pretty"),
+    "phi": Family(vocabulary="phi4", error=_TEMPLATE_ERROR, request=2, message=3),
+    "olmo": Family(vocabulary="cl100k_base", error=_TEMPLATE_ERROR, request=4, message=4),
     "claude-2": replace(_CLAUDE, request=5),
     "claude-3": replace(_CLAUDE, tools_once=285, tools_forced=10),
     "claude-4": replace(_CLAUDE, tools_once=324, tools_forced=10),

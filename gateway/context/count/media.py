@@ -26,8 +26,9 @@ Part = Mapping[str, Any]
 #                         https://docs.mistral.ai/capabilities/vision/ and Qwen-VL's processors work alike
 #   crops TOKENS          one to 384 x 384, else one per square of 768 pixels
 #                         https://ai.google.dev/gemini-api/docs/tokens
-# fixed TOKENS          for every size
+#   fixed TOKENS          for every size
 UNKNOWN: Final = "tiles 85 170"
+"""The rule of a model without a known one."""
 
 
 def tokens(part: Part, images: str) -> int:

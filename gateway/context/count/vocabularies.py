@@ -39,8 +39,8 @@ def count(text: str, vocabulary: str) -> int:
     """Count the tokens of a text; with an unknown vocabulary they are estimated."""
     if not text:
         return 0
-    if vocabulary in _LIKENESSES:
-        return _LIKENESSES[vocabulary].count(text)
+    if vocabulary in _APPROXIMATE_VOCABULARIES:
+        return _APPROXIMATE_VOCABULARIES[vocabulary].count(text)
     size = PIECE_BYTES if text.isascii() else PIECE_BYTES // 3
     if len(text) <= size:
         return _count(text, vocabulary)
@@ -51,8 +51,8 @@ _CAPITALS: Final = re.compile(r"[A-Z]{4,}")
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
-    """An unpublished vocabulary, described by its difference from a published one; fitted to bills."""
+class ApproximateVocabulary:
+    """An unpublished vocabulary, whose counts are computed from those of a published one. The numbers are fitted to bills."""
 
     vocabulary: str
     ratio: float
@@ -63,10 +63,10 @@ class Likeness:
         return ceil(count(text, self.vocabulary) * self.ratio + self.capitals * len(_CAPITALS.findall(text)))
 
 
-_LIKENESSES: Final = {
-    "claude": Likeness("cl100k_base", 1.06, 0.7),
+_APPROXIMATE_VOCABULARIES: Final = {
+    "claude": ApproximateVocabulary("cl100k_base", 1.06, 0.7),
     # Since Opus 4.7 "roughly 1.0 to 1.35 times" as many: https://platform.claude.com/docs/about-claude/models/whats-new-claude-4-7
-    "claude-5": Likeness("cl100k_base", 1.32, 0.7),
+    "claude-5": ApproximateVocabulary("cl100k_base", 1.32, 0.7),
 }
 
 
@@ -94,8 +94,8 @@ class Counts:
 
 def loaded(vocabulary: str) -> bool:
     """Return whether counting can begin without loading anything."""
-    if vocabulary in _LIKENESSES:
-        vocabulary = _LIKENESSES[vocabulary].vocabulary
+    if vocabulary in _APPROXIMATE_VOCABULARIES:
+        vocabulary = _APPROXIMATE_VOCABULARIES[vocabulary].vocabulary
     return vocabulary not in VOCABULARIES or vocabulary in _LOADED
 
 
@@ -124,10 +124,10 @@ def _count(text: str, vocabulary: str) -> int:
 
 
 _LOADED: Final[set[str]] = set()
-
+"""The vocabularies that were loaded, or could not be loaded."""
 
 _LOADING: Final = Lock()
-"""A thread that needs a vocabulary while another loads it waits, and does not load it again."""
+"""Held while a vocabulary is loaded, so that two threads do not load it twice."""
 
 
 @cache
@@ -149,18 +149,18 @@ def _encoder(vocabulary: str) -> tuple[Any, int]:
 
 # A text can be cut here without changing its tokens: every vocabulary begins a new token at a space before a letter
 # that follows a letter, and after the end of a line.
-_SEAM: Final = re.compile(r"(?<=[^\W\d_])(?= [^\W\d_])|(?<=\n)(?=[^\s/])")
+_SAFE_CUT: Final = re.compile(r"(?<=[^\W\d_])(?= [^\W\d_])|(?<=\n)(?=[^\s/])")
 _LOOK_BACK: Final = 2_000
-"""Characters before the end of a piece that are searched for a seam. Chosen: ordinary text has one within a line."""
+"""Characters before the end of a piece that are searched for a safe cut. Chosen: ordinary text has one within a line."""
 
 
 def pieces(text: str, size: int) -> Iterator[str]:
-    """Yield the pieces of a long text. Their counts add up to the text's; where no seam is near, one or two tokens more."""
+    """Yield the pieces of a long text. Their counts add up to the text's; where no safe cut is near, one or two tokens more."""
     start = 0
     while len(text) - start > size:
         end = start + size
-        seams = [seam.start() for seam in _SEAM.finditer(text, max(start + 1, end - _LOOK_BACK), end)]
-        cut = seams[-1] if seams else end
+        safe_cuts = [found.start() for found in _SAFE_CUT.finditer(text, max(start + 1, end - _LOOK_BACK), end)]
+        cut = safe_cuts[-1] if safe_cuts else end
         yield text[start:cut]
         start = cut
     yield text[start:]

@@ -17,7 +17,7 @@ GROWTH_STEP: Final = 1 / 48
 FINE_STEPS: Final = 32
 """Number of small steps into which the last step is divided when it moved the cut too far."""
 MOST_STEPS: Final = 96
-"""Most steps of the simulation. They grow by twice the room, which certainly moves a cut."""
+"""Most steps of the simulation. Together they grow by twice the room, which certainly moves a cut."""
 LATE_SHARE: Final = 0.25
 """Share of the free room. If the folded messages without a summary are larger, they are summarised before those that will
 be folded next. This happens when the gateway first sees a long conversation."""

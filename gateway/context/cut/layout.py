@@ -110,7 +110,7 @@ def id_tokens(message: Message, text: CountText) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a conversation is cut, in units and in messages."""
+    """Where a conversation is cut, and the facts about the request that decide what replaces the folded part."""
 
     units: tuple[Unit, ...]
     room: Room
@@ -176,7 +176,9 @@ def lay_out(source: Source) -> Layout:
     cut = cuts[-1] if cuts else Cut()
     cut_at_question = cuts[question] if question >= 0 else Cut()
     questions = tuple(
-        unit.indices for unit, then in zip(units, cuts, strict=True) if unit.step < 0 and then is cut_at_question
+        unit.indices
+        for unit, cut_then in zip(units, cuts, strict=True)
+        if unit.step < 0 and cut_then is cut_at_question
     )
     return Layout(
         tuple(units),

@@ -356,8 +356,8 @@ class _CostSums:
 
 
 def _moved(sums: _CostSums, cut: Cut, newest: int, quotes: int | None) -> Cut:
-    """Return the next cut: trim old results if that frees enough room and costs no more than folding; else fold up to
-    the first boundary that leaves room to grow.
+    """Return the next cut. Old results are trimmed if that frees enough room and costs no more than folding. Else units are folded up
+    to the first boundary that leaves room to grow.
 
     ``quotes`` is the tokens of the current turn's quotes; None if they are not chosen yet.
     """
@@ -454,7 +454,7 @@ def _with_shares(sums: _CostSums, cut: Cut, newest: int, limit: int, quotes: int
     if usual := _usual_digest(sums, newest, left, shares):
         quotes_kept_free = int(min(recall * shares.quotes, shares.most_quote_tokens))
         return replace(cut, digest_tokens=usual, quote_tokens=quotes_kept_free)
-    # What the quotes of this turn leave of their share, the digest may take.
+    # The digest may take what the current turn's quotes leave of their share.
     unspent = recall if quotes is None else 0
     small_quotes = int(recall * shares.small_quotes)
     if small := _small_digest(sums, newest, left + max(unspent - small_quotes, 0), shares):
@@ -466,7 +466,7 @@ def _with_shares(sums: _CostSums, cut: Cut, newest: int, limit: int, quotes: int
 
 
 def _usual_digest(sums: _CostSums, newest: int, left: int, shares: Shares) -> int:
-    """Return the tokens of a digest beside which several turns fit; 0 if they do not, or if a chat has long messages."""
+    """Return the tokens of a usual digest; 0 if several turns do not fit beside it, or if a chat has long messages."""
     free = sums.room.free
     if shares is CHAT and LEAST_ROOM_TO_GROW <= free < LONG_MESSAGE_REQUESTS * sums.tokens_per_request(newest):
         return 0

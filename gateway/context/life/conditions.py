@@ -1,4 +1,8 @@
-"""The conditions of the table of transitions (`gateway.context.life.transitions`)."""
+"""The conditions of the table of transitions (`gateway.context.life.transitions`).
+
+In their names, *off* and *observing* are modes, *faulty* is an answer after which another place is tried, and *larger* are models with a
+larger window.
+"""
 
 from gateway.context.life.events import AttemptMade, Event, PartFailed, ReplyCame
 from gateway.context.life.states import FAULT_STATUSES, Measured, Ready, Refused, State, Uncounted, fault_of, refusal_in
@@ -29,14 +33,14 @@ def cannot_fit_with_larger_left(state: Measured, event: AttemptMade) -> bool:
 
 
 def is_final_answer(state: Ready, event: ReplyCame) -> bool:
-    """Most requests end here, so this is asked first."""
+    """Most answers are final, so the table checks this first."""
     reply = event.reply
     return reply.refusal is None and not reply.empty_stream and not _faulty(state, event)
 
 
 def _faulty(state: Ready, event: ReplyCame) -> bool:
-    """Return whether another answer may do better. The client did not ask for a larger model: no error of one says
-    more than the refusal that led to it, not even a wrong key."""
+    """Return whether another place may give a better answer. From a larger model, which the client did not name, this holds for every
+    error: the refusal of the client's own model says more."""
     status = event.reply.status
     return status in FAULT_STATUSES or (status >= 400 and state.life.tries_larger)
 

@@ -81,6 +81,7 @@ ORDINARY_FIELDS: Final = frozenset(
 ``truncation``, ``context_management``) may cause truncation."""
 
 BillVerdict = Literal["whole", "suspect", "unclear"]
+"""``whole``: the bill covers everything that was sent. ``suspect``: the server must have truncated. ``unclear``: neither is certain."""
 
 
 class LastRequest(msgspec.Struct, frozen=True):
@@ -169,19 +170,18 @@ def _shares_a_run(refusal: str, request_text: str) -> bool:
 
 
 def judge(sent: "SentCount", billed: int, cached: int | None, before: LastRequest | None) -> BillVerdict:
-    """Return whether a bill covers everything sent, or is so small that the server must have truncated; ``unclear``
-    teaches nothing."""
-    low = billed < LOW_BILL_SHARE * sent.sure_share * sent.least
-    if not low and not has_stopped_growing(sent, billed, before):
+    """Judge the bill of a request. ``before`` is the last request of its conversation."""
+    is_low = billed < LOW_BILL_SHARE * sent.sure_share * sent.least
+    if not is_low and not has_stopped_growing(sent, billed, before):
         return "whole" if sent.prompt / ANCHOR_FACTOR <= billed <= sent.prompt * ANCHOR_FACTOR else "unclear"
-    innocent = (
+    has_innocent_explanation = (
         billed < LEAST_TRUNCATED_BILL
         or sent.has_upper_bounds
         or not ORDINARY_FIELDS.issuperset(sent.request.body)
         or (_are_equal(billed + (cached or 0), sent.prompt, max(EQUAL_SHARE, sent.error)) and bool(cached))
         or (before is not None and _are_equal(billed, sent.cost_from(before.covered), EQUAL_SHARE_OF_NEWEST))
     )
-    return "unclear" if innocent else "suspect"
+    return "unclear" if has_innocent_explanation else "suspect"
 
 
 def has_stopped_growing(sent: "SentCount", billed: int, before: LastRequest | None) -> bool:
@@ -236,7 +236,7 @@ _RESULTS: Final = frozenset({"tool"})
 
 
 def window_like(tokens: int) -> int:
-    """Return the smallest usual context size that holds so many tokens: powers of two and the steps between them."""
+    """Return the smallest usual size of a window that holds so many tokens: a power of two, or one and a half times one."""
     size = SMALLEST_WINDOW
     while size < tokens:
         if size * 3 // 2 >= tokens:

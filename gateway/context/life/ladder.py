@@ -1,7 +1,7 @@
 """The retry ladder: the first attempt, and the next one when the upstream says "too long".
 
-It only decides: a refusal comes in as numbers, an attempt goes out as bytes. Every attempt is strictly smaller than the
-refused one, in messages or in requested output; when nothing smaller is left the result is None.
+This file only decides: it takes the numbers of a refusal and returns an attempt as bytes. Every attempt is strictly smaller than the
+refused one, in messages or in requested output. If nothing smaller is left, the result is None.
 """
 
 from dataclasses import dataclass, replace
@@ -66,8 +66,9 @@ class Task:
     margin: int
     """Kept free when the unchanged request is said to fit: the error of the count."""
     fold_margin: int
-    """Kept free when the request is folded. It must not depend on the last answer, or the cut would move. When a count
-    is doubtful the upstream decides: a refusal costs one call and teaches, while an unused window costs context.
+    """Kept free when the request is folded. It does not depend on the last answer, or the cut would move. It may be too small if a
+    count is doubtful: then the upstream refuses, which costs one call and teaches its limit. A larger margin would cost context in
+    every request.
     """
     reserve: int
     """Kept free for the answer: the client's limit, or the configured default."""
@@ -172,8 +173,8 @@ class StatedNumbers(msgspec.Struct, frozen=True):
     """Tokens above the limit, when only the difference is stated."""
 
 
-def as_it_came(request: Conversation, model: str, window: int, prompt: int) -> Attempt:
-    """Return the client's own bytes; only an alias is replaced."""
+def unchanged_attempt(request: Conversation, model: str, window: int, prompt: int) -> Attempt:
+    """Return an attempt with the client's own bytes; only the name of the model is replaced if it is an alias."""
     body = request.raw if model == request.model else request.format.encode(request, Edits(model))
     return Attempt(body, prompt, window)
 
@@ -183,7 +184,7 @@ def first_attempt(task: Task) -> Attempt:
     if task.fits and task.cache.always:
         return _encode(task, Attempt(b"", task.prompt, task.window))
     if task.fits:
-        return as_it_came(task.request, task.model, task.window, task.prompt)
+        return unchanged_attempt(task.request, task.model, task.window, task.prompt)
     left = task.window - task.margin - task.prompt
     if task.output_limit is not None and left >= task.least_output(task.window):
         return _with_output(task, Attempt(b"", task.prompt, task.window), _output_with_spare(task, left, task.prompt))
@@ -238,25 +239,32 @@ def next_attempt(task: Task, attempt: Attempt, refusal: StatedNumbers) -> Attemp
     stated = stated_prompt(refusal, attempt, output_limit)
     if stated is not None and not LEAST_COUNT_RATIO <= stated / max(counted, 1) <= MOST_COUNT_RATIO:
         stated = None
-    ratio, cap, reserve = attempt.ratio, None, task.reserve
+    ratio = attempt.ratio
     if stated is not None:
         # If the upstream counted fewer tokens than we did, only the window was wrong, and our count stays the safe one.
         ratio = max(stated / max(counted, 1), min(1.0, attempt.ratio))
-    if stated is not None and refusal.limit:
-        output = output_limit or refusal.completion or 0
+    if stated is not None and refusal.limit and output_limit is not None:
         left = refusal.limit - stated
-        if output_limit is not None and output_limit > left >= task.least_output(window):
+        if output_limit > left >= task.least_output(window):
             return _with_output(task, structs.replace(attempt, prompt=stated, window=window, ratio=ratio), left)
-        reserve = max(reserve, refusal.completion or 0)
-        if stated + output <= refusal.limit:
-            cap = _cautious_cap(task, ceil(counted * ratio), None)  # the numbers contradict the refusal
-    else:
-        cap = _cautious_cap(task, ceil(counted * ratio), refusal.limit if stated is None else None)
+    cap = _cap(task, refusal, stated, ceil(counted * ratio), output_limit)
+    reserve = max(task.reserve, refusal.completion or 0) if stated is not None and refusal.limit else task.reserve
     for rung in range(max(attempt.rung, 1), HIGHEST_RUNG + 1):
         candidate = _fold(replace(task, reserve=reserve), window, ratio=ratio, rung=rung, cap=cap, refused=True)
         if _is_smaller(task, candidate, counted - task.fixed, output_limit):
             return candidate
     return None
+
+
+def _cap(task: Task, refusal: StatedNumbers, stated: int | None, ours: int, output_limit: int | None) -> int | None:
+    """Return the most tokens of the next prompt, by our own count; None if the upstream's numbers say enough.
+
+    ``stated`` is the upstream's count of the refused prompt, ``ours`` is our count of it.
+    """
+    if stated is None or not refusal.limit:
+        return _cautious_cap(task, ours, refusal.limit if stated is None else None)
+    contradicts_refusal = stated + (output_limit or refusal.completion or 0) <= refusal.limit
+    return _cautious_cap(task, ours, None) if contradicts_refusal else None
 
 
 def stated_prompt(refusal: StatedNumbers, attempt: Attempt, output_limit: int | None) -> int | None:

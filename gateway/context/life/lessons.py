@@ -146,7 +146,7 @@ class Learned(msgspec.Struct, frozen=True):
     warning: str = ""
 
 
-NOTHING: Final = Learned()
+NOTHING_LEARNED: Final = Learned()
 
 
 def sent_of(task: Task, attempt: Attempt, upstream: str, scope: str) -> Sent:
@@ -167,7 +167,7 @@ def sent_of(task: Task, attempt: Attempt, upstream: str, scope: str) -> Sent:
 def from_refusal(
     sent: Sent, attempt: Attempt, refusal: StatedNumbers, sign: str, refusal_body: bytes
 ) -> tuple[Lesson, ...]:
-    """Learn from "too long". ``refusal_body`` is the decoded body of the refusal: a wording that is in the request proves
+    """Return the lessons of a refusal as too long. ``refusal_body`` is its decoded body: if it repeats the request, its numbers prove
     nothing."""
     count, limit = sent.count, refusal.limit
     prompt = ladder.stated_prompt(refusal, attempt, sent.output)
@@ -198,15 +198,15 @@ def from_refusal(
 
 
 def from_answer(sent: Sent, bill: BilledPrompt | None, *, limit_unknown: bool = False) -> Learned:
-    """Learn from a good answer. ``limit_unknown`` is true if a refusal of this request stated no limit, or no size of the
-    prompt."""
+    """Return the lessons of a good answer. ``limit_unknown`` is true if this request was refused before, without a believable
+    limit."""
     if bill is None:
-        return Learned((_accepted_size(sent, None),)) if limit_unknown else NOTHING
+        return Learned((_accepted_size(sent, None),)) if limit_unknown else NOTHING_LEARNED
     verdict = evidence.judge(sent.count, bill.prompt, bill.cached, sent.last_request)
     if verdict == "suspect":
-        return NOTHING if sent.has_erratic_bills else _lessons_of_suspect_bill(sent, bill)
+        return NOTHING_LEARNED if sent.has_erratic_bills else _lessons_of_suspect_bill(sent, bill)
     if verdict == "unclear":
-        return Learned((_comparison(sent, bill),)) if bill.prompt > sent.count.prompt else NOTHING
+        return Learned((_comparison(sent, bill),)) if bill.prompt > sent.count.prompt else NOTHING_LEARNED
     return Learned(_lessons_of_whole_bill(sent, bill, limit_unknown=limit_unknown))
 
 

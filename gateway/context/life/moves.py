@@ -1,4 +1,7 @@
-"""The steps of the table of transitions (`gateway.context.life.transitions`): each returns the state that follows."""
+"""The steps of the table of transitions (`gateway.context.life.transitions`): each returns the state that follows.
+
+Their names and the rows of the table say what each does. *Uncounted* requests are those whose tokens were not counted.
+"""
 
 from msgspec.structs import replace
 
@@ -38,9 +41,9 @@ def choose(state: Received, event: PlacesFound) -> State:
     return Chosen(life, Visit(event.places[0]))
 
 
-def send_unread(state: Received, event: PlacesFound) -> State:
+def send_uncounted(state: Received, event: PlacesFound) -> State:
     chosen = _next_place(replace(state.life, places=event.places))
-    return _as_it_came(chosen.life, chosen.visit)
+    return _send_unchanged(chosen.life, chosen.visit)
 
 
 def pass_through(state: Received, event: PartFailed) -> State:
@@ -48,7 +51,7 @@ def pass_through(state: Received, event: PartFailed) -> State:
 
 
 def send_proven(state: Chosen, event: FitProven) -> State:
-    return _as_it_came(state.life, Visit(state.visit.place, fit_proven=True))
+    return _send_unchanged(state.life, Visit(state.visit.place, fit_proven=True))
 
 
 def measure(state: Chosen, event: Counted) -> State:
@@ -56,11 +59,11 @@ def measure(state: Chosen, event: Counted) -> State:
 
 
 def send_despite_fault(state: Chosen | Measured, event: Event) -> State:
-    return _as_it_came(state.life, replace(state.visit, failed=True))
+    return _send_unchanged(state.life, replace(state.visit, failed=True))
 
 
 def send_and_report(state: Measured, event: AttemptMade) -> State:
-    return _as_it_came(state.life, replace(state.visit, planned=event.attempt))
+    return _send_unchanged(state.life, replace(state.visit, planned=event.attempt))
 
 
 def send(state: Measured | Refused, event: AttemptMade) -> State:
@@ -73,7 +76,7 @@ def send(state: Measured | Refused, event: AttemptMade) -> State:
 
 def refuse(state: Measured, event: AttemptMade) -> State:
     assert event.attempt is not None
-    return _or_earlier(TooLarge(state.life, state.visit, event.attempt))
+    return _or_earlier_end(TooLarge(state.life, state.visit, event.attempt))
 
 
 def count_after_all(state: Ready, event: ReplyCame) -> State:
@@ -94,27 +97,29 @@ def take_refusal_counted(state: Uncounted, event: Counted) -> State:
     return Refused(state.life, visit, event.task, attempt, state.reply, state.refusal)
 
 
-def hand_on(state: Ready, event: ReplyCame) -> State:
+def forward_answer(state: Ready, event: ReplyCame) -> State:
     refusal = refusal_in(state, event)
     life = _one_more_refusal(state.life, refusal) if refusal else state.life
     return Answered(life, state.visit, state.attempt, event.reply)
 
 
-def hand_on_refusal(state: Uncounted | Refused, event: Event) -> State:
-    return _or_earlier(Answered(state.life, state.visit, state.attempt, state.reply, too_long=state.refusal.too_long))
+def forward_refusal(state: Uncounted | Refused, event: Event) -> State:
+    return _or_earlier_end(
+        Answered(state.life, state.visit, state.attempt, state.reply, too_long=state.refusal.too_long)
+    )
 
 
 def try_next_place(state: Ready, event: ReplyCame | NoReply) -> State:
     return _chosen_next(state, event)
 
 
-def send_unread_to_next_place(state: Ready, event: ReplyCame | NoReply) -> State:
+def send_uncounted_to_next_place(state: Ready, event: ReplyCame | NoReply) -> State:
     chosen = _chosen_next(state, event)
-    return _as_it_came(chosen.life, chosen.visit)
+    return _send_unchanged(chosen.life, chosen.visit)
 
 
 def try_larger(state: Measured | Uncounted | Refused, event: Event) -> State:
-    """If no larger model does better, the client gets the end that was reached without one."""
+    """Choose the next larger model. The end that was reached without one is kept for the client, if no larger model does better."""
     if isinstance(state, Measured):
         assert isinstance(event, AttemptMade) and event.attempt is not None
         end: Answered | TooLarge = TooLarge(state.life, state.visit, event.attempt)
@@ -143,14 +148,16 @@ def _chosen_next(state: Ready, event: ReplyCame | NoReply) -> Chosen:
 
 
 def _next_place(life: Life) -> Chosen:
+    """Choose the next of the places, or of the larger models once these are tried."""
     if life.tries_larger:
         return Chosen(replace(life, larger=life.larger[1:]), Visit(life.larger[0]))
     return Chosen(replace(life, places=life.places[1:]), Visit(life.places[0]))
 
 
-def _as_it_came(life: Life, visit: Visit) -> Ready:
+def _send_unchanged(life: Life, visit: Visit) -> Ready:
+    """Return the state in which the client's own bytes are sent to the place of a visit."""
     prompt = visit.task.prompt if visit.task else 0
-    attempt = ladder.as_it_came(life.request, visit.place.model, visit.place.window, prompt)
+    attempt = ladder.unchanged_attempt(life.request, visit.place.model, visit.place.window, prompt)
     return Ready(_one_more_call(life), visit, attempt)
 
 
@@ -173,7 +180,7 @@ def _one_more_refusal(life: Life, refusal: Refusal) -> Life:
 
 
 def _limit_unknown(state: Refused, event: AttemptMade) -> bool:
-    """Return whether the refusal left open how much would be accepted: it states no limit, or no believable one."""
+    """Return whether it is still unknown how much the upstream accepts: the refusal states no limit, or none that is believed."""
     numbers = state.refusal.numbers
     if not isinstance(numbers, ladder.StatedNumbers):
         return state.visit.limit_unknown
@@ -181,6 +188,6 @@ def _limit_unknown(state: Refused, event: AttemptMade) -> bool:
     return numbers.limit is None or (numbers.limit < state.attempt.window and not believed)
 
 
-def _or_earlier(end: Answered | TooLarge) -> Answered | TooLarge:
+def _or_earlier_end(end: Answered | TooLarge) -> Answered | TooLarge:
     """Return this end or, if only a larger model remained to be tried, the one before it."""
     return replace(end.life.best_end, life=end.life) if end.life.tries_larger and end.life.best_end else end

@@ -23,7 +23,7 @@ import msgspec
 from gateway.context.life import ladder, lessons
 from gateway.context.life.events import AttemptMade, Place, ReplyCame
 from gateway.context.life.ladder import Attempt, StatedNumbers, Task
-from gateway.context.life.lessons import NOTHING, BilledPrompt, Learned, Lesson
+from gateway.context.life.lessons import NOTHING_LEARNED, BilledPrompt, Learned, Lesson
 from gateway.context.life.replies import OutputLimit, Refusal, Reply, ThinkingRejected
 from gateway.wire.format import Conversation
 
@@ -165,7 +165,7 @@ class Answered(msgspec.Struct, frozen=True):
         """Return the lessons of a good answer to a counted request."""
         task = self.visit.task
         if task is None or self.life.mode == "off":
-            return NOTHING
+            return NOTHING_LEARNED
         sent = lessons.sent_of(task, self.attempt, self.visit.place.upstream, task.scope)
         return lessons.from_answer(sent, bill, limit_unknown=self.visit.limit_unknown)
 

@@ -35,8 +35,8 @@ When = Callable[[Any, Any], bool]
 Then = Callable[[Any, Any], State]
 
 
-class Impossible(Exception):
-    """An event came in a state in which it cannot come: a bug of our own."""
+class NoTransition(Exception):
+    """The table has no row for an event in a state: a bug of our own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Row:
 
 TABLE: Final = (
     # The first attempt.
-    Row(Received, PlacesFound, when.off, then.send_unread),
+    Row(Received, PlacesFound, when.off, then.send_uncounted),
     Row(Received, PlacesFound, when.always, then.choose),
     Row(Received, PartFailed, when.always, then.pass_through),
     Row(Chosen, FitProven, when.always, then.send_proven),
@@ -69,28 +69,28 @@ TABLE: Final = (
     Row(Measured, AttemptMade, when.always, then.send),
     Row(Measured, PartFailed, when.always, then.send_despite_fault),
     # An answer.
-    Row(Ready, ReplyCame, when.is_final_answer, then.hand_on),
-    Row(Ready, ReplyCame, when.refused_off, then.hand_on),
+    Row(Ready, ReplyCame, when.is_final_answer, then.forward_answer),
+    Row(Ready, ReplyCame, when.refused_off, then.forward_answer),
     Row(Ready, ReplyCame, when.refused_uncounted, then.count_after_all),
     Row(Ready, ReplyCame, when.refused, then.take_refusal),
-    Row(Ready, ReplyCame, when.faulty_off_with_places_left, then.send_unread_to_next_place),
+    Row(Ready, ReplyCame, when.faulty_off_with_places_left, then.send_uncounted_to_next_place),
     Row(Ready, ReplyCame, when.faulty_with_places_left, then.try_next_place),
     Row(Ready, ReplyCame, when.faulty_with_earlier_answer, then.end_with_earlier_answer),
-    Row(Ready, ReplyCame, when.always, then.hand_on),
+    Row(Ready, ReplyCame, when.always, then.forward_answer),
     # No answer.
-    Row(Ready, NoReply, when.off_with_places_left, then.send_unread_to_next_place),
+    Row(Ready, NoReply, when.off_with_places_left, then.send_uncounted_to_next_place),
     Row(Ready, NoReply, when.places_left, then.try_next_place),
     Row(Ready, NoReply, when.earlier_answer, then.end_with_earlier_answer),
     Row(Ready, NoReply, when.always, then.give_up),
     # A refusal.
     Row(Uncounted, Counted, when.always, then.take_refusal_counted),
     Row(Uncounted, PartFailed, when.nothing_smaller_with_larger_left, then.try_larger),
-    Row(Uncounted, PartFailed, when.always, then.hand_on_refusal),
+    Row(Uncounted, PartFailed, when.always, then.forward_refusal),
     Row(Refused, AttemptMade, when.nothing_smaller_with_larger_left, then.try_larger),
-    Row(Refused, AttemptMade, when.nothing_smaller, then.hand_on_refusal),
+    Row(Refused, AttemptMade, when.nothing_smaller, then.forward_refusal),
     Row(Refused, AttemptMade, when.always, then.send),
     Row(Refused, PartFailed, when.nothing_smaller_with_larger_left, then.try_larger),
-    Row(Refused, PartFailed, when.always, then.hand_on_refusal),
+    Row(Refused, PartFailed, when.always, then.forward_refusal),
 )
 
 
@@ -104,14 +104,14 @@ _ROWS: Final = _by_pair(TABLE)
 
 
 def advance(state: State, event: Event) -> State:
-    """Return the state that follows. Raises Impossible when the table has no row."""
+    """Return the state that follows an event. Raises NoTransition when the table has no row."""
     for row in _ROWS.get((type(state), type(event)), ()):
         if row.when is when.always or row.when(state, event):
             return row.then(state, event)
-    raise Impossible(f"{type(event).__name__} in {type(state).__name__}")
+    raise NoTransition(f"{type(event).__name__} in {type(state).__name__}")
 
 
-def astray(state: State, event: Event) -> State:
+def after_failed_transition(state: State, event: Event) -> State:
     """Return the state after a failure of the table itself: the client gets an existing answer, else the request is
     passed through."""
     if isinstance(event, ReplyCame) and isinstance(state, Ready):

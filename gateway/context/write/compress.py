@@ -1,4 +1,4 @@
-"""Compression: make one conversation fit one budget, by the gentlest sufficient rung."""
+"""Compression: make one conversation fit one budget, on one rung of the ladder."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,7 +31,7 @@ def compress(
     """Fold a conversation into its room; a conversation that fits is returned unchanged.
 
     ``rung`` is a position in `RUNGS`. ``prepared`` is the source of this fold, if the caller has made it already. Never
-    raises. If nothing fits, the smallest draft is returned: compare its cost with the room.
+    raises. If nothing fits, the smallest draft is returned, which costs more than the room.
     """
     key = draft_cache.key_of(messages, counter, budget, policy, rung, summary)
     if (cached := draft_cache.find(key, messages, memory)) is not None:
@@ -83,8 +83,8 @@ def source_of(
 
 
 def _carries_note(messages: Sequence[Message], index: int) -> bool:
-    """Return whether a message is where a note has a message of its own: after pinned messages only, and before a message
-    that is not the user's."""
+    """Return whether a message is at a place where the gateway adds a message for a note: after pinned messages only, and before a
+    message that is not the user's."""
     follows = messages[index + 1].get("role") if index + 1 < len(messages) else "user"
     return follows not in {"user", *PINNED_ROLES} and all(
         message.get("role") in PINNED_ROLES for message in messages[:index]

@@ -56,7 +56,7 @@ class Draft:
 
 @dataclass(frozen=True)  # no slots: a cached property needs a dict
 class Sketch:
-    """An unfinished draft. Each stage of the fold gets one and returns one."""
+    """An unfinished draft. Each stage of a fold takes a sketch and returns a sketch."""
 
     layout: Layout
     kept: Mapping[int, Message]

@@ -1,6 +1,6 @@
-"""Fill the tokens for quotes that are left once the lines relevant to the question were found.
+"""Fill the rest of the tokens for quotes, after the lines that are relevant to the question.
 
-Lines are given by their position in the pool.
+Lines are given by their positions in the pool.
 """
 
 from collections.abc import Collection, Iterator
@@ -23,16 +23,16 @@ _STRUCTURED: Final = frozenset({RECORD, CALL})
 
 @dataclass(frozen=True, slots=True)
 class QuotesToFill:
-    """The place for the quotes of one question. Each function returns the lines in it, in their order."""
+    """The limits of the quotes for one question. Each function adds lines, and returns all lines in their order."""
 
     pool: LinePool
     most_tokens: int
     count: CountText
     hidden: Collection[int]
-    """Positions of the lines that are not quoted."""
+    """Positions of the lines that may not be quoted."""
 
     def with_facts(self, found: list[int], known: frozenset[str]) -> list[int]:
-        """Add the calls and records with the most new facts, besides the words that are ``known``."""
+        """Add the calls and records with the most new facts: facts that are not ``known``."""
         left = self.most_tokens - self._size(found)
         if left < LEAST_TOKENS or not self.pool.has_calls:
             return found
@@ -40,7 +40,7 @@ class QuotesToFill:
         candidates = {
             place: 1.0
             for place, line in enumerate(self.pool.lines)
-            if line.sort in _STRUCTURED and place not in self.hidden and place not in in_quotes
+            if line.kind in _STRUCTURED and place not in self.hidden and place not in in_quotes
         }
         if not candidates:
             return found
@@ -49,7 +49,7 @@ class QuotesToFill:
     def with_wishes(self, found: list[int], in_note: Collection[int]) -> list[int]:
         """Add the standing wishes that are neither in the note nor in the quotes.
 
-        Sentences that may have taken back a shown wish come first.
+        Sentences that may revoke a shown wish come first.
         """
         left = float(self.most_tokens - self._size(found))
         shown = {*found, *in_note}
@@ -66,7 +66,7 @@ class QuotesToFill:
 
     def with_newest(self, found: list[int]) -> list[int]:
         """Add lines of any kind, those of the newest message first, each message from its beginning on."""
-        for _ in range(3):
+        for _ in range(3):  # the estimate is corrected by the count
             left = float(self.most_tokens - self._size(found))
             if left < LEAST_TOKENS:
                 break
@@ -87,7 +87,7 @@ class QuotesToFill:
         return found
 
     def _revocations(self, shown: Collection[int]) -> Iterator[int]:
-        """Yield the sentences that may have taken back a wish that is shown."""
+        """Yield the sentences that may revoke a wish that is shown."""
         wishes = self.pool.wishes
         for place in wishes.ranked:
             if place in shown and (later := wishes.revocations.get(place)):

@@ -12,8 +12,8 @@ from gateway.context.cut.rungs import QUESTION
 from gateway.context.write import shrink
 from gateway.context.write.draft import NOTE_STAGES, QUOTES_STAGE, Draft, QuestionKept, Sketch, Step
 from gateway.context.write.gaps import characters_without_markers
-from gateway.context.write.kept import kept_messages, question_words
-from gateway.context.write.quote_room import is_set_aside_for_nothing, with_room_for_quotes
+from gateway.context.write.kept import kept_messages, words_of_question
+from gateway.context.write.quote_room import fits_beside_set_aside, with_room_for_quotes
 from gateway.context.write.replacement import Replacement, replacement_of
 from gateway.context.write.search import by_meaning
 from gateway.wire.message import RESULT_ROLES, Message, media_parts, text_of
@@ -44,13 +44,13 @@ def fold(source: Source) -> Draft:
 def first_sketch(source: Source, layout: Layout) -> Sketch:
     """Return the sketch of a layout: the kept messages, and a note and quotes for the others.
 
-    Turns are set aside for quotes only if the quotes that are found do not fit beside them.
+    Kept turns are set aside for quotes only if the quotes that are found do not fit beside these turns.
     """
     final = with_room_for_quotes(source, layout)
     kept = kept_messages(source, final)
     replacement = _replacement(source, final, kept)
-    asked = replacement if final.ends_with_question else _when_asked(source, final, kept)
-    if final.set_aside and (asked is None or is_set_aside_for_nothing(final, _tokens_of_quotes(source, asked))):
+    when_asked = replacement if final.ends_with_question else _replacement_when_asked(source, final, kept)
+    if final.set_aside and (when_asked is None or fits_beside_set_aside(final, _tokens_of_quotes(source, when_asked))):
         final = layout
         kept = kept_messages(source, final)
         replacement = _replacement(source, final, kept)
@@ -81,9 +81,9 @@ def _replacement(source: Source, layout: Layout, kept: Mapping[int, Message]) ->
     return None
 
 
-def _when_asked(source: Source, layout: Layout, kept: Mapping[int, Message]) -> Replacement | None:
-    """Return the note and the quotes as they were when the current question was asked, so that the steps of its turn change
-    nothing before them."""
+def _replacement_when_asked(source: Source, layout: Layout, kept: Mapping[int, Message]) -> Replacement | None:
+    """Return the note and the quotes of the request that ended with the current question. What they set aside stays set aside
+    while the question's turn goes on, so the requests of the turn begin alike."""
     if not layout.set_aside:
         return None
     before = {index: message for index, message in kept.items() if index <= layout.question[-1]}
@@ -95,8 +95,8 @@ def _tokens_of_quotes(source: Source, replacement: Replacement) -> int:
 
 
 def _with_larger_results(sketch: Sketch, source: Source) -> Sketch:
-    """Give the rest of the room to shortened tool results of the newest step: in the next request they get the size of
-    old ones in any case."""
+    """Make shortened tool results of the newest step longer, up to the rest of the room. In the next request they are old, and
+    shortened again in any case."""
     newest = sketch.layout.units[-1] if sketch.layout.units else None
     if newest is None or replay.gets_final_size(newest, sketch.layout.room) or source.rung.max_characters is not None:
         return sketch
@@ -111,17 +111,17 @@ def _with_larger_results(sketch: Sketch, source: Source) -> Sketch:
         return sketch
     costs = [source.cost_without_ids(messages[index]) for index in shortened]
     total = rest + sum([source.cost_without_ids(kept[index]) for index in shortened])
-    asked = question_words(source)
+    question_words = words_of_question(source)
     larger = {
-        index: shrink.shrink_message(messages[index], limit, source.counter, asked, thorough=source.thorough)
+        index: shrink.shrink_message(messages[index], limit, source.counter, question_words, thorough=source.thorough)
         for index, limit in zip(shortened, shrink.fair_limits(costs, total), strict=True)
     }
     return replace(sketch, kept={**kept, **larger})
 
 
 def write_shorter(sketch: Sketch, source: Source) -> Sketch:
-    """Write note and quotes again, shorter, if only they are too long: joined texts may have some more tokens than their
-    parts."""
+    """Write the note and the quotes again, a little shorter, if the sketch is too large by only a few tokens: a joined text may
+    have some more tokens than its parts."""
     excess = _excess(sketch, source)
     if excess > MOST_JOINT_TOKENS or not (sketch.note or sketch.quotes):
         return sketch
@@ -151,7 +151,7 @@ def keep_question_only(sketch: Sketch, source: Source) -> Sketch:
 
 
 def drop_note(sketch: Sketch, source: Source) -> Sketch:
-    """Drop note and quotes: the question's own words are worth more."""
+    """Drop the note and the quotes, because the question's own words are worth more."""
     if not sketch.note and not sketch.quotes:
         return sketch
     steps = tuple(step for step in sketch.steps if step.stage not in NOTE_STAGES and step.stage != QUOTES_STAGE)
@@ -184,7 +184,7 @@ STAGES: Final[tuple[Stage, ...]] = (
     shrink_others,
     cut_question,
 )
-"""The stages in order; each runs only while the draft is still too large."""
+"""The stages in order. Each runs only if the sketch is still too large."""
 
 
 def _excess(sketch: Sketch, source: Source) -> int:
@@ -202,7 +202,7 @@ def _shrink_largest(
     """Shorten the messages of each group, the largest first, until ``excess`` tokens are saved. Return the kept messages
     and the saved tokens."""
     kept = dict(sketch.kept)
-    asked = question_words(source)
+    question_words = words_of_question(source)
     saved = 0
     for group in groups:
         for index in sorted(group, key=lambda index: -source.cost_without_ids(kept[index])):
@@ -210,13 +210,15 @@ def _shrink_largest(
                 break
             cost = source.cost_without_ids(kept[index])
             target = max(cost - (excess - saved), LEAST_MESSAGE_TOKENS)
-            kept[index] = shrink.shrink_message(kept[index], target, source.counter, asked, thorough=source.thorough)
+            kept[index] = shrink.shrink_message(
+                kept[index], target, source.counter, question_words, thorough=source.thorough
+            )
             saved += cost - source.cost_without_ids(kept[index])
     return kept, saved
 
 
 def _savings(source: Source, kept: Mapping[int, Message], layout: Layout) -> Iterator[Step]:
-    """Yield what each stage of a layout saved, in order."""
+    """Yield a step for each way in which the layout saved tokens, in order."""
     saved = {"media": 0, "reasoning": 0, "tool_results": 0, "turns": 0, "steps": 0, "giant": 0}
     numbers = dict.fromkeys(saved, 0)
     current_turn = layout.units[-1].turn if layout.units else 0
@@ -235,7 +237,7 @@ def _savings(source: Source, kept: Mapping[int, Message], layout: Layout) -> Ite
 
 
 def _stage_of(message: Message, *, left_out: bool, in_current_turn: bool) -> str:
-    """Return the stage that has left out or shortened a message."""
+    """Return the name of the way in which a message was left out or shortened; ``giant`` if it was only too large."""
     if left_out:
         return "steps" if in_current_turn else "turns"
     if message.get("role") in RESULT_ROLES:

@@ -20,7 +20,7 @@ def kept_messages(source: Source, layout: Layout) -> dict[int, Message]:
     limits = replay.unit_limits(layout.units, layout.room)
     left_out = set(layout.left_out)
     untouched = kept_whole(source) | set(question_of(source))
-    asked = question_words(source)
+    question_words = words_of_question(source)
     kept = {index: source.messages[index] for index in source.conversation.pinned}
     for place, unit in enumerate(layout.units):
         if unit.indices[0] in left_out:
@@ -36,19 +36,19 @@ def kept_messages(source: Source, layout: Layout) -> dict[int, Message]:
                 # `shrink_message` counts without call ids, which it cannot shorten.
                 tokens = limit - cost + source.cost_without_ids(kept[index])
                 kept[index] = shrink.shrink_message(
-                    kept[index], tokens, source.counter, asked, thorough=source.thorough
+                    kept[index], tokens, source.counter, question_words, thorough=source.thorough
                 )
     return kept
 
 
-def question_words(source: Source) -> frozenset[str]:
-    """Return the keys of the words in the current question."""
+def words_of_question(source: Source) -> frozenset[str]:
+    """Return the keys of the words at the end of the current question."""
     texts = [text_of(source.messages[index])[-REQUEST_CHARACTERS:] for index in question_of(source)]
     return frozenset(word.key for text in texts for word in words(text, source.memory))
 
 
 def _forms(source: Source, layout: Layout, place: int, untouched: frozenset[int]) -> Iterator[tuple[int, Message]]:
-    """Yield the messages of a kept unit by index, each in its form."""
+    """Yield the messages of a kept unit by index: in full, trimmed or stubbed."""
     unit, cut = layout.units[place], layout.cut
     is_old = place < len(layout.units) - 1 and unit.indices != layout.question
     is_trimmed = is_old and place < max(cut.trims_end, cut.stubs_end)

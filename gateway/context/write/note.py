@@ -35,7 +35,7 @@ def place(kept: Mapping[int, Message], note: str, quotes: Mapping[int, str]) -> 
 def _with_frames(message: Message, before: str, after: str) -> Message:
     """Return a message with a frame before its content and one after it; empty frames are left out."""
     content: Any = message.get("content")
-    # The bare notice is no frame: it stays when frames are removed, so the checksum of the quotes covers it.
+    # The notice `CUT` is no frame: it stays when frames are removed, so the checksum of the quotes covers it.
     notice = [CUT] if before == CUT else []
     if isinstance(content, list):
         sealed = frames.sealed(after, "\n".join([*notice, *texts(content)])) if after else ""
@@ -50,5 +50,5 @@ def _part(text: str) -> list[dict[str, Any]]:
 
 
 def _has_notice(message: Message, note: str) -> bool:
-    """Return whether the note is the bare notice, and the message begins with it already."""
+    """Return whether the note is only the notice `CUT`, and the message begins with it already."""
     return note == CUT and message.get("role") == "user" and next(texts(message.get("content")), "").startswith(CUT)

@@ -40,12 +40,12 @@ def pool_of(source: Source, folded: Sequence[int], read_in_full: frozenset[int] 
         return cached[1]
     readings = list(readings_of_notes(source.earlier_notes, source.memory))
     skimmed = skimmed_messages(messages, folded, FULLY_READ_CHARACTERS)
-    glanced = skimmed_messages(messages, folded, USER_READ_CHARACTERS)
+    skimmed_even_of_user = skimmed_messages(messages, folded, USER_READ_CHARACTERS)
     for number, index in enumerate(folded):
         if number >= skimmed or index in read_in_full:
             read = lines.read
         else:
-            read = lines.skim if number >= glanced else lines.glance
+            read = lines.skim_unless_user if number >= skimmed_even_of_user else lines.skim
         readings.append(reading_of(source, index, read))
     pool = LinePool(readings, first_question, _newest_tally(source))
     _, entry = source.memory.put(key, ((folded_messages, callers_of_results), pool), bytes_of(pool))

@@ -1,4 +1,4 @@
-"""The quotes for the questions since the cut, the current one's last, and how many tokens each gets."""
+"""The quotes for the questions since the cut, in their order, and how many tokens each question gets."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -20,7 +20,7 @@ from gateway.context.write.quote_room import (
     question_text,
     quote_tokens_for_question,
 )
-from gateway.context.write.search import JOINT_TOKENS, NO_QUOTE, LineKey, Query, Quote, Search
+from gateway.context.write.search import JOINT_TOKENS, NO_QUOTES, LineKey, Query, Quotes, Search
 from gateway.wire.message import Message
 
 LEAST_TO_SEARCH: Final = 24
@@ -29,7 +29,7 @@ MOST_EARLIER_QUESTIONS: Final = 8
 """Questions since the cut, from the first on, whose quotes may stay. A new replica searches once for each of them."""
 
 
-def quotes_of(search: Search, kept: Mapping[int, Message], left: int) -> dict[int, Quote]:
+def quotes_of(search: Search, kept: Mapping[int, Message], left: int) -> dict[int, Quotes]:
     """Return the quotes for the current question, in ``left`` tokens, and for earlier questions since the cut; by the
     index of the message that they follow.
 
@@ -50,16 +50,16 @@ def quotes_of(search: Search, kept: Mapping[int, Message], left: int) -> dict[in
     return quotes
 
 
-def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Quote]:
+def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Quotes]:
     """Return the quotes that stay after earlier questions since the cut.
 
-    If the cut has moved inside a turn, it has folded these questions too: then only the current question has quotes.
+    Questions that the cut has folded have none.
     """
     layout = search.layout
     stays = layout.cut_at_question.quote_tokens * (
         EARLIER_QUOTES_SHARE_WITH_CALLS if layout.calls_often else EARLIER_QUOTES_SHARE
     )
-    quotes: dict[int, Quote] = {}
+    quotes: dict[int, Quotes] = {}
     spent = searched = 0
     for indices in [indices for indices in layout.questions[:-1] if indices[0] in kept]:
         if searched == MOST_EARLIER_QUESTIONS or spent + LEAST_TO_SEARCH > stays:
@@ -78,14 +78,15 @@ def _earlier_quotes(search: Search, kept: Mapping[int, Message]) -> dict[int, Qu
 
 def _current_quote(
     search: Search, kept: Mapping[int, Message], spent: int, left: int, quoted_before: frozenset[LineKey]
-) -> Quote:
+) -> Quotes:
     """Return the quotes for the current question, in ``left`` tokens; earlier quotes have ``spent`` so many.
 
-    The quotes of a question about the conversation may fill the free room, up to `most_quotes`. Those of any other
-    question may fill it if the question is the newest message, and the request begins unlike the one before it in any
-    case: then they cost nothing but themselves. Else quotes in a conversation with many calls stay for many requests and
-    must be small, unless the folded part is so long that the digest says little of it. A message that asks or instructs
-    among other things gets quotes if the folded part has enough of what it asks.
+    1. A question about the conversation: its quotes may fill the free room, up to `most_quotes`.
+    2. Another question that is the newest message: its quotes may fill the room, too, if the request begins unlike the one before it
+       in any case. Then they cost only their own tokens.
+    3. A message that asks or instructs among other things: it gets quotes if the folded part has enough of what it asks.
+    4. Any other message: in a conversation with many calls its quotes stay for many requests, so they must be small, unless the
+       folded part is so long that the digest says little of it.
     """
     layout = search.layout
     text = question_text(search.source, layout.question)
@@ -96,7 +97,9 @@ def _current_quote(
     if is_question(text) and (about_conversation or costs_only_itself):
         limited = about_conversation and not (asks_long_history and names_a_subject(text))
         tokens = _beside_steps(search, kept, free, most_quotes(layout, text) if limited else None)
-        return search.find_and_fill(Query(text, tokens, quoted_before), kept) if tokens >= LEAST_TO_SEARCH else NO_QUOTE
+        return (
+            search.find_and_fill(Query(text, tokens, quoted_before), kept) if tokens >= LEAST_TO_SEARCH else NO_QUOTES
+        )
     request = "" if is_question(text) or not about_conversation else asked_in(text)
     if request:
         tokens = _beside_steps(search, kept, free, most_quotes(layout, text))
@@ -106,15 +109,15 @@ def _current_quote(
     if asks_long_history:
         most = max(most, min(layout.room.recall - spent, free))
     if not layout.cut_at_question.first_kept or most < LEAST_TO_SEARCH:
-        return NO_QUOTE
+        return NO_QUOTES
     return search.find(Query(text, most, quoted_before))
 
 
 def _beside_steps(search: Search, kept: Mapping[int, Message], free: int, limit: int | None) -> int:
     """Return the tokens of the current question's quotes, at most ``limit``.
 
-    They are what was free when the question was asked. If steps of its turn take that room, they are three quarters of it,
-    or three quarters of that, and so on: so the quotes stay the same in most requests of the turn.
+    That is the room that was free when the question was asked. If the steps of its turn take that room, the quotes get three
+    quarters of it, or three quarters of that, and so on. So they stay the same in most requests of the turn.
     """
     layout, cost = search.layout, search.source.cost
     steps = 0 if layout.ends_with_question else sum([cost(kept[at]) for at in kept if at > layout.question[-1]])
@@ -127,10 +130,10 @@ def _beside_steps(search: Search, kept: Mapping[int, Message], free: int, limit:
 
 
 def _share(text: str, layout: Layout, spent: int) -> int:
-    """Return the tokens of quotes for a message; those before it have ``spent`` so many.
+    """Return the tokens of quotes for a message; earlier messages have ``spent`` so many.
 
-    A message that asks nothing gets a part. Where tools are called often, it gets none, and a question leaves half to those
-    that follow.
+    A message that asks nothing gets a part of them. Where tools are called often, it gets none, and a question gets half of the
+    rest, so that later questions get some.
     """
     tokens = layout.cut_at_question.quote_tokens
     if layout.calls_often:
@@ -138,5 +141,5 @@ def _share(text: str, layout: Layout, spent: int) -> int:
     return min(tokens if wants_to_know(text) else int(tokens * QUOTE_SHARE_WITHOUT_QUESTION), tokens - spent)
 
 
-def _lines_of(quotes: Mapping[int, Quote]) -> frozenset[LineKey]:
+def _lines_of(quotes: Mapping[int, Quotes]) -> frozenset[LineKey]:
     return frozenset[LineKey]().union(*[quote.lines for quote in quotes.values()])

@@ -19,8 +19,8 @@ from gateway.context.write.readings import FULLY_READ_CHARACTERS, skimmed_messag
 from gateway.wire.message import media_parts, text_of
 
 QUOTE_TOKENS: Final = 4000
-"""Most tokens of quotes for a question of a chat. Chosen: of the remarks that questions about natural chats need, the
-best 2,600 tokens of quotes have four in five."""
+"""Most tokens of quotes for a question of a chat. Chosen: the best 2,600 tokens of quotes have four in five of the remarks that
+questions about natural chats need."""
 QUOTE_TOKENS_OF_LONG_HISTORY: Final = 10_000
 """The same if the folded part is long (`LONG_HISTORY`). Measured with 135,000 tokens in a room of 13,500: quotes of
 10,000 tokens have 89 % of what is asked, quotes of 4,000 tokens 83 %; digest and kept turns have little of it."""
@@ -38,9 +38,8 @@ MOST_QUOTES_OF_ROOM: Final = 0.6
 MOST_QUOTES_OF_FOLDED: Final = 1 / 3
 """Share of the folded part that these quotes may have. Quotes of more of it cost more than they find."""
 MOST_REREAD: Final = 1.0
-"""Tokens that are processed again for each token that quotes gain. Turns that follow those set aside are no longer in the
-prompt cache. If they are larger than this, nothing is set aside. A cache of one prompt processes them again in the next
-request, too."""
+"""Tokens that may be processed again for each token that quotes gain. The turns after those set aside are no longer in the prompt
+cache. If they have more tokens than this allows, nothing is set aside."""
 QUESTION_CHARACTERS: Final = 4000
 """Characters at the end of a question that are used for the search."""
 
@@ -48,7 +47,7 @@ QUOTES_BEFORE_DIGEST: Final = 6000
 """Tokens. If less room is left for quotes, the digest is shortened for them. This applies where the folded part is long
 and its old part is only skimmed. Chosen: with 8,000 tokens of quotes, the shorter digest loses what these do not find."""
 LEAST_DIGEST_SHARE: Final = 1 / 4
-"""Share of its tokens that the digest keeps then: standing wishes come first in it. Keeping none of it finds no more."""
+"""Share of its tokens that a shortened digest keeps: standing wishes come first in it. Without a digest, quotes find no more."""
 TOPIC_MESSAGES: Final = 20
 """Number of the messages most relevant to a question. They tell which part of the conversation it is about."""
 OLD_TOPIC_SHARE: Final = 0.95
@@ -91,7 +90,7 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
 
 def _steps_before(source: Source, layout: Layout, boundary: int) -> tuple[int, ...]:
     """Return the messages of the kept units before a boundary, up to the first media. The turns of an agent that works on its own
-    are long, so one may be set aside in part: its user messages stay, and the last step before the question, its report."""
+    are long, so one may be set aside in part: its user messages stay, and its last step before the question, the report."""
     units, folded = layout.units, set(layout.folded)
     question = next(place for place in range(len(units) - 1, -1, -1) if units[place].step < 0)
     end = min(boundary, question - 1)
@@ -109,22 +108,22 @@ def _has_media(source: Source, index: int) -> bool:
 
 
 def quote_tokens_for_question(source: Source, layout: Layout) -> int:
-    """Return the tokens of quotes for which kept turns are set aside; none for a message that asks nothing."""
+    """Return the tokens of quotes for which kept turns are set aside; 0 for a message that asks nothing."""
     if not (layout.cut.first_kept and layout.question and source.policy.recall_share and not source.rung.newest_only):
         return 0
     query = question_text(source, layout.question)
     if not asked_in(query):
         return 0
-    only_in_quotes = layout.ends_with_question and is_long(layout) and is_question(query)
-    if not (only_in_quotes or is_about_conversation(layout, query)):
+    answer_is_folded = layout.ends_with_question and is_long(layout) and is_question(query)
+    if not (answer_is_folded or is_about_conversation(layout, query)):
         return 0
     free = layout.room.free
     return int(min(most_quotes(layout, query), MOST_QUOTES_OF_ROOM * free, MOST_QUOTES_OF_FOLDED * _folded(layout)))
 
 
 def quote_tokens_before_digest(source: Source, layout: Layout) -> int:
-    """Return the tokens of quotes that a digest leaves free although it may take the whole room: those for the question of
-    a chat, or to an agent that works on its own. What others need next is seldom named by a question."""
+    """Return the tokens that a digest leaves free for quotes although it may take the whole room. These are for a question in a
+    chat, or to an agent that works on its own. A question to another agent seldom names what its next calls need."""
     if layout.calls_often and not layout.autonomous:
         return 0
     return quote_tokens_for_question(source, layout)
@@ -170,8 +169,8 @@ def is_long(layout: Layout) -> bool:
 
 
 def digest_beside_quotes(source: Source, layout: Layout, digest: int, left: int) -> int:
-    """Return the tokens of a digest that shares ``left`` tokens with quotes. It gets fewer than ``digest`` tokens if only
-    quotes can have what the question asks for."""
+    """Return the tokens of a digest that shares ``left`` tokens with quotes: ``digest``, or fewer if the question is about the part
+    that is only skimmed, for which the quotes need the room."""
     if not (layout.ends_with_question and layout.cut.first_kept and source.policy.recall_share and is_long(layout)):
         return digest
     query = question_text(source, layout.question)
@@ -197,8 +196,8 @@ def _is_about(source: Source, query: str, part: frozenset[int], question: frozen
     return sum([indices[place] in part for place in best]) >= OLD_TOPIC_SHARE * len(best)
 
 
-def is_set_aside_for_nothing(layout: Layout, quoted: int) -> bool:
-    """Return whether quotes of so many tokens had room beside the turns that are set aside, when the question was asked."""
+def fits_beside_set_aside(layout: Layout, quoted: int) -> bool:
+    """Return whether turns are set aside although quotes of so many tokens fitted beside them when the question was asked."""
     free = layout.room.free - layout.cut.digest_tokens - _kept_sums(layout)[-1]
     return bool(layout.set_aside) and quoted <= free
 

@@ -27,8 +27,8 @@ _SPEAKER: Final = re.compile(rf"(user|assistant)(?: \(({_NAME.pattern})\))?: ")
 
 
 def skimmed_messages(messages: Sequence[Message], folded: Sequence[int], characters: int) -> int:
-    """Return the number of folded messages before the last so many characters. They are only skimmed, so that the time
-    stays bounded."""
+    """Return the number of folded messages that are before the last ``characters`` of text. They are only skimmed, so that the
+    time stays bounded."""
     left = characters
     for number in range(len(folded) - 1, -1, -1):
         message = messages[folded[number]]

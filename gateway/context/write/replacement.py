@@ -11,7 +11,7 @@ from gateway.context.cut.layout import Layout, Source
 from gateway.context.write.pools import pool_of
 from gateway.context.write.questions import quotes_of
 from gateway.context.write.quote_room import digest_beside_quotes, quote_tokens_before_digest
-from gateway.context.write.search import Search, keys_of, places_of, words_of_pinned
+from gateway.context.write.search import Search, line_keys, positions_of, words_of_pinned
 from gateway.wire.message import PINNED_ROLES, Message
 
 BRIEF_HEAD_TOKENS: Final = 200
@@ -55,23 +55,32 @@ def replacement_of(source: Source, layout: Layout, kept: Mapping[int, Message], 
     """Write the note and the quotes for a layout, in the room that the kept messages leave, less ``spare`` tokens."""
     left = source.budget.room - sum(map(source.cost, kept.values())) - _overhead(source, kept) - spare
     pool = pool_of(source, layout.folded)
-    size = min(layout.cut.digest_tokens, left)
-    if layout.tight:
-        quotes_first = quote_tokens_before_digest(source, layout)
-        most_kept_free = max(layout.cut.quote_tokens, layout.cut_at_question.quote_tokens)
-        size = min(size, left - quotes_first) if quotes_first else max(size, left - most_kept_free)
-    size = digest_beside_quotes(source, layout, size, left)
+    size = _digest_tokens(source, layout, left)
     note = _with_summary(source, layout, pool, size, left) or _digest(source, pool, 0, size)
     left -= source.counter.text(note.text)
     in_note = note.lines
     if layout.set_aside:
-        note_lines = keys_of(pool, in_note)
+        note_lines = line_keys(pool, in_note)
         pool = pool_of(source, layout.left_out)
-        in_note = places_of(pool, note_lines)
+        in_note = positions_of(pool, note_lines)
     quoted = quotes_of(Search(source, layout, pool, in_note), kept, left)
     quotes = {index: quote.text for index, quote in quoted.items()}
     lines = [line for quote in quoted.values() for line in quote.lines]
-    return Replacement(note.text, quotes, pool, in_note, places_of(pool, lines), len(lines), note.stage)
+    return Replacement(note.text, quotes, pool, in_note, positions_of(pool, lines), len(lines), note.stage)
+
+
+def _digest_tokens(source: Source, layout: Layout, left: int) -> int:
+    """Return the tokens of the digest, which shares ``left`` tokens with the quotes.
+
+    A digest may fill a tight room, but it leaves some tokens free: those for the current question if it may be about anything that
+    was said, else those that the cut has kept free for quotes.
+    """
+    size = min(layout.cut.digest_tokens, left)
+    if layout.tight:
+        for_question = quote_tokens_before_digest(source, layout)
+        kept_free = max(layout.cut.quote_tokens, layout.cut_at_question.quote_tokens)
+        size = min(size, left - for_question) if for_question else max(size, left - kept_free)
+    return digest_beside_quotes(source, layout, size, left)
 
 
 def _overhead(source: Source, kept: Mapping[int, Message]) -> int:
@@ -85,7 +94,8 @@ def _overhead(source: Source, kept: Mapping[int, Message]) -> int:
 def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> Note:
     """Return the digest of a pool in ``size`` tokens, or a bare notice when there is no room.
 
-    ``skipped`` is the number of lines in a larger pool before this one; the digest's positions are of the larger one.
+    The pool may be the last part of a larger one: ``skipped`` is the number of lines before this part. The positions of the note's
+    lines are those in the larger pool.
     """
     count = source.counter.text
     head = frames.HEAD if size >= BRIEF_HEAD_TOKENS else frames.BRIEF
@@ -111,14 +121,16 @@ def _with_summary(source: Source, layout: Layout, pool: LinePool, size: int, lef
     if summary is None or not summary.text.strip() or source.rung.newest_only:
         return None
     covered = set(range(min(summary.covers, len(source.messages))))
-    covered_but_kept = covered - set(layout.folded) - set(source.conversation.pinned) - set(_split_question(layout))
+    covered_but_kept = (
+        covered - set(layout.folded) - set(source.conversation.pinned) - set(_question_of_cut_turn(layout))
+    )
     if summary.covers <= 0 or not layout.folded or covered_but_kept:
         return None
     text = frames.framed(frames.SUMMARY, frames.rows(summary.text.strip()))
     summary_tokens = source.counter.text(text) + frames.joint_tokens(source.counter.text)
     if summary_tokens > left:
         return None
-    # A client that sends our note back sends our summary with it.
+    # A client that sends our note back sends our summary with it: its rows are not read as notes.
     summary_rows = frozenset(map(str.strip, text.split("\n")))
     notes = "\n".join(row for row in source.earlier_notes.split("\n") if row.strip() not in summary_rows)
     later = pool_of(replace(source, earlier_notes=notes), [index for index in layout.folded if index >= summary.covers])
@@ -128,7 +140,7 @@ def _with_summary(source: Source, layout: Layout, pool: LinePool, size: int, lef
     return Note(f"{text}\n\n{rest.text}", rest.lines, "summary")
 
 
-def _split_question(layout: Layout) -> tuple[int, ...]:
-    """Return the user messages of a turn that the cut is inside of: they are kept although they precede the cut."""
+def _question_of_cut_turn(layout: Layout) -> tuple[int, ...]:
+    """Return the user messages of the turn in which the cut is: they are kept, although they are before the cut."""
     turn = layout.units[layout.cut.first_kept].turn if layout.units else -1
     return next((unit.indices for unit in layout.units if unit.turn == turn and unit.step < 0), ())

@@ -20,7 +20,7 @@ from gateway.wire.message import RESULT_ROLES, Message, text_of
 JOINT_TOKENS: Final = 4
 """Tokens that may be added where quotes and a message meet."""
 OLD_CHARACTERS: Final = 80_000
-"""Characters of old messages that are read in full for a question: the most relevant ones, however old they are."""
+"""Characters of old messages that are read in full for a question: those of the most relevant messages, of any age."""
 
 
 LineKey = tuple[int, str]
@@ -39,7 +39,7 @@ class Query(NamedTuple):
     """Share of the question's worth that the best passage must have; without such a passage nothing is found."""
 
 
-class Quote(NamedTuple):
+class Quotes(NamedTuple):
     """The quotes for one question."""
 
     text: str
@@ -47,7 +47,7 @@ class Quote(NamedTuple):
     lines: frozenset[LineKey]
 
 
-NO_QUOTE: Final = Quote("", 0, frozenset())
+NO_QUOTES: Final = Quotes("", 0, frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,49 +60,48 @@ class Search:
     in_note: frozenset[int]
     """Positions in the pool of the note's lines."""
 
-    def find(self, query: Query) -> Quote:
-        """Return the lines that are relevant to a question, without those in the note and those quoted before."""
+    def find(self, query: Query) -> Quotes:
+        """Return quotes with the lines that are relevant to a question, without those in the note and those quoted before."""
         source, first = self.source, self.layout.cut_at_question.first_kept
         key = (query, source.counter.text, first, self.in_note, by_meaning(source))
         return self.pool.get_or_make(key, partial(self._find, query))
 
-    def find_and_fill(self, query: Query, kept: Mapping[int, Message]) -> Quote:
-        """Return the lines that are relevant to the newest message, and fill the rest of its tokens with wishes, calls and
-        records.
+    def find_and_fill(self, query: Query, kept: Mapping[int, Message]) -> Quotes:
+        """Return quotes with the lines that are relevant to the newest message; the rest of its tokens is filled with wishes,
+        calls and records.
 
-        Lines that were cut out of kept messages may be quoted too. If there are any, they fill the last of the rest: the
-        model has not read them yet.
+        Lines that were cut out of kept messages may be quoted too. They are added last, because the model has not read them yet.
         """
         source, first = self.source, self.layout.cut_at_question.first_kept
         pool, still_kept = self._with_shortened(kept)
         key = ("filled", query, is_long(self.layout), source.counter.text, first, self.in_note, hash(still_kept))
         return pool.get_or_make((*key, by_meaning(source)), partial(self._find_and_fill, pool, query, still_kept))
 
-    def _find(self, query: Query) -> Quote:
+    def _find(self, query: Query) -> Quotes:
         known = words_of_pinned(self.source)
-        pool = _searched(self.source, self.layout, self.pool, query.text, known)
+        pool = _pool_to_search(self.source, self.layout, self.pool, query.text, known)
         if pool is self.pool:
             first = self.layout.cut_at_question.first_kept
-            hidden = pool.get_or_make((first, self.in_note), partial(_hidden, self.layout, pool, self.in_note))
+            hidden = pool.get_or_make((first, self.in_note), partial(_hidden_lines, self.layout, pool, self.in_note))
         else:
-            hidden = _hidden(self.layout, pool, places_of(pool, self._note_lines()))
-        hidden |= places_of(pool, query.quoted_before)
+            hidden = _hidden_lines(self.layout, pool, positions_of(pool, self._note_lines()))
+        hidden |= positions_of(pool, query.quoted_before)
         count, nearness = self.source.counter.text, nearness_of(self.source)
-        found = recall.excerpts(
+        found = recall.choose(
             pool, query.text, query.most_tokens, count, hidden, known, nearness=nearness, least_share=query.least_share
         )
-        return self._quote(pool, found)
+        return self._quotes(pool, found)
 
-    def _find_and_fill(self, pool: LinePool, query: Query, still_kept: frozenset[LineKey]) -> Quote:
+    def _find_and_fill(self, pool: LinePool, query: Query, still_kept: frozenset[LineKey]) -> Quotes:
         known, count = words_of_pinned(self.source), self.source.counter.text
         if self.layout.left_out:
-            pool = _searched(self.source, self.layout, pool, query.text, known)
-        in_note = places_of(pool, self._note_lines())
+            pool = _pool_to_search(self.source, self.layout, pool, query.text, known)
+        in_note = positions_of(pool, self._note_lines())
         shortened = frozenset(index for index in pool.places if index not in self.pool.places)
-        hidden = _hidden(self.layout, pool, in_note, shortened)
-        hidden |= places_of(pool, query.quoted_before | still_kept)
+        hidden = _hidden_lines(self.layout, pool, in_note, shortened)
+        hidden |= positions_of(pool, query.quoted_before | still_kept)
         most = query.most_tokens
-        found = recall.excerpts(
+        found = recall.choose(
             pool,
             query.text,
             most - int(WISHES_SHARE_OF_QUOTES * most),
@@ -118,7 +117,7 @@ class Search:
         found = rest.with_facts(found, shown)
         if shortened:
             found = rest.with_newest(found)
-        return self._quote(pool, found)
+        return self._quotes(pool, found)
 
     def _with_shortened(self, kept: Mapping[int, Message]) -> tuple[LinePool, frozenset[LineKey]]:
         """Return the lines of left-out messages and of shortened tool results, and the lines of the latter that are still
@@ -138,13 +137,14 @@ class Search:
         return pool, frozenset(still_kept)
 
     def _note_lines(self) -> frozenset[LineKey]:
-        return keys_of(self.pool, self.in_note)
+        return line_keys(self.pool, self.in_note)
 
-    def _quote(self, pool: LinePool, found: Collection[int]) -> Quote:
+    def _quotes(self, pool: LinePool, found: Collection[int]) -> Quotes:
+        """Write the quotes with the lines at these positions."""
         if not found:
-            return NO_QUOTE
+            return NO_QUOTES
         text = recall.render(pool, sorted(found))
-        return Quote(text, self.source.counter.text(text) + JOINT_TOKENS, keys_of(pool, found))
+        return Quotes(text, self.source.counter.text(text) + JOINT_TOKENS, line_keys(pool, found))
 
 
 def by_meaning(source: Source) -> bool:
@@ -164,12 +164,12 @@ def words_of_pinned(source: Source) -> frozenset[str]:
     return frozenset().union(*[lines.facts(source.messages[index], source.memory) for index in pinned])
 
 
-def keys_of(pool: LinePool, places: Iterable[int]) -> frozenset[LineKey]:
+def line_keys(pool: LinePool, places: Iterable[int]) -> frozenset[LineKey]:
     """Return the lines at these positions of a pool."""
     return frozenset([(pool.message_of[place], pool.lines[place].text) for place in places])
 
 
-def places_of(pool: LinePool, wanted: Iterable[LineKey]) -> frozenset[int]:
+def positions_of(pool: LinePool, wanted: Iterable[LineKey]) -> frozenset[int]:
     """Return the positions of these lines in a pool; lines that it does not have are left out."""
     keys = frozenset(wanted)
     messages = {message for message, _ in keys}
@@ -181,10 +181,10 @@ def places_of(pool: LinePool, wanted: Iterable[LineKey]) -> frozenset[int]:
     )
 
 
-def _hidden(
+def _hidden_lines(
     layout: Layout, pool: LinePool, in_note: frozenset[int], shortened: frozenset[int] = frozenset()
 ) -> frozenset[int]:
-    """Return the lines that are not quoted: those in the note, and those of messages that were kept when the question was
+    """Return the lines that may not be quoted: those in the note, and those of messages that were kept when the question was
     asked. ``shortened`` messages may be quoted."""
     folded = {index for unit in layout.units[: layout.cut_at_question.first_kept] for index in unit.indices}
     may_quote = folded | shortened | set(layout.set_aside)
@@ -195,9 +195,9 @@ def _hidden(
     return frozenset(place for place in in_note if pool.message_of[place] not in partly_noted).union(kept)
 
 
-def _searched(source: Source, layout: Layout, pool: LinePool, query: str, known: Collection[str]) -> LinePool:
-    """Return the pool to search. If the old part of the pool is only skimmed, it is a smaller one, which has the most
-    relevant old messages, read in full."""
+def _pool_to_search(source: Source, layout: Layout, pool: LinePool, query: str, known: Collection[str]) -> LinePool:
+    """Return the pool to search. If the old part of ``pool`` is only skimmed, it is another pool, which has only the most relevant
+    old messages, read in full."""
     folded = layout.left_out
     skimmed = skimmed_messages(source.messages, folded, FULLY_READ_CHARACTERS)
     if not skimmed:

@@ -26,26 +26,36 @@ _Path = tuple[str | int, ...]
 
 
 def shrink_message(
-    message: Message, tokens: int, counter: Counter, asked: frozenset[str] = frozenset(), *, thorough: bool = True
+    message: Message,
+    tokens: int,
+    counter: Counter,
+    question_words: frozenset[str] = frozenset(),
+    *,
+    thorough: bool = True,
 ) -> Message:
     """Shorten the texts of a message, the longest first, until it costs at most so many tokens, as far as possible.
 
-    ``asked`` is the keys of the question's words: rows that have them are kept. ``thorough`` is false if texts are too
+    ``question_words`` are the keys of the question's words: rows that have them are kept. ``thorough`` is false if texts are too
     long to be searched.
     """
     facts = facts_of(message)
-    key = tokens, counter.name, asked, thorough
+    key = tokens, counter.name, question_words, thorough
     shorter: Message | None = facts.shrunk.get(key)
     if shorter is None:
-        shorter = _shrink(message, tokens, counter, asked, thorough=thorough)
+        shorter = _shrink(message, tokens, counter, question_words, thorough=thorough)
         if counter.name and len(facts.shrunk) < MOST_FORMS:
             facts.shrunk[key] = shorter
             if shorter is not message:
-                facts.grow(MESSAGE_BYTES + getsizeof(asked) + sum([getsizeof(text) for _, text in _texts(shorter)]))
+                facts.grow(
+                    MESSAGE_BYTES + getsizeof(question_words) + sum([getsizeof(text) for _, text in _texts(shorter)])
+                )
     return shorter
 
 
-def _shrink(message: Message, tokens: int, counter: Counter, asked: frozenset[str], *, thorough: bool) -> Message:
+def _shrink(
+    message: Message, tokens: int, counter: Counter, question_words: frozenset[str], *, thorough: bool
+) -> Message:
+    """Shorten one text after the other, the longest first, until the message is small enough or no text gets shorter."""
     for _ in range(MOST_TRIES):
         cost = counter.message(message)
         if cost <= tokens:
@@ -53,7 +63,7 @@ def _shrink(message: Message, tokens: int, counter: Counter, asked: frozenset[st
         for path, text in sorted(_texts(message), key=lambda place: -len(place[1])):
             size = counter.text(text)
             target = max(size - (cost - tokens), min(size // 3, LEAST_TEXT_TOKENS), 4)
-            shorter = _shorter(path, text, target, counter.text, asked, thorough=thorough)
+            shorter = _shorter(path, text, target, counter.text, question_words, thorough=thorough)
             if counter.text(shorter) < size:
                 message = _replaced(message, path, shorter)
                 break
@@ -94,11 +104,13 @@ def _texts_in_parts(parts: list[Any], path: _Path) -> list[tuple[_Path, str]]:
     return places
 
 
-def _shorter(path: _Path, text: str, tokens: int, count: CountText, asked: frozenset[str], *, thorough: bool) -> str:
+def _shorter(
+    path: _Path, text: str, tokens: int, count: CountText, question_words: frozenset[str], *, thorough: bool
+) -> str:
     """Return a shorter text; arguments stay JSON, because upstreams refuse calls that are not JSON (case 43)."""
     if path[-1] == "arguments":
         return shrink_json(text, tokens, max(count(text), 1), count) or shrink_json_hard(text)
-    return shrink_text(text, tokens, count, asked, thorough=thorough)
+    return shrink_text(text, tokens, count, question_words, thorough=thorough)
 
 
 def _replaced(value: Any, path: _Path, text: str) -> Any:

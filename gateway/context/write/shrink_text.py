@@ -26,7 +26,10 @@ GAP_TOKENS: Final = 10
 """Tokens of a marker."""
 
 GAP_CHARACTERS: Final = 34
-"""Characters of a marker with its line break, about."""
+"""Approximate characters of a marker with its line break."""
+
+LEAST_GOAL_TOKENS: Final = 4
+"""Tokens. With fewer besides the marker, the marker stands alone."""
 
 MOST_TRIES: Final = 6
 """Most shortened texts that are made and counted. Chosen: nearly all fit after three."""
@@ -36,25 +39,26 @@ _LONGEST_ROW: Final = 400
 
 
 def shrink_text(
-    text: str, tokens: int, count: CountText, asked: frozenset[str] = frozenset(), *, thorough: bool = True
+    text: str, tokens: int, count: CountText, question_words: frozenset[str] = frozenset(), *, thorough: bool = True
 ) -> str:
-    """Shorten a text to at most so many tokens; rows with words of the question (their keys are ``asked``) are kept first.
+    """Shorten a text to at most so many tokens; rows with words of the question are kept first.
 
-    If ``thorough`` is false, the work must be bounded: only head and tail are kept, and nothing is searched.
+    ``question_words`` are the keys of these words. If ``thorough`` is false, the text is too long to be searched, and only its head
+    and tail are kept.
     """
     size = count(text)
     if size <= tokens:
         return text
     pruned = shrink_json(text, tokens, size, count) if thorough else None
-    if pruned is not None and (not asked or count(pruned) * 2 >= tokens):
+    if pruned is not None and (not question_words or count(pruned) * 2 >= tokens):
         return pruned
     rows = _rows(text) if thorough else []
-    relevant = _relevant_rows(text, rows, asked)
+    relevant = _relevant_rows(text, rows, question_words)
     characters_per_token = len(text) / max(size, 1)
     goal = float(tokens - GAP_TOKENS)
     best, best_size = "", 0
     for _ in range(MOST_TRIES):
-        if goal <= 4:
+        if goal <= LEAST_GOAL_TOKENS:
             break
         shorter = _shortened(text, rows, int(goal * characters_per_token), relevant)
         shorter_size = count(shorter)
@@ -67,6 +71,7 @@ def shrink_text(
         if shorter_size <= tokens:
             goal *= min(FILL_GOAL * tokens / shorter_size, 2.0)
         else:
+            # At least a little smaller than before, so that the search ends.
             goal *= min(0.97 if best else 0.9, tokens / shorter_size)
     if best:
         return best
@@ -76,7 +81,7 @@ def shrink_text(
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A row of a text, by the characters before and up to its end."""
+    """A row of a text, by the positions of its first character and of the end."""
 
     start: int
     end: int
@@ -149,18 +154,18 @@ def _tail_start(text: str, rows: Sequence[_Row], characters: int) -> int:
     return start if size - start >= characters // 2 else character_boundary(text, position)
 
 
-def _relevant_rows(text: str, rows: Sequence[_Row], asked: frozenset[str]) -> list[_RelevantRow]:
+def _relevant_rows(text: str, rows: Sequence[_Row], question_words: frozenset[str]) -> list[_RelevantRow]:
     """Return the rows that report errors or have words of the question."""
     if not rows:
         return []  # nothing is searched: the text may have 60 MB
     errors, words = errors_in(text), lexicon_of(None)
     has_error = reports_error(text, errors)
-    if not asked and not has_error:
+    if not question_words and not has_error:
         return []
     relevant: list[_RelevantRow] = []
     for row in rows:
         line = text[row.start : row.end]
-        keys = asked.intersection([word.key for word in words(line)]) if asked else asked
+        keys = question_words.intersection([word.key for word in words(line)]) if question_words else question_words
         is_error = has_error and reports_error(line, errors)
         if keys or is_error:
             relevant.append(_RelevantRow(row, keys, is_error))

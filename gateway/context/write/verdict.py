@@ -184,7 +184,7 @@ def _identifiers(messages: Sequence[Message], earlier: str) -> list[tuple[str, s
         in_text: dict[str, str] = {}
         for token in _NON_SPACE.findall(text):
             for word in words(token):
-                if word.kind >= SYMBOL and 3 <= len(word.key) <= 120:
+                if word.shape >= SYMBOL and 3 <= len(word.key) <= 120:
                     in_text.setdefault(word.key, token.strip(_PUNCTUATION) if len(token) < 130 else word.key)
         for key, spelling in in_text.items():
             spellings.setdefault(key, spelling)

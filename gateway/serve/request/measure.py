@@ -81,17 +81,8 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
     learning, owner = gateway.learning, place.owner
     reserve = _reserve(place, request)
     window = _window(place, reserve[0])
-    size_bytes = len(request.raw)
-    heavy = size_bytes >= INLINE or delay.blocks_event_loop(
-        request, place.family, place.images
-    )  # checked last, because it reads the messages
-    pooled_bytes = max(size_bytes, INLINE) if heavy else 0
-    counter = message_cost.counter(place.family, place.images, request.memory).name
-    calibration = learning.calibration(owner).of(counter)
-    found = await gateway.pool.run(partial(_count, place, request, calibration), size_bytes=pooled_bytes)
-    if found.stable.total > LEAST_ANCHOR_SHARE * window and await learning.adopt_stored_ratio(owner):
-        calibration = learning.calibration(owner).of(counter)
-        found = await gateway.pool.run(partial(_count, place, request, calibration), size_bytes=pooled_bytes)
+    size_bytes, pooled_bytes = len(request.raw), _pooled_bytes(place, request)
+    found, calibration = await _counted(gateway, place, request, window, pooled_bytes)
     chain, may_be_smaller = list[str](), learning.may_fold_smaller(owner)
     if found.stable.total > LEAST_ANCHOR_SHARE * window or may_be_smaller or learning.has_suspect_bills(owner):
         names = partial(conversation, scope, place.model, request.messages)
@@ -112,6 +103,29 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
         scope=scope,
         before=learning.last_request(chain),
     )
+
+
+def _pooled_bytes(place: Place, request: Conversation) -> int:
+    """Return the size of the work of counting, in bytes, as the pool needs it: 0 if it is so small that no thread is needed."""
+    size_bytes = len(request.raw)
+    # The second check comes last, because it reads the messages.
+    blocks = size_bytes >= INLINE or delay.blocks_event_loop(request, place.family, place.images)
+    return max(size_bytes, INLINE) if blocks else 0
+
+
+async def _counted(
+    gateway: Gateway, place: Place, request: Conversation, window: int, pooled_bytes: int
+) -> tuple[Measurement, Calibration]:
+    """Count a request with the learned ratio. A long one may be folded: it is counted with the ratio in the store, which all
+    processes share."""
+    learning, owner = gateway.learning, place.owner
+    counter = message_cost.counter(place.family, place.images, request.memory).name
+    calibration = learning.calibration(owner).of(counter)
+    found = await gateway.pool.run(partial(_count, place, request, calibration), size_bytes=pooled_bytes)
+    if found.stable.total > LEAST_ANCHOR_SHARE * window and await learning.adopt_stored_ratio(owner):
+        calibration = learning.calibration(owner).of(counter)
+        found = await gateway.pool.run(partial(_count, place, request, calibration), size_bytes=pooled_bytes)
+    return found, calibration
 
 
 def _count(place: Place, request: Conversation, calibration: Calibration) -> Measurement:

@@ -18,7 +18,7 @@ from gateway.context.life.events import Event, NoReply, PartFailed, PlacesFound,
 from gateway.context.life.ladder import Attempt
 from gateway.context.life.replies import Refusal
 from gateway.context.life.states import FAULT_STATUSES, Life, Ready, Received, State, replies_in
-from gateway.context.life.transitions import advance, astray
+from gateway.context.life.transitions import advance, after_failed_transition
 from gateway.observe.exchange import Call
 from gateway.serve import keys
 from gateway.serve import record as records
@@ -223,7 +223,7 @@ def _advance(caller: Caller, state: State, event: Event) -> State:
         return advance(state, event)
     except Exception as error:  # noqa: BLE001  # promise 6: a bug in the table never costs the client its answer
         caller.gateway.failed("life", error)
-        return astray(state, event)
+        return after_failed_transition(state, event)
 
 
 def close_all(caller: Caller) -> None:

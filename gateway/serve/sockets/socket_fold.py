@@ -108,7 +108,7 @@ async def _fold_create(gateway: Gateway, request: web.BaseRequest, target: Targe
         return Message(message, True, facts | {"why": "off", "action": "off"})
     life = Life(asked, mode, calls=1)
     if await measure.fits_by_size(gateway, place, asked) and place.model == asked.model:
-        sent = Ready(life, Visit(place, fit_proven=True), ladder.as_it_came(asked, place.model, place.window, 0))
+        sent = Ready(life, Visit(place, fit_proven=True), ladder.unchanged_attempt(asked, place.model, place.window, 0))
         return Message(message, True, facts | {"why": "proven", "basis": "bytes"}, sent)
     task = await upstream_first.count_at(gateway, request, asked, place)
     planned = await gateway.pool.run(lambda: _plan(task), size_bytes=len(raw))

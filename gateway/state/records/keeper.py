@@ -14,7 +14,7 @@ import orjson
 from gateway.observe.exchange import Exchange
 from gateway.observe.shape import Shown, shown
 from gateway.state.records.base import Bounds, Query, RecordLog, StoredRecord
-from gateway.state.store.sealing import CHECKED, Sealing
+from gateway.state.store.sealing import CHECKED, Sealing, place_of
 from gateway.state.tasks import Tasks
 from gateway.upstream.breaker import Breaker
 
@@ -129,7 +129,7 @@ class Records:
             self._texts_bytes -= len(self._texts.pop(next(iter(self._texts))))
         log = self._log
         if log is not None and self.keeps:
-            sealed = self._sealing.seal(_binding("text", request_id), value)
+            sealed = self._sealing.seal(place_of("text", request_id), value)
             await self._try("write", lambda: log.put_text(request_id, sealed), None)
 
     def text_in_memory(self, request_id: str) -> Any:
@@ -142,7 +142,7 @@ class Records:
         log, value = self._log, self._texts.get(request_id)
         if value is None and log is not None:
             sealed = await self._try("read", lambda: log.text(request_id), None)
-            value = self._sealing.unseal(_binding("text", request_id), sealed) if sealed is not None else None
+            value = self._sealing.unseal(place_of("text", request_id), sealed) if sealed is not None else None
         return orjson.loads(value) if value is not None else None
 
     async def forget(self, caller: str | None) -> int:
@@ -186,6 +186,7 @@ class Records:
             await self._log.close()
 
     def _put_back(self, batch: list[Exchange]) -> None:
+        """Let exchanges wait again, before the newer ones; the oldest of too many are dropped."""
         surplus = max(len(batch) + len(self._waiting) - MOST_WAITING, 0)
         self._waiting.extendleft(reversed(batch[surplus:]))
         if surplus:
@@ -203,18 +204,19 @@ class Records:
             )
 
     def _row(self, exchange: Exchange) -> StoredRecord:
-        value = self._sealing.seal(_binding("exchange", exchange.request_id), orjson.dumps(shown(exchange)))
+        value = self._sealing.seal(place_of("exchange", exchange.request_id), orjson.dumps(shown(exchange)))
         return StoredRecord(
             exchange.request_id, exchange.at, exchange.key, exchange.model, exchange.session, exchange.conversation,
             exchange.caller, value,
         )  # fmt: skip
 
     def _join(self, query: Query, stored: list[tuple[str, bytes]], own: list[Shown]) -> list[Shown]:
+        """Return the records of the store and of this process that a query asks for, each once."""
         read = (self._read(identity, value) for identity, value in stored)
         return query.of([*(one for one in read if one is not None), *own])
 
     def _read(self, request_id: str, sealed: bytes) -> Shown | None:
-        value = self._sealing.unseal(_binding("exchange", request_id), sealed)
+        value = self._sealing.unseal(place_of("exchange", request_id), sealed)
         return shown_in(value) if value is not None else None
 
     async def _try(
@@ -251,8 +253,3 @@ async def _true_after(work: Awaitable[None]) -> bool:
     """Return True once the work is done."""
     await work
     return True
-
-
-def _binding(kind: str, request_id: str) -> bytes:
-    """Return the place to which a sealed value is bound; see `Sealing`."""
-    return f"{kind}\0{request_id}".encode()

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from gateway.state.store.base import Store
-from gateway.state.store.sealing import CHECKED, Sealing
+from gateway.state.store.sealing import CHECKED, Sealing, place_of
 from gateway.upstream.breaker import Breaker
 
 log = structlog.get_logger(__name__)
@@ -89,7 +89,7 @@ class GuardedStore:
         if len(value) > MAX_VALUE_BYTES:
             self._failed("put", "too_large")
             return
-        sealed = self._sealing.seal(_place(kind, key), value)
+        sealed = self._sealing.seal(place_of(kind, key), value)
         await self._try(
             "put",
             self._writes,
@@ -99,7 +99,7 @@ class GuardedStore:
         )
 
     async def claim(self, key: str, *, ttl_s: float) -> bool:
-        """Claim a job; without a working store nobody gets it, because other owners are unknown."""
+        """Claim a job. Without a working store the claim fails, because another process may have it."""
         return await self._try(
             "claim", self._writes, CLAIM_TIMEOUT_S, lambda: self._store.claim(key, ttl_s=ttl_s), False
         )
@@ -108,7 +108,7 @@ class GuardedStore:
         await self._try("release", self._writes, CLAIM_TIMEOUT_S, lambda: self._store.release(key), None)
 
     async def add(self, key: str, amount: int, *, ttl_s: float) -> int | None:
-        """A request waits for it, so it may take no longer than a read."""
+        """Add to a count. A request waits for this, so the time limit is that of a read."""
         return await self._try(
             "add", self._counts, self._read_timeout_s, lambda: self._store.add(key, amount, ttl_s=ttl_s), None
         )
@@ -134,6 +134,7 @@ class GuardedStore:
         call: Callable[[], Awaitable[Result]],
         otherwise: Result,
     ) -> Result:
+        """Call the store; return ``otherwise`` after a failure, or if the store is busy or left alone."""
         if self._waiting[operation] >= MOST_WAITING:
             self._failed(operation, "busy")
             return otherwise
@@ -160,8 +161,8 @@ class GuardedStore:
     async def _within(self, timeout_s: float, call: Awaitable[Result]) -> Result:
         """Wait for a result, with a time limit. Raises TimeoutError.
 
-        A busy event loop sees its timers before it has read the data that arrived meanwhile, and would blame the store
-        for its own lag. So a finished call gets a few more rounds of the loop.
+        A busy event loop handles its timers before it reads data that has arrived. The time limit would then end although the
+        store's answer is there. So the call gets a few more rounds of the loop to finish.
         """
         answer = asyncio.ensure_future(call)  # noqa: TID251 - awaited right here, or held until it is cancelled
         try:
@@ -184,14 +185,10 @@ class GuardedStore:
             answer.exception()
 
     def _unseal(self, kind: str, key: str, sealed: bytes) -> bytes | None:
-        value = self._sealing.unseal(_place(kind, key), sealed)
+        value = self._sealing.unseal(place_of(kind, key), sealed)
         if value is None:
             self._failed("get", "foreign_value")
         return value
-
-
-def _place(kind: str, key: str) -> bytes:
-    return f"{kind}\0{key}".encode()
 
 
 def _reason(error: Exception) -> str:

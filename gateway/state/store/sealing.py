@@ -17,11 +17,16 @@ CHECK_BYTES: Final = 8
 class Sealing(msgspec.Struct, frozen=True):
     """``seal(place, value)`` wraps; ``unseal(place, sealed)`` returns the value, or None for a foreign or damaged one.
 
-    ``place`` is bound to the value: a value moved to another key is foreign there.
+    ``place`` is the `place_of` the value in its store. It is bound to the value: under another key the value is foreign.
     """
 
     seal: Callable[[bytes, bytes], bytes]
     unseal: Callable[[bytes, bytes], bytes | None]
+
+
+def place_of(kind: str, key: str) -> bytes:
+    """Return the place of a value in a store: what kind of value it is, and its key."""
+    return f"{kind}\0{key}".encode()
 
 
 def _check(place: bytes, value: bytes) -> bytes:
@@ -38,4 +43,4 @@ def _unseal_plain(place: bytes, sealed: bytes) -> bytes | None:
 
 
 CHECKED: Final = Sealing(_seal_plain, _unseal_plain)
-"""Not secret, but it detects flipped bits and foreign values."""
+"""Values stay readable, but damaged and foreign ones are recognised."""

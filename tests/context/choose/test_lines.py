@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.context.choose.line import Sort
+from gateway.context.choose.line import LineKind
 from gateway.context.choose.lines import read, skim
 
 JSON = st.recursive(
@@ -118,9 +118,9 @@ def test_a_huge_result_is_read_in_bounded_pieces() -> None:
 
 
 def test_sorts_are_told_apart() -> None:
-    assert read({"role": "user", "content": "x y"})[0].sort is Sort.SENTENCE
-    assert read(result("plain"))[0].sort is Sort.OUTPUT
-    assert read(result({"a": 1}))[0].sort is Sort.RECORD
+    assert read({"role": "user", "content": "x y"})[0].kind is LineKind.SENTENCE
+    assert read(result("plain"))[0].kind is LineKind.OUTPUT
+    assert read(result({"a": 1}))[0].kind is LineKind.RECORD
 
 
 @given(JSON)
@@ -157,9 +157,9 @@ def test_a_pasted_block_is_a_line_that_says_what_it_is_and_rows_of_output() -> N
     code = "class Shelf:\n    pass\n\ndef refill(shelf):\n    return shelf"
     found = read({"role": "user", "content": f"Why does this fail?\n```python\n{code}\n```\nI never use globals."})
 
-    assert [line.text for line in found if line.sort is Sort.SENTENCE] == [
+    assert [line.text for line in found if line.kind is LineKind.SENTENCE] == [
         "Why does this fail?",
         "[pasted 5 rows of python: Shelf, refill]",
         "I never use globals.",
     ]
-    assert not any(line.binding for line in found if line.sort is Sort.OUTPUT)
+    assert not any(line.binding for line in found if line.kind is LineKind.OUTPUT)

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.context.choose import lines, weights
 from gateway.context.choose.line import MessageLines
-from gateway.context.choose.recall import excerpts, relevance
+from gateway.context.choose.recall import choose, relevance
 from gateway.context.choose.worth import LinePool
 
 FILLER = [
@@ -70,7 +70,7 @@ def test_only_where_there_is_much_place_a_passage_that_bears_less_on_the_questio
     )
 
     def quoted(tokens: int) -> list[str]:
-        places = excerpts(found, "What does the plumber charge for a pipe?", tokens, lambda text: len(text) // 4, ())
+        places = choose(found, "What does the plumber charge for a pipe?", tokens, lambda text: len(text) // 4, ())
         return [found.lines[place].text for place in places]
 
     assert less in quoted(2 * weights.MANY_QUOTE_TOKENS)

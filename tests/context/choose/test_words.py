@@ -28,7 +28,7 @@ from gateway.context.choose.words import Shape, stem, words
     ],
 )
 def test_a_word_is_told_by_its_shape(text: str, kind: Shape) -> None:
-    assert [word.kind for word in words(text)] == [kind]
+    assert [word.shape for word in words(text)] == [kind]
 
 
 @pytest.mark.parametrize(
