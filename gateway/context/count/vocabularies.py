@@ -169,20 +169,28 @@ def _counting(tokenizer: Any) -> Callable[[str], int]:
 # A text can be cut here without changing its tokens: every vocabulary begins a new token at a space before a letter
 # that follows a letter, and after the end of a line.
 _SEAM: Final = re.compile(r"(?<=[^\W\d_])(?= [^\W\d_])|(?<=\n)(?=[^\s/])")
-_LOOK_BACK: Final = 2_000
-"""Characters before the end of a piece that are searched for a seam. Chosen: ordinary text has one within a line."""
+_LOOK_BACK: Final = (100, 2_000)
+"""Characters before the end of a piece that are searched for a seam: first a few words, then more. Chosen: ordinary text has a
+seam within a line."""
 
 
 def pieces(text: str, size: int) -> Iterator[str]:
     """Yield the pieces of a long text. Their counts add up to the text's; where no seam is near, one or two tokens more."""
     start = 0
     while len(text) - start > size:
-        end = start + size
-        seams = [seam.start() for seam in _SEAM.finditer(text, max(start + 1, end - _LOOK_BACK), end)]
-        cut = seams[-1] if seams else end
+        cut = _last_seam(text, start + 1, start + size)
         yield text[start:cut]
         start = cut
     yield text[start:]
+
+
+def _last_seam(text: str, start: int, end: int) -> int:
+    """Return where a piece that begins before ``start`` ends: at its last seam, or at ``end`` if no seam is near."""
+    for characters in _LOOK_BACK:
+        seams = [seam.start() for seam in _SEAM.finditer(text, max(start, end - characters), end)]
+        if seams:
+            return seams[-1]
+    return end
 
 
 _CLASSES: Final = re.compile(
