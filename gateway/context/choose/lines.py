@@ -12,7 +12,7 @@ from typing import Final
 import orjson
 
 from gateway.context.choose import wishes
-from gateway.context.choose.cues import binding, errors_in, reports_error
+from gateway.context.choose.cues import binding, binding_points, errors_in, reports_error, sentence_of
 from gateway.context.choose.line import (
     CALL,
     FIRST_CALL,
@@ -380,6 +380,10 @@ def _prose_lines(sentences: Sequence[str], group: int, words: Words, *, user: bo
     # Very many sentences are mostly a pasted file or log, not the user's own words.
     share = few_of_many(len(sentences))
     for piece in sentences:
-        binding_points = binding(piece) * share if user else 0.0
-        wish_cues = wishes.wish_cues(piece) if user and share == 1.0 else wishes.NO_WISH_CUES
-        yield make(piece, SENTENCE, words(piece), group, share, binding=binding_points, wish_cues=wish_cues)
+        binding_share, wish_cues = 0.0, wishes.NO_WISH_CUES
+        if user:
+            sentence = sentence_of(piece)
+            binding_share = binding_points(sentence) * share
+            if share == 1.0:
+                wish_cues = wishes.wish_cues(sentence)
+        yield make(piece, SENTENCE, words(piece), group, share, binding=binding_share, wish_cues=wish_cues)
