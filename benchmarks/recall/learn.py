@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from benchmarks.recall.__main__ import load
 from gateway.context.choose import learned, lines, wishes
-from gateway.context.choose.cues import binding
+from gateway.context.choose.cues import binding, sentence_of
 from gateway.context.choose.learned import EDGE, Feature
 from gateway.context.choose.line import SENTENCE
 
@@ -90,12 +90,12 @@ def with_neighbours(given: Sequence[Sentence], chance: random.Random) -> list[tu
 
 def wish_cue_points(text: str) -> float:
     """Return the points that the cues of a wish give a sentence, before the learned points are added."""
-    return wishes.strength(wishes.wish_cues(text)) + binding(text)
+    return wishes.strength(wishes.wish_cues(sentence_of(text))) + binding(text)
 
 
 def revocation_cue_points(text: str) -> float:
     """Return the points that the words of a revocation give a sentence, before the learned points are added."""
-    return REVOCATION_WORD_POINTS * wishes.may_revoke(text)
+    return REVOCATION_WORD_POINTS * wishes.may_revoke(sentence_of(text))
 
 
 def features_of(text: str) -> list[Feature]:

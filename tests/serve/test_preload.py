@@ -14,7 +14,7 @@ MODELS = {"gpt-4o": {}, "mine": {"context_window": 4096, "tokenizer": "llama3"},
 @pytest.fixture(autouse=True)
 def nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenizers, "_LOADED", set())
-    tokenizers._encoder.cache_clear()
+    tokenizers._exact_count.cache_clear()
 
 
 async def probe(running, path: str) -> tuple[int, bytes]:
@@ -78,8 +78,14 @@ def test_two_threads_that_need_a_vocabulary_load_it_once(monkeypatch: pytest.Mon
             threading.Event().wait(0.05)
             return self
 
+        def special_tokens(self) -> dict[str, int]:
+            return {"<end>": 0}
+
         def encode_ordinary(self, text: str) -> list[str]:
             return text.split()
+
+        def encode_flat(self, text: str) -> bytes:
+            return b"1234" * len(text.split())
 
     def needs_it() -> None:
         both.wait()
@@ -91,6 +97,6 @@ def test_two_threads_that_need_a_vocabulary_load_it_once(monkeypatch: pytest.Mon
         thread.start()
     for thread in threads:
         thread.join()
-    tokenizers._encoder.cache_clear()
+    tokenizers._exact_count.cache_clear()
 
     assert loads == ["o200k_base"]

@@ -12,7 +12,7 @@ from typing import Final
 import orjson
 
 from gateway.context.choose import wishes
-from gateway.context.choose.cues import binding, errors_in, reports_error
+from gateway.context.choose.cues import binding, binding_points, errors_in, reports_error, sentence_of
 from gateway.context.choose.line import (
     CALL,
     FIRST_CALL,
@@ -267,7 +267,7 @@ _ABBREVIATION: Final = re.compile(r"(?:^|[\s(\"'“‘])(?:(?:[^\W\d_]\.)*[^\W\d
 def _sentences(line: str) -> Iterator[str]:
     """Return the sentences of a line. A small letter continues a sentence, unless most sentences of the text begin with
     one."""
-    stops = list(_SENTENCE_END.finditer(line))
+    stops = list(_SENTENCE_END.finditer(line)) if _may_have_stops(line) else []
     begins_small = [line[stop.end() : stop.end() + 1].islower() for stop in stops]
     mostly_small = sum(begins_small) * 2 >= sum([stop.end() < len(line) for stop in stops])
     start = 0
@@ -284,6 +284,11 @@ def _sentences(line: str) -> Iterator[str]:
         start = end
     if rest := line[start:].strip():
         yield rest
+
+
+def _may_have_stops(line: str) -> bool:
+    """Return whether a sentence may end inside a line or at its end. To look for three signs costs a tenth of the pattern."""
+    return not line.isascii() or "." in line or "!" in line or "?" in line
 
 
 def _joined_sentences(line: str, *, user: bool) -> Iterator[str]:
@@ -387,6 +392,10 @@ def _prose_lines(sentences: Sequence[str], group: int, words: Words, *, user: bo
     # Very many sentences are mostly a pasted file or log, not the user's own words.
     share = share_of_one_in(len(sentences))
     for piece in sentences:
-        binding_points = binding(piece) * share if user else 0.0
-        wish_cues = wishes.wish_cues(piece) if user and share == 1.0 else wishes.NO_WISH_CUES
-        yield make(piece, SENTENCE, words(piece), group, share, binding=binding_points, wish_cues=wish_cues)
+        binding_share, wish_cues = 0.0, wishes.NO_WISH_CUES
+        if user:
+            sentence = sentence_of(piece)
+            binding_share = binding_points(sentence) * share
+            if share == 1.0:
+                wish_cues = wishes.wish_cues(sentence)
+        yield make(piece, SENTENCE, words(piece), group, share, binding=binding_share, wish_cues=wish_cues)

@@ -13,7 +13,7 @@ from operator import mul
 from typing import Final, NamedTuple
 
 from gateway.context.choose import weights
-from gateway.context.choose.cues import OTHER, SELF
+from gateway.context.choose.cues import OTHER, SELF, Sentence
 from gateway.context.choose.learned import points_of
 from gateway.context.choose.words import stem
 
@@ -98,21 +98,29 @@ _ASSENT: Final = re.compile(
     re.I,
 )
 _CHANGE_WORDS: Final = (
-    "again", "back to", "take (?:it|that) back", "forget (?:what|that|about|the|it)", "no longer", "any ?more", "not need", "no need",
-    "from (?:here|now) on", "go back", "now(?:adays)?", "changed my mind", "wieder", "doch", "nicht mehr", "ab (?:sofort|jetzt)", "vergiss",
+    "again", "back to", "take (?:it|that) back", "forget (?:what|that|about|the|it)", "no longer", "any more", "anymore", "not need", "no need",
+    "from (?:here|now) on", "go back", "now", "nowadays", "changed my mind", "wieder", "doch", "nicht mehr", "ab (?:sofort|jetzt)", "vergiss",
     "anders gesagt", "à nouveau", "de nouveau", "ne .{1,20} plus", "oublie", "finalement", "de nuevo", "otra vez", "ya no", "olvida",
     "al final", "di nuovo", "non .{1,20} più", "dimentica", "de novo", "снова", "опять", "больше не", "забудь", "теперь",
 )  # fmt: skip
-"""Patterns of words of change; each begins with plain letters."""
+"""Patterns of words of change; each begins with a whole word."""
 _CHANGE_WORD: Final = re.compile(rf"\b(?:{'|'.join(_CHANGE_WORDS)})\b|现在|以后|改成|还是|不用再|やっぱり|もう", re.I)
 _PLAIN: Final = re.compile(r"(?:\w(?![?*])| (?![?*]))+")
-_CHANGE_PATTERNS: Final = tuple(
-    (found[0], re.compile(rf"\b{change}\b"))
-    for change in _CHANGE_WORDS
-    if (found := _PLAIN.match(change)) and change.isascii()
-)
-"""The patterns, each behind the letters with which it begins. To look for these letters in an ASCII text costs a tenth of a
-search for all patterns."""
+
+
+def _change_patterns() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
+    """Return by its first word each pattern of ASCII letters, behind the plain letters with which it begins. To look for these
+    letters costs a tenth of a search for the pattern."""
+    found: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    for change in _CHANGE_WORDS:
+        opening = _PLAIN.match(change)
+        if opening and change.isascii():
+            first_word = change.partition(" ")[0]
+            found.setdefault(first_word, []).append((opening[0], re.compile(rf"\b{change}\b")))
+    return found
+
+
+_CHANGE_PATTERNS: Final = _change_patterns()
 
 
 _CLASSES_OF_WORD: Final = {
@@ -156,14 +164,14 @@ class WishCues(NamedTuple):
 NO_WISH_CUES: Final = WishCues(0.0, 0.0, bytes(len(_CLASSES)), is_aside=False, has_change_word=False)
 
 
-def wish_cues(sentence: str) -> WishCues:
+def wish_cues(sentence: Sentence) -> WishCues:
     """Return the cues of a sentence."""
-    learned, has_change_word = points_of(sentence), may_revoke(sentence)
+    learned, has_change_word = points_of(sentence.text), may_revoke(sentence)
     revocation = max(
         learned.revocation + weights.REVOCATION_OFFSET + (weights.CHANGE_WORD_POINTS if has_change_word else 0.0), 0.0
     )
     return WishCues(
-        learned.wish, revocation, class_counts(sentence), _ASIDE.match(sentence) is not None, has_change_word
+        learned.wish, revocation, class_counts(sentence), _ASIDE.match(sentence.text) is not None, has_change_word
     )
 
 
@@ -172,31 +180,24 @@ def strength(sentence: WishCues) -> float:
     return cue_points(sentence, _CLASS_WEIGHTS)
 
 
-def class_counts(sentence: str) -> bytes:
+def class_counts(sentence: Sentence) -> bytes:
     """Return by class the number of its words in a sentence, at most `MOST_OF_A_CLASS`."""
     found = [0] * len(_CLASSES)
-    low = sentence.lower().replace("’", "'")
-    for token in _tokens(low):
+    for token in _words_of(sentence):
         if token in _CLASSES_OF_WORD:
             for index in _CLASSES_OF_WORD[token]:
                 found[index] += 1
-    if not sentence.isascii():
+    if not sentence.text.isascii():
         for index, (_, _, unspaced) in enumerate(_CLASSES):
-            found[index] += len(unspaced.findall(sentence))
+            found[index] += len(unspaced.findall(sentence.text))
     return bytes([count if count < MOST_OF_A_CLASS else MOST_OF_A_CLASS for count in found])
 
 
-_LETTERS: Final = bytes(code if code in b"abcdefghijklmnopqrstuvwxyz'" else ord(" ") for code in range(256))
-
-
-def _tokens(low: str) -> list[str]:
-    """Return the matches of `_TOKEN` in a text of small letters. For ASCII this costs a third."""
-    if not low.isascii():
-        return _TOKEN.findall(low)
-    tokens = low.encode().translate(_LETTERS).decode().split()
-    if "'" not in low:
-        return tokens
-    return [part for token in tokens for part in (_TOKEN.findall(token) if "'" in token else (token,))]
+def _words_of(sentence: Sentence) -> list[str]:
+    """Return the words of a sentence, each with at most one apostrophe, inside it."""
+    if "'" not in sentence.low or not sentence.low.isascii():
+        return sentence.tokens
+    return [part for token in sentence.tokens for part in (_TOKEN.findall(token) if "'" in token else (token,))]
 
 
 def class_weights(sentences: Sequence[bytes]) -> list[float]:
@@ -223,12 +224,17 @@ def is_assent(reply: str) -> bool:
     return _ASSENT.match(reply) is not None
 
 
-def may_revoke(sentence: str) -> bool:
+def may_revoke(sentence: Sentence) -> bool:
     """Return whether a sentence has a word of change: it may revoke a wish with which it shares a content word."""
-    if not sentence.isascii():
-        return _CHANGE_WORD.search(sentence) is not None
-    low = sentence.lower()
-    return any([_matches_at_opening(change, opening, low) for opening, change in _CHANGE_PATTERNS if opening in low])
+    if not sentence.text.isascii():
+        return _CHANGE_WORD.search(sentence.text) is not None
+    low = sentence.low
+    first_words = _CHANGE_PATTERNS.keys() & sentence.tokens
+    if "'" in low:  # *again's* has the word *again*
+        parts = [part for token in sentence.tokens if "'" in token for part in token.split("'")]
+        first_words |= _CHANGE_PATTERNS.keys() & parts
+    patterns = [pattern for word in first_words for pattern in _CHANGE_PATTERNS[word]]
+    return any([_matches_at_opening(change, opening, low) for opening, change in patterns])
 
 
 def _matches_at_opening(pattern: re.Pattern[str], opening: str, text: str) -> bool:

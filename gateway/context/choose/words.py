@@ -6,7 +6,6 @@ subject of a conversation.
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
 from typing import Final
@@ -34,20 +33,6 @@ PLAIN, NUMBER, NAME, CODE, SYMBOL, DATE, IDENT = Shape
 # A member that is looked up in its class costs a call in Python 3.11, and thousands of words are compared.
 
 
-@dataclass(slots=True, eq=False)  # not frozen, because freezing makes creation three times slower; it is never changed
-class Word:
-    """One word: its normal form (a rough stem of a plain word), its shape, its tokens beyond those of a plain text of its
-    length, and its odds as a fact (see `weights.IN_SPEECH`)."""
-
-    key: str
-    shape: Shape
-    size: float
-    in_speech: float
-    in_data: float
-    ordinary: bool
-    """A plain word or a name, whose rarity decides its worth."""
-
-
 TOKEN_BYTES: Final = 330
 """Bytes of a cached token: its text, its word with the key, their tuple, their place in a table (tracemalloc, CPython
 3.11)."""
@@ -59,10 +44,23 @@ TEXTS_SHARE: Final = 1 / 16
 """Share of the memory's budget for short texts."""
 _IS_ORDINARY: Final = tuple([shape in (PLAIN, NAME) for shape in Shape])
 """By shape. This is a tuple because the hash of an enumeration's member is slow, and thousands of words are looked up."""
+_BY_SHAPE: Final = tuple(zip(IN_SPEECH, IN_DATA, _IS_ORDINARY, strict=True))
 
 
-def _word(key: str, shape: Shape, size: float) -> Word:
-    return Word(key, shape, size, IN_SPEECH[shape], IN_DATA[shape], _IS_ORDINARY[shape])
+class Word:
+    """One word. It is never changed. It is no dataclass, because its last three members follow from its shape, and thousands are
+    made."""
+
+    __slots__ = ("in_data", "in_speech", "key", "ordinary", "shape", "size")
+
+    def __init__(self, key: str, shape: Shape, size: float) -> None:
+        self.key = key
+        """Its normal form: a rough stem of a plain word."""
+        self.shape = shape
+        self.size = size
+        """Its tokens beyond those of a plain text of its length."""
+        self.in_speech, self.in_data, self.ordinary = _BY_SHAPE[shape]
+        """Its odds as a fact (see `weights.IN_SPEECH`), and whether it is a plain word or a name, whose rarity decides its worth."""
 
 
 _SEPARATORS: Final = bytes.maketrans(b"()[]{}<>,;=\"'`*|!?\t\n\r", b" " * 21)
@@ -127,10 +125,10 @@ class Lexicon:
             return (*_unspaced(run[0]), *self(_UNSPACED.sub(" ", bare)))
         shape = _shape(bare)
         if not _IS_ORDINARY[shape]:
-            return (_word(bare.lower(), shape, len(bare) * _EXTRA_TOKENS[shape]),)
+            return (Word(bare.lower(), shape, len(bare) * _EXTRA_TOKENS[shape]),)
         if not bare.isascii():
-            return (_word(stem(bare), shape, len(bare) * 0.12),)
-        return (_word(stem(bare), shape, 0.0),) if len(bare) > 2 else ()
+            return (Word(stem(bare), shape, len(bare) * 0.12),)
+        return (Word(stem(bare), shape, 0.0),) if len(bare) > 2 else ()
 
 
 def lexicon_of(memory: Memory | None) -> Words:
@@ -145,7 +143,7 @@ def words(text: str, memory: Memory | None = None) -> tuple[Word, ...]:
 
 def _unspaced(run: str) -> Iterator[Word]:
     for start in range(max(len(run) - 1, 1)):
-        yield _word(run[start : start + 2], PLAIN, 0.5)
+        yield Word(run[start : start + 2], PLAIN, 0.5)
 
 
 def _shape(bare: str) -> Shape:

@@ -8,7 +8,7 @@ counted in pieces: other threads run between them.
 
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from math import ceil
@@ -29,6 +29,8 @@ SentencePiece form."""
 PIECE_BYTES: Final = 32_000
 """Bytes, about, that are counted in one call. It takes 1-2 ms for ordinary text, 20 ms for the most hostile one."""
 
+_ID_BYTES: Final = 4
+"""Bytes of a token in what ``encode_flat`` returns."""
 COUNT_BYTES: Final = 130
 """Bytes of a cached count: two numbers and their place in a table. The texts themselves are not kept."""
 COUNTS_SHARE: Final = 1 / 16
@@ -112,11 +114,11 @@ def preload(vocabulary: str) -> None:
 
 def _count(text: str, vocabulary: str) -> int:
     with _LOADING:
-        encode, frame = _encoder(vocabulary)
-    if encode is None:
+        tokens_in = _exact_count(vocabulary)
+    if tokens_in is None:
         return estimate(text)
     try:
-        return len(encode(text)) - frame
+        return tokens_in(text)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # noqa: BLE001  # a panic of Rust is no Exception
@@ -131,39 +133,64 @@ _LOADING: Final = Lock()
 
 
 @cache
-def _encoder(vocabulary: str) -> tuple[Any, int]:
-    """Return the encoding function and the number of tokens it adds around any text: a begin mark belongs to the
-    request."""
+def _exact_count(vocabulary: str) -> Callable[[str], int] | None:
+    """Return the function that counts a text by a vocabulary; None without the vocabulary."""
     if vocabulary not in VOCABULARIES:
-        return None, 0
+        return None
     try:
-        encode = importlib.import_module("splintr").Tokenizer.from_pretrained(vocabulary).encode_ordinary
-        return encode, len(encode(""))
+        return _counting(importlib.import_module("splintr").Tokenizer.from_pretrained(vocabulary))
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # noqa: BLE001  # a missing or broken wheel: tokens are estimated
-        return None, 0
+        return None
     finally:
         _LOADED.add(vocabulary)
+
+
+def _counting(tokenizer: Any) -> Callable[[str], int]:
+    """Return the function that counts ordinary text with a tokenizer, without the tokens it adds around any text: a begin
+    mark belongs to the request.
+
+    ``encode_flat`` finds the same tokens for two thirds of the cost, because it makes no Python numbers. But it reads special
+    tokens, so it is asked only about texts without the characters with which these begin.
+    """
+    ordinary, flat = tokenizer.encode_ordinary, tokenizer.encode_flat
+    frame, flat_frame = len(ordinary("")), len(flat(""))
+    marks = tuple({name[0] for name in tokenizer.special_tokens()})
+
+    def count_text(text: str) -> int:
+        if any([mark in text for mark in marks]):
+            return len(ordinary(text)) - frame
+        return (len(flat(text)) - flat_frame) // _ID_BYTES
+
+    return count_text
 
 
 # A text can be cut here without changing its tokens: every vocabulary begins a new token at a space before a letter
 # that follows a letter, and after the end of a line.
 _SAFE_CUT: Final = re.compile(r"(?<=[^\W\d_])(?= [^\W\d_])|(?<=\n)(?=[^\s/])")
-_LOOK_BACK: Final = 2_000
-"""Characters before the end of a piece that are searched for a safe cut. Chosen: ordinary text has one within a line."""
+_LOOK_BACK: Final = (100, 2_000)
+"""Characters before the end of a piece that are searched for a safe cut: first a few words, then more. Chosen: ordinary text has a
+safe cut within a line."""
 
 
 def pieces(text: str, size: int) -> Iterator[str]:
     """Yield the pieces of a long text. Their counts add up to the text's; where no safe cut is near, one or two tokens more."""
     start = 0
     while len(text) - start > size:
-        end = start + size
-        safe_cuts = [found.start() for found in _SAFE_CUT.finditer(text, max(start + 1, end - _LOOK_BACK), end)]
-        cut = safe_cuts[-1] if safe_cuts else end
+        cut = _last_safe_cut(text, start + 1, start + size)
         yield text[start:cut]
         start = cut
     yield text[start:]
+
+
+def _last_safe_cut(text: str, start: int, end: int) -> int:
+    """Return where a piece that begins before ``start`` ends: at its last safe cut, or at ``end`` if no safe cut is near."""
+    for characters in _LOOK_BACK:
+        safe_cuts = [found.start() for found in _SAFE_CUT.finditer(text, max(start, end - characters), end)]
+        if safe_cuts:
+            return safe_cuts[-1]
+    return end
 
 
 _CLASSES: Final = re.compile(

@@ -1,6 +1,5 @@
 """Which lines a digest is made of."""
 
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -11,6 +10,7 @@ from gateway.context.choose import lines
 from gateway.context.choose.digest import choose
 from gateway.context.choose.line import MessageLines
 from gateway.context.choose.rows import render
+from gateway.context.choose.words import Word
 from gateway.context.choose.worth import LinePool
 from gateway.context.count.message_cost import counter
 
@@ -152,14 +152,16 @@ def test_of_two_results_the_one_whose_call_says_something_new_is_opened() -> Non
     assert "W2378156" not in digest(found, 24, known=known)
 
 
+def _copy(word: Word) -> Word:
+    return Word(word.key, word.kind, word.size)
+
+
 def test_equal_words_that_are_other_objects_are_the_same_fact() -> None:
     """A process with little memory forgets a word between two texts, and reads it as another object."""
     hotels = [{"name": "Harbour View Hotel"}, {"hotel": "Harbour View Hotel!"}, {"name": "Lake View"}]
     read = pool(("user", "Which hotels are in Basel?"), ("tool", orjson.dumps(hotels).decode()))
     apart = [
-        reading._replace(
-            lines=tuple(line._replace(words=tuple([replace(word) for word in line.words])) for line in reading.lines)
-        )
+        reading._replace(lines=tuple(line._replace(words=tuple(map(_copy, line.words))) for line in reading.lines))
         for reading in read.readings.values()
     ]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.context.choose import digest, learned, lines, rows
-from gateway.context.choose.cues import binding
+from gateway.context.choose.cues import binding, sentence_of
 from gateway.context.choose.line import MessageLines
 from gateway.context.choose.wishes import is_assent, may_revoke, strength, wish_cues
 from gateway.context.choose.worth import LinePool
@@ -21,7 +21,7 @@ PAIRS = [
 
 @pytest.mark.parametrize(("wish", "story"), PAIRS)
 def test_a_wish_is_stronger_than_a_story(wish: str, story: str) -> None:
-    assert strength(wish_cues(wish)) > strength(wish_cues(story)) + 1
+    assert strength(wish_cues(sentence_of(wish))) > strength(wish_cues(sentence_of(story))) + 1
 
 
 UNSEEN = [
@@ -46,7 +46,7 @@ UNSEEN = [
 
 
 def points(sentence: str) -> float:
-    return strength(wish_cues(sentence)) + binding(sentence) + wish_cues(sentence).wish
+    return strength(wish_cues(sentence_of(sentence))) + binding(sentence) + wish_cues(sentence_of(sentence)).wish
 
 
 def test_most_wishes_in_unseen_words_are_told_from_stories() -> None:
@@ -68,7 +68,9 @@ REVOKED = [
 
 
 def test_most_sentences_that_take_something_back_are_told_from_others() -> None:
-    told = [wish_cues(one).revocation > wish_cues(other).revocation + 1 for one, other in REVOKED]
+    told = [
+        wish_cues(sentence_of(one)).revocation > wish_cues(sentence_of(other)).revocation + 1 for one, other in REVOKED
+    ]
 
     assert sum(told) >= 5
 
@@ -165,7 +167,7 @@ def test_a_wish_that_was_taken_back_comes_behind_what_took_it_back() -> None:
         ("assistant", "Good to know."),
     )
 
-    assert may_revoke("you can use Tuesdays again")
+    assert may_revoke(sentence_of("you can use Tuesdays again"))
     kept = texts(found)
     assert "Tuesdays again" in kept[0]
     for tokens in range(12, 120, 6):
@@ -298,6 +300,8 @@ def test_a_sentence_in_words_of_the_tools_is_an_errand() -> None:
         ("The snow is known.", False),
         ("I do not need the list any more.", True),
         ("Anymore of this and I leave.", True),
+        ("Whose turn is it, now's or then's?", True),
+        ("'Again' is the word.", True),
         ("Many are from here.", False),
         ("Many are from here, but from now on none.", True),
         ("Ne le fais plus.", True),
@@ -307,4 +311,4 @@ def test_a_sentence_in_words_of_the_tools_is_an_errand() -> None:
     ],
 )
 def test_a_sentence_of_change_is_told_by_its_words(sentence: str, changes: bool) -> None:
-    assert may_revoke(sentence) is changes
+    assert may_revoke(sentence_of(sentence)) is changes

@@ -1,12 +1,15 @@
 """Vocabularies: exact, in short calls on hostile texts, and never the reason for a crash."""
 
+import importlib
 import random
 import sys
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.context.count import message_cost
@@ -41,11 +44,32 @@ def test_no_text_makes_more_tokens_than_bytes(vocabulary: str, name: str) -> Non
     assert count(TEXTS[name], vocabulary) <= len(TEXTS[name].encode())
 
 
+def _exactly(vocabulary: str, text: str) -> int:
+    """Count a text with the package itself, as ordinary text."""
+    return len(_tokenizer(vocabulary).encode_ordinary(text))
+
+
+@cache
+def _tokenizer(vocabulary: str) -> Any:
+    return importlib.import_module("splintr").Tokenizer.from_pretrained(vocabulary)
+
+
+@pytest.mark.parametrize("vocabulary", sorted(VOCABULARIES))
+@given(st.text(max_size=60))
+@example("<|endoftext|>")
+@example("[INST] /nothink </s>")
+@example("plain words")
+@example("")
+def test_a_text_counts_as_ordinary_text(vocabulary: str, text: str) -> None:
+    """Special tokens are not looked for, whichever way of counting is cheaper."""
+    assert count(text, vocabulary) == _exactly(vocabulary, text)
+
+
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("vocabulary", ["o200k_base", "qwen3", "deepseek_v3", "mistral_v3", "llama3"])
 def test_a_long_text_counts_in_pieces_as_it_does_whole(name: str, vocabulary: str) -> None:
     text = TEXTS[name] * (100_000 // len(TEXTS[name]))
-    whole = len(tokenizers._encoder(vocabulary)[0](text))
+    whole = _exactly(vocabulary, text)
 
     assert abs(count(text, vocabulary) - whole) <= 2 + whole * 0.0005
 
@@ -76,14 +100,14 @@ def test_a_hostile_megabyte_is_counted_in_short_calls(
 ) -> None:
     """What keeps the event loop free, for the lock is held during each call; how long they take is in docs/counting.md."""
     text = HOSTILE[kind](1_000_000)
-    encode, frame = tokenizers._encoder(vocabulary)
     sizes: list[int] = []
 
-    def watched(piece: str) -> list[int]:
+    def watched(piece: str) -> int:
         sizes.append(len(piece.encode()))
-        return encode(piece)
+        return _exactly(vocabulary, piece)
 
-    monkeypatch.setattr(tokenizers, "_encoder", lambda _: (watched, frame))
+    _exactly(vocabulary, "loaded before")
+    monkeypatch.setattr(tokenizers, "_exact_count", lambda _: watched)
 
     assert 0 < count(text, vocabulary) <= len(text.encode()) + len(sizes)
     assert max(sizes) <= 1.4 * tokenizers.PIECE_BYTES
@@ -121,10 +145,16 @@ class Panicking:
     def from_pretrained(name: str) -> "Panicking":
         return Panicking()
 
+    def special_tokens(self) -> dict[str, int]:
+        return {"<s>": 1}
+
     def encode_ordinary(self, text: str) -> list[int]:
         if text:
             raise Panic("called `Result::unwrap()` on an `Err` value: StackOverflow")
         return []
+
+    def encode_flat(self, text: str) -> bytes:
+        return bytes(4 * len(self.encode_ordinary(text)))
 
 
 Panicking.Tokenizer = Panicking
@@ -133,11 +163,11 @@ Panicking.Tokenizer = Panicking
 @pytest.mark.parametrize("package", [None, Panicking], ids=["missing", "panicking"])
 def test_without_a_working_package_everything_is_estimated(package: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "splintr", package)
-    tokenizers._encoder.cache_clear()
+    tokenizers._exact_count.cache_clear()
     try:
         assert count("some words", "o200k_base") == estimate("some words")
     finally:
-        tokenizers._encoder.cache_clear()
+        tokenizers._exact_count.cache_clear()
 
 
 def test_counts_are_remembered_by_content_and_bounded() -> None:
