@@ -10,6 +10,7 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, Final
 
+from gateway.standin import citations
 from gateway.standin.validity import Violation, broken_more_often
 
 RULES: Final = {
@@ -25,6 +26,7 @@ RULES: Final = {
     "signature": "thinking is sent back as it was signed",
     "thinking_first": "where thinking is on, the assistant message of the running tool loop begins with thinking",
     "server_tool": "the result of a server tool follows its server_tool_use, in the same message or a later one",
+    "citation": "a citation has its document or search result in the request",
     "max_tokens": "max_tokens is given, and larger than the thinking budget",
 }
 
@@ -56,12 +58,17 @@ def violations(body: Any) -> list[Violation]:
         *_served(messages),
         *_marks(body, messages),
         *_thoughts(body, messages),
+        *(Violation("citation", at, text) for at, text in citations.lost(_numbered(messages))),
     ]
     if _continues(body):
         found = [violation for violation in found if (violation.rule, violation.at) != ("orphan", 0)]
     if messages[0]["role"] != "user":
         found.append(Violation("first_role", 0, 'messages: first message must use the "user" role'))
     return sorted(found, key=lambda violation: violation.at)
+
+
+def _numbered(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
+    return ((at, n, block) for at, message in enumerate(messages) for n, block in enumerate(blocks_of(message)))
 
 
 def _continues(body: Mapping[str, Any]) -> bool:

@@ -5,12 +5,12 @@ keeps its own.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
 
-from gateway.wire import cache_marks
+from gateway.wire import cache_marks, citations
 from gateway.wire.format import Edits
 from gateway.wire.message import CACHE_CONTROL, Message, dumps
 from gateway.wire.messages_reading import THINKING, BlockOrigin, MessagesRequest
@@ -89,7 +89,7 @@ def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, keeps_t
     demands, and cache marks of blocks that are not sent move to blocks that are.
     """
     changes: dict[str, Any] = {}
-    sent = [_before_compaction(request, at) for at in range(max(request.compacted[0], 0))]
+    sent = [_unchanged(request, at) for at in range(max(request.compacted[0], 0))]
     for message in messages:
         number = origin_of(message)
         origin = request.origins[number] if number is not None and number < len(request.origins) else None
@@ -109,8 +109,10 @@ def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, keeps_t
             each.changed = True
     if request.continues:
         sent = _expected_results_first(request, sent)
+    sent = _with_cleared(request, sent)
     _set_changed(request, sent)
     sent = _user_first(request, sent)
+    _drop_lost_citations(request, sent)
     marks = cache_marks.moved_marks(
         [block for each in sent for block in each.blocks],
         [(at, n, block.value) for at, each in enumerate(request.body_messages) for n, block in enumerate(each.blocks)],
@@ -145,6 +147,49 @@ def _user_first(request: MessagesRequest, sent: list[_SentMessage]) -> list[_Sen
     return [sent[first], *sent[:first], *sent[first + 1 :]] if pinned else sent
 
 
+def _with_cleared(request: MessagesRequest, sent: list[_SentMessage]) -> list[_SentMessage]:
+    """Add the cleared messages that follow a sent one and come before a sent user message. They have no views, because the
+    model does not see them."""
+    last_user = max((each.at for each in sent if each.at is not None and each.role == "user"), default=-1)
+    joined: list[_SentMessage] = []
+    for each in sent:
+        joined.append(each)
+        at = len(request.body_messages) if each.at is None else each.at + 1
+        while at in request.cleared and at < last_user:
+            joined.append(_unchanged(request, at))
+            at += 1
+    return joined
+
+
+def _drop_lost_citations(request: MessagesRequest, sent: Sequence[_SentMessage]) -> None:
+    """Remove the citations of sources that are not sent as they came."""
+    given = [block.value for each in request.body_messages for block in each.blocks]
+    if not any(map(citations.cites, given)):
+        return
+    before = citations.sources(given)
+    values = [[_value(request, block) for block in each.blocks] for each in sent]
+    after = citations.sources(value for row in values for value in row)
+    for each, row in zip(sent, values, strict=True):
+        for n, value in enumerate(row):
+            if citations.cites(value):
+                cited = value[citations.CITATIONS]
+                left = citations.valid(cited, before, after)
+                if len(left) < len(cited):
+                    raw = splice(each.blocks[n].raw, {citations.CITATIONS: left or None})
+                    each.blocks[n] = replace(each.blocks[n], raw=raw)
+                    each.changed = True
+
+
+def _value(request: MessagesRequest, block: cache_marks.SentBlock) -> Mapping[str, Any]:
+    """Return the values of a block to send."""
+    if block.origin is not None:
+        given = request.body_messages[block.origin[0]].blocks[block.origin[1]]
+        if block.raw is given.raw:
+            return given.value
+    value: dict[str, Any] = orjson.loads(block.raw)
+    return value
+
+
 def _role(message: Message) -> str:
     return "assistant" if message.get("role") == "assistant" else "user"
 
@@ -153,8 +198,8 @@ _REMOVED_THINKING: Final = cache_marks.SentBlock(b'{"type":"text","text":"[think
 """Replaces a message that was nothing but thinking."""
 
 
-def _before_compaction(request: MessagesRequest, at: int) -> _SentMessage:
-    """Return a message before the newest compaction, unchanged."""
+def _unchanged(request: MessagesRequest, at: int) -> _SentMessage:
+    """Return a message without a view, unchanged."""
     each = request.body_messages[at]
     return _SentMessage(at, each.role, _originals(request, at, range(len(each.blocks))), each.raw, changed=False)
 

@@ -5,13 +5,15 @@ core must not touch (server tools with their results, compactions, the thinking 
 parts.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
-from gateway.wire import piecewise
+from gateway.wire import exact_json, piecewise
 from gateway.wire.format import Format
 from gateway.wire.memory import Memory
 from gateway.wire.message import CONTINUES, Message, dumps
@@ -58,6 +60,8 @@ class MessagesRequest(ViewedRequest):
     origins: tuple[BlockOrigin, ...]
     compacted: tuple[int, int]
     """The message and the block of the newest compaction; (-1, -1) where there is none."""
+    cleared: frozenset[int]
+    """Messages that the model no longer sees: see `_cleared`."""
 
     @property
     def message_count(self) -> int:
@@ -93,7 +97,8 @@ def read(raw: bytes, memory: Memory, made_by: Format) -> MessagesRequest | None:
     if len(body_messages) < len(parsed):
         return None
     compacted = _newest_compaction(body_messages)
-    views, origins = _views(head.get("system"), body_messages, compacted)
+    cleared = _cleared(rows, compacted[0])
+    views, origins = _views(head.get("system"), body_messages, compacted, cleared)
     return MessagesRequest(
         format=made_by,
         raw=raw,
@@ -107,6 +112,7 @@ def read(raw: bytes, memory: Memory, made_by: Format) -> MessagesRequest | None:
         body_messages=body_messages,
         origins=origins,
         compacted=compacted,
+        cleared=cleared,
     )
 
 
@@ -125,18 +131,41 @@ OriginatedView = tuple[Mapping[str, Any], BlockOrigin]
 """A view and its origin."""
 
 
+def _cleared(rows: Sequence[Piece], compacted: int) -> frozenset[int]:
+    """Return the system messages that were for one user turn only: the model sees them until the next user message.
+
+    Those before the newest compaction, in message ``compacted``, are left out: nothing there has a view.
+    https://platform.claude.com/docs/en/api/beta/messages/create
+    """
+    last_user = max((at for at, row in enumerate(rows) if row.value.get("role") == "user"), default=-1)
+    return frozenset(
+        at
+        for at, row in enumerate(rows[:last_user])
+        if at > compacted
+        and row.value.get("role") == "system"
+        and row.value.get("clear_at") == "next_user_message"
+        and not row.value.get("output_config")
+        and _has_only_texts(row.value.get("content"))
+    )
+
+
+def _has_only_texts(content: Any) -> bool:
+    return isinstance(content, str) or (
+        isinstance(content, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in content)
+    )
+
+
 def _views(
-    system: Any, body_messages: Sequence[BodyMessage], compacted: tuple[int, int]
+    system: Any, body_messages: Sequence[BodyMessage], compacted: tuple[int, int], cleared: Container[int]
 ) -> tuple[tuple[Message, ...], tuple[BlockOrigin, ...]]:
-    """Return all views in order with their origins. Messages before the newest compaction are not read, so they have
-    none."""
+    """Return all views in order with their origins. Cleared messages, and those before the newest compaction, have none."""
     found: list[OriginatedView] = []
     if system:
         found.append(({"role": "system", "content": system}, BlockOrigin(-1, None)))
     start, block = compacted
     last_question = max((at for at, message in enumerate(body_messages) if _is_question(message)), default=-1)
     for at, message in enumerate(body_messages):
-        if at < start:
+        if at < start or at in cleared:
             continue
         if at == start:
             found.append(_compaction(at, block, message))
@@ -272,7 +301,7 @@ def _assistant(blocks: Sequence[Piece], *, in_current_turn: bool) -> dict[str, A
             if in_current_turn:
                 parts.append(opaque(block.value))
         elif block.type == "tool_use":
-            calls.append(_call(block.value))
+            calls.append(_call(block))
         else:
             parts += _values([block])
     if parts:
@@ -282,9 +311,17 @@ def _assistant(blocks: Sequence[Piece], *, in_current_turn: bool) -> dict[str, A
     return message
 
 
-def _call(block: Mapping[str, Any]) -> dict[str, Any]:
-    arguments = dumps(block.get("input", {})).decode()
-    return {"id": block.get("id"), "type": "function", "function": {"name": block.get("name"), "arguments": arguments}}
+_LONG_NUMBER: Final = re.compile(rb"[0-9.]{17}")
+"""Digits that may be a number of more precision than a float has."""
+
+
+def _call(block: Piece) -> dict[str, Any]:
+    value = block.value
+    arguments = dumps(value.get("input", {})).decode()
+    if _LONG_NUMBER.search(block.raw) and (inside := members(block.raw)) and "input" in inside:
+        with suppress(orjson.JSONDecodeError, UnicodeDecodeError, TypeError):
+            arguments = exact_json.dumps(exact_json.loads(bytes(inside["input"]).decode()))
+    return {"id": value.get("id"), "type": "function", "function": {"name": value.get("name"), "arguments": arguments}}
 
 
 _CHOICES: Final = {"any": "required", "auto": "auto", "none": "none"}

@@ -5,6 +5,7 @@ with emoji. The values are the same.
 """
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -30,21 +31,24 @@ _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _rows: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
-def loads(raw: bytes, levels: int = SPLIT_LEVELS) -> Any:
-    """Return the value of a JSON text. Raises orjson.JSONDecodeError when it is not JSON, and TooLarge for a text beyond `MOST_TEXT_BYTES`."""
+def loads(raw: bytes, levels: int = SPLIT_LEVELS, decode: Callable[[bytes], Any] = orjson.loads) -> Any:
+    """Return the value of a JSON text. Raises orjson.JSONDecodeError when it is not JSON, and TooLarge for a text beyond `MOST_TEXT_BYTES`.
+
+    ``decode`` reads the pieces.
+    """
     if len(raw) <= PIECE_BYTES or not levels:
-        return orjson.loads(raw)
+        return decode(raw)
     try:
         match raw[:1]:
             case b"{":
-                return {name: loads(bytes(value), levels - 1) for name, value in _members(raw).items()}
+                return {name: loads(bytes(value), levels - 1, decode) for name, value in _members(raw).items()}
             case b"[":
-                return [loads(bytes(value), levels - 1) for value in _rows(raw)]
+                return [loads(bytes(value), levels - 1, decode) for value in _rows(raw)]
             case b'"':
                 return _text(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        pass  # orjson decides
-    return orjson.loads(raw)
+        pass  # the decoder decides
+    return decode(raw)
 
 
 def _text(raw: bytes) -> Any:

@@ -20,12 +20,11 @@ from gateway.wire.views import IMAGE_TOKENS, Opaque, Piece, ViewedRequest, opaqu
 
 OUTSIDE_MEMBERS: Final = ("previous_response_id", "conversation", "prompt")
 """Members that add text to the prompt from outside the body."""
-OUTSIDE_ITEMS: Final = frozenset(
-    {"item_reference", "web_search_call", "code_interpreter_call", "image_generation_call"}
-)
+REFERENCE: Final = "item_reference"
+OUTSIDE_ITEMS: Final = frozenset({REFERENCE, "web_search_call", "code_interpreter_call", "image_generation_call"})
 """Items whose text is outside the body."""
 PINNED_ITEMS: Final = frozenset(
-    {"compaction", "compaction_summary", "item_reference", "mcp_list_tools", "additional_tools", "configuration_update", TRIGGER}
+    {"compaction", "compaction_summary", REFERENCE, "mcp_list_tools", "additional_tools", "configuration_update", TRIGGER}
 )  # fmt: skip
 """Items that hold for the rest of the conversation."""
 SHELL_OUTPUT: Final = "shell_call_output"
@@ -95,13 +94,17 @@ def read(raw: bytes, memory: Memory, made_by: Format) -> ResponsesRequest | None
         rewritten=raw is not repaired,
         items=tuple(items),
         origins=origins,
-        refers_elsewhere=any(map(head.get, OUTSIDE_MEMBERS)) or any(item.type == "item_reference" for item in items),
+        refers_elsewhere=any(map(head.get, OUTSIDE_MEMBERS))
+        or any(item_type(item.value) == REFERENCE for item in items),
     )
 
 
 def item_type(item: Mapping[str, Any]) -> Any:
-    """Return an item's type; a message may leave it out."""
-    return item.get("type", "message" if "role" in item else None)
+    """Return an item's type; a message and a reference may leave it out."""
+    kind = item.get("type")
+    if kind is None:
+        return "message" if "role" in item else REFERENCE if isinstance(item.get("id"), str) else None
+    return kind
 
 
 OriginatedView = tuple[Mapping[str, Any], ItemOrigin]
@@ -123,20 +126,23 @@ def _views(
 
 
 def _with_continues(found: list[OriginatedView], items: Sequence[Piece]) -> list[OriginatedView]:
-    """Mark each view with a call that a program in an earlier view made.
+    """Mark each view with a call that a program in an earlier view made, or that the user approved in one.
 
     https://platform.openai.com/docs/api-reference/responses/create
     """
-    programs: dict[Any, int] = {}
+    earlier: dict[Any, int] = {}
     marked: list[OriginatedView] = []
     for number, (shown, origin) in enumerate(found):
         needed: list[int] = []
         for item in (items[at].value for at in origin.items):
-            caller = item.get("caller")
-            if item_type(item) == "program":
-                programs[call_id(item)] = number
-            elif isinstance(caller, dict) and isinstance(name := caller.get("caller_id"), str):
-                needed.append(programs.get(name, number))
+            kind, caller = item_type(item), item.get("caller")
+            if kind in ("program", "mcp_approval_request"):
+                earlier[call_id(item)] = number
+                continue
+            name = item.get("approval_request_id") if kind == "mcp_call" else None
+            name = caller.get("caller_id") if isinstance(caller, dict) else name
+            if isinstance(name, str):
+                needed.append(earlier.get(name, number))
         before = number - min(needed, default=number)
         marked.append(({**shown, CONTINUES: before} if before else shown, origin))
     return marked

@@ -45,6 +45,23 @@ BROKEN_MESSAGES = [
         "server_tool",
         [USER, said({**USE, "caller": {"type": "code_execution_20250825", "tool_id": "s1"}}), told(RESULT)],
     ),
+    (
+        "citation",
+        [USER, said({**TEXT, "citations": [{"type": "web_search_result_location", "url": "https://x.org"}]}), USER],
+    ),
+    ("citation", [USER, said({**TEXT, "citations": [{"type": "page_location", "document_index": 0}]}), USER]),
+    (
+        "citation",
+        [USER, said({**TEXT, "citations": [{"type": "search_result_location", "search_result_index": 0}]}), USER],
+    ),
+    (
+        "citation",
+        [
+            told({"type": "document", "source": {"type": "text", "data": "tea"}}),
+            said({**TEXT, "citations": [{"type": "char_location", "document_index": 0, "start_char_index": 4}]}),
+            USER,
+        ],
+    ),
     ("shape", [{"role": "tool", "content": "x"}]),
 ]
 

@@ -93,14 +93,17 @@ def _said(random: Random, *, thinks: bool) -> Any:
     blocks.append({"type": "text", "text": text(random, 80)})
     if random.random() < 0.15:
         name = f"srvtoolu_{random.randrange(10**9)}"
-        found = [{"type": "web_search_result", "title": text(random, 5), "encrypted_content": "QUJD" * 60}]
+        page = {"title": "News", "url": f"https://example.com/{name}"}
+        found = [{"type": "web_search_result", **page, "encrypted_content": "QUJD" * 60}]
         blocks += [
             {"type": "server_tool_use", "id": name, "name": "web_search", "input": {"query": text(random, 5)}},
             {"type": "web_search_tool_result", "tool_use_id": name, "content": found},
             {
                 "type": "text",
                 "text": text(random, 20),
-                "citations": [{"type": "web_search_result_location", "index": 1}],
+                "citations": [
+                    {"type": "web_search_result_location", **page, "encrypted_index": "QUJD", "cited_text": "tea"}
+                ],
             },
         ]
     return blocks

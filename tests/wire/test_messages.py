@@ -1,5 +1,6 @@
 """The Messages format: views of a body, edits written into its bytes, and folds that the strictest stand-in accepts."""
 
+from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -261,3 +262,72 @@ def test_only_a_thread_that_goes_on_has_text_elsewhere() -> None:
 
     assert read(MESSAGES, {**body, "thread": {"type": "continue", "previous_message_id": "msg_1"}}).refers_elsewhere
     assert not read(MESSAGES, {**body, "thread": {"type": "create"}}).refers_elsewhere
+
+
+ONCE = "next_user_message"
+"""A system message with this ``clear_at`` is hidden from the model once a later user message exists."""
+
+
+@pytest.mark.parametrize("rung", [1, 2, 3])
+@pytest.mark.parametrize("share", [0.7, 0.3, 0.1])
+def test_a_system_message_for_one_turn_does_not_come_back(share: float, rung: int) -> None:
+    turns = [
+        row
+        for n in range(8)
+        for row in (
+            user(f"Question {n}. " * 30),
+            {"role": "system", "content": f"Only now: speak of {n}.", "clear_at": ONCE},
+            assistant({"type": "text", "text": f"Answer {n}. " * 30}),
+        )
+    ]
+    body = body_of(*turns, user("And now?"), {"role": "system", "content": "Only now: be brief.", "clear_at": ONCE})
+
+    sent = orjson.loads(folded(MESSAGES, body, share, rung))["messages"]
+
+    last = max(at for at, message in enumerate(sent) if message["role"] == "user")
+    assert sent[last + 1 :] == body["messages"][-1:]
+    for before, message in pairwise(sent[: last + 1]):
+        if message["role"] == "system":
+            given = body["messages"].index(message)
+            assert orjson.dumps(before["content"]).count(orjson.dumps(body["messages"][given - 1]["content"])[1:-1])
+
+
+def test_a_hidden_system_message_costs_nothing_and_stays_where_nothing_is_folded() -> None:
+    hidden = {"role": "system", "content": [{"type": "text", "text": "Only now. " * 300}], "clear_at": ONCE}
+    request = read(
+        MESSAGES, body_of(user("one"), hidden, hidden, assistant({"type": "text", "text": "so"}), user("two"))
+    )
+
+    marked = MESSAGES.encode(
+        request,
+        Edits(messages=(*request.messages[:-1], {**request.messages[-1], "content": [{"type": "text", "text": "2"}]})),
+    )
+
+    assert sum(map(COUNTER.message, request.messages)) < 60
+    assert [message["role"] for message in orjson.loads(marked)["messages"]] == [
+        "user",
+        "system",
+        "system",
+        "assistant",
+        "user",
+    ]
+
+
+@pytest.mark.parametrize(
+    "visible",
+    [
+        {"content": "Be kind."},
+        {"content": "Be kind.", "clear_at": "never"},
+        {"content": [{"type": "tool_addition", "tool": {"type": "tool_reference", "name": "look"}}], "clear_at": ONCE},
+        {"content": "Be kind.", "clear_at": ONCE, "output_config": {"effort": "low"}},
+    ],
+)
+def test_any_other_system_message_stays(visible: dict[str, Any]) -> None:
+    message = {"role": "system", **visible}
+    talk = [
+        row for n in range(9) for row in (assistant({"type": "text", "text": f"Answer {n}. " * 30}), user("And? " * 30))
+    ]
+
+    sent = orjson.loads(folded(MESSAGES, body_of(user("one"), message, *talk), 0.2))["messages"]
+
+    assert message in sent

@@ -289,3 +289,39 @@ def test_kept_items_keep_their_ids_and_status() -> None:
             if "id" in item:
                 assert item.get("status") == given[item["id"]].get("status")
                 assert item["type"] == given[item["id"]]["type"]
+
+
+@pytest.mark.parametrize("kind", [{}, {"type": None}, {"type": "item_reference"}])
+def test_a_reference_to_an_item_may_leave_out_its_type(kind: dict[str, Any]) -> None:
+    """`type` is optional: https://platform.openai.com/docs/api-reference/responses/create."""
+    reference = {"id": "msg_9", **kind}
+    request = read(RESPONSES, {"input": [reference, user("new")]})
+
+    assert request.refers_elsewhere
+    given = [reference, user("old " * 400), said("so"), user("older " * 400), said("so", "msg_2"), user("new")]
+    assert reference in orjson.loads(folded(RESPONSES, {"input": given}, 0.3))["input"]
+
+
+@pytest.mark.parametrize("rung", [1, 2, 3])
+@pytest.mark.parametrize("share", [0.7, 0.5, 0.3, 0.1])
+def test_a_call_that_the_user_approved_stays_with_its_approval(share: float, rung: int) -> None:
+    given = [user("Go through all rows.")]
+    for n in range(8):
+        call = {"server_label": "s", "name": "find", "arguments": "{}"}
+        given += [
+            {"type": "mcp_approval_request", "id": f"mcpr_{n}", **call},
+            {"type": "mcp_approval_response", "approval_request_id": f"mcpr_{n}", "approve": True},
+            {
+                "type": "mcp_call",
+                "id": f"mcp_{n}",
+                **call,
+                "approval_request_id": f"mcpr_{n}",
+                "output": f"row {n} of many\n" * 60,
+            },
+        ]
+
+    sent = orjson.loads(folded(RESPONSES, {"input": given}, share, rung))["input"]
+
+    requested = [item["id"] for item in sent if item["type"] == "mcp_approval_request"]
+    assert [item["approval_request_id"] for item in sent if item["type"] == "mcp_approval_response"] == requested
+    assert [item["approval_request_id"] for item in sent if item["type"] == "mcp_call"] == requested

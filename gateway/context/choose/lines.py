@@ -27,6 +27,7 @@ from gateway.context.choose.line import (
 )
 from gateway.context.choose.records import explains_itself, records
 from gateway.context.choose.words import IDENT, Shape, Words, lexicon_of
+from gateway.wire import exact_json
 from gateway.wire.facts import Interned, MessageFacts, facts_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, call_arguments, call_name, canonical, text_of, tool_calls
@@ -211,7 +212,7 @@ def _parsed_json(text: str) -> object:
     if text[:1] not in "{[":
         return None
     try:
-        found: object = orjson.loads(text)
+        found: object = exact_json.loads(text)
     except orjson.JSONDecodeError:
         return None
     return found

@@ -1,4 +1,5 @@
-"""Shorten JSON so that it stays JSON with the same keys: lists lose members, and strings lose their middle."""
+"""Shorten JSON so that it stays JSON with the same keys: lists lose members, and strings lose their middle. Numbers keep
+their written form."""
 
 from collections.abc import Callable
 from math import sqrt
@@ -8,7 +9,7 @@ import orjson
 
 from gateway.context.count.counter import CountText
 from gateway.context.write.gaps import FILL_GOAL, LEAST_FILLED, character_boundary, gap_size, marker
-from gateway.wire import piecewise
+from gateway.wire import exact_json
 
 CHARACTERS_PER_MEMBER: Final = 50
 """Characters. Lists and strings are shortened together: with one more member in each list, each string keeps so many more
@@ -36,7 +37,7 @@ def shrink_json(text: str, tokens: int, size: int, count: CountText) -> str | No
     if text[:1] not in "{[" or len(text) > _LARGEST_JSON:
         return None
     try:
-        value = piecewise.loads_text(text)
+        value = exact_json.loads(text)
     except orjson.JSONDecodeError:
         return None
     characters = len(text) * tokens / size
@@ -63,10 +64,10 @@ def shrink_json(text: str, tokens: int, size: int, count: CountText) -> str | No
 def shrink_json_hard(text: str) -> str:
     """Shorten JSON as far as possible: each list to one member, each string to the fewest characters."""
     try:
-        value = piecewise.loads_text(text)
+        value = exact_json.loads(text)
     except orjson.JSONDecodeError:
         return text
-    return orjson.dumps(_pruned(value, 1, LEAST_CHARACTERS)).decode()
+    return exact_json.dumps(_pruned(value, 1, LEAST_CHARACTERS))
 
 
 def _longest_form(value: Any, characters: float, whole: int) -> str:
@@ -98,7 +99,7 @@ def _search(make: Callable[[float], str], characters: float, whole: int, best: s
 def _form(value: Any, members: float, factor: float = 1.0) -> str:
     """Return the JSON with so many members in each list, and strings in proportion, longer by ``factor``."""
     characters = max(int(members * factor * CHARACTERS_PER_MEMBER), LEAST_CHARACTERS)
-    return orjson.dumps(_pruned(value, int(members), characters)).decode()
+    return exact_json.dumps(_pruned(value, int(members), characters))
 
 
 def _pruned(value: Any, members: int, characters: int) -> Any:

@@ -55,6 +55,15 @@ def test_a_call_is_one_line() -> None:
     assert texts({"role": "assistant", "content": None, "tool_calls": [call]}) == ["book(A1, legs=H1; H2, vip=true)"]
 
 
+@pytest.mark.parametrize("number", ["123456789012345678901234567890", "0.00001", "1.50"])
+def test_a_number_is_written_as_it_came(number: str) -> None:
+    function = {"name": "pay", "arguments": f'{{"amount":{number}}}'}
+    call = {"id": "c", "type": "function", "function": function}
+
+    assert texts({"role": "assistant", "content": None, "tool_calls": [call]}) == [f"pay(amount={number})"]
+    assert any(number in line for line in texts(result(f'[{{"account":"K-77","amount":{number}}}]')))
+
+
 def test_an_argument_keeps_its_key_where_its_shape_does_not_say_as_much() -> None:
     """Two identifiers could be mistaken for each other, and so could a day of birth for a day of travel."""
     arguments = '{"date":"2024-05-21","born":"1990-04-05","from":"HAT01X","to":"HAT02X","number":"100200"}'

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.attachments import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.write.shrink import fair_limits, shrink_message
+from gateway.context.write.shrink_json import shrink_json_hard
 from gateway.context.write.shrink_text import shrink_text
 from gateway.wire.views import opaque
 from tests.running import ROOT
@@ -175,3 +176,13 @@ def test_a_text_is_cut_at_the_same_places_in_every_process():
         for seed in "1234"
     }  # fmt: skip
     assert len(cuts) == 1
+
+
+@pytest.mark.parametrize("number", ["1.50", "123456789012345678901234567890", "0.00001", "1E5"])
+def test_numbers_in_shortened_json_keep_their_form(number: str) -> None:
+    rows = ",".join(f'{{"id":{row},"amount":{number}}}' for row in range(300))
+
+    cut = shrink_text(f"[{rows}]", 300, COUNT)
+
+    assert f'{{"id":0,"amount":{number}}}' in cut
+    assert number in shrink_json_hard(f'[{{"amount":{number},"text":"{"word " * 400}"}}]')
