@@ -18,6 +18,7 @@ from gateway.upstream.public_http import LONGEST_LINE, MOST_HEADERS
 from gateway.upstream.received import ReceivedResponse
 from gateway.upstream.response import AskFailed, BrokenOff, Disconnected, InvalidHttp
 from gateway.upstream.sending import AT_ONCE, Body, pieces_of
+from gateway.upstream.steps import has_many_lines, step_size
 
 LONGEST_HEAD: Final = 2**20
 """Bytes of an answer's head, with those of all 1xx before it, and of the trailers behind its body. Chosen: many times what proxies accept."""
@@ -44,6 +45,8 @@ class UpstreamConnection(asyncio.Protocol):
         """Whether no bytes are expected: the answer is complete, or there is no request."""
         self._keeps_alive = True
         self._fresh_parser_needed = False
+        self._unparsed = bytearray()
+        """Received bytes that are parsed in steps, because they have many short lines. Meanwhile nothing more is received."""
         self._bytes_without_content = 0
         """Bytes received since the last byte of a body: heads, trailers and framing."""
         self.progress = 0
@@ -100,6 +103,30 @@ class UpstreamConnection(asyncio.Protocol):
             self.end(Disconnected())
 
     def data_received(self, data: bytes) -> None:
+        if self._unparsed or has_many_lines(data):
+            waits_for_step = bool(self._unparsed)
+            self._unparsed += data
+            self._transport.pause_reading()
+            if not waits_for_step:
+                self._parse_step()
+            return
+        self._parse(data)
+
+    def _parse_step(self) -> None:
+        """Parse some of the bytes that wait; the rest when other connections had their turn."""
+        if not self._unparsed:
+            return  # the connection was closed
+        size = step_size(self._unparsed)
+        piece = bytes(self._unparsed[:size])
+        del self._unparsed[:size]
+        if self._unparsed:
+            self._loop.call_soon(self._parse_step)
+        self._parse(piece)
+        is_held_back = self._answer is not None and self._answer.held_back
+        if not self._unparsed and not is_held_back and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def _parse(self, data: bytes) -> None:
         self._bytes_without_content += len(data)
         if self._is_complete or self._parser is None:  # no request waits for it
             self.close()
@@ -193,7 +220,8 @@ class UpstreamConnection(asyncio.Protocol):
     def _finish_exchange(self) -> None:
         """Prepare the connection for its next request, or close it."""
         answer, self._answer, self._head_arrived = self._answer, None, None
-        if self._upload is not None:  # answered early: the rest of the body would be read as the next request
+        if self._unparsed or self._upload is not None:
+            # Bytes behind the answer, or an early answer: the rest of our body would be read as the next request.
             self._keeps_alive = False
         if not self._keeps_alive:
             self.close()
@@ -218,6 +246,7 @@ class UpstreamConnection(asyncio.Protocol):
     def close(self) -> None:
         """Close at once. An unfinished answer fails."""
         self._keeps_alive = False
+        self._unparsed.clear()
         if self._upload is not None:
             self._upload.cancel()
             self._upload = None
@@ -241,7 +270,8 @@ class UpstreamConnection(asyncio.Protocol):
 
     def resume(self) -> None:
         self.progress += 1
-        self._transport.resume_reading()
+        if not self._unparsed:
+            self._transport.resume_reading()
 
     def pause_writing(self) -> None:
         self._writable = self._loop.create_future()

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Final, Literal, Self
 
@@ -16,7 +16,7 @@ from gateway.upstream.refusals import refusal_of
 from gateway.upstream.response import Response
 from gateway.wire.chat import CHAT
 from gateway.wire.format import Format
-from providers.sse import Events
+from providers.sse import Event, Events
 
 EVENTS: Final = "text/event-stream"
 # An error body is read completely; real ones are a few KB, an HTML page somewhat more.
@@ -25,6 +25,8 @@ LONGEST_ERROR: Final = 2**20
 LONGEST_HELD: Final = 2**16
 LONGEST_HEAD: Final = 2**18
 """Bytes of a stream that are held until it carries content."""
+READ_AT_ONCE: Final = 2**10
+"""Bytes of a stream's beginning that are read in one step: at most 150 events without content, in 3 ms. 256 KB of them took 350 ms."""
 NO_BODY: Final = frozenset({b"", b"data", b"event", b"id", b"retry"})
 """What stands before the colon of a line of a stream; nothing in a comment."""
 LONGEST_HOLD_S: Final = 5.0
@@ -166,16 +168,25 @@ async def _hold_preamble(answer: Answer, failed: Failed, longest_hold_s: float) 
             deadline = asyncio.get_running_loop().time() + longest_hold_s
         answer.held += chunk
         answer.complete = not chunk
-        for event in events.feed(decode(chunk)) if chunk else events.close():
-            anything = True
-            answer.text = event.data
-            answer.refusal = _refusal(answer, event.data, "sse", failed)
-            if answer.refusal is not None or not _is_preamble(answer, event.data, failed):
-                return
+        for step, arrived in enumerate(_in_steps(events, decode(chunk)) if chunk else [events.close()]):
+            if step:
+                await asyncio.sleep(0)  # others get their turn
+            for event in arrived:
+                anything = True
+                answer.text = event.data
+                answer.refusal = _refusal(answer, event.data, "sse", failed)
+                if answer.refusal is not None or not _is_preamble(answer, event.data, failed):
+                    return
         if answer.complete:
             if not anything:
                 _read_without_events(answer, failed)
             return
+
+
+def _in_steps(events: Events, text: bytes) -> Iterator[list[Event]]:
+    """Yield the events in the next bytes of a stream, those of `READ_AT_ONCE` bytes at a time."""
+    for start in range(0, len(text), READ_AT_ONCE):
+        yield events.feed(text[start : start + READ_AT_ONCE])
 
 
 def _read_without_events(answer: Answer, failed: Failed) -> None:

@@ -25,6 +25,10 @@ LONGEST_READ_ALONG: Final = 2**22
 image in it has one to three million."""
 
 
+MOST_LINES: Final = 512
+"""Lines of a stream's end that are read as events. The usage is in one of the last ten; 300,000 events in 4 MB took 0.7 s."""
+
+
 class Tail:
     """The last ``keep`` bytes of an answer, in the pieces in which they arrived; `LONGEST_READ_ALONG` from where ``last_event`` is found."""
 
@@ -127,7 +131,7 @@ def tail_of(answer: Answer) -> Tail:
 def ends_in(answer: Answer, tail: bytes, failed: Failed) -> bool:
     """Return whether these last bytes of a stream end in the last event of an answer; false after a bug in our reading."""
     try:
-        last = next(reversed(Events().feed(tail)), None)
+        last = next(reversed(Events().feed(_last_lines(tail))), None)
         return answer.is_stream and last is not None and answer.format.is_end(last.data)
     except Exception as error:  # noqa: BLE001  # promise 6: nothing after a good answer may spoil it
         failed("end", error)
@@ -138,7 +142,7 @@ def ends_in_error(answer: Answer, tail: bytes, failed: Failed) -> bool:
     """Return whether a stream ends in an error of the upstream, whose status was sent before; false after a bug in our reading."""
     try:
         may_be_one = answer.is_stream and (b'"error"' in tail or b"response.failed" in tail)
-        return may_be_one and any(map(_is_error, list(Events().feed(tail))[-2:]))
+        return may_be_one and any(map(_is_error, Events().feed(_last_lines(tail))[-2:]))
     except Exception as error:  # noqa: BLE001  # promise 6
         failed("end", error)
         return False
@@ -180,7 +184,7 @@ def _plain_usage(answer: Answer, tail: bytes) -> Usage | None:
 
 
 def _stream_usage(answer: Answer, tail: bytes) -> Usage | None:
-    events = _with_usage(tail)
+    events = _with_usage(_last_lines(tail))
     read_usage = answer.target.provider.read_usage
     last = next(filter(None, map(read_usage, reversed(events))), None)
     if not answer.format.usage_in_first_event:
@@ -190,6 +194,13 @@ def _stream_usage(answer: Answer, tail: bytes) -> Usage | None:
         return last
     outputs = (tokens for data in reversed(events) if (tokens := read_output(data)) is not None)
     return Usage(first.prompt, next(outputs, first.completion), first.cached, first.written)
+
+
+def _last_lines(text: bytes) -> bytes:
+    """Return the last lines of a piece of a stream."""
+    if b"\r" in text:
+        text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return text if text.count(b"\n") <= MOST_LINES else b"\n".join(text.rsplit(b"\n", MOST_LINES)[1:])
 
 
 def _with_usage(text: bytes) -> list[bytes]:

@@ -121,6 +121,7 @@ async def _forward_client(
     ``count`` is called with the size of each frame's content: characters of a text, bytes of others.
     """
     async for frame in client:
+        await asyncio.sleep(0)  # others get their turn between frames that arrived together
         if frame.type in CONTENT:
             count(len(frame.data))
         if frame.type is aiohttp.WSMsgType.TEXT:
@@ -181,6 +182,7 @@ async def _frames(
         if frame.type in ENDS:
             return
         yield frame
+        await asyncio.sleep(0)  # others get their turn between frames that arrived together
 
 
 async def _send_other(sink: Socket, frame: aiohttp.WSMessage) -> None:
