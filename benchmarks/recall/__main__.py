@@ -43,6 +43,12 @@ CODING_AGENTS = Path(__file__).with_name("coding_agents.jsonl")
 such sessions was chosen on them."""
 CODING_AGENTS_HELD_OUT = Path(__file__).with_name("coding_agents_held_out.jsonl")
 """Three more, one in German, by another author. They were measured before and after that was chosen."""
+SERVICE = Path(__file__).with_name("service.jsonl")
+"""Nine conversations of customer service with tools, of a telephone company, a shop and hotels, two of three in English, with questions of the
+customer and standing wishes. Their author knew nothing of the code: how such questions are answered, and what back ends write around answers,
+was chosen on them."""
+SERVICE_HELD_OUT = Path(__file__).with_name("service_held_out.jsonl")
+"""Nine more by the same author, of a bank, clinics and an insurance company. They were measured before and after that was chosen."""
 BUDGETS = (0.10, 0.25, 0.50)
 SMALL_BUDGETS = (0.02, 0.05)
 """Rooms in which every request moves the cut."""
@@ -80,6 +86,11 @@ def main() -> None:
         for inside in (False, True):
             label = f"{name}, {'inside turns' if inside else 'at user messages'}"
             sets[label] = [point for talk in recorded[name] for point in points(talk, inside_turns=inside)]
+    service = {"service of six companies": rows_of(SERVICE), "the same, held out": rows_of(SERVICE_HELD_OUT)}
+    for label, talks in service.items():
+        for inside in (False, True):
+            place = "inside turns" if inside else "at user messages"
+            sets[f"{label}, {place}"] = [point for talk in talks for point in points(talk, inside_turns=inside)]
     sets["swe_agent, inside turns"] = [
         point for talk in recorded["swe_agent"] for point in points(as_tool_calls(talk), inside_turns=True)
     ]
@@ -96,14 +107,17 @@ def main() -> None:
         "coding agents": rows_of(CODING_AGENTS),
         "coding agents, held out": rows_of(CODING_AGENTS_HELD_OUT),
     }
-    asked = {label: [point for talk in talks for point in probes(talk)] for label, talks in {**chats, **agents}.items()}
+    talks_with_questions = {**chats, **agents, **service}
+    asked = {
+        label: [point for talk in talks for point in probes(talk)] for label, talks in talks_with_questions.items()
+    }
     for label, found_points in {**sets, **asked}.items():
         table(label, sample(found_points, most))
     for label, found_points in asked.items():
         kinds(label, found_points)
     each([talk for talks in (*chats.values(), *agents.values()) for talk in talks])
     in_other_forms({label: talks for label, talks in chats.items() if "friends" not in label})
-    for label, talks in {**chats, **agents}.items():
+    for label, talks in talks_with_questions.items():
         if any(talk["rules"] for talk in talks):
             wished(label, talks)
     for label, talks in agents.items():

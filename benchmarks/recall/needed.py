@@ -67,6 +67,7 @@ NEXT = {
     "es": "Gracias. ¿Qué hacemos ahora?",
     "fr": "Merci. On fait quoi maintenant ?",
     "ja": "ありがとう。次は何をしましょうか？",
+    "pt": "Obrigado. O que fazemos agora?",
     "zh": "谢谢。接下来我们做什么？",
 }
 """A question about nothing that was said, by language. In a language that the chat does not speak hardly anything is quoted for it, which

@@ -249,10 +249,26 @@ def wants_to_know(text: str) -> bool:
     return asks(text) or (len(text) <= UNMARKED_QUESTION_CHARACTERS and _QUESTION_WITHOUT_MARK.match(text) is not None)
 
 
-def asks_for_a_fact(text: str) -> bool:
-    """Return whether a message is a short question for a fact: it begins with a question word, or with a request to tell
-    something. *When did I* is one, *could you* is not."""
-    return len(text) <= SHORT_QUESTION_CHARACTERS and _QUESTION_WITHOUT_MARK.match(text) is not None
+_QUESTION_WORD: Final = re.compile(
+    r"\b(?:who|whom|whose|what|when|where|whereabouts|which|why|how|wer|wen|wem|wessen|was|wann|wo|wohin|woher|welche[rsnm]?|warum|wieso"
+    r"|weshalb|wie|wieviel|qui|que|quoi|quels?|quelles?|où|quand|pourquoi|comment|combien|qué|quién(?:es)?|cuándo|dónde|adónde|cuál(?:es)?"
+    r"|cómo|cuánt[oa]s?|chi|che|cosa|quando|dove|quale|quali|perché|come|quant[oaie]|quem|onde|qual|quais|como|wat|wanneer|waar|welke"
+    r"|waarom|hoe|кто|кого|что|когда|где|куда|какой|какая|какие|почему|зачем|сколько|как)\b"
+    r"|什么|哪|谁|几|多少|怎么|为啥|何|いつ|どこ|誰|どれ|いくら|なぜ|どう|どの|どんな|무엇|뭐|언제|어디|누구|왜|얼마|어느|어떤|몇",
+    re.I,
+)
+"""Question words, a closed class of each language."""
+
+
+def asks_for_information(text: str) -> bool:
+    """Return whether a message is a short question for something that is known already: its question has a question word, or it
+    begins with a request to tell something. *Which card was it?* is one; *could you book it?* is an errand."""
+    if len(text) > SHORT_QUESTION_CHARACTERS:
+        return False
+    if _QUESTION_WITHOUT_MARK.match(text):
+        return True
+    questions = [sentence for sentence in _SENTENCE.findall(text) if asks(sentence)]
+    return bool(questions) and is_question(text) and _QUESTION_WORD.search(questions[-1]) is not None
 
 
 _INSTRUCTION_VERBS: Final = (

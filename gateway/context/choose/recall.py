@@ -74,6 +74,7 @@ def choose(  # noqa: PLR0917  # the pool, the question, its room, and what is kn
     many_tokens: float = inf,
     nearness: Nearness | None = None,
     least_share: float = 0.0,
+    least_score_share: float | None = None,
 ) -> list[int]:
     """Choose the passages that are relevant to a question, and return the positions of their lines; none if no passage is
     relevant.
@@ -81,7 +82,7 @@ def choose(  # noqa: PLR0917  # the pool, the question, its room, and what is kn
     ``hidden`` has the positions of lines that the model sees anyway or must not see, ``pinned_words`` the words of pinned
     messages. After ``many_tokens`` a passage needs a higher score; infinite if the folded part is many times the room. With
     ``nearness``, meaning counts besides words. Nothing is chosen unless a passage has ``least_share`` of the weight of all
-    words of the question.
+    words of the question. ``least_score_share`` is the share of the best score that a passage needs, if not the usual one.
     """
     room = tokens - frames.frame_tokens(frames.QUOTES, count)
     if room <= 0:
@@ -89,6 +90,7 @@ def choose(  # noqa: PLR0917  # the pool, the question, its room, and what is kn
     scores = relevance(pool, query, pinned_words, nearness, least_share)
     takes_lower_scores = pool.dialogue.between_people or (many_tokens == inf and room > MANY_QUOTE_TOKENS)
     least = LEAST_SCORE_SHARE_OF_LONG_HISTORY if takes_lower_scores else LEAST_SCORE_SHARE
+    least = least if least_score_share is None else least_score_share
     skip = frozenset(hidden)
     return _fitting(pool, _ranked(pool, scores, least, skip, many_tokens), room, count, skip)
 
@@ -310,8 +312,11 @@ def _with_neighbours(
     for at in best_by_rank.keys() | shares.keys():
         index, share = order[at], shares.get(at, 0.0)
         factor = role_factors.get(pool.readings[index].role, 1.0)
+        envelope = pool.envelope
         tells_findings = pool.autonomous and pool.readings[index].role == "assistant"
         for passage in pool.passages(index):
+            if envelope and envelope.issuperset(passage):
+                continue
             score = (own_scores.get(passage, 0.0) + share) * factor
             if tells_findings and pool.lines[passage.start].kind is SENTENCE:
                 score *= USER_FACTOR

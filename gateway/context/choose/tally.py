@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
 from gateway.context.choose.changes import describing_words, may_be_replaced
-from gateway.context.choose.line import CALL, RECORD, SENTENCE, MessageLines
+from gateway.context.choose.line import CALL, RECORD, SENTENCE, Line, MessageLines
 from gateway.context.choose.words import CODE, IDENT, SYMBOL, Word
 
 Key = TypeVar("Key")
@@ -19,6 +19,16 @@ _REFERRING_SHAPES: Final = frozenset({IDENT, CODE, SYMBOL})
 _SPEAKERS: Final = frozenset({"user", "assistant"})
 _MOST_CHANGED_SHARE: Final = 1 / 2
 """Share of the messages. If more were added and removed, it is cheaper to count all lines."""
+
+
+class Field(NamedTuple):
+    """A field of the records of one tool's results."""
+
+    label: str
+    """The key of the record."""
+    key: str
+    """The key of the value; empty where none is written."""
+    tool: str
 
 
 class Counts(NamedTuple):
@@ -36,6 +46,8 @@ class Counts(NamedTuple):
     """Rows of blocks that a speaker wrote or pasted."""
     results_by_identifier: dict[str, int]
     """Number of results with the identifier in a record."""
+    results_by_field: dict[Field, int]
+    """Number of results of a tool with the field in a record."""
     statements: dict[str, int]
     """Number of the user's statements, by the key of a word that is no value; see `changes`."""
 
@@ -77,6 +89,7 @@ def _continued(earlier: Tally, readings: Mapping[int, MessageLines], removed: Co
         _changed(before.in_results, removed.in_results, added.in_results),
         _changed(before.in_blocks, removed.in_blocks, added.in_blocks),
         _changed(before.results_by_identifier, removed.results_by_identifier, added.results_by_identifier),
+        _changed(before.results_by_field, removed.results_by_field, added.results_by_field),
         _changed(before.statements, removed.statements, added.statements),
     )
     fewer, further = _line_counts(removed), _line_counts(added)
@@ -138,6 +151,7 @@ def _count(readings: Collection[MessageLines]) -> Counts:
         Counter(joined(in_results)),
         Counter(joined(in_blocks)),
         Counter(joined([_referring(reading) for reading in readings if reading.tool])),
+        Counter(joined([_fields(reading) for reading in readings if reading.tool])),
         Counter(joined(statements)),
     )
 
@@ -151,3 +165,15 @@ def _referring(reading: MessageLines) -> set[str]:
         for word in line.words
         if word.shape in _REFERRING_SHAPES
     }
+
+
+def _fields(reading: MessageLines) -> set[Field]:
+    """Return the fields in the records of a result."""
+    tool = reading.tool.partition("(")[0]
+    return {Field(line.label, key_of(line), tool) for line in reading.lines if line.kind is RECORD}
+
+
+def key_of(line: Line) -> str:
+    """Return the key of a record's line, of several the first; empty where none is written."""
+    key, written, _ = line.text.partition("=")
+    return key if written else ""

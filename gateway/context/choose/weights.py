@@ -77,6 +77,15 @@ NAMED_BY_ASSISTANT: Final = 2.2
 """Factor for a value that the assistant named."""
 IN_SEVERAL_RESULTS: Final = 4.0
 """Factor for an identifier in several results. In customer service a later call needs it three to five times as often."""
+ENVELOPE: Final = 0.02
+"""Factor for a value of an envelope: a field that a back end writes around every answer (a request id, a version, a rate limit)."""
+ENVELOPE_SHARE_OF_RESULTS: Final = 0.5
+"""Share of the results that have an envelope's field, at least."""
+ENVELOPE_TOOLS: Final = 3
+"""Tools whose results have an envelope's field, at least."""
+MOST_USED_OF_ENVELOPE: Final = 0.1
+"""Share of the lines of an envelope's field whose values somebody has named, at most: an order's number is in most results,
+too, but it is used."""
 ERROR_LINE: Final = 1.0
 """Worth that is added to a line that reports an error."""
 BINDING_LINE: Final = 1.6

@@ -4,7 +4,8 @@ The weights are rough odds, measured on recorded agents of several kinds. A valu
 times as likely to be used again as a value that was only in a result; a value that the user named, four times.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from math import log
@@ -16,7 +17,7 @@ from gateway.context.choose.changes import replaced_positions
 from gateway.context.choose.line import CALL, RECORD, SENTENCE, MessageLines
 from gateway.context.choose.speakers import Dialogue, dialogue_of
 from gateway.context.choose.standing_wishes import StandingWishes, standing_wishes
-from gateway.context.choose.tally import Tally, tally
+from gateway.context.choose.tally import Tally, key_of, tally
 from gateway.context.choose.words import Word
 from gateway.context.cut.shares import AUTONOMOUS_RESULTS
 
@@ -111,8 +112,56 @@ class LinePool:
         }
         in_several = [key for key in self._in_several_results if use_factors.get(key, 1.0) < weights.IN_SEVERAL_RESULTS]
         use_factor_of = {**use_factors, **dict.fromkeys(in_several, weights.IN_SEVERAL_RESULTS)}.get
-        return speech_odds, {
+        data_odds = {
             word: word.in_data * use_factor_of(word.key, 1.0) for word in {**counts.in_results, **counts.in_blocks}
+        }
+        for word in self._envelope_words():
+            data_odds[word] *= weights.ENVELOPE
+        return speech_odds, data_odds
+
+    @cached_property
+    def envelope(self) -> frozenset[int]:
+        """Return the positions of the lines that a back end writes around every answer, whatever was asked: a request id, a
+        version, a rate limit. Results of several tools have such a field, and nobody names its values."""
+        counts = self.tally.counts
+        results = sum([bool(reading.tool) for reading in self.readings.values()])
+        number: dict[tuple[str, str], int] = {}
+        tools: dict[tuple[str, str], int] = {}
+        for (label, key, _), with_field in counts.results_by_field.items():
+            number[label, key] = number.get((label, key), 0) + with_field
+            tools[label, key] = tools.get((label, key), 0) + 1
+        least = weights.ENVELOPE_SHARE_OF_RESULTS * results
+        common = {field for field in number if number[field] >= least and tools[field] >= weights.ENVELOPE_TOOLS}
+        if not common:
+            return frozenset()
+        places: dict[tuple[str, str], list[int]] = {}
+        for index, reading in self.readings.items():
+            if reading.tool:
+                for place in self.places[index]:
+                    line = self.lines[place]
+                    if line.kind is RECORD and (field := (line.label, key_of(line))) in common:
+                        places.setdefault(field, []).append(place)
+        named = {word.key for words in (counts.by_user, counts.by_others, counts.in_calls) for word in words}
+        return frozenset(
+            chain.from_iterable(
+                lines for lines in places.values() if self._named_share(lines, named) <= weights.MOST_USED_OF_ENVELOPE
+            )
+        )
+
+    def _named_share(self, places: Sequence[int], named: Collection[str]) -> float:
+        """Return the share of these lines that have a word which somebody has named."""
+        return sum([any([word.key in named for word in self.lines[place].words]) for place in places]) / len(places)
+
+    def _envelope_words(self) -> set[Word]:
+        """Return the words that only envelopes have."""
+        if not self.envelope:
+            return set()
+        counts = self.tally.counts
+        numbers = Counter(chain.from_iterable([self.lines[place].words for place in self.envelope]))
+        return {
+            word
+            for word, number in numbers.items()
+            if number == counts.in_results[word] and word not in counts.in_blocks
         }
 
     @cached_property

@@ -9,7 +9,7 @@ from typing import Final
 
 from gateway.context import frames
 from gateway.context.choose import digest, recall
-from gateway.context.choose.line import CALL, RECORD
+from gateway.context.choose.line import CALL, RECORD, SENTENCE
 from gateway.context.choose.worth import LinePool
 from gateway.context.count.counter import CountText
 
@@ -36,15 +36,32 @@ class QuotesToFill:
         left = self.most_tokens - self._size(found)
         if left < LEAST_TOKENS or not self.pool.has_calls:
             return found
-        in_quotes = set(found)
+        in_quotes, envelope = set(found), self.pool.envelope
         candidates = {
             place: 1.0
             for place, line in enumerate(self.pool.lines)
-            if line.kind in _STRUCTURED and place not in self.hidden and place not in in_quotes
+            if line.kind in _STRUCTURED
+            and place not in envelope
+            and place not in self.hidden
+            and place not in in_quotes
         }
         if not candidates:
             return found
         return sorted({*found, *digest.choose(self.pool, left, self.count, known=known, relevance=candidates)})
+
+    def with_talk(self, found: list[int], question: str, known: frozenset[str]) -> list[int]:
+        """Add what was said and is less relevant to the question, the most relevant first.
+
+        Where tools are called often, what people say is a small part of all, and records have more words of the question.
+        """
+        left = self.most_tokens - self._size(found)
+        if left < LEAST_TOKENS:
+            return found
+        data = [place for place, line in enumerate(self.pool.lines) if line.kind is not SENTENCE]
+        hidden = {*self.hidden, *found, *data}
+        return sorted(
+            {*found, *recall.choose(self.pool, question, left, self.count, hidden, known, least_score_share=0.0)}
+        )
 
     def with_wishes(self, found: list[int], in_note: Collection[int]) -> list[int]:
         """Add the standing wishes that are neither in the note nor in the quotes.

@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import Final
 
 from gateway.context.choose import lookup, speakers
-from gateway.context.choose.cues import asks_for_a_fact, is_question, request_in
+from gateway.context.choose.cues import asks_for_information, is_question, request_in
 from gateway.context.choose.subject import names_a_subject
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.replay import Cut, Unit
@@ -122,9 +122,9 @@ def quote_tokens_for_question(source: Source, layout: Layout) -> int:
 
 
 def quote_tokens_before_digest(source: Source, layout: Layout) -> int:
-    """Return the tokens that a digest leaves free for quotes although it may take the whole room. These are for a question in a
-    chat, or to an agent that works on its own. A question to another agent seldom names what its next calls need."""
-    if layout.calls_often and not layout.autonomous:
+    """Return the tokens of quotes that a digest leaves free although it may take the whole room: those for a question about the
+    conversation. What a task needs next is seldom named by its words."""
+    if not (layout.question and is_about_conversation(layout, question_text(source, layout.question))):
         return 0
     return quote_tokens_for_question(source, layout)
 
@@ -133,12 +133,12 @@ def is_about_conversation(layout: Layout, query: str) -> bool:
     """Return whether the current question is likely about what was said before.
 
     In a chat it is, also after calls that look something up for the answer. Where tools are called often, a new task has
-    the form of a question, too: there only a question for a fact is, before any call. An agent that works on its own is
+    the form of a question, too: there only a question for information is, before any call. An agent that works on its own is
     asked about its work in any form (*root cause of the double booking?*).
     """
     if not layout.calls_often:
         return True
-    return layout.ends_with_question and (asks_for_a_fact(query) or (layout.autonomous and is_question(query)))
+    return layout.ends_with_question and (asks_for_information(query) or (layout.autonomous and is_question(query)))
 
 
 def most_quotes(layout: Layout, query: str) -> int:

@@ -113,6 +113,8 @@ class Search:
         )
         rest = QuotesToFill(pool, most, count, hidden)
         found = rest.with_wishes(found, in_note)
+        if pool.has_many_calls:
+            found = rest.with_talk(found, query.text, known)
         shown = known.union(word.key for place in {*found, *in_note} for word in pool.lines[place].words)
         found = rest.with_facts(found, shown)
         if shortened:
