@@ -91,7 +91,8 @@ class SkimmedBody(NamedTuple):
 def skimmed(raw: bytes, memory: Memory) -> Skimmed | None:
     """Return what a skim reads of a body; None when it cannot be decided about."""
     bodies = memory.part(skimmed, partial(_bodies, memory))
-    last = bodies.get(raw[:BEGINNING_BYTES])
+    beginning = raw[:BEGINNING_BYTES]  # one object, which is hashed once
+    last = bodies.get(beginning)
     if last is not None and last.raw == raw:
         return last.found
     current = _continued(raw, last) if last is not None else None
@@ -103,7 +104,7 @@ def skimmed(raw: bytes, memory: Memory) -> Skimmed | None:
     if len(raw) <= memory.budget * LONGEST_SHARE:
         current = _with_size(current, last if current.checked_bytes else None)
         if current.size <= memory.budget * LONGEST_SHARE:
-            bodies.put(raw[:BEGINNING_BYTES], current)
+            bodies.put(beginning, current)
     return current.found
 
 
