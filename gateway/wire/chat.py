@@ -34,7 +34,7 @@ class ChatRequest:
     """
 
     __slots__ = (
-        "_opening", "_skimmed", "_whole", "head", "may_call_tools", "memory", "message_count", "model", "outline", "raw",
+        "_opening", "_skimmed", "_whole", "head", "may_call_in_parallel", "memory", "message_count", "model", "outline", "raw",
     )  # fmt: skip
 
     def __init__(
@@ -48,7 +48,7 @@ class ChatRequest:
         skimmed: bool = False,
         message_count: int | None = None,
         opening: str | None = None,
-        may_call_tools: bool = True,
+        may_call_in_parallel: bool = True,
     ) -> None:
         self.raw = raw
         self.memory = memory
@@ -58,7 +58,7 @@ class ChatRequest:
         self.outline = messages
         self._skimmed = skimmed
         self._opening = opening
-        self.may_call_tools = may_call_tools
+        self.may_call_in_parallel = may_call_in_parallel
         self._whole: ChatRequest | None = None
 
     @property
@@ -147,7 +147,7 @@ def skim(raw: bytes, memory: Memory | None = None) -> ChatRequest | None:
     name = model if isinstance(model, str) else ""
     return ChatRequest(
         raw, found.head, name, found.outline, memory=memory, skimmed=True, message_count=found.message_count,
-        opening=found.opening, may_call_tools=found.may_call_tools,
+        opening=found.opening, may_call_in_parallel=found.may_call_in_parallel,
     )  # fmt: skip
 
 

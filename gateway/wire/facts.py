@@ -1,7 +1,6 @@
 """The facts about a message: computed once, stored with the message, counted in bytes."""
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import chain
 from sys import getsizeof
 from typing import Any, Final, Generic, TypeVar
 
@@ -78,16 +77,15 @@ def held_bytes(values: Iterable[Any]) -> int:
     size, level = 0, list(values)
     while level:
         size += sum(map(getsizeof, level))
-        level = list(chain.from_iterable(map(_inside, filter(_is_container, level))))
+        inside: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                inside += value
+                inside += value.values()
+            elif isinstance(value, list):
+                inside += value
+        level = inside
     return size
-
-
-def _is_container(value: Any) -> bool:
-    return isinstance(value, (dict, list))
-
-
-def _inside(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
-    return chain(value, value.values()) if isinstance(value, dict) else value
 
 
 def message_size(raw: bytes, message: Mapping[str, Any]) -> int:

@@ -73,8 +73,8 @@ class Conversation(Protocol):
         """The messages whose content is more than one text; other messages may be left out."""
 
     @property
-    def may_call_tools(self) -> bool:
-        """Whether a message may have tool calls; cheap, so it is True when this is not known."""
+    def may_call_in_parallel(self) -> bool:
+        """Whether a message may make several calls at once; cheap, so it is True when this is not known."""
 
     @property
     def opening(self) -> str:

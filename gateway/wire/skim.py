@@ -56,7 +56,7 @@ class _Message(msgspec.Struct, gc=False):
     role: str
     content: msgspec.Raw = _ABSENT
     audio: msgspec.Raw = _ABSENT
-    tool_calls: msgspec.Raw = _ABSENT
+    tool_calls: list[msgspec.Raw] | None = None
 
 
 class Skimmed(msgspec.Struct, frozen=True):
@@ -68,7 +68,7 @@ class Skimmed(msgspec.Struct, frozen=True):
     message_count: int
     opening: str | None
     """The beginning of the first user message; None without one, or if it cannot be read."""
-    may_call_tools: bool
+    may_call_in_parallel: bool
 
 
 class SkimmedBody(NamedTuple):
@@ -91,7 +91,8 @@ class SkimmedBody(NamedTuple):
 def skimmed(raw: bytes, memory: Memory) -> Skimmed | None:
     """Return what a skim reads of a body; None if it is no body of this format."""
     bodies = memory.part(skimmed, partial(_bodies, memory))
-    last = bodies.get(raw[:BEGINNING_BYTES])
+    beginning = raw[:BEGINNING_BYTES]  # one object, which is hashed once
+    last = bodies.get(beginning)
     if last is not None and last.raw == raw:
         return last.found
     current = _continued(raw, last) if last is not None else None
@@ -103,7 +104,7 @@ def skimmed(raw: bytes, memory: Memory) -> Skimmed | None:
     if len(raw) <= memory.budget * LONGEST_SHARE:
         current = _with_size(current, last if current.checked_bytes else None)
         if current.size <= memory.budget * LONGEST_SHARE:
-            bodies.put(raw[:BEGINNING_BYTES], current)
+            bodies.put(beginning, current)
     return current.found
 
 
@@ -148,7 +149,7 @@ def _read(raw: bytes, *, opening: bool = True) -> Skimmed | None:
         outline,
         len(messages),
         _opening(first) if first is not None else None,
-        _any_has(_tool_calls, messages),
+        max(map(len, filter(None, map(_tool_calls, messages))), default=0) > 1,
     )
 
 
@@ -188,7 +189,7 @@ def _continued(raw: bytes, last: SkimmedBody) -> SkimmedBody | None:
         known.outline + new.outline,
         known.message_count + new.message_count,
         known.opening if known.opening is not None else new.opening,
-        known.may_call_tools or new.may_call_tools,
+        known.may_call_in_parallel or new.may_call_in_parallel,
     )
     return SkimmedBody(raw, found, end, known.message_count, front)
 
@@ -223,14 +224,9 @@ def _common_bytes(raw: bytes, other: bytes) -> int:
 def _with_more_than_text(messages: list[_Message]) -> list[_Message]:
     """Return the messages whose content is more than one text. If there are none, no loop runs in Python."""
     begins = map(_first_byte, map(_view, map(_content, messages)))
-    if _TEXT_OR_NULL.issuperset(begins) and not _any_has(_audio, messages):
+    if _TEXT_OR_NULL.issuperset(begins) and not any(map(is_not, map(_audio, messages), repeat(_ABSENT))):
         return []
     return [m for m in messages if memoryview(m.content)[0] not in _TEXT_OR_NULL or m.audio is not _ABSENT]
-
-
-def _any_has(member: Callable[[_Message], msgspec.Raw], messages: list[_Message]) -> bool:
-    """Return whether any message has a member."""
-    return any(map(is_not, map(member, messages), repeat(_ABSENT)))
 
 
 def _outline(message: _Message) -> Message:

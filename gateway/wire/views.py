@@ -85,7 +85,7 @@ class ViewedRequest:
         return self.head.get("stream") is True
 
     @property
-    def may_call_tools(self) -> bool:
+    def may_call_in_parallel(self) -> bool:
         return True
 
     @property

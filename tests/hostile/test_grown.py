@@ -39,7 +39,7 @@ GROWN = {
 
 def shown(found: Skimmed | None) -> tuple[object, ...]:
     assert found is not None and found.opening is not None
-    return dict(found.head), found.outline, found.message_count, found.opening, found.may_call_tools
+    return dict(found.head), found.outline, found.message_count, found.opening, found.may_call_in_parallel
 
 
 @pytest.mark.parametrize("case", GROWN)

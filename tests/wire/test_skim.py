@@ -60,6 +60,7 @@ def test_a_skimmed_body_says_what_a_parsed_one_says(body):
     assert skimmed.stream == parsed.stream
     for name in ("model", "max_tokens", "tools", *OUTSIDE_MEMBERS):
         assert skimmed.head.get(name) == body.get(name)
+    assert skimmed.may_call_in_parallel is any(len(message.get("tool_calls") or ()) > 1 for message in body["messages"])
     seen = [message for message in body["messages"] if more_than_one_text(message)]
     for outline, message in zip(skimmed.outline, seen, strict=True):
         assert outline.keys() == message.keys() - {"name", "tool_calls"}
@@ -82,6 +83,15 @@ def test_whatever_is_skimmed_could_be_parsed(value):
     """A body of another shape is nobody's to decide about, skimmed or parsed."""
     raw = orjson.dumps(value)
     assert skim(raw) is None or parse(raw) is not None
+
+
+@pytest.mark.parametrize("calls", [b"{}", b'"two"', b"2"])
+def test_calls_of_another_shape_are_parsed(calls):
+    """The upstream judges them."""
+    raw = b'{"messages":[{"role":"assistant","tool_calls":' + calls + b"}]}"
+
+    assert skim(raw) is None
+    assert parse(raw) is not None
 
 
 BROKEN = [

@@ -130,11 +130,11 @@ class Greedy:
         call = self._call_to_show(message)
         worth, tokens = self._gain(call) if call >= 0 else 0.0, self._opening_tokens(message)
         seen = set(self._spellings_of(self.lines[call].words)) if call >= 0 else set()
-        gains = list(self._gains(places, 0.0, tokens, seen))
+        gains = sorted(self._gains(places, 0.0, tokens, seen), key=lambda item: (-item[0], item[1]))
         groups: set[int] = set()
         found: list[int] = []
         spellings = self.pool.spellings
-        for per_token, place in sorted(gains, key=lambda item: (-item[0], item[1])):
+        for number, (per_token, place) in enumerate(gains, 1):
             line = self.lines[place]
             if seen.issuperset(line.words):
                 continue
@@ -145,8 +145,9 @@ class Greedy:
                 break
             worth, tokens = worth + gain, tokens + cost
             found.append(place)
-            for word in line.words:  # equal words may be different objects
-                seen.update(spellings[word.key])
+            if number < len(gains):  # most bundles have one line, and no other asks what it has
+                for word in line.words:  # equal words may be different objects
+                    seen.update(spellings[word.key])
             groups.add(line.group)
         self.bundles[message] = len(self.chosen), (worth, tokens, found)
         return worth, tokens, found

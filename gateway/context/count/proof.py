@@ -30,7 +30,7 @@ def fits_by_size(body_bytes: int, reserve: int, window: int, request: Conversati
     # Searching the whole body takes as long as parsing it: this comes last, for bodies near their window.
     if body_bytes * (_MOST_TOKENS_PER_BYTE if normalises else 2) + others <= window:
         return True
-    if not normalises and not request.may_call_tools:
+    if not normalises and not request.may_call_in_parallel:
         return True
     if request.raw.isascii() and not (normalises and b"\\u" in request.raw):
         return True

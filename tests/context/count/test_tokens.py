@@ -275,16 +275,16 @@ def test_a_small_request_is_proven_at_once() -> None:
     assert not fits_by_size(len(asked.raw), 16_384, len(asked.raw) + 16_384 + 1023, asked, "o200k")
 
 
-def test_a_long_conversation_in_any_script_is_proven_without_being_parsed_unless_it_calls_tools() -> None:
-    called = {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}, {"id": "b"}]}
-    plain, calling = (
-        skim(orjson.dumps({"model": "m", "messages": [user(TEXTS["korean"] * 20), *more]})) for more in ((), (called,))
-    )
-    assert plain
-    assert calling
-    assert fits_by_size(len(plain.raw), 100, len(plain.raw) + 2000, plain, "o200k")
-    assert plain._whole is None
-    assert not fits_by_size(len(calling.raw), 100, len(calling.raw) + 2000, calling, "o200k")
+@pytest.mark.parametrize(("calls", "proven"), [([], True), ([{"id": "a"}], True), ([{"id": "a"}, {"id": "b"}], False)])
+def test_a_long_conversation_in_any_script_is_proven_without_being_parsed_unless_it_calls_in_parallel(
+    calls: list[dict[str, str]], proven: bool
+) -> None:
+    called = {"role": "assistant", "content": None, **({"tool_calls": calls} if calls else {})}
+    asked = skim(orjson.dumps({"model": "m", "messages": [user(TEXTS["korean"] * 20), called, called]}))
+    assert asked
+
+    assert fits_by_size(len(asked.raw), 100, len(asked.raw) + 2000, asked, "o200k") is proven
+    assert (asked._whole is None) is proven
 
 
 def test_letters_that_a_vocabulary_takes_apart_are_no_proof() -> None:

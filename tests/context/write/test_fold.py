@@ -42,7 +42,7 @@ ORDER: list[dict[str, Any]] = [
         "assistant",
         "Done! You will get an e-mail about the exchange soon. Can I do anything else for you today, maybe?",
     ),
-    message("user", "Where will it be sent?"),
+    message("user", "Please have it sent by post."),
 ]
 
 

@@ -115,7 +115,7 @@ def test_a_statement_of_a_chat_is_quoted_for_only_if_it_points_back() -> None:
 
 def test_where_tools_are_called_a_question_leaves_room_to_the_next() -> None:
     """Its quotes stay until the next cut, and are read with every request."""
-    question = user("What was the total of order W4711, and what was in W4748?")
+    question = user("Could you compare order W4711 with W4748 and cancel the dearer one?")
     draft = compress([*TALKS["service"], question], BUDGET, COUNTER, Policy())
     behind = frames.split(text_of(draft.messages[-1]))[-1]
 
