@@ -27,7 +27,7 @@ class Field(NamedTuple):
     label: str
     """The key of the record."""
     key: str
-    """The key of the value; empty where none is written."""
+    """The key of the value. A value without one names its record, and is in no field."""
     tool: str
 
 
@@ -168,9 +168,10 @@ def _referring(reading: MessageLines) -> set[str]:
 
 
 def _fields(reading: MessageLines) -> set[Field]:
-    """Return the fields in the records of a result."""
+    """Return the fields with a key in the records of a result."""
     tool = reading.tool.partition("(")[0]
-    return {Field(line.label, key_of(line), tool) for line in reading.lines if line.kind is RECORD}
+    keys = {(line.label, key_of(line)) for line in reading.lines if line.kind is RECORD}
+    return {Field(label, key, tool) for label, key in keys if key}
 
 
 def key_of(line: Line) -> str:

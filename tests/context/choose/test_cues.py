@@ -2,7 +2,15 @@
 
 import pytest
 
-from gateway.context.choose.cues import asks, binding, is_question, reports_error, request_in, wants_to_know
+from gateway.context.choose.cues import (
+    asks,
+    asks_for_information,
+    binding,
+    is_question,
+    reports_error,
+    request_in,
+    wants_to_know,
+)
 
 
 @pytest.mark.parametrize(
@@ -113,3 +121,22 @@ def test_remarks_that_begin_like_questions_are_none(text: str) -> None:
 )
 def test_what_a_message_asks_are_its_questions_and_instructions(message: str, asked: str) -> None:
     assert request_in(message) == asked
+
+
+@pytest.mark.parametrize(
+    ("text", "information"),
+    [
+        ("Which card did the refund go to?", True),
+        ("and what was wrong with the line, that number with the minus?", True),
+        ("Thanks. ¿Hasta qué fecha podía devolverlo?", True),
+        ("Whereabouts should he pick it up?", True),
+        ("tell me the number of the second order", True),
+        ("Could you book the first one?", False),
+        ("Can you cancel it, please?", False),
+        ("Is that possible?", False),
+        ("What a day.", False),
+        (f"{'We went to the shop and back. ' * 6}Which one was it?", False),
+    ],
+)
+def test_a_question_for_information_has_a_question_word_and_an_errand_has_none(text: str, information: bool) -> None:
+    assert asks_for_information(text) == information

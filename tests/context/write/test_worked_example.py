@@ -46,7 +46,7 @@ CONVERSATION = [
         "Done, the exchange of the lamp has been requested, and you will get an e-mail about it soon. Can I do anything else"
         " for you?",
     ),
-    message("user", "Where will it be sent, and what was the mouse's number again?"),
+    message("user", "Please cancel the mouse, and send the lamp to my home."),
 ]  # fmt: skip
 
 
