@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from gateway.context.choose.changes import describing_words, may_be_replaced
 from gateway.context.choose.line import CALL, RECORD, SENTENCE, Line, MessageLines
+from gateway.context.choose.records import names_record
 from gateway.context.choose.words import CODE, IDENT, SYMBOL, Word
 
 Key = TypeVar("Key")
@@ -168,10 +169,10 @@ def _referring(reading: MessageLines) -> set[str]:
 
 
 def _fields(reading: MessageLines) -> set[Field]:
-    """Return the fields with a key in the records of a result."""
+    """Return the fields in the records of a result, without those that name the whole result (*id*)."""
     tool = reading.tool.partition("(")[0]
     keys = {(line.label, key_of(line)) for line in reading.lines if line.kind is RECORD}
-    return {Field(label, key, tool) for label, key in keys if key}
+    return {Field(label, key, tool) for label, key in keys if key and (label or not names_record(key))}
 
 
 def key_of(line: Line) -> str:

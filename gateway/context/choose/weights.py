@@ -84,7 +84,7 @@ ENVELOPE_SHARE_OF_RESULTS: Final = 0.5
 ENVELOPE_TOOLS: Final = 3
 """Tools whose results have an envelope's field, at least."""
 MOST_USED_OF_ENVELOPE: Final = 0.1
-"""Share of the lines of an envelope's field whose values somebody has named, at most: an order's number is in most results,
+"""Share of the lines of an envelope's field whose values were named in a message or a call, at most: an order's number is in most results,
 too, but it is used."""
 ERROR_LINE: Final = 1.0
 """Worth that is added to a line that reports an error."""

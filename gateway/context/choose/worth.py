@@ -149,7 +149,7 @@ class LinePool:
         )
 
     def _named_share(self, places: Sequence[int], named: Collection[str]) -> float:
-        """Return the share of these lines that have a word which somebody has named."""
+        """Return the share of these lines that have a word that was named in a message or a call."""
         return sum([any([word.key in named for word in self.lines[place].words]) for place in places]) / len(places)
 
     def _envelope_words(self) -> set[Word]:
