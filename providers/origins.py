@@ -26,7 +26,7 @@ def read_origins(body: bytes) -> dict[str, Origin]:
     """Return the model behind each name of a list; {} when it states none.
 
     - vLLM and SGLang: ``root``; of an adapter, the ``root`` of its ``parent``.
-    - llama.cpp: the name is the file, and ``meta.n_vocab`` the size. It accepts every name, so a single model stands under
+    - llama.cpp: the name if it is a file's, and ``meta.n_vocab``. It accepts every name, so a single model stands under
       `ANY_MODEL` too.
     - Ollama's ``/api/ps``: ``details.family``.
     """
@@ -48,7 +48,8 @@ def _origins(model: dict[str, Any], *, alone: bool) -> Iterator[tuple[str, Origi
     if not name:
         return
     if model.get("owned_by") == "llamacpp":
-        origin = Origin(name[:LONGEST_NAME], _vocabulary(meta))
+        is_file = name.lower().endswith(".gguf")  # any other name is an alias, which proves nothing
+        origin = Origin(name[:LONGEST_NAME] if is_file else "", _vocabulary(meta))
         yield name, origin
         if alone:
             yield ANY_MODEL, origin

@@ -45,7 +45,7 @@ class ModelList(msgspec.Struct, frozen=True):
         """Return where the facts about a model come from, and which model stands behind its name, for operators."""
         source = f"the {'running server' if model in self.running else 'upstream'}'s model list"
         origin = self.origins.get(model)
-        return f"{source}: {origin.name}" if origin and origin.name != model else source
+        return f"{source}: {origin.name}" if origin and origin.name not in ("", model) else source
 
 
 class ModelLists:

@@ -26,12 +26,16 @@ LLAMA = Origin("/models/some.gguf", 128_256)
             {"/models/some.gguf": LLAMA, ANY_MODEL: LLAMA},
         ),
         (
+            {"data": [{"id": "gpt-4o", "owned_by": "llamacpp", "meta": {"n_vocab": 32_000}}]},
+            {"gpt-4o": Origin("", 32_000), ANY_MODEL: Origin("", 32_000)},
+        ),
+        (
             {"models": [{"name": "mine:latest", "model": "mine:latest", "details": {"family": "qwen3"}}]},
             {"mine:latest": Origin("qwen3"), "mine": Origin("qwen3")},
         ),
         ({"data": [{"id": "gpt-4o", "object": "model", "owned_by": "openai"}]}, {}),
         ({"data": [{"id": "m", "root": 7}, {"root": "x"}, {"id": "n", "details": {"family": []}}, 3]}, {}),
-        ({"data": [{"id": "m", "owned_by": "llamacpp", "meta": {"n_vocab": -1}}, {"id": "n"}]}, {"m": Origin("m")}),
+        ({"data": [{"id": "m", "owned_by": "llamacpp", "meta": {"n_vocab": -1}}, {"id": "n"}]}, {"m": Origin()}),
         ({"data": [{"id": "m", "root": "x" * 10_000}]}, {"m": Origin("x" * LONGEST_NAME)}),
         ({"error": {"message": "no"}}, {}),
         ("text", {}),
