@@ -296,7 +296,7 @@ async def test_a_model_that_binds_thinking_is_asked_to_drop_what_it_cannot_verif
         await ask(running, MESSAGES, thinking_agent(5, model="claude-opus-5-5"))
         await ask(running, MESSAGES, thinking_agent(150, model="claude-opus-5-5"), **{"anthropic-beta": "own"})
 
-    small, folded = standin.requests
+    small, folded = [seen for seen in standin.requests if seen.method == "POST"]
     assert small.json["thinking"] == {"type": "adaptive"}
     assert "anthropic-beta" not in small.headers
     assert folded.json["thinking"]["block_binding"] == {"prefix_mismatch_behavior": "drop_block"}

@@ -33,10 +33,10 @@ PARTS: list[tuple[str, Any, str, dict[str, Any]]] = [
     ("asking for a summary", (summary, "request_if_needed"), "summary", LONG),
     ("response headers", (account, "headers"), "headers", SHORT),
     ("the record", (account, "exchange"), "record", SHORT),
-    ("the proof by size", (measure, "proven"), "fold", SHORT),
+    ("the proof by size", (measure, "fits_by_size"), "fold", SHORT),
     ("counting", (measure, "task_for"), "fold", LONG),
     ("looking up a summary", (summary, "with_summary"), "fold", LONG),
-    ("folding", (Measured, "work"), "fold", LONG),
+    ("folding", (Measured, "make_attempt"), "fold", LONG),
     ("the table of transitions", (work, "advance"), "life", SHORT),
     ("finding places", (places, "places_for"), "places", SHORT),
 ]
@@ -65,7 +65,7 @@ async def test_the_answer_is_delivered_whatever_fails(gateway, monkeypatch, part
         await is_counted(running, counted)
 
 
-@pytest.mark.parametrize("target", [(Refused, "work"), (Refused, "lessons"), (measure, "task_for")])
+@pytest.mark.parametrize("target", [(Refused, "make_smaller_attempt"), (Refused, "lessons"), (measure, "task_for")])
 async def test_a_refusal_is_handed_on_or_retried_whatever_fails(gateway, monkeypatch, target):
     async with StandIn(window=200_000, script=[refuse(limit=4096, prompt=9000)]) as standin:
         running = await gateway(standin, CONFIG)

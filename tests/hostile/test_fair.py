@@ -126,7 +126,7 @@ async def test_the_work_of_a_client_that_has_left_is_dropped(gateway, standin):
             await client.send(request({"model": "m", "messages": long_conversation(800)}))
             await until(lambda: pool.waiting == 2)
         await until(lambda: pool.waiting == 1)
-    assert standin.requests == []
+    assert standin.chats == []
     assert (admission.requests, admission.size_bytes) == (0, 0)
 
 

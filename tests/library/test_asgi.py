@@ -58,8 +58,8 @@ async def test_a_stream_comes_piece_by_piece_and_ends_with_its_client(tmp_path: 
             assert (await answer.content.readany()).startswith(b"data: ")
 
         async with asyncio.timeout(PATIENCE_S):
-            await standin.requests[0].done.wait()
-        assert standin.requests[0].left
+            await standin.chats[0].done.wait()
+        assert standin.chats[0].left
 
 
 async def test_a_client_that_leaves_before_the_answer_ends_the_call(tmp_path: Path) -> None:
@@ -69,8 +69,8 @@ async def test_a_client_that_leaves_before_the_answer_ends_the_call(tmp_path: Pa
             async with asyncio.timeout(2):
                 await gateway.chat(LONG)
         async with asyncio.timeout(PATIENCE_S):
-            await (await standin.arrived(1)).done.wait()
-        assert standin.requests[0].left
+            await (await standin.arrived(2)).done.wait()
+        assert standin.chats[0].left
 
         process.send_signal(signal.SIGTERM)
         said, _ = await process.communicate()

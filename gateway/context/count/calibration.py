@@ -71,7 +71,7 @@ class Calibration:
         known = self.of(counter)
         if known is not self:
             return known.observe(counted, billed, stated=stated, counter=counter)
-        calibration = replace(self, ignored_bills=max(self.ignored_bills - 1, 0), counter=counter)
+        calibration = replace(self, ignored_bills=max(self.ignored_bills - 1, 0))
         if billed > ABSURD_FACTOR * self.ratio * (counted + SMALLEST_PROMPT // 4) and not stated:
             calibration = replace(calibration, ignored_bills=MOST_REPORTS)
         if counted < SMALLEST_PROMPT or billed <= 0 or not LEAST_RATIO <= billed / counted <= MOST_RATIO:
@@ -81,8 +81,8 @@ class Calibration:
             return calibration  # the same request again is not a second report
         if not stated and (truncated := self._truncated(counted, billed)):
             return calibration._without(truncated, report)
-        weight = 2 if stated else 1
-        return replace(calibration, reports=(*self.reports, *[report] * weight)[-MOST_REPORTS:])._with_agreed_ratio()
+        reports = (*self.reports, *[report] * (2 if stated else 1))[-MOST_REPORTS:]
+        return replace(calibration, reports=reports, counter=counter)._with_agreed_ratio()
 
     def _truncated(self, counted: int, billed: int) -> tuple[Report, ...]:
         """Return the reports of truncated prompts: those with this bill and another size. A server that truncates bills

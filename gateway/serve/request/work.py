@@ -123,7 +123,7 @@ def _needs_list(caller: Caller, target: Target) -> bool:
     long."""
     names_prove_nothing = not target.vendor and len(caller.raw) > SHORT_BODY
     if caller.route.window is not None:
-        return names_prove_nothing and caller.route.tokenizer == "auto"
+        return names_prove_nothing and caller.route.tokenizer == "auto" and len(caller.raw) > caller.route.window
     _, source = window_at(caller.gateway, caller.setup, caller.route, target)
     return source in UNKNOWN or names_prove_nothing
 
