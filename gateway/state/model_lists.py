@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 import structlog
@@ -13,6 +13,8 @@ from providers.origins import Origin
 from providers.windows import ANY_MODEL
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 LIST_TTL_S: Final = 3600.0
 """Time after which a list is read again: servers are restarted with other windows."""
@@ -63,12 +65,12 @@ class ModelLists:
     def running(self, upstream: str, model: str) -> int | None:
         """Return the window with which the server runs a model, if the list states that: it is more reliable than any catalogue."""
         listed = self._lists.get(upstream)
-        return (listed.running.get(model) or listed.running.get(ANY_MODEL)) if listed else None
+        return _stated(listed.running, model) if listed else None
 
     def origin(self, upstream: str, model: str) -> Origin | None:
         """Return the model that stands behind a name at an upstream, if its list states it."""
         listed = self._lists.get(upstream)
-        return (listed.origins.get(model) or listed.origins.get(ANY_MODEL)) if listed else None
+        return _stated(listed.origins, model) if listed else None
 
     def names(self) -> set[str]:
         """Return every model whose window is in a list."""
@@ -140,3 +142,8 @@ class ModelLists:
     def forget(self) -> None:
         """Drop everything, so that lists are requested again."""
         self._lists.clear()
+
+
+def _stated(facts: Mapping[str, T], model: str) -> T | None:
+    """Return the fact about a model, or the one that its server states for every name."""
+    return facts.get(model) or facts.get(ANY_MODEL)

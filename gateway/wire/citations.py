@@ -68,7 +68,7 @@ def valid(citations: list[Any], given: Sources, sent: Sources) -> list[Any]:
         kind = citation.get("type") if isinstance(citation, dict) else None
         if kind == _PAGE_CITATION:
             url = citation.get("url")
-            return url in sent.pages or url not in given.pages
+            return not isinstance(url, str) or url in sent.pages or url not in given.pages
         return results_stand if kind == _SEARCH_CITATION else documents_stand
 
     return [citation for citation in citations if stands(citation)]

@@ -1,4 +1,4 @@
-"""Bytes in very many small pieces, from a client or an upstream, keep nobody else waiting: the event loop takes them in short steps."""
+"""Bytes in very many small pieces, from a client or an upstream: the event loop reads them in short steps, so other clients do not wait."""
 
 import asyncio
 import sys

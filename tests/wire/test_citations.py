@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from gateway.standin import messages as strict
+from gateway.wire import citations
 from gateway.wire.format import Edits
 from gateway.wire.messages import MESSAGES
 from tests.wire.folding import folded, read
@@ -155,3 +156,11 @@ def test_a_search_that_stands_keeps_its_citations_when_another_is_folded() -> No
 
     assert sent["messages"][-2]["content"][-1]["citations"] == [{**OF_SEARCH, **again}]
     assert strict.violations(sent) == []
+
+
+@pytest.mark.parametrize("url", [None, ["https://example.com"], {"a": 1}, 7])
+def test_a_citation_of_an_address_that_is_no_text_is_left_to_the_upstream(url: Any) -> None:
+    cited = [{"type": "web_search_result_location", "url": url}]
+    nothing = citations.sources([])
+
+    assert citations.valid(cited, nothing, nothing) == cited

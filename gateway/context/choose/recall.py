@@ -63,36 +63,30 @@ class QueryField(NamedTuple):
     """The words of the field that the folded part has, as stems."""
 
 
-def choose(  # noqa: PLR0917  # the pool, the question, its room, and what is known or hidden
+def choose(
     pool: LinePool,
-    query: str,
+    scores: Mapping[Passage, float],
     tokens: int,
     count: CountText,
     hidden: Collection[int],
-    pinned_words: Collection[str] = (),
     *,
     many_tokens: float = inf,
-    nearness: Nearness | None = None,
-    least_share: float = 0.0,
     least_score_share: float | None = None,
 ) -> list[int]:
-    """Choose the passages that are relevant to a question, and return the positions of their lines; none if no passage is
-    relevant.
+    """Choose the best passages of a question, by their `relevance`, and return the positions of their lines.
 
-    ``hidden`` has the positions of lines that the model sees anyway or must not see, ``pinned_words`` the words of pinned
-    messages. After ``many_tokens`` a passage needs a higher score; infinite if the folded part is many times the room. With
-    ``nearness``, meaning counts besides words. Nothing is chosen unless a passage has ``least_share`` of the weight of all
-    words of the question. ``least_score_share`` is the share of the best score that a passage needs, if not the usual one.
+    ``hidden`` has the positions of lines that the model sees anyway or must not see. After ``many_tokens`` a passage needs a
+    higher score; infinite if the folded part is many times the room. ``least_score_share`` is the share of the best score that a
+    passage needs, if not the usual one.
     """
     room = tokens - frames.frame_tokens(frames.QUOTES, count)
     if room <= 0:
         return []
-    scores = relevance(pool, query, pinned_words, nearness, least_share)
-    takes_lower_scores = pool.dialogue.between_people or (many_tokens == inf and room > MANY_QUOTE_TOKENS)
-    least = LEAST_SCORE_SHARE_OF_LONG_HISTORY if takes_lower_scores else LEAST_SCORE_SHARE
-    least = least if least_score_share is None else least_score_share
+    if least_score_share is None:
+        takes_lower_scores = pool.dialogue.between_people or (many_tokens == inf and room > MANY_QUOTE_TOKENS)
+        least_score_share = LEAST_SCORE_SHARE_OF_LONG_HISTORY if takes_lower_scores else LEAST_SCORE_SHARE
     skip = frozenset(hidden)
-    return _fitting(pool, _ranked(pool, scores, least, skip, many_tokens), room, count, skip)
+    return _fitting(pool, _ranked(pool, scores, least_score_share, skip, many_tokens), room, count, skip)
 
 
 def _ranked(
@@ -165,7 +159,9 @@ def relevance(
     """Return the relevance of passages to a question: scores of their own words and those of neighbouring messages.
 
     With ``nearness`` a question also finds passages with a similar meaning. A message without a question does not, and it
-    finds nothing unless it has enough words: its quotes would cost part of a cached prefix for a guess.
+    finds nothing unless it has enough words: its quotes would cost part of a cached prefix for a guess. ``pinned_words`` are the
+    words of pinned messages, which count less. Nothing is relevant unless a passage has ``least_share`` of the weight of all words
+    of the question.
     """
     if not names_a_subject(query):
         return {}
@@ -309,13 +305,13 @@ def _with_neighbours(
         for number, share in neighbour_shares(best_by_number, len(ranks)).items():
             shares[ranks[number]] = max(share, shares.get(ranks[number], 0.0))
     scores: dict[Passage, float] = {}
+    envelope = pool.envelope
     for at in best_by_rank.keys() | shares.keys():
         index, share = order[at], shares.get(at, 0.0)
         factor = role_factors.get(pool.readings[index].role, 1.0)
-        envelope = pool.envelope
         tells_findings = pool.autonomous and pool.readings[index].role == "assistant"
         for passage in pool.passages(index):
-            if envelope and envelope.issuperset(passage):
+            if envelope.issuperset(passage):
                 continue
             score = (own_scores.get(passage, 0.0) + share) * factor
             if tells_findings and pool.lines[passage.start].kind is SENTENCE:

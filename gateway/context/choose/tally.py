@@ -23,13 +23,12 @@ _MOST_CHANGED_SHARE: Final = 1 / 2
 
 
 class Field(NamedTuple):
-    """A field of the records of one tool's results."""
+    """A field of records."""
 
     label: str
     """The key of the record."""
     key: str
-    """The key of the value. A value without one names its record, and is in no field."""
-    tool: str
+    """The key of the value, of several the first. A value without one names its record."""
 
 
 class Counts(NamedTuple):
@@ -47,8 +46,8 @@ class Counts(NamedTuple):
     """Rows of blocks that a speaker wrote or pasted."""
     results_by_identifier: dict[str, int]
     """Number of results with the identifier in a record."""
-    results_by_field: dict[Field, int]
-    """Number of results of a tool with the field in a record."""
+    results_by_field: dict[tuple[Field, str], int]
+    """Number of results with the field in a record, by field and tool."""
     statements: dict[str, int]
     """Number of the user's statements, by the key of a word that is no value; see `changes`."""
 
@@ -168,14 +167,15 @@ def _referring(reading: MessageLines) -> set[str]:
     }
 
 
-def _fields(reading: MessageLines) -> set[Field]:
-    """Return the fields in the records of a result, without those that name the whole result (*id*)."""
+def _fields(reading: MessageLines) -> set[tuple[Field, str]]:
+    """Return the fields in the records of a result, each with the result's tool. A value that names the whole result (*id*) is in no
+    field."""
     tool = reading.tool.partition("(")[0]
-    keys = {(line.label, key_of(line)) for line in reading.lines if line.kind is RECORD}
-    return {Field(label, key, tool) for label, key in keys if key and (label or not names_record(key))}
+    fields = {field_of(line) for line in reading.lines if line.kind is RECORD}
+    return {(field, tool) for field in fields if field.key and (field.label or not names_record(field.key))}
 
 
-def key_of(line: Line) -> str:
-    """Return the key of a record's line, of several the first; empty where none is written."""
+def field_of(line: Line) -> Field:
+    """Return the field of a record's line."""
     key, written, _ = line.text.partition("=")
-    return key if written else ""
+    return Field(line.label, key if written else "")

@@ -5,7 +5,7 @@ times as likely to be used again as a value that was only in a result; a value t
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from math import log
@@ -17,7 +17,7 @@ from gateway.context.choose.changes import replaced_positions
 from gateway.context.choose.line import CALL, RECORD, SENTENCE, MessageLines
 from gateway.context.choose.speakers import Dialogue, dialogue_of
 from gateway.context.choose.standing_wishes import StandingWishes, standing_wishes
-from gateway.context.choose.tally import Tally, key_of, tally
+from gateway.context.choose.tally import Field, Tally, field_of, tally
 from gateway.context.choose.words import Word
 from gateway.context.cut.shares import AUTONOMOUS_RESULTS
 
@@ -99,7 +99,7 @@ class LinePool:
     @cached_property
     def word_odds(self) -> tuple[dict[Word, float], dict[Word, float]]:
         """Return by word the odds that its fact is needed: of words in messages and calls, and of words in data."""
-        counts, rarity_of, use_factors = self.tally.counts, self.rarity.get, self._use_factors()
+        counts, rarity_of, use_factors = self.tally.counts, self.rarity.get, self._use_factors
         # The odds in speech include one use: only further use counts.
         further_use_of = {
             key: use / weights.NAMED_BY_ASSISTANT
@@ -122,35 +122,31 @@ class LinePool:
     @cached_property
     def envelope(self) -> frozenset[int]:
         """Return the positions of the lines that a back end writes around every answer, whatever was asked: a request id, a
-        version, a rate limit. Results of several tools have such a field, and nobody names its values."""
-        counts = self.tally.counts
+        version, a rate limit. Results of several tools have such a field, and its values are hardly ever named."""
         results = sum([bool(reading.tool) for reading in self.readings.values()])
-        number: dict[tuple[str, str], int] = {}
-        tools: dict[tuple[str, str], int] = {}
-        for (label, key, _), with_field in counts.results_by_field.items():
-            number[label, key] = number.get((label, key), 0) + with_field
-            tools[label, key] = tools.get((label, key), 0) + 1
+        results_by_field = self.tally.counts.results_by_field
+        number: Counter[Field] = Counter()
+        for (field, _), with_field in results_by_field.items():
+            number[field] += with_field
+        tools = Counter([field for field, _ in results_by_field])
         least = weights.ENVELOPE_SHARE_OF_RESULTS * results
         common = {field for field in number if number[field] >= least and tools[field] >= weights.ENVELOPE_TOOLS}
         if not common:
             return frozenset()
-        places: dict[tuple[str, str], list[int]] = {}
+        positions: dict[Field, list[int]] = {}
         for index, reading in self.readings.items():
             if reading.tool:
-                for place in self.places[index]:
-                    line = self.lines[place]
-                    if line.kind is RECORD and (field := (line.label, key_of(line))) in common:
-                        places.setdefault(field, []).append(place)
-        named = {word.key for words in (counts.by_user, counts.by_others, counts.in_calls) for word in words}
-        return frozenset(
-            chain.from_iterable(
-                lines for lines in places.values() if self._named_share(lines, named) <= weights.MOST_USED_OF_ENVELOPE
-            )
-        )
+                for position in self.places[index]:
+                    line = self.lines[position]
+                    if line.kind is RECORD and (field := field_of(line)) in common:
+                        positions.setdefault(field, []).append(position)
+        rarely_named = [each for each in positions.values() if self._named_share(each) <= weights.MOST_USED_OF_ENVELOPE]
+        return frozenset(chain.from_iterable(rarely_named))
 
-    def _named_share(self, places: Sequence[int], named: Collection[str]) -> float:
-        """Return the share of these lines that have a word that was named in a message or a call."""
-        return sum([any([word.key in named for word in self.lines[place].words]) for place in places]) / len(places)
+    def _named_share(self, positions: Sequence[int]) -> float:
+        """Return the share of these lines that have a word which a message or a call has named."""
+        named = self._use_factors
+        return sum([any([word.key in named for word in self.lines[at].words]) for at in positions]) / len(positions)
 
     def _envelope_words(self) -> set[Word]:
         """Return the words that only envelopes have."""
@@ -383,6 +379,7 @@ class LinePool:
             and sum([line.size for line in reading.lines]) <= SHORT_MESSAGE_TOKENS
         )
 
+    @cached_property
     def _use_factors(self) -> dict[str, float]:
         """Return by fact the factor for its earlier use, the highest if there are several."""
         counts = self.tally.counts

@@ -3,14 +3,14 @@
 Lines are given by their positions in the pool.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from gateway.context import frames
 from gateway.context.choose import digest, recall
 from gateway.context.choose.line import CALL, RECORD, SENTENCE
-from gateway.context.choose.worth import LinePool
+from gateway.context.choose.worth import LinePool, Passage
 from gateway.context.count.counter import CountText
 
 LEAST_TOKENS: Final = 16
@@ -49,8 +49,8 @@ class QuotesToFill:
             return found
         return sorted({*found, *digest.choose(self.pool, left, self.count, known=known, relevance=candidates)})
 
-    def with_talk(self, found: list[int], question: str, known: frozenset[str]) -> list[int]:
-        """Add what was said and is less relevant to the question, the most relevant first.
+    def with_talk(self, found: list[int], scores: Mapping[Passage, float]) -> list[int]:
+        """Add what was said and is less relevant to the question, the most relevant first; ``scores`` are the relevance of passages.
 
         Where tools are called often, what people say is a small part of all, and records have more words of the question.
         """
@@ -59,9 +59,7 @@ class QuotesToFill:
             return found
         data = [place for place, line in enumerate(self.pool.lines) if line.kind is not SENTENCE]
         hidden = {*self.hidden, *found, *data}
-        return sorted(
-            {*found, *recall.choose(self.pool, question, left, self.count, hidden, known, least_score_share=0.0)}
-        )
+        return sorted({*found, *recall.choose(self.pool, scores, left, self.count, hidden, least_score_share=0.0)})
 
     def with_wishes(self, found: list[int], in_note: Collection[int]) -> list[int]:
         """Add the standing wishes that are neither in the note nor in the quotes.

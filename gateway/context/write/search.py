@@ -86,10 +86,8 @@ class Search:
         else:
             hidden = _hidden_lines(self.layout, pool, positions_of(pool, self._note_lines()))
         hidden |= positions_of(pool, query.quoted_before)
-        count, nearness = self.source.counter.text, nearness_of(self.source)
-        found = recall.choose(
-            pool, query.text, query.most_tokens, count, hidden, known, nearness=nearness, least_share=query.least_share
-        )
+        scores = recall.relevance(pool, query.text, known, nearness_of(self.source), query.least_share)
+        found = recall.choose(pool, scores, query.most_tokens, self.source.counter.text, hidden)
         return self._quotes(pool, found)
 
     def _find_and_fill(self, pool: LinePool, query: Query, still_kept: frozenset[LineKey]) -> Quotes:
@@ -101,20 +99,14 @@ class Search:
         hidden = _hidden_lines(self.layout, pool, in_note, shortened)
         hidden |= positions_of(pool, query.quoted_before | still_kept)
         most = query.most_tokens
-        found = recall.choose(
-            pool,
-            query.text,
-            most - int(WISHES_SHARE_OF_QUOTES * most),
-            count,
-            hidden,
-            known,
-            many_tokens=inf if is_long(self.layout) else MANY_QUOTE_TOKENS,
-            nearness=nearness_of(self.source),
-        )
+        scores = recall.relevance(pool, query.text, known, nearness_of(self.source))
+        for_matches = most - int(WISHES_SHARE_OF_QUOTES * most)
+        many_tokens = inf if is_long(self.layout) else MANY_QUOTE_TOKENS
+        found = recall.choose(pool, scores, for_matches, count, hidden, many_tokens=many_tokens)
         rest = QuotesToFill(pool, most, count, hidden)
         found = rest.with_wishes(found, in_note)
         if pool.has_many_calls:
-            found = rest.with_talk(found, query.text, known)
+            found = rest.with_talk(found, scores)
         shown = known.union(word.key for place in {*found, *in_note} for word in pool.lines[place].words)
         found = rest.with_facts(found, shown)
         if shortened:

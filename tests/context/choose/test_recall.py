@@ -9,7 +9,7 @@ import pytest
 from gateway.context import frames
 from gateway.context.choose import lines
 from gateway.context.choose.line import MessageLines
-from gateway.context.choose.recall import choose, render
+from gateway.context.choose.recall import choose, relevance, render
 from gateway.context.choose.worth import LinePool
 from gateway.context.count.message_cost import counter
 
@@ -29,7 +29,7 @@ POOL = LinePool(
 
 
 def quoted(question: str, tokens: int = 60, hidden: frozenset[int] = frozenset()) -> str:
-    return render(POOL, choose(POOL, question, tokens, COUNT, hidden))
+    return render(POOL, choose(POOL, relevance(POOL, question), tokens, COUNT, hidden))
 
 
 def test_a_question_finds_what_was_said_in_other_forms_of_its_words() -> None:
@@ -55,8 +55,8 @@ def test_a_question_that_names_no_subject_quotes_nothing_for_the_words_it_is_mad
         MessageLines(index, "user", lines.read({"role": "user", "content": text})) for index, text in enumerate(rows)
     )
 
-    assert choose(pool, "Thanks. What should we do next?", 60, COUNT, ()) == []
-    assert choose(pool, "Thanks. What should we do at the next corner?", 60, COUNT, ()) != []
+    assert choose(pool, relevance(pool, "Thanks. What should we do next?"), 60, COUNT, ()) == []
+    assert choose(pool, relevance(pool, "Thanks. What should we do at the next corner?"), 60, COUNT, ()) != []
 
 
 def test_what_the_model_sees_anyway_is_not_quoted() -> None:
@@ -74,7 +74,10 @@ def test_beyond_many_tokens_a_passage_must_be_more_relevant() -> None:
 
     def quoted_of(many_tokens: float) -> str:
         return render(
-            pool, choose(pool, "Where does the Bergen ferry leave?", 8000, COUNT, (), many_tokens=many_tokens)
+            pool,
+            choose(
+                pool, relevance(pool, "Where does the Bergen ferry leave?"), 8000, COUNT, (), many_tokens=many_tokens
+            ),
         )
 
     assert quoted_of(inf).count("In week") == 40
@@ -88,7 +91,7 @@ def test_a_passage_that_is_near_in_meaning_is_quoted_without_a_word_of_the_quest
 
     question = "How fast can swallows fly?"
     assert quoted(question, tokens=40) == ""
-    assert "sage" in render(POOL, choose(POOL, question, 40, COUNT, frozenset(), (), nearness=near))
+    assert "sage" in render(POOL, choose(POOL, relevance(POOL, question, nearness=near), 40, COUNT, frozenset()))
 
 
 @pytest.mark.parametrize(
@@ -107,4 +110,4 @@ def test_a_message_that_asks_nothing_is_not_searched_by_meaning() -> None:
     def near(question: str, texts: Sequence[str]) -> list[float]:
         raise AssertionError(question)
 
-    assert choose(POOL, "Let us talk about walls.", 60, COUNT, frozenset(), (), nearness=near) == []
+    assert choose(POOL, relevance(POOL, "Let us talk about walls.", nearness=near), 60, COUNT, frozenset()) == []

@@ -70,7 +70,8 @@ def test_only_where_there_is_much_place_a_passage_that_bears_less_on_the_questio
     )
 
     def quoted(tokens: int) -> list[str]:
-        places = choose(found, "What does the plumber charge for a pipe?", tokens, lambda text: len(text) // 4, ())
+        scores = relevance(found, "What does the plumber charge for a pipe?")
+        places = choose(found, scores, tokens, lambda text: len(text) // 4, ())
         return [found.lines[place].text for place in places]
 
     assert less in quoted(2 * weights.MANY_QUOTE_TOKENS)
