@@ -5,6 +5,7 @@ import secrets
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, Protocol
 from urllib.request import getproxies_environment, proxy_bypass
 
@@ -23,6 +24,8 @@ from providers.registry import find
 
 # Paths and model names come from clients, so the cache of URLs is bounded.
 URLS_KEPT: Final = 1024
+BASE_URLS_KEPT: Final = 256
+"""Base URLs of upstreams for which it is remembered whether they are local. Chosen above any configuration."""
 VENDORS: Final = frozenset(
     {"openai", "azure", "groq", "together", "fireworks", "cerebras", "deepseek", "mistral", "xai", "gemini", "anthropic",
      "bedrock", "vertex", "openrouter"}
@@ -125,6 +128,7 @@ def target(upstream: Upstream) -> Target:
     )
 
 
+@lru_cache(BASE_URLS_KEPT)  # each request asks
 def _is_local(base_url: str) -> bool:
     """Return whether a URL leads to this machine or its network: then no vendor runs there, even if the provider is named
     like one."""

@@ -15,7 +15,8 @@ END: Final = b"\r"
 
 def has_many_lines(data: bytes) -> bool:
     """Return whether parsing the bytes at once would take long."""
-    return len(data) > MOST_LINES and data.count(END) > MOST_LINES
+    # Without an end behind so many bytes there cannot be more ends. The first two looks are much cheaper than the count.
+    return len(data) > MOST_LINES and data.find(END, MOST_LINES) >= 0 and data.count(END) > MOST_LINES
 
 
 def step_size(data: bytearray) -> int:

@@ -67,10 +67,11 @@ async def forward_answer(caller: Caller, state: Answered) -> tuple[web.StreamRes
     except (asyncio.CancelledError, ConnectionResetError):
         caller.left = _ending_without_client(caller, state, usage, tail.text())
         raise
+    last_bytes = tail.text() if state.good else b""
     if state.good and not answer.complete:
-        usage = usage_in(answer, tail.text(), caller.gateway.failed)
+        usage = usage_in(answer, last_bytes, caller.gateway.failed)
     error = relayed.error
-    if not error and state.good and ends_in_error(answer, tail.text(), caller.gateway.failed):
+    if not error and state.good and ends_in_error(answer, last_bytes, caller.gateway.failed):
         error = "response_failed"
     return relayed.response, Ending(answer.status, error, usage, warning, delivered=True)
 
