@@ -16,7 +16,7 @@ from rich.text import Text
 from gateway.config import Settings, SettingsError, WrongValue, checked_url, load
 from gateway.context.write.explain import PINNED, UNCHANGED, Fate
 from gateway.serve.admin.explain import explain, fates
-from gateway.serve.shared import Gateway
+from gateway.serve.gateway import Gateway
 from gateway.state.store import open_store
 from gateway.wire.format import Conversation
 from gateway.wire.formats import recognise

@@ -17,9 +17,9 @@ from gateway.config import Settings, SettingsError, load
 from gateway.config.values import is_pattern
 from gateway.observe.log import beside_result
 from gateway.serve import process
+from gateway.serve.gateway import Gateway
 from gateway.serve.request import lists
 from gateway.serve.request.places import place_of
-from gateway.serve.shared import Gateway
 from gateway.state import forgetting
 from gateway.state.facts import Fact
 from gateway.state.forgetting import Order

@@ -10,7 +10,7 @@ from typing import Final
 
 from gateway.config import Settings
 from gateway.config.reload import Watcher
-from gateway.serve.shared import Gateway
+from gateway.serve.gateway import Gateway
 
 SWITCH_S: Final = 0.0001
 """Seconds after which a folding thread yields to the event loop, which asks for the interpreter's lock once for each event. Under

@@ -16,11 +16,11 @@ from gateway.context.life.replies import Reply
 from gateway.context.life.states import Ended, Life, Ready, Received, Refused, State, Undecided
 from gateway.context.life.transitions import advance
 from gateway.extproc.carried import CarriedRefusal
+from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.callers import Identity, identity_of
 from gateway.serve.request import decisions
 from gateway.serve.request.contents import AttemptContents
 from gateway.serve.request.places import place_of
-from gateway.serve.shared import Gateway, Setup
 from gateway.state.pool import LARGE
 from gateway.wire.format import Conversation
 

@@ -19,6 +19,7 @@ from gateway.extproc.carried import Carried, CarriedRefusal
 from gateway.extproc.deciding import EnvoyRequest, after, decide
 from gateway.observe.exchange import Call, Exchange
 from gateway.serve.answers.answer import LONGEST_ERROR
+from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.encoding import inflater, readable_encodings
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.headers import OURS
@@ -28,7 +29,6 @@ from gateway.serve.request import account
 from gateway.serve.request.account import Ending, Origin, Times
 from gateway.serve.request.mode import allowed
 from gateway.serve.request.sessions import session_of
-from gateway.serve.shared import Gateway
 from gateway.upstream.refusals import refusal_of
 from gateway.wire.format import Conversation, Format
 from gateway.wire.formats import FORMATS

@@ -13,8 +13,8 @@ from gateway.config import Settings
 from gateway.extproc import protocol
 from gateway.extproc.envoy_attempt import EnvoyAttempt, ProtocolError
 from gateway.serve.admin import port
+from gateway.serve.gateway import Gateway
 from gateway.serve.process import gateway_for, start_background_work, stop_event
-from gateway.serve.shared import Gateway
 
 log = structlog.get_logger(__name__)
 

@@ -12,11 +12,11 @@ from aiohttp import web
 from gateway.config import Server, Settings
 from gateway.serve.admin import port, workers
 from gateway.serve.dealt import DealtSite
+from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.peers import Peers
 from gateway.serve.incoming.tls import Certificate, certificate
 from gateway.serve.listening import BACKLOG, bind, client_runner
 from gateway.serve.process import gateway_for, start_background_work, stop_event
-from gateway.serve.shared import Gateway
 
 log = structlog.get_logger(__name__)
 

@@ -26,6 +26,7 @@ from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.endpoints import compact
 from gateway.serve.endpoints.passthrough import forward
+from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.body import parse, read
 from gateway.serve.incoming.errors import OUR_FAULT, ClientError
 from gateway.serve.keys import check_model, reserve
@@ -34,7 +35,6 @@ from gateway.serve.request.account import Ending, Times
 from gateway.serve.request.decisions import decide
 from gateway.serve.request.mode import mode_of
 from gateway.serve.request.work import Caller
-from gateway.serve.shared import Gateway, Setup
 from gateway.state.pool import LARGE
 from gateway.wire.format import Conversation, Format
 

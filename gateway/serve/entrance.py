@@ -15,6 +15,7 @@ from gateway.serve.chat import chat
 from gateway.serve.endpoints import compact, counting
 from gateway.serve.endpoints import models as listing
 from gateway.serve.endpoints.passthrough import forward
+from gateway.serve.gateway import Gateway
 from gateway.serve.incoming import errors
 from gateway.serve.incoming.addresses import Proxies, peer_of
 from gateway.serve.incoming.body import too_large
@@ -31,7 +32,6 @@ from gateway.serve.incoming.guard import (
 from gateway.serve.incoming.paths import PROBES, served_path, with_path
 from gateway.serve.incoming.uploads import SlowUpload
 from gateway.serve.record import Record
-from gateway.serve.shared import Gateway
 from gateway.serve.sockets import websocket
 from gateway.upstream.client import UpstreamUnreachable
 from gateway.wire.chat import CHAT

@@ -15,12 +15,12 @@ from multidict import CIMultiDict
 
 from gateway.config import ClientKey, Settings
 from gateway.serve import record as records
+from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming import headers as http
 from gateway.serve.incoming.addresses import within
 from gateway.serve.incoming.callers import CREDENTIALS
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.record import Record
-from gateway.serve.shared import Gateway, Setup
 from gateway.state.rates import Used, expected
 from gateway.upstream.client import CALLER
 from gateway.wire import raw_json

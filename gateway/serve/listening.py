@@ -11,11 +11,11 @@ from aiohttp import web
 
 from gateway.config import Settings
 from gateway.serve.entrance import Entrance, handle
+from gateway.serve.gateway import Gateway
 from gateway.serve.incoming import aiohttp_parts, errors
 from gateway.serve.incoming.connection import Connection, Connections
 from gateway.serve.incoming.paths import api_path, root_of, served_path
 from gateway.serve.record import Record
-from gateway.serve.shared import Gateway
 
 log = structlog.get_logger(__name__)
 

@@ -11,8 +11,8 @@ import structlog
 
 from gateway.config import Settings
 from gateway.observe.metrics import Metrics
+from gateway.serve.gateway import Gateway, bounds_of
 from gateway.serve.request import measure
-from gateway.serve.shared import Gateway, bounds_of
 from gateway.state.records.base import RecordLog
 from gateway.state.records.opening import open_log
 from gateway.state.store import Store, open_store

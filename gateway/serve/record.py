@@ -15,8 +15,8 @@ from multidict import CIMultiDict
 from gateway.config import ClientKey
 from gateway.context.life import identity
 from gateway.observe.exchange import Action, Call, Exchange, Why
+from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.callers import Identity, identity_of
-from gateway.serve.shared import Gateway
 from gateway.upstream.client import Target
 from gateway.wire.message import OPENING_CHARACTERS
 from providers.record import Usage

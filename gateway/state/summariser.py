@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 import msgspec
 import structlog
 
-from gateway.context.choose import transcript
 from gateway.context.count.counter import CountText
 from gateway.context.cut.foresight import SummaryGoal, next_summary
 from gateway.context.cut.layout import Source
 from gateway.context.cut.summary import Summary
 from gateway.context.life import identity
 from gateway.context.life.identity import key_hash_in
+from gateway.context.write import transcript
 from gateway.state.store.base import Store
 from gateway.state.store.values import pack, unpack
 from gateway.state.tasks import Tasks

@@ -15,7 +15,7 @@ from anthropic import RateLimitError as AnthropicRateLimitError
 from openai import AsyncOpenAI, AuthenticationError, PermissionDeniedError, RateLimitError
 from structlog.testing import capture_logs
 
-from gateway.serve.shared import Gateway
+from gateway.serve.gateway import Gateway
 from gateway.standin import StandIn
 from tests import fakes, running
 from tests.redis_server import BINARY, REASON, RedisServer

@@ -10,9 +10,9 @@ from gateway.config import Settings
 from gateway.context.life import identity, ladder
 from gateway.context.life.ladder import Attempt, Task
 from gateway.serve.admin.explain import task_of
+from gateway.serve.gateway import Gateway
 from gateway.serve.record import LONGEST_NAME
 from gateway.serve.request.contents import lost_by, parts_of
-from gateway.serve.shared import Gateway
 from gateway.state.store import open_store
 from gateway.wire.formats import recognise
 from gateway.wire.message import Message, canonical

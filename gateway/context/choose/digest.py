@@ -5,9 +5,9 @@ from itertools import chain
 from typing import Final
 
 from gateway.context.choose.greedy import Greedy
+from gateway.context.choose.line_pool import LinePool
 from gateway.context.choose.rows import render
 from gateway.context.choose.weights import SURE_WISHES_SHARE_WITH_CALLS, WISHES_SHARE_OF_CHAT, WISHES_SHARE_WITH_CALLS
-from gateway.context.choose.worth import LinePool
 from gateway.context.count.counter import CountText
 
 FULL_SHARE: Final = 0.97

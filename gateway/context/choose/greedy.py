@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from gateway.context.choose.line import RECORD, SENTENCE, Line
+from gateway.context.choose.line_pool import LinePool
 from gateway.context.choose.records import names_record
 from gateway.context.choose.words import IDENT, Word
-from gateway.context.choose.worth import LinePool
 
 OPENING_TOKENS: Final = 3
 """Approximate tokens of the beginning of another message's line."""

@@ -16,6 +16,7 @@ from gateway.context import frames
 from gateway.context.choose import fields, rows
 from gateway.context.choose.cues import instructs, wants_to_know
 from gateway.context.choose.line import SENTENCE
+from gateway.context.choose.line_pool import FAMILY_LETTERS, LinePool, Passage
 from gateway.context.choose.lookup import distinguishes, neighbour_shares
 from gateway.context.choose.salience import salience
 from gateway.context.choose.speakers import answer_factors
@@ -34,7 +35,6 @@ from gateway.context.choose.weights import (
     USER_FACTOR,
 )
 from gateway.context.choose.words import Word, words
-from gateway.context.choose.worth import FAMILY_LETTERS, LinePool, Passage
 from gateway.context.count.counter import CountText
 
 OPENING_TOKENS: Final = 4.0

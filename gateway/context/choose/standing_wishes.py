@@ -23,7 +23,7 @@ MOST_REVOCATIONS: Final = 200
 
 
 class FoldedLines(Protocol):
-    """The lines of a folded part: see `gateway.context.choose.worth.LinePool`."""
+    """The lines of a folded part: see `gateway.context.choose.line_pool.LinePool`."""
 
     readings: dict[int, MessageLines]
     lines: tuple[Line, ...]

@@ -10,7 +10,7 @@ from typing import Final
 from gateway.context import frames
 from gateway.context.choose import digest, recall
 from gateway.context.choose.line import CALL, RECORD, SENTENCE
-from gateway.context.choose.worth import LinePool, Passage
+from gateway.context.choose.line_pool import LinePool, Passage
 from gateway.context.count.counter import CountText
 
 LEAST_TOKENS: Final = 16

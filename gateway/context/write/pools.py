@@ -4,8 +4,8 @@ from collections.abc import Hashable, Sequence
 from typing import Final
 
 from gateway.context.choose import lines
+from gateway.context.choose.line_pool import LinePool
 from gateway.context.choose.tally import Tally
-from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Source
 from gateway.context.write.readings import (
     FULLY_READ_CHARACTERS,

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from gateway.context import frames
 from gateway.context.choose import digest, rows
-from gateway.context.choose.worth import LinePool
+from gateway.context.choose.line_pool import LinePool
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.write.pools import pool_of
 from gateway.context.write.questions import quotes_of

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from gateway.context.choose import embedding, lines, lookup, recall, speakers
 from gateway.context.choose.line import MessageLines
+from gateway.context.choose.line_pool import LinePool
 from gateway.context.choose.weights import MANY_QUOTE_TOKENS, WISHES_SHARE_OF_QUOTES
-from gateway.context.choose.worth import LinePool
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.write.fill import QuotesToFill
 from gateway.context.write.pools import pool_of

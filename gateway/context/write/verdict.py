@@ -9,9 +9,9 @@ from typing import Any, Final
 import orjson
 
 from gateway.context.choose.cues import binding
-from gateway.context.choose.transcript import longest
 from gateway.context.choose.words import SYMBOL, words
 from gateway.context.count.counter import CountText
+from gateway.context.write.transcript import longest
 from gateway.wire.message import Message, call_arguments, text_of, texts, tool_calls
 
 LEAST_CHARACTERS: Final = 24

@@ -6,9 +6,9 @@ import orjson
 
 from gateway.context.life import ladder
 from gateway.context.life.ladder import Attempt, Task
+from gateway.serve.gateway import Gateway
 from gateway.serve.request import measure
 from gateway.serve.request.places import Place, place_of
-from gateway.serve.shared import Gateway
 from gateway.wire.chat import CHAT
 from gateway.wire.format import Conversation
 

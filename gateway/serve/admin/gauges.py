@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from gateway.observe.metrics import Gauge
-from gateway.serve.shared import Gateway
+from gateway.serve.gateway import Gateway
 
 
 def gauges(gateway: Gateway) -> Iterator[Gauge]:

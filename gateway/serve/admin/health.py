@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from gateway import __version__
 from gateway.observe import shape
-from gateway.serve.shared import Gateway
+from gateway.serve.gateway import Gateway
 
 STARTED: Final = time.time()
 """When this process loaded the gateway, in seconds since 1970."""

@@ -10,8 +10,8 @@ from gateway.observe.sums import Sums
 from gateway.serve.admin import workers
 from gateway.serve.admin.filters import LONGEST_FILTER, query_of
 from gateway.serve.admin.prices import price_of
+from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.errors import ClientError
-from gateway.serve.shared import Gateway
 from gateway.serve.sums import pages
 from gateway.state.records.base import MOST_FOUND, Query
 

@@ -11,9 +11,9 @@ from aiohttp import web
 
 from gateway.serve.admin import dashboard, health, lookup, prices, workers
 from gateway.serve.admin.explain import explain
+from gateway.serve.gateway import Gateway
 from gateway.serve.incoming import errors
 from gateway.serve.incoming.guard import Guard, check_host, check_json, check_version
-from gateway.serve.shared import Gateway
 from gateway.state import forgetting
 from gateway.state.facts import Fact
 from gateway.state.forgetting import Order

@@ -6,8 +6,8 @@ import orjson
 from aiohttp import web
 
 from gateway.context.cache.rules import RULES
+from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.errors import ClientError
-from gateway.serve.shared import Gateway
 
 MOST_MODELS: Final = 100
 """Models in one question. Chosen: a page asks for each model once."""

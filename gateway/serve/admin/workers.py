@@ -11,7 +11,7 @@ from gateway.observe.shape import Shown
 from gateway.serve.admin import health
 from gateway.serve.admin.filters import query_of
 from gateway.serve.admin.gauges import gauges
-from gateway.serve.shared import Gateway
+from gateway.serve.gateway import Gateway
 from gateway.state.records.base import Query
 
 

@@ -15,9 +15,9 @@ from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.endpoints import upstream_first
 from gateway.serve.endpoints.passthrough import forward
+from gateway.serve.gateway import Gateway
 from gateway.serve.incoming import errors
 from gateway.serve.request.missing import MISSING_STATUSES
-from gateway.serve.shared import Gateway
 from gateway.wire.format import Conversation, Format
 from gateway.wire.messages import MESSAGES
 from gateway.wire.responses import RESPONSES

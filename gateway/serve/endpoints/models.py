@@ -20,9 +20,9 @@ from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.answers.answer import readable
 from gateway.serve.endpoints.passthrough import forward
+from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming import errors
 from gateway.serve.request.places import place_of
-from gateway.serve.shared import Gateway, Setup
 from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable
 from gateway.upstream.response import read_body
 

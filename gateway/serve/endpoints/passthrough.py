@@ -16,12 +16,12 @@ from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer
 from gateway.serve.answers.relay import Tail, ends_in, relay, tail_of, usage_in
+from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.body import READS_FASTER, decompress, read
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_name
 from gateway.serve.incoming.paths import known, models_in
 from gateway.serve.record import Record
-from gateway.serve.shared import Gateway, Setup
 from gateway.upstream.client import Payload, UpstreamUnreachable, call_of
 from gateway.wire.model_name import NO_MODEL, model_in
 from gateway.wire.splice import splice

@@ -7,10 +7,10 @@ from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer
 from gateway.serve.answers.relay import relay
+from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import parse, read
 from gateway.serve.request import measure
 from gateway.serve.request.places import Place, place_of
-from gateway.serve.shared import Gateway
 from gateway.upstream.client import Target, call_of
 from gateway.wire.format import Conversation, Edits, Format
 

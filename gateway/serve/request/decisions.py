@@ -14,11 +14,11 @@ from gateway.context.life.events import FIT_PROVEN, AttemptMade, Counted, Event,
 from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.lessons import Lesson
 from gateway.context.life.states import Chosen, Life, Measured, Refused, Uncounted, Undecided, Visit, fault_of
+from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.callers import identity_of
 from gateway.serve.request import measure, summary
 from gateway.serve.request.contents import AttemptContents, contents_of
 from gateway.serve.request.places import place_at
-from gateway.serve.shared import Gateway
 
 log = structlog.get_logger(__name__)
 

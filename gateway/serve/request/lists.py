@@ -8,7 +8,7 @@ from typing import Final
 from multidict import CIMultiDict
 
 from gateway.context.life import identity
-from gateway.serve.shared import Gateway
+from gateway.serve.gateway import Gateway
 from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable
 from gateway.upstream.response import read_body
 from providers.openai import join

@@ -15,9 +15,9 @@ from gateway.context.life.identity import conversation
 from gateway.context.life.ladder import Task
 from gateway.context.life.lessons import LEAST_ANCHOR_SHARE
 from gateway.context.life.measuring import Measurement
+from gateway.serve.gateway import Gateway
 from gateway.serve.request import caching
 from gateway.serve.request.places import Place, error_of, family_of, has_guessed_family
-from gateway.serve.shared import Gateway
 from gateway.state.pool import INLINE, LARGE
 from gateway.wire.format import Conversation
 

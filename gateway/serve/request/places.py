@@ -9,7 +9,7 @@ from gateway.config import Route
 from gateway.config.catalogue import Catalogue, ModelFacts
 from gateway.context.count import families
 from gateway.context.life.states import Visit
-from gateway.serve.shared import Gateway, Setup
+from gateway.serve.gateway import Gateway, Setup
 from gateway.state.facts import Owner
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation

@@ -20,9 +20,9 @@ from gateway.context.life import identity, ladder
 from gateway.context.life.ladder import Task
 from gateway.context.life.states import Answered
 from gateway.context.write.compress import source_of
+from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.callers import CREDENTIALS, identity_of
 from gateway.serve.request.places import Place, place_at, place_of
-from gateway.serve.shared import Gateway, Setup
 from gateway.state.pool import PoolFull
 from gateway.state.summariser import Ask, SummaryJob
 from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable

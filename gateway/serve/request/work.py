@@ -23,6 +23,7 @@ from gateway.observe.exchange import Call
 from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer, peek
+from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.callers import CREDENTIALS, Identity
 from gateway.serve.incoming.encoding import readable_encodings
 from gateway.serve.record import LONGEST_NAME, Record
@@ -31,7 +32,6 @@ from gateway.serve.request.account import Ending, Outcome
 from gateway.serve.request.contents import AttemptContents
 from gateway.serve.request.places import UNKNOWN, Place, larger_places, place_at, window_at
 from gateway.serve.request.sessions import session_of
-from gateway.serve.shared import Gateway, Setup
 from gateway.upstream.client import Target, UpstreamUnreachable, call_of
 
 log = structlog.get_logger(__name__)

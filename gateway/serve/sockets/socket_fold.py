@@ -17,6 +17,7 @@ from gateway.observe.exchange import Why
 from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.endpoints import upstream_first
+from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_request, check_text
@@ -25,7 +26,6 @@ from gateway.serve.request.contents import AttemptContents, contents_of
 from gateway.serve.request.mode import mode_of
 from gateway.serve.request.places import Place
 from gateway.serve.request.sessions import session_of
-from gateway.serve.shared import Gateway
 from gateway.state.freeing import LEAST_FREED_BYTES
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation

@@ -17,10 +17,10 @@ from gateway.context.life.states import Ended, Ready, Received, State
 from gateway.context.life.transitions import advance
 from gateway.observe.exchange import Call
 from gateway.serve.answers.answer import LONGEST_HEAD, LONGEST_HOLD_S
+from gateway.serve.gateway import Gateway
 from gateway.serve.record import LONGEST_NAME
 from gateway.serve.request.contents import AttemptContents, contents_of
 from gateway.serve.request.decisions import decide
-from gateway.serve.shared import Gateway
 from gateway.serve.sockets.socket_fold import Planned, facts_of
 from gateway.serve.sockets.socket_turns import Turns
 from gateway.upstream.client import Target

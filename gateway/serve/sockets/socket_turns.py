@@ -13,8 +13,8 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway.observe.exchange import Call, Exchange
+from gateway.serve.gateway import Gateway
 from gateway.serve.record import CLIENT_GONE, LONGEST_NAME, Record
-from gateway.serve.shared import Gateway
 from gateway.wire.views import event_type
 from providers.usage import read_usage
 

@@ -12,9 +12,9 @@ from aiohttp import web
 from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.endpoints.passthrough import only_model
+from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.admission import Overloaded, holding
 from gateway.serve.incoming.body import READS_FASTER
-from gateway.serve.shared import Gateway
 from gateway.serve.sockets import socket_fold
 from gateway.serve.sockets.socket_fold import Message, NotServed
 from gateway.serve.sockets.socket_retry import Retries

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.context.choose import lines
 from gateway.context.choose.line import MessageLines
-from gateway.context.choose.worth import LinePool
+from gateway.context.choose.line_pool import LinePool
 
 OTHER = ("Thanks a lot for that.", "Could you find me a table for Friday?", "It rained all day in Ghent.")
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from gateway.context.choose import lines
 from gateway.context.choose.digest import choose
 from gateway.context.choose.line import MessageLines
+from gateway.context.choose.line_pool import LinePool
 from gateway.context.choose.rows import render
 from gateway.context.choose.words import Word
-from gateway.context.choose.worth import LinePool
 from gateway.context.count.message_cost import counter
 
 COUNT = counter("o200k").text

@@ -9,8 +9,8 @@ import pytest
 from gateway.context import frames
 from gateway.context.choose import lines
 from gateway.context.choose.line import MessageLines
+from gateway.context.choose.line_pool import LinePool
 from gateway.context.choose.recall import choose, relevance, render
-from gateway.context.choose.worth import LinePool
 from gateway.context.count.message_cost import counter
 
 COUNT = counter("o200k").text

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from gateway.context.choose import digest, lines
 from gateway.context.choose.line import MessageLines
+from gateway.context.choose.line_pool import LinePool
 from gateway.context.choose.tally import Tally, tally
-from gateway.context.choose.worth import LinePool
 from tests.context.messages import call, message, result
 
 TEXTS = (

@@ -6,8 +6,8 @@ import pytest
 
 from gateway.context.choose import lines, weights
 from gateway.context.choose.line import MessageLines
+from gateway.context.choose.line_pool import LinePool
 from gateway.context.choose.recall import choose, relevance
-from gateway.context.choose.worth import LinePool
 
 FILLER = [
     ("user", "The kettle broke and the plumber came late."),

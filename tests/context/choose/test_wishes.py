@@ -5,8 +5,8 @@ import pytest
 from gateway.context.choose import digest, learned, lines, rows
 from gateway.context.choose.cues import binding, sentence_of
 from gateway.context.choose.line import MessageLines
+from gateway.context.choose.line_pool import LinePool
 from gateway.context.choose.wishes import is_assent, may_revoke, strength, wish_cues
-from gateway.context.choose.worth import LinePool
 
 PAIRS = [
     ("Could you leave out the tables, I read you on a small screen.", "The tables were still wet when they came in."),

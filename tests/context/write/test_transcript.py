@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.context import frames
-from gateway.context.choose.transcript import ends, input_room, longest, pieces, question, write
+from gateway.context.write.transcript import ends, input_room, longest, pieces, question, write
 from gateway.wire.message import text_of
 
 Message = dict[str, Any]

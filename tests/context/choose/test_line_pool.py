@@ -4,7 +4,7 @@ import pytest
 
 from gateway.context.choose import lines
 from gateway.context.choose.line import MessageLines
-from gateway.context.choose.worth import LinePool
+from gateway.context.choose.line_pool import LinePool
 from gateway.wire.chat import Message
 
 OLD, NEW = "KX4071", "KX4072"
