@@ -36,14 +36,14 @@ def _parts(words: tuple[Word, ...]) -> _Parts:
     values: dict[str, str] = {}
     names: list[str] = []
     words_beside: set[str] = set()
-    for place, word in enumerate(words):
+    for position, word in enumerate(words):
         shape = word.shape
         if shape in _VALUES:
             values[word.key] = _value_shape(word)
             words_beside.update(
-                [other.key for other in words[max(place - WORDS_BESIDE_VALUE, 0) : place + WORDS_BESIDE_VALUE]]
+                [other.key for other in words[max(position - WORDS_BESIDE_VALUE, 0) : position + WORDS_BESIDE_VALUE]]
             )
-        elif shape is NAME and place:
+        elif shape is NAME and position:
             names.append(word.key)
     plain = frozenset(describing_words(words))
     return _Parts(values, frozenset(values.values()), frozenset(names), plain, plain & words_beside)
@@ -52,11 +52,13 @@ def _parts(words: tuple[Word, ...]) -> _Parts:
 def describing_words(words: tuple[Word, ...]) -> list[str]:
     """Return the words that are not values, without a name at the beginning: it may be any word."""
     plain, name = PLAIN, NAME
-    return [word.key for place, word in enumerate(words) if word.shape is plain or (word.shape is name and place > 0)]
+    return [
+        word.key for position, word in enumerate(words) if word.shape is plain or (word.shape is name and position > 0)
+    ]
 
 
 class _Statement:
-    """A sentence and its place."""
+    """A sentence and its position."""
 
     def __init__(self, position: int, message: int, words: tuple[Word, ...]) -> None:
         self.position = position
@@ -71,21 +73,21 @@ class _Statement:
 
 def replaced_positions(
     readings: Mapping[int, MessageLines],
-    places: Mapping[int, range],
+    positions: Mapping[int, range],
     rarity: Mapping[str, float],
     spellings: Mapping[str, Sequence[Word]],
     statement_counts: Mapping[str, int],
 ) -> set[int]:
     """Return the positions of the user's statements that a newer one replaces, and of answers that only repeat them.
 
-    ``readings`` and ``places`` are by message, the others by the key of a word. ``statement_counts`` has the number of
+    ``readings`` and ``positions`` are by message, the others by the key of a word. ``statement_counts`` has the number of
     statements that have it in their `describing_words`.
     """
     distinguishing = frozenset(
         [key for key, number in statement_counts.items() if 1 < number <= MOST_STATEMENTS_WITH_WORD]
     )
     statements = (
-        _statements(readings, places, frozenset([word for key in distinguishing for word in spellings[key]]))
+        _statements(readings, positions, frozenset([word for key in distinguishing for word in spellings[key]]))
         if distinguishing
         else []
     )
@@ -99,18 +101,18 @@ def replaced_positions(
     if not lost_values:
         return replaced
     lost_words = frozenset([word for key in lost_values for word in spellings[key]])
-    return replaced | _repeating_answers(readings, places, rarity, lost_values, lost_words)
+    return replaced | _repeating_answers(readings, positions, rarity, lost_values, lost_words)
 
 
 def _statements(
-    readings: Mapping[int, MessageLines], places: Mapping[int, range], distinguishing_words: frozenset[Word]
+    readings: Mapping[int, MessageLines], positions: Mapping[int, range], distinguishing_words: frozenset[Word]
 ) -> list[_Statement]:
     """Return the user's statements that have one of these words."""
     return [
         _Statement(position, reading.message, line.words)
         for reading in readings.values()
         if reading.role == "user"
-        for position, line in zip(places[reading.message], reading.lines, strict=True)
+        for position, line in zip(positions[reading.message], reading.lines, strict=True)
         if not distinguishing_words.isdisjoint(line.words) and may_be_replaced(line)
     ]
 
@@ -139,17 +141,17 @@ def may_be_replaced(line: Line) -> bool:
 
 def _repeating_answers(
     readings: Mapping[int, MessageLines],
-    places: Mapping[int, range],
+    positions: Mapping[int, range],
     rarity: Mapping[str, float],
     lost_values: Mapping[str, list[_Statement]],
     lost_words: frozenset[Word],
 ) -> set[int]:
     """Return the positions of answers that repeat a user's replaced statement and are older than the new one."""
-    positions: set[int] = set()
+    repeating: set[int] = set()
     for reading in readings.values():
         if reading.role == "user":
             continue
-        for position, line in zip(places[reading.message], reading.lines, strict=True):
+        for position, line in zip(positions[reading.message], reading.lines, strict=True):
             if lost_words.isdisjoint(line.words) or not may_be_replaced(line):
                 continue
             answer = _parts(line.words)
@@ -157,8 +159,8 @@ def _repeating_answers(
                 newer for key in answer.values for newer in lost_values.get(key, ()) if newer.message > reading.message
             ]
             if any(_replaces(newer.parts, answer, rarity) for newer in changes):
-                positions.add(position)
-    return positions
+                repeating.add(position)
+    return repeating
 
 
 STATEMENT_TOKENS: Final = 70

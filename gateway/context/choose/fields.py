@@ -15,12 +15,12 @@ from gateway.context.choose.words import stem
 _TEXT: Final = pkgutil.get_data(__package__, "fields.txt") or b""
 """The text of the file, in which words are looked up. Separate words would take five times as much memory."""
 _ROWS: Final = array("I", [0, *[found.end() for found in re.finditer(b"\n", _TEXT)]])
-"""By field the place in the text where it begins."""
+"""By field the byte in the text where it begins."""
 _WORD: Final = re.compile(rb"[^\s|]+")
 _WORDS: Final = array(
     "I", sorted([found.start() for found in _WORD.finditer(_TEXT)], key=lambda at: _TEXT[at : at + 40])
 )
-"""The places in the text where words begin, sorted by the words."""
+"""The bytes in the text where words begin, sorted by the words."""
 _SHORTEST: Final = 2
 """The least characters of a stem that is searched as the beginning of longer words."""
 
@@ -29,8 +29,9 @@ def fields_of(key: str) -> list[int]:
     """Return the numbers of the fields with a word, given by its stem; each once."""
     beginning = key.encode()
     found: set[int] = set()
-    for place in range(bisect_left(_WORDS, beginning, key=lambda at: _TEXT[at : at + len(beginning)]), len(_WORDS)):
-        at = _WORDS[place]
+    first = bisect_left(_WORDS, beginning, key=lambda at: _TEXT[at : at + len(beginning)])
+    for number in range(first, len(_WORDS)):
+        at = _WORDS[number]
         word = _word(at)
         if not word.startswith(key) or (len(key) < _SHORTEST and word != key):
             break

@@ -70,9 +70,9 @@ class Greedy:
         self.bundles: dict[int, tuple[int, _Bundle]] = {}
         """By message its best bundle, behind the number of lines that were chosen when it was computed."""
         self.heap = [
-            (-max(self._bound_of_call(message), *map(self.bounds.__getitem__, places)), ~rank)
-            for rank, (message, places) in enumerate(self.candidates.items())
-            if places
+            (-max(self._bound_of_call(message), *map(self.bounds.__getitem__, positions)), ~rank)
+            for rank, (message, positions) in enumerate(self.candidates.items())
+            if positions
         ]
         """Negative worths per token. The second member is the position of a line of an open message, or the inverted rank of
         a message that is not open."""
@@ -121,30 +121,30 @@ class Greedy:
         if at == len(self.chosen):
             return found_before
         bounds = self.bounds
-        places = self.strongest.get(message)
-        if places is None:
-            places = sorted(self.candidates[message], key=bounds.__getitem__, reverse=True)
+        positions = self.strongest.get(message)
+        if positions is None:
+            positions = sorted(self.candidates[message], key=bounds.__getitem__, reverse=True)
             # Only values of records are listed behind each other: a row or a sentence has a line of its own.
-            places = places[: MOST_BUNDLE_LINES if self.lines[places[0]].kind is RECORD else 1]
-            self.strongest[message] = places
+            positions = positions[: MOST_BUNDLE_LINES if self.lines[positions[0]].kind is RECORD else 1]
+            self.strongest[message] = positions
         call = self._call_to_show(message)
         worth, tokens = self._gain(call) if call >= 0 else 0.0, self._opening_tokens(message)
         seen = set(self._spellings_of(self.lines[call].words)) if call >= 0 else set()
-        gains = sorted(self._gains(places, 0.0, tokens, seen), key=lambda item: (-item[0], item[1]))
+        gains = sorted(self._gains(positions, 0.0, tokens, seen), key=lambda item: (-item[0], item[1]))
         groups: set[int] = set()
         found: list[int] = []
         spellings = self.pool.spellings
-        for number, (per_token, place) in enumerate(gains, 1):
-            line = self.lines[place]
+        for number, (per_token, position) in enumerate(gains, 1):
+            line = self.lines[position]
             if seen.issuperset(line.words):
                 continue
             gain, cost = per_token * line.size, line.size
             if line.group not in groups:
-                cost += 1 + sum([self.lines[naming].size for naming in self._naming_lines_of(place)])
+                cost += 1 + sum([self.lines[naming].size for naming in self._naming_lines_of(position)])
             if found and gain * tokens <= worth * cost:
                 break
             worth, tokens = worth + gain, tokens + cost
-            found.append(place)
+            found.append(position)
             if number < len(gains):  # most bundles have one line, and no other asks what it has
                 for word in line.words:  # equal words may be different objects
                     seen.update(spellings[word.key])
@@ -153,35 +153,35 @@ class Greedy:
         return worth, tokens, found
 
     def _gains(
-        self, places: Iterable[int], worth: float, tokens: float, seen: set[Word]
+        self, positions: Iterable[int], worth: float, tokens: float, seen: set[Word]
     ) -> Iterator[tuple[float, int]]:
         """Yield lines with their worth per token, those with the highest bounds first. Stop before lines that can only lower the
         worth per token of the bundle. ``worth``, ``tokens`` and the words ``seen`` are those of the message's opening."""
         any_yielded = False
-        for place in places:
-            if any_yielded and self.bounds[place] * tokens <= worth:
+        for position in positions:
+            if any_yielded and self.bounds[position] * tokens <= worth:
                 return
             can_be_taken = (
-                place not in self.taken
-                and not self._lacks_revocation(place)
-                and not seen.issuperset(self.lines[place].words)
+                position not in self.taken
+                and not self._lacks_revocation(position)
+                and not seen.issuperset(self.lines[position].words)
             )
-            if can_be_taken and (gain := self._gain(place)) > LEAST_GAIN:
-                size = self.lines[place].size
-                yield gain / size, place
+            if can_be_taken and (gain := self._gain(position)) > LEAST_GAIN:
+                size = self.lines[position].size
+                yield gain / size, position
                 any_yielded = True
                 if worth * size <= gain * tokens:
                     worth, tokens = worth + gain, tokens + size + 1
 
     def _open_message(self, message: int, bundle: Iterable[int], tokens: float) -> None:
         """Take the lines of a bundle that fit. From now on the other lines of the message can be taken alone."""
-        for place in bundle:
-            cost = self._cost(place)
-            if place not in self.taken and self.used_tokens + cost <= tokens and self._gain(place) > LEAST_GAIN:
-                self._take_with_names(place, cost)
-        for place in self.candidates[message]:
-            if place not in self.taken:
-                heapq.heappush(self.heap, (-self.bounds[place], place))
+        for position in bundle:
+            cost = self._cost(position)
+            if position not in self.taken and self.used_tokens + cost <= tokens and self._gain(position) > LEAST_GAIN:
+                self._take_with_names(position, cost)
+        for position in self.candidates[message]:
+            if position not in self.taken:
+                heapq.heappush(self.heap, (-self.bounds[position], position))
 
     def take_wishes(self, positions: Sequence[int], tokens: float) -> None:
         """Take wishes in the given order, as many as fit into so many tokens; a revoked wish only after its revocation."""
@@ -225,8 +225,8 @@ class Greedy:
     def _call_to_show(self, message: int) -> int:
         """Return the position of the call that will be shown before the first line of a result; -1 if it is already
         chosen."""
-        place = self.pool.call_of_result.get(message, -1)
-        return place if place not in self.taken and self.relevance is None else -1
+        position = self.pool.call_of_result.get(message, -1)
+        return position if position not in self.taken and self.relevance is None else -1
 
     def _bound_of_call(self, message: int) -> float:
         """Return the highest possible worth per token of the call before the first line of a result."""
@@ -235,10 +235,10 @@ class Greedy:
 
     def _mark_call_shown(self, message: int) -> None:
         """Mark the call of a result as taken, and its facts as known: it is shown before the first line of the result."""
-        place = self.pool.call_of_result.get(message, -1)
-        if place >= 0 and place not in self.taken:
-            self.taken.add(place)
-            self._mark_facts_known(self.lines[place].words)
+        position = self.pool.call_of_result.get(message, -1)
+        if position >= 0 and position not in self.taken:
+            self.taken.add(position)
+            self._mark_facts_known(self.lines[position].words)
 
     def _mark_facts_known(self, words: Iterable[Word]) -> None:
         """Mark the facts of words as known, in any spelling."""
@@ -302,26 +302,26 @@ class Greedy:
         lines = self.lines
         if self.pool.readings[message].role == "user" or not _is_property(lines[position]):
             return -1
-        above = range(position - 1, max(position - SEARCHED_LINES, self.pool.places[message].start) - 1, -1)
-        return next((place for place in above if lines[place].kind is SENTENCE and not _is_property(lines[place])), -1)
+        above = range(position - 1, max(position - SEARCHED_LINES, self.pool.positions[message].start) - 1, -1)
+        return next((at for at in above if lines[at].kind is SENTENCE and not _is_property(lines[at])), -1)
 
     def _find_naming_lines(self, message: int, position: int) -> tuple[int, ...]:
         """Return the lines that name the record at a position: its identifier, or else its names."""
-        lines, group, places = self.lines, self.lines[position].group, self.pool.places[message]
+        lines, group, positions = self.lines, self.lines[position].group, self.pool.positions[message]
         start = position
-        while start > places.start and lines[start - 1].group == group:
+        while start > positions.start and lines[start - 1].group == group:
             start -= 1
         names: list[int] = []
-        for place in range(start, min(start + SEARCHED_LINES, places.stop)):
-            line = lines[place]
+        for at in range(start, min(start + SEARCHED_LINES, positions.stop)):
+            line = lines[at]
             if line.group != group:
                 break
             key, keyed, value = line.text.partition("=")
             if len(line.words) == 1 and line.words[0].shape is IDENT and (not keyed or names_record(key)):
                 # The call that a result belongs to may have named the record.
-                return () if (value or key) in self.pool.readings[message].tool else (place,)
+                return () if (value or key) in self.pool.readings[message].tool else (at,)
             if keyed and key.endswith("name"):
-                names.append(place)
+                names.append(at)
         return tuple(names[:MOST_NAMING_LINES])
 
 
@@ -342,17 +342,18 @@ def _candidates(pool: LinePool, relevance: Mapping[int, float] | None) -> dict[i
     if relevance is None:
         outdated = pool.outdated
         return {
-            message: [place for place in places if place not in outdated] for message, places in pool.places.items()
+            message: [position for position in positions if position not in outdated]
+            for message, positions in pool.positions.items()
         }
     replaced = pool.replaced
     return {
-        message: [place for place in places if place in relevance and place not in replaced]
-        for message, places in pool.places.items()
+        message: [position for position in positions if position in relevance and position not in replaced]
+        for message, positions in pool.positions.items()
     }
 
 
 def _bounds_by_relevance(pool: LinePool, relevance: Mapping[int, float]) -> list[float]:
     return [
-        (bound + RELEVANT_LINE_WORTH / line.size) * relevance.get(place, 0.0)
-        for place, (bound, line) in enumerate(zip(pool.worth_bounds, pool.lines, strict=True))
+        (bound + RELEVANT_LINE_WORTH / line.size) * relevance.get(position, 0.0)
+        for position, (bound, line) in enumerate(zip(pool.worth_bounds, pool.lines, strict=True))
     ]

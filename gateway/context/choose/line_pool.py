@@ -68,12 +68,12 @@ class LinePool:
         self.lines = tuple(chain.from_iterable([reading.lines for reading in self.readings.values()]))
         self.message_of: list[int] = []
         """By position the index of the line's message."""
-        self.places: dict[int, range] = {}
+        self.positions: dict[int, range] = {}
         """By message, in order, the positions of its lines."""
         for index, reading in self.readings.items():
             start = len(self.message_of)
             self.message_of += [index] * len(reading.lines)
-            self.places[index] = range(start, len(self.message_of))
+            self.positions[index] = range(start, len(self.message_of))
         self.tally = tally(self.readings, earlier)
         """It continues the counts of an earlier folded part of the conversation."""
         self.add_bytes: Callable[[int], None] = _uncounted
@@ -136,7 +136,7 @@ class LinePool:
         positions: dict[Field, list[int]] = {}
         for index, reading in self.readings.items():
             if reading.tool:
-                for position in self.places[index]:
+                for position in self.positions[index]:
                     line = self.lines[position]
                     if line.kind is RECORD and (field := field_of(line)) in common:
                         positions.setdefault(field, []).append(position)
@@ -153,7 +153,7 @@ class LinePool:
         if not self.envelope:
             return set()
         counts = self.tally.counts
-        numbers = Counter(chain.from_iterable([self.lines[place].words for place in self.envelope]))
+        numbers = Counter(chain.from_iterable([self.lines[position].words for position in self.envelope]))
         return {
             word
             for word, number in numbers.items()
@@ -249,27 +249,27 @@ class LinePool:
         whole."""
         found = self._passages.get(message)
         if found is None:
-            found = self._passages[message] = self._split_into_passages(self.places[message])
+            found = self._passages[message] = self._split_into_passages(self.positions[message])
         return found
 
-    def _split_into_passages(self, places: range) -> list[Passage]:
+    def _split_into_passages(self, positions: range) -> list[Passage]:
         lines = self.lines
-        if sum([lines[place].size for place in places]) <= PASSAGE_TOKENS * 1.3:
-            return [places]
+        if sum([lines[position].size for position in positions]) <= PASSAGE_TOKENS * 1.3:
+            return [positions]
         cut: list[Passage] = []
-        start, size = places.start, 0.0
-        for place in places:
-            line = lines[place]
-            record = line.kind is RECORD and place > start and lines[place - 1].group != line.group
-            if place > start and (record or size + line.size > PASSAGE_TOKENS):
-                cut.append(range(start, place))
-                start, size = place, 0.0
+        start, size = positions.start, 0.0
+        for position in positions:
+            line = lines[position]
+            record = line.kind is RECORD and position > start and lines[position - 1].group != line.group
+            if position > start and (record or size + line.size > PASSAGE_TOKENS):
+                cut.append(range(start, position))
+                start, size = position, 0.0
             size += line.size
-        return [*cut, range(start, places.stop)]
+        return [*cut, range(start, positions.stop)]
 
     def size(self, passage: Passage) -> float:
         """Return the approximate tokens of a passage."""
-        return sum([self.lines[place].size for place in passage])
+        return sum([self.lines[position].size for position in passage])
 
     def family(self, beginning: str, most: int) -> list[str]:
         """Return the words that begin with these letters; of more than ``most`` those that appear first."""
@@ -291,7 +291,7 @@ class LinePool:
     @cached_property
     def order(self) -> list[int]:
         """Return the messages that have lines, in order."""
-        return list(self.places)
+        return list(self.positions)
 
     @cached_property
     def rank(self) -> dict[int, int]:
@@ -360,8 +360,10 @@ class LinePool:
                 if reading.tool in made and reading.lines[0].kind is RECORD:
                     found[index] = made[reading.tool]
             elif reading.lines[-1].kind is CALL:
-                places = self.places[index]
-                made.update((self.lines[place].text, place) for place in places if self.lines[place].kind is CALL)
+                positions = self.positions[index]
+                made.update(
+                    (self.lines[position].text, position) for position in positions if self.lines[position].kind is CALL
+                )
         return found
 
     @cached_property
@@ -424,5 +426,7 @@ class LinePool:
                 seen.add(slot)
         return frozenset(
             old
-            | replaced_positions(self.readings, self.places, self.rarity, self.spellings, self.tally.counts.statements)
+            | replaced_positions(
+                self.readings, self.positions, self.rarity, self.spellings, self.tally.counts.statements
+            )
         )

@@ -87,7 +87,7 @@ def _unsearched(texts: Sequence[str]) -> int:
 
 
 def _texts_with(joined: str, starts: Sequence[int], key: str) -> list[int]:
-    """Return the numbers of the texts that have a word, each once. ``starts`` has the place in ``joined`` where each
+    """Return the numbers of the texts that have a word, each once. ``starts`` has the position in ``joined`` where each
     begins."""
     found: list[int] = []
     at = joined.find(key)

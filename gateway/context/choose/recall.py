@@ -99,7 +99,9 @@ def _ranked(
         (passage for passage, score in scores.items() if score >= least * best),
         key=lambda passage: (-scores[passage], -passage.start),
     )
-    totals = accumulate(sum([pool.lines[place].size + 1 for place in each if place not in hidden]) for each in ranked)
+    totals = accumulate(
+        sum([pool.lines[position].size + 1 for position in each if position not in hidden]) for each in ranked
+    )
     higher = LEAST_SCORE_SHARE_AFTER_MANY * best
     return [each for each, total in zip(ranked, totals, strict=True) if total <= many_tokens or scores[each] >= higher]
 
@@ -113,7 +115,7 @@ def _fitting(
 
     def positions(number: int) -> list[int]:
         """Return the positions of the lines of the first so many chosen passages."""
-        return sorted(place for _, new in chosen[:number] for place in new)
+        return sorted(position for _, new in chosen[:number] for position in new)
 
     def size(number: int) -> int:
         """Return the tokens of the first so many chosen passages."""
@@ -126,11 +128,13 @@ def _fitting(
         for passage in ranked:
             if passage in taken:
                 continue
-            new = [place for place in passage if place not in hidden]
+            new = [position for position in passage if position not in hidden]
             if not new:
                 continue
             message = pool.message_of[passage.start]
-            cost = sum([pool.lines[place].size + 1 for place in new]) + (0 if message in opened else OPENING_TOKENS)
+            cost = sum([pool.lines[position].size + 1 for position in new]) + (
+                0 if message in opened else OPENING_TOKENS
+            )
             if cost <= left:
                 chosen.append((passage, new))
                 opened.add(message)
@@ -201,8 +205,8 @@ def _word_scores(pool: LinePool, terms_of_words: Mapping[Word, Sequence[tuple[Te
         for passage in pool.passages(index):
             matched = {
                 term: weight
-                for place in passage
-                for word in pool.lines[place].words
+                for position in passage
+                for word in pool.lines[position].words
                 if word in terms_of_words
                 for term, weight in terms_of_words[word]
             }
@@ -215,7 +219,7 @@ def _nearness_of_passages(pool: LinePool, query: str, nearness: Nearness) -> dic
     """Return by passage how near it is to a question in meaning, if it is nearer than the mean."""
     every = pool.get_or_make("passages", lambda: tuple(chain.from_iterable(map(pool.passages, pool.order))))
     passages = every[-MOST_COMPARED_PASSAGES:]
-    texts = [" ".join([pool.lines[place].text for place in passage]) for passage in passages]
+    texts = [" ".join([pool.lines[position].text for position in passage]) for passage in passages]
     found = nearness(query, texts) if texts else ()
     return {passage: near for passage, near in zip(passages, found, strict=True) if near > 0.0}
 

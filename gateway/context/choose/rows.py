@@ -86,7 +86,7 @@ def _first_of_message(pool: LinePool, last: int, position: int) -> str:
     if not speaker or line.kind is CALL:
         return f"\n{frames.row(line.text)}"
     # A user's sentence needs no mark, and wishes need the room. An item of an answer depends on the text above it.
-    lacks_beginning = reading.role != "user" and position != pool.places[pool.message_of[position]].start
+    lacks_beginning = reading.role != "user" and position != pool.positions[pool.message_of[position]].start
     gap = GAP if lacks_beginning or _replies_elsewhere(pool, last, position) else ""
     return f"\n{speaker}{gap}{frames.escaped(line.text)}"
 
@@ -106,7 +106,7 @@ def _replies_elsewhere(pool: LinePool, last: int, position: int) -> bool:
     before, message = pool.message_of[last], pool.message_of[position]
     if pool.readings[before].role == pool.readings[message].role:
         return False
-    return message - before != 1 or position != pool.places[message].start
+    return message - before != 1 or position != pool.positions[message].start
 
 
 def _next_of_message(pool: LinePool, last: int, position: int) -> str:

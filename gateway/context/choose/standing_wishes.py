@@ -28,7 +28,7 @@ class FoldedLines(Protocol):
     readings: dict[int, MessageLines]
     lines: tuple[Line, ...]
     message_of: list[int]
-    places: dict[int, range]
+    positions: dict[int, range]
     tally: Tally
 
     @property
@@ -116,7 +116,7 @@ class _Finder:
         candidates = [
             (position, line, reply, assent_points * assents)
             for reading, reply, assents in zip(self._user_messages, replies, assented, strict=True)
-            for position, line in zip(self._pool.places[reading.message], reading.lines, strict=True)
+            for position, line in zip(self._pool.positions[reading.message], reading.lines, strict=True)
             if line.kind is SENTENCE and line.share == 1.0 and position not in outdated
         ]
         # Most requests to an agent have the same classes of words, so these say little. In a chat hardly any class is common,
@@ -149,7 +149,7 @@ class _Finder:
         points += weights.REVOCATION_WEIGHT * wish_cues.revocation + (
             weights.WISH_BINDING * line.binding + weights.RARE_WORDS * rare_share
         )
-        alone = len(self._pool.places[self._pool.message_of[position]]) == 1
+        alone = len(self._pool.positions[self._pool.message_of[position]]) == 1
         return points + weights.WHOLE_MESSAGE if alone else points
 
     @cached_property
@@ -192,7 +192,7 @@ class _Finder:
         found = [
             (position, line.words)
             for reading in self._user_messages
-            for position, line in zip(self._pool.places[reading.message], reading.lines, strict=True)
+            for position, line in zip(self._pool.positions[reading.message], reading.lines, strict=True)
             if line.kind is SENTENCE
             and line.share == 1.0
             and line.wish_cues.has_change_word

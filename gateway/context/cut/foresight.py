@@ -81,7 +81,7 @@ def _next_cut(layout: Layout) -> int:
             kept = min(kept, room.max_turns * room.low_water * mean_turn)
     # The current question may stay current until then: cover nothing after the start of the current turn or, if the cut is
     # inside this turn, nothing of its newest step.
-    current = next(place for place, unit in enumerate(units) if unit.turn == units[-1].turn)
+    current = next(position for position, unit in enumerate(units) if unit.turn == units[-1].turn)
     certain = min(first, current if current > cut.first_kept else len(units) - 1)
     if first == certain:
         return certain
@@ -134,8 +134,8 @@ def _cost_between(layout: Layout, first: int, end: int) -> int:
     return sum(unit.cost for unit in layout.units if first <= unit.indices[0] < end)
 
 
-def _messages_before(layout: Layout, place: int) -> int:
+def _messages_before(layout: Layout, position: int) -> int:
     """Return the index of a unit's first message; the number of all messages after the last unit."""
-    if place < len(layout.units):
-        return layout.units[place].indices[0] if place else 0
+    if position < len(layout.units):
+        return layout.units[position].indices[0] if position else 0
     return max((index for unit in layout.units for index in unit.indices), default=-1) + 1

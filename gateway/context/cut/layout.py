@@ -164,7 +164,7 @@ def lay_out(source: Source) -> Layout:
     """Decide where the conversation is cut."""
     room = _room_of(source)
     units = _units(source, room)
-    question = next((place for place in range(len(units) - 1, -1, -1) if units[place].step < 0), -1)
+    question = next((position for position in range(len(units) - 1, -1, -1) if units[position].step < 0), -1)
     ends_with_question = _ends_with_question(units, question)
     questions: tuple[tuple[int, ...], ...]
     if source.rung.newest_only:

@@ -70,7 +70,7 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Where a conversation is cut. All places are positions of units."""
+    """Where a conversation is cut. All numbers are positions of units."""
 
     first_kept: int = 0
     """Units before this are folded. If the cut is inside a turn, the user messages of this turn are kept too."""
@@ -188,7 +188,7 @@ def _after_unit(sums: "_CostSums", state: ReplayState, newest: int) -> ReplaySta
 def prefix_breaks(units: Sequence[Unit], room: Room) -> bool:
     """Return whether the newest request begins unlike the one before it although the cut did not move: there was no
     request before, or its newest step was larger than an old unit may be, and is shortened now."""
-    ends = [place for place, unit in enumerate(units) if unit.can_end_request or place == len(units) - 1]
+    ends = [position for position, unit in enumerate(units) if unit.can_end_request or position == len(units) - 1]
     return len(ends) < 2 or units[ends[-2]].cost > _old_unit_limit(room)
 
 
@@ -234,7 +234,7 @@ def unit_limits(units: Sequence[Unit], room: Room) -> list[int]:
     """Return the most tokens of each unit when it is kept and the last one is the newest."""
     limits = [_old_unit_limit(room)] * len(units)
     if units:
-        start = next(place for place, unit in enumerate(units) if unit.turn == units[-1].turn)
+        start = next(position for position, unit in enumerate(units) if unit.turn == units[-1].turn)
         has_question = units[start].step < 0
         question = _question_cost(units[start], room) if has_question else 0
         limits[-1] = _newest_cost(units[-1].cost, room, _newest_limit(room, question))
@@ -306,20 +306,20 @@ class _CostSums:
         turn = question = -1
         start = question_cost = question_extra = 0
         newest_limit = _newest_limit(room, 0)
-        for place, unit in enumerate(units):
-            before, with_unit = self.full[place], self.full[place + 1]
+        for position, unit in enumerate(units):
+            before, with_unit = self.full[position], self.full[position + 1]
             if unit.turn != turn:
                 turn = unit.turn
-                start = place
-                self.turn_starts.append(place)
-                question = place if unit.step < 0 else -1
+                start = position
+                self.turn_starts.append(position)
+                question = position if unit.step < 0 else -1
                 question_cost = _question_cost(unit, room) if question >= 0 else 0
                 # The sums count a question like an old unit, but the current one may be larger.
                 question_extra = question_cost - (with_unit - before) if question >= 0 else 0
                 newest_limit = _newest_limit(room, question_cost)
             self.turn_start_of.append(start)
             self.question_of.append(question)
-            if place != question:
+            if position != question:
                 with_unit = before + _newest_cost(unit.cost, room, newest_limit)
             self.uncut_cost.append(with_unit + question_extra)
 
@@ -419,7 +419,7 @@ def _first_kept(sums: _CostSums, cut: Cut, newest: int) -> int:
     fits_whole = sums.kept_cost(_cut_at(current), newest) <= sums.room.free * WHOLE_TURN_SHARE
     if cut.first_kept <= current and (fits_whole or newest == current):
         return current
-    steps = [place for place in range(max(current, cut.first_kept), newest + 1) if sums.units[place].step >= 0]
+    steps = [position for position in range(max(current, cut.first_kept), newest + 1) if sums.units[position].step >= 0]
     for step in steps:
         if sums.kept_cost(_cut_at(step), newest) <= limit:
             return step

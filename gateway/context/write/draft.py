@@ -70,4 +70,4 @@ class Sketch:
     @cached_property
     def messages(self) -> tuple[Message, ...]:
         """Return the messages to send."""
-        return note.place(self.kept, self.note, self.quotes)
+        return note.insert(self.kept, self.note, self.quotes)

@@ -76,20 +76,20 @@ def _fates_of_lines(source: Source, replacement: Replacement) -> Iterator[Fate]:
     """Yield the fate of each line of the messages that are left out."""
     pool, in_note, in_quotes = replacement.pool, replacement.in_note, replacement.in_quotes
     wishes = set(pool.wishes.ranked)
-    shown = {word.key for place in in_note | in_quotes for word in pool.lines[place].words}
+    shown = {word.key for position in in_note | in_quotes for word in pool.lines[position].words}
     covered = source.summary.covers if source.summary and replacement.stage == "summary" else 0
-    for place, (index, line) in enumerate(zip(pool.message_of, pool.lines, strict=True)):
+    for position, (index, line) in enumerate(zip(pool.message_of, pool.lines, strict=True)):
         if index < 0:
             continue
-        if place in in_note:
-            why = WISH if place in wishes else FACTS
-        elif place in in_quotes:
+        if position in in_note:
+            why = WISH if position in wishes else FACTS
+        elif position in in_quotes:
             why = QUOTED
         elif index < covered:
             why = SUMMARISED
-        elif place in pool.outdated:
+        elif position in pool.outdated:
             why = OUTDATED
         else:
             why = REDUNDANT if shown.issuperset([word.key for word in line.words]) else NO_ROOM
-        kept = place in in_note or place in in_quotes
+        kept = position in in_note or position in in_quotes
         yield Fate(index, pool.readings[index].role, line.text, kept, why)

@@ -38,12 +38,12 @@ class QuotesToFill:
             return found
         in_quotes, envelope = set(found), self.pool.envelope
         candidates = {
-            place: 1.0
-            for place, line in enumerate(self.pool.lines)
+            position: 1.0
+            for position, line in enumerate(self.pool.lines)
             if line.kind in _STRUCTURED
-            and place not in envelope
-            and place not in self.hidden
-            and place not in in_quotes
+            and position not in envelope
+            and position not in self.hidden
+            and position not in in_quotes
         }
         if not candidates:
             return found
@@ -57,7 +57,7 @@ class QuotesToFill:
         left = self.most_tokens - self._size(found)
         if left < LEAST_TOKENS:
             return found
-        data = [place for place, line in enumerate(self.pool.lines) if line.kind is not SENTENCE]
+        data = [position for position, line in enumerate(self.pool.lines) if line.kind is not SENTENCE]
         hidden = {*self.hidden, *found, *data}
         return sorted({*found, *recall.choose(self.pool, scores, left, self.count, hidden, least_score_share=0.0)})
 
@@ -69,11 +69,11 @@ class QuotesToFill:
         left = float(self.most_tokens - self._size(found))
         shown = {*found, *in_note}
         added: list[int] = []
-        for place in dict.fromkeys([*self._revocations(shown), *self.pool.wishes.ranked]):
-            cost = self.pool.lines[place].size + 1 + SPEAKER_TOKENS
-            if place not in shown and place not in self.hidden and cost <= left:
+        for position in dict.fromkeys([*self._revocations(shown), *self.pool.wishes.ranked]):
+            cost = self.pool.lines[position].size + 1 + SPEAKER_TOKENS
+            if position not in shown and position not in self.hidden and cost <= left:
                 left -= cost
-                added.append(place)
+                added.append(position)
         # The estimate may be too low; the least certain wishes are removed first.
         while added and self._size(sorted({*found, *added})) > self.most_tokens:
             del added[-max(len(added) // 8, 1) :]
@@ -86,11 +86,11 @@ class QuotesToFill:
             if left < LEAST_TOKENS:
                 break
             added: list[int] = []
-            for place, cost in self._newest({*found, *self.hidden}):
+            for position, cost in self._newest({*found, *self.hidden}):
                 if left < cost:
                     break
                 left -= cost
-                added.append(place)
+                added.append(position)
             more = sorted([*found, *added])
             # The estimate may be too low; the lines added last are removed first.
             while added and (size := self._size(more)) > self.most_tokens:
@@ -104,17 +104,17 @@ class QuotesToFill:
     def _revocations(self, shown: Collection[int]) -> Iterator[int]:
         """Yield the sentences that may revoke a wish that is shown."""
         wishes = self.pool.wishes
-        for place in wishes.ranked:
-            if place in shown and (later := wishes.revocations.get(place)):
+        for position in wishes.ranked:
+            if position in shown and (later := wishes.revocations.get(position)):
                 yield later
 
     def _newest(self, not_wanted: Collection[int]) -> Iterator[tuple[int, float]]:
         """Yield lines and their approximate tokens, those of the newest message first."""
         for message in reversed(self.pool.order):
             speaker = SPEAKER_TOKENS
-            for place in self.pool.places[message]:
-                if place not in not_wanted and place not in self.pool.outdated:
-                    yield place, self.pool.lines[place].size + 1 + speaker
+            for position in self.pool.positions[message]:
+                if position not in not_wanted and position not in self.pool.outdated:
+                    yield position, self.pool.lines[position].size + 1 + speaker
                     speaker = 0.0
 
     def _size(self, found: list[int]) -> int:

@@ -22,15 +22,15 @@ def kept_messages(source: Source, layout: Layout) -> dict[int, Message]:
     untouched = kept_whole(source) | set(question_of(source))
     question_words = words_of_question(source)
     kept = {index: source.messages[index] for index in source.conversation.pinned}
-    for place, unit in enumerate(layout.units):
+    for position, unit in enumerate(layout.units):
         if unit.indices[0] in left_out:
             continue
-        kept.update(_forms(source, layout, place, untouched))
+        kept.update(_forms(source, layout, position, untouched))
         shrinkable = [index for index in unit.indices if index not in untouched]
         costs = [source.cost(kept[index]) for index in shrinkable]
         whole = sum(source.cost(kept[index]) for index in unit.indices if index in untouched)
         for index, cost, limit in zip(
-            shrinkable, costs, shrink.fair_limits(costs, max(limits[place] - whole, 0)), strict=True
+            shrinkable, costs, shrink.fair_limits(costs, max(limits[position] - whole, 0)), strict=True
         ):
             if limit < cost:
                 # `shrink_message` counts without call ids, which it cannot shorten.
@@ -47,16 +47,16 @@ def words_of_question(source: Source) -> frozenset[str]:
     return frozenset(word.key for text in texts for word in words(text, source.memory))
 
 
-def _forms(source: Source, layout: Layout, place: int, untouched: frozenset[int]) -> Iterator[tuple[int, Message]]:
+def _forms(source: Source, layout: Layout, position: int, untouched: frozenset[int]) -> Iterator[tuple[int, Message]]:
     """Yield the messages of a kept unit by index: in full, trimmed or stubbed."""
-    unit, cut = layout.units[place], layout.cut
-    is_old = place < len(layout.units) - 1 and unit.indices != layout.question
-    is_trimmed = is_old and place < max(cut.trims_end, cut.stubs_end)
+    unit, cut = layout.units[position], layout.cut
+    is_old = position < len(layout.units) - 1 and unit.indices != layout.question
+    is_trimmed = is_old and position < max(cut.trims_end, cut.stubs_end)
     for index in unit.indices:
         message = source.messages[index]
         if index not in untouched:
             if is_trimmed:
-                message = _trimmed(source, layout, message, stub=place < cut.stubs_end)
+                message = _trimmed(source, layout, message, stub=position < cut.stubs_end)
             if source.rung.max_characters is not None:
                 message = _with_characters(source, message, source.rung.max_characters)
         yield index, message

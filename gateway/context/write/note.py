@@ -1,6 +1,6 @@
-"""Place the note and the quotes into the messages.
+"""Insert the note and the quotes into the messages.
 
-They contain words of tools, documents and the assistant, so they are placed only in user messages, each in a frame: the
+They contain words of tools, documents and the assistant, so they stand only in user messages, each in a frame: the
 note before the first kept message, quotes after their question. A note stays for many turns and quotes for few. So the
 request up to the newest question is also the beginning of the next request, and a prompt cache can reuse it.
 """
@@ -13,23 +13,23 @@ from gateway.context.frames import CUT
 from gateway.wire.message import PINNED_ROLES, Message, texts
 
 
-def place(kept: Mapping[int, Message], note: str, quotes: Mapping[int, str]) -> tuple[Message, ...]:
-    """Place the note and the quotes into the kept messages, given by index; empty texts are left out.
+def insert(kept: Mapping[int, Message], note: str, quotes: Mapping[int, str]) -> tuple[Message, ...]:
+    """Return the kept messages, given by index, with the note and the quotes in them; empty texts are left out.
 
     If the first unpinned message is not the user's, an additional user message before it carries the note. String
     content stays a string, because some servers accept nothing else; content in parts gets one more part.
     """
     first = next((index for index in sorted(kept) if kept[index].get("role") not in PINNED_ROLES), None)
-    placed: list[Message] = []
+    messages: list[Message] = []
     for index in sorted(kept):
         message = kept[index]
         before = note if index == first and not _has_notice(message, note) else ""
         if before and message.get("role") != "user":
-            placed.append({"role": "user", "content": note})
+            messages.append({"role": "user", "content": note})
             before = ""
         after = quotes.get(index, "")
-        placed.append(_with_frames(message, before, after) if before or after else message)
-    return tuple(placed)
+        messages.append(_with_frames(message, before, after) if before or after else message)
+    return tuple(messages)
 
 
 def _with_frames(message: Message, before: str, after: str) -> Message:

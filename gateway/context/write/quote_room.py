@@ -92,13 +92,15 @@ def _steps_before(source: Source, layout: Layout, boundary: int) -> tuple[int, .
     """Return the messages of the kept units before a boundary, up to the first media. The turns of an agent that works on its own
     are long, so one may be set aside in part: its user messages stay, and its last step before the question, the report."""
     units, folded = layout.units, set(layout.folded)
-    question = next(place for place in range(len(units) - 1, -1, -1) if units[place].step < 0)
+    question = next(position for position in range(len(units) - 1, -1, -1) if units[position].step < 0)
     end = min(boundary, question - 1)
-    kept = [(place, index) for place in range(end) for index in units[place].indices if index not in folded]
-    end = next((place for place, index in kept if _has_media(source, index)), end)
+    kept = [(position, index) for position in range(end) for index in units[position].indices if index not in folded]
+    end = next((position for position, index in kept if _has_media(source, index)), end)
     current = units[end].turn
     return tuple(
-        index for place, index in kept if place < end and (units[place].step >= 0 or units[place].turn != current)
+        index
+        for position, index in kept
+        if position < end and (units[position].step >= 0 or units[position].turn != current)
     )
 
 
@@ -193,7 +195,7 @@ def _is_about(source: Source, query: str, part: frozenset[int], question: frozen
     dialogue = speakers.dialogue_of(zip(reversed(roles), reversed(texts), strict=True))
     factors = speakers.answer_factors(query, dialogue)
     best = lookup.most_relevant(texts, roles, query, (), factors)[:TOPIC_MESSAGES]
-    return sum([indices[place] in part for place in best]) >= OLD_TOPIC_SHARE * len(best)
+    return sum([indices[position] in part for position in best]) >= OLD_TOPIC_SHARE * len(best)
 
 
 def fits_beside_set_aside(layout: Layout, quoted: int) -> bool:
@@ -214,11 +216,11 @@ def _kept_sums(layout: Layout) -> list[int]:
     end = len(units)
     while end and units[end - 1].step >= 0:
         end -= 1
-    return [0, *accumulate([_kept_cost(cut, place, unit) for place, unit in enumerate(units[first:end], first)])]
+    return [0, *accumulate([_kept_cost(cut, position, unit) for position, unit in enumerate(units[first:end], first)])]
 
 
-def _kept_cost(cut: Cut, place: int, unit: Unit) -> int:
+def _kept_cost(cut: Cut, position: int, unit: Unit) -> int:
     """Return the tokens of a kept unit in its form."""
-    if place < cut.stubs_end:
+    if position < cut.stubs_end:
         return unit.stubbed_cost
-    return unit.trimmed_cost if place < cut.trims_end else unit.cost
+    return unit.trimmed_cost if position < cut.trims_end else unit.cost

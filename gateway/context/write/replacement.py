@@ -108,10 +108,10 @@ def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> Note:
         chosen = digest.choose(pool, size, count, known=known)
         return rows.render(pool, chosen), frozenset(chosen)
 
-    text, places = pool.get_or_make((size, count, known), choose)
+    text, positions = pool.get_or_make((size, count, known), choose)
     if not text:
         return Note(frames.CUT)
-    return Note(frames.framed(head, text), frozenset([place + skipped for place in places]), "digest")
+    return Note(frames.framed(head, text), frozenset([position + skipped for position in positions]), "digest")
 
 
 def _with_summary(source: Source, layout: Layout, pool: LinePool, size: int, left: int) -> Note | None:

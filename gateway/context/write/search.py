@@ -95,7 +95,7 @@ class Search:
         if self.layout.left_out:
             pool = _pool_to_search(self.source, self.layout, pool, query.text, known)
         in_note = positions_of(pool, self._note_lines())
-        shortened = frozenset(index for index in pool.places if index not in self.pool.places)
+        shortened = frozenset(index for index in pool.positions if index not in self.pool.positions)
         hidden = _hidden_lines(self.layout, pool, in_note, shortened)
         hidden |= positions_of(pool, query.quoted_before | still_kept)
         most = query.most_tokens
@@ -107,7 +107,7 @@ class Search:
         found = rest.with_wishes(found, in_note)
         if pool.has_many_calls:
             found = rest.with_talk(found, scores)
-        shown = known.union(word.key for place in {*found, *in_note} for word in pool.lines[place].words)
+        shown = known.union(word.key for position in {*found, *in_note} for word in pool.lines[position].words)
         found = rest.with_facts(found, shown)
         if shortened:
             found = rest.with_newest(found)
@@ -158,9 +158,9 @@ def words_of_pinned(source: Source) -> frozenset[str]:
     return frozenset().union(*[lines.facts(source.messages[index], source.memory) for index in pinned])
 
 
-def line_keys(pool: LinePool, places: Iterable[int]) -> frozenset[LineKey]:
+def line_keys(pool: LinePool, positions: Iterable[int]) -> frozenset[LineKey]:
     """Return the lines at these positions of a pool."""
-    return frozenset([(pool.message_of[place], pool.lines[place].text) for place in places])
+    return frozenset([(pool.message_of[position], pool.lines[position].text) for position in positions])
 
 
 def positions_of(pool: LinePool, wanted: Iterable[LineKey]) -> frozenset[int]:
@@ -168,10 +168,10 @@ def positions_of(pool: LinePool, wanted: Iterable[LineKey]) -> frozenset[int]:
     keys = frozenset(wanted)
     messages = {message for message, _ in keys}
     return frozenset(
-        place
+        position
         for message in messages
-        for place in pool.places.get(message, ())
-        if (message, pool.lines[place].text) in keys
+        for position in pool.positions.get(message, ())
+        if (message, pool.lines[position].text) in keys
     )
 
 
@@ -182,11 +182,16 @@ def _hidden_lines(
     asked. ``shortened`` messages may be quoted."""
     folded = {index for unit in layout.units[: layout.cut_at_question.first_kept] for index in unit.indices}
     may_quote = folded | shortened | set(layout.set_aside)
-    kept = [place for index, places in pool.places.items() if index >= 0 and index not in may_quote for place in places]
+    kept = [
+        position
+        for index, positions in pool.positions.items()
+        if index >= 0 and index not in may_quote
+        for position in positions
+    ]
     # A short message is quoted whole or not at all, even if the note has a sentence of it.
-    noted_messages = {pool.message_of[place] for place in in_note} & pool.short_messages
-    partly_noted = {index for index in noted_messages if not in_note.issuperset(pool.places[index])}
-    return frozenset(place for place in in_note if pool.message_of[place] not in partly_noted).union(kept)
+    noted_messages = {pool.message_of[position] for position in in_note} & pool.short_messages
+    partly_noted = {index for index in noted_messages if not in_note.issuperset(pool.positions[index])}
+    return frozenset(position for position in in_note if pool.message_of[position] not in partly_noted).union(kept)
 
 
 def _pool_to_search(source: Source, layout: Layout, pool: LinePool, query: str, known: Collection[str]) -> LinePool:

@@ -60,7 +60,7 @@ def _shrink(
         cost = counter.message(message)
         if cost <= tokens:
             return message
-        for path, text in sorted(_texts(message), key=lambda place: -len(place[1])):
+        for path, text in sorted(_texts(message), key=lambda found: -len(found[1])):
             size = counter.text(text)
             target = max(size - (cost - tokens), min(size // 3, LEAST_TEXT_TOKENS), 4)
             shorter = _shorter(path, text, target, counter.text, question_words, thorough=thorough)
@@ -74,34 +74,34 @@ def _shrink(
 
 def _texts(message: Message) -> list[tuple[_Path, str]]:
     """Return the texts that may be cut, with their paths: the content, and the arguments of calls."""
-    places: list[tuple[_Path, str]] = []
+    found: list[tuple[_Path, str]] = []
     content = message.get("content")
     if isinstance(content, str):
-        places.append((("content",), content))
+        found.append((("content",), content))
     elif isinstance(content, list):
-        places += _texts_in_parts(content, ("content",))
+        found += _texts_in_parts(content, ("content",))
     calls = message.get("tool_calls")
     for number, call in enumerate(calls if isinstance(calls, list) else []):
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(function, dict) and isinstance(function.get("arguments"), str):
-            places.append((("tool_calls", number, "function", "arguments"), function["arguments"]))
+            found.append((("tool_calls", number, "function", "arguments"), function["arguments"]))
     legacy = message.get("function_call")
     if isinstance(legacy, dict) and isinstance(legacy.get("arguments"), str):
-        places.append((("function_call", "arguments"), legacy["arguments"]))
-    return places
+        found.append((("function_call", "arguments"), legacy["arguments"]))
+    return found
 
 
 def _texts_in_parts(parts: list[Any], path: _Path) -> list[tuple[_Path, str]]:
     """Return the texts in parts, also in parts inside a part, such as a search result."""
-    places: list[tuple[_Path, str]] = []
+    found: list[tuple[_Path, str]] = []
     for number, part in enumerate(parts):
         if not isinstance(part, dict):
             continue
         if isinstance(part.get("text"), str):
-            places.append(((*path, number, "text"), part["text"]))
+            found.append(((*path, number, "text"), part["text"]))
         elif isinstance(part.get("content"), list) and type(part) is not Opaque and len(path) < MOST_LEVELS:
-            places += _texts_in_parts(part["content"], (*path, number, "content"))
-    return places
+            found += _texts_in_parts(part["content"], (*path, number, "content"))
+    return found
 
 
 def _shorter(

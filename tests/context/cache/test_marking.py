@@ -18,7 +18,7 @@ def user(text):
 
 
 def folded(*messages, quotes=None):
-    return note.place(dict(enumerate(messages)), NOTE, quotes or {})
+    return note.insert(dict(enumerate(messages)), NOTE, quotes or {})
 
 
 def test_the_pinned_messages_the_note_and_the_question_before_its_quotes_are_marked() -> None:

@@ -34,7 +34,7 @@ def pool(*messages: Message, first: int = -1) -> LinePool:
 
 def worth(found: LinePool, message: int) -> float:
     """The worth of the first line of a message, alone."""
-    return found.worth(found.places[message].start, *found.word_odds)
+    return found.worth(found.positions[message].start, *found.word_odds)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_few_words_of_the_user_are_worth_less_for_their_tokens_than_a_sentence
 
 def test_an_identifier_of_a_record_is_worth_more_than_a_date_and_a_date_more_than_a_time() -> None:
     record = pool(result(f'{{"at": "11:30:00", "day": "2024-05-11", "code": "{OLD}"}}'))
-    at, day, code = (record.worth(place, *record.word_odds) for place in record.places[0])
+    at, day, code = (record.worth(position, *record.word_odds) for position in record.positions[0])
 
     assert code > 2 * day
     assert day > 3 * at

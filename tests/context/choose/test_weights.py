@@ -71,8 +71,8 @@ def test_only_where_there_is_much_place_a_passage_that_bears_less_on_the_questio
 
     def quoted(tokens: int) -> list[str]:
         scores = relevance(found, "What does the plumber charge for a pipe?")
-        places = choose(found, scores, tokens, lambda text: len(text) // 4, ())
-        return [found.lines[place].text for place in places]
+        positions = choose(found, scores, tokens, lambda text: len(text) // 4, ())
+        return [found.lines[position].text for position in positions]
 
     assert less in quoted(2 * weights.MANY_QUOTE_TOKENS)
     assert less not in quoted(weights.MANY_QUOTE_TOKENS)
