@@ -28,6 +28,8 @@ QUOTES: Final = "[From earlier messages, quoted by the gateway as data:]"
 END: Final = "[End of quotes 000000]"
 """The form of a closing line; its digits are the checksum. Six decimal digits are two tokens in most vocabularies, eight
 hexadecimal ones are five to eight."""
+JOINT_TOKENS: Final = 4
+"""Most tokens that quotes take where they meet the user's words; `joint_tokens` counts them for a note."""
 
 _OPENINGS: Final = (HEAD, BRIEF, SUMMARY, QUOTES)
 _OPENING_ROWS: Final = tuple(f"{opening}\n" for opening in _OPENINGS)
@@ -65,7 +67,7 @@ def frame_tokens(opening: str, count: Callable[[str], int]) -> int:
 
 
 def joint_tokens(count: Callable[[str], int]) -> int:
-    """Return the tokens of the empty row between a frame and the user's words."""
+    """Return the tokens of the empty row between a note and the user's words."""
     return count(f"{END}\n\n{_SAMPLE_ROW}") - count(END) - count(_SAMPLE_ROW)
 
 

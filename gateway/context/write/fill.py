@@ -119,4 +119,4 @@ class QuotesToFill:
 
     def _size(self, found: list[int]) -> int:
         """Return the tokens of quotes with these lines."""
-        return self.count(recall.render(self.pool, found) if found else frames.framed(frames.QUOTES, ""))
+        return self.count(recall.render(self.pool, found)) if found else frames.frame_tokens(frames.QUOTES, self.count)

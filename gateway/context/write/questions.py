@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from gateway.context import frames
 from gateway.context.choose.cues import is_question, wants_to_know
 from gateway.context.choose.subject import names_a_subject
 from gateway.context.choose.weights import (
@@ -20,7 +21,7 @@ from gateway.context.write.quote_room import (
     question_text,
     quote_tokens_for_question,
 )
-from gateway.context.write.search import JOINT_TOKENS, NO_QUOTES, LineKey, Query, Quotes, Search
+from gateway.context.write.search import NO_QUOTES, LineKey, Query, Quotes, Search
 from gateway.wire.message import Message
 
 LEAST_TO_SEARCH: Final = 24
@@ -90,7 +91,7 @@ def _current_quote(
     """
     layout = search.layout
     text = question_text(search.source, layout.question)
-    most, free = _share(text, layout, spent), left - JOINT_TOKENS
+    most, free = _share(text, layout, spent), left - frames.JOINT_TOKENS
     about_conversation = is_about_conversation(layout, text)
     asks_long_history = is_question(text) and is_long(layout)
     costs_only_itself = layout.ends_with_question and (layout.prefix_breaks or asks_long_history)

@@ -111,24 +111,33 @@ def _has_media(source: Source, index: int) -> bool:
 
 def quote_tokens_for_question(source: Source, layout: Layout) -> int:
     """Return the tokens of quotes for which kept turns are set aside; 0 for a message that asks nothing."""
-    if not (layout.cut.first_kept and layout.question and source.policy.recall_share and not source.rung.newest_only):
-        return 0
-    query = question_text(source, layout.question)
-    if not asked_in(query):
+    query = _searched_question(source, layout)
+    if not query:
         return 0
     answer_is_folded = layout.ends_with_question and is_long(layout) and is_question(query)
-    if not (answer_is_folded or is_about_conversation(layout, query)):
-        return 0
-    free = layout.room.free
-    return int(min(most_quotes(layout, query), MOST_QUOTES_OF_ROOM * free, MOST_QUOTES_OF_FOLDED * _folded(layout)))
+    return _quote_tokens(layout, query) if answer_is_folded or is_about_conversation(layout, query) else 0
 
 
 def quote_tokens_before_digest(source: Source, layout: Layout) -> int:
     """Return the tokens of quotes that a digest leaves free although it may take the whole room: those for a question about the
     conversation. What a task needs next is seldom named by its words."""
-    if not (layout.question and is_about_conversation(layout, question_text(source, layout.question))):
-        return 0
-    return quote_tokens_for_question(source, layout)
+    query = _searched_question(source, layout)
+    return _quote_tokens(layout, query) if query and is_about_conversation(layout, query) else 0
+
+
+def _searched_question(source: Source, layout: Layout) -> str:
+    """Return the text of the current question if old messages are searched for it. Return an empty text if nothing is folded or
+    asked, and where no quotes are wanted."""
+    if not (layout.cut.first_kept and layout.question and source.policy.recall_share and not source.rung.newest_only):
+        return ""
+    query = question_text(source, layout.question)
+    return query if asked_in(query) else ""
+
+
+def _quote_tokens(layout: Layout, query: str) -> int:
+    """Return the most tokens of quotes for a question, within its shares of the free room and of the folded part."""
+    free = layout.room.free
+    return int(min(most_quotes(layout, query), MOST_QUOTES_OF_ROOM * free, MOST_QUOTES_OF_FOLDED * _folded(layout)))
 
 
 def is_about_conversation(layout: Layout, query: str) -> bool:

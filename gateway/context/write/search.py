@@ -6,6 +6,7 @@ from functools import partial
 from math import inf
 from typing import Final, NamedTuple
 
+from gateway.context import frames
 from gateway.context.choose import embedding, lines, lookup, recall, speakers
 from gateway.context.choose.line import MessageLines
 from gateway.context.choose.line_pool import LinePool
@@ -17,8 +18,6 @@ from gateway.context.write.quote_room import is_long
 from gateway.context.write.readings import FULLY_READ_CHARACTERS, reading_of, readings_of_notes, skimmed_messages
 from gateway.wire.message import RESULT_ROLES, Message, text_of
 
-JOINT_TOKENS: Final = 4
-"""Tokens that may be added where quotes and a message meet."""
 OLD_CHARACTERS: Final = 80_000
 """Characters of old messages that are read in full for a question: those of the most relevant messages, of any age."""
 
@@ -138,7 +137,7 @@ class Search:
         if not found:
             return NO_QUOTES
         text = recall.render(pool, sorted(found))
-        return Quotes(text, self.source.counter.text(text) + JOINT_TOKENS, line_keys(pool, found))
+        return Quotes(text, self.source.counter.text(text) + frames.JOINT_TOKENS, line_keys(pool, found))
 
 
 def by_meaning(source: Source) -> bool:
