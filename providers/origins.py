@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-import orjson
-
-from providers.windows import ANY_MODEL, entries, entry_name
+from providers.model_list import ANY_MODEL, Entry, name_of, read_entries
 
 LONGEST_NAME: Final = 512
 """Characters. Chosen far above every path of a model's file."""
@@ -30,21 +28,17 @@ def read_origins(body: bytes) -> dict[str, Origin]:
       `ANY_MODEL` too.
     - Ollama's ``/api/ps``: ``details.family``.
     """
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return {}
-    listed = list(entries(value))
+    listed = read_entries(body)
     origins = {name: origin for model in listed for name, origin in _origins(model, alone=len(listed) == 1)}
     for model in listed:
-        name, parent = entry_name(model), model.get("parent")
+        name, parent = name_of(model), model.get("parent")
         if name and isinstance(parent, str):
             origins[name] = origins.get(parent) or Origin(parent[:LONGEST_NAME])
     return origins
 
 
-def _origins(model: dict[str, Any], *, alone: bool) -> Iterator[tuple[str, Origin]]:
-    name, root, details, meta = entry_name(model), model.get("root"), model.get("details"), model.get("meta")
+def _origins(model: Entry, *, alone: bool) -> Iterator[tuple[str, Origin]]:
+    name, root, details, meta = name_of(model), model.get("root"), model.get("details"), model.get("meta")
     if not name:
         return
     if model.get("owned_by") == "llamacpp":

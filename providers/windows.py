@@ -1,9 +1,9 @@
 """Read context windows from model lists; every server has its own name for this number."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-import orjson
+from providers.model_list import ANY_MODEL, Entry, name_of, read_entries
 
 WINDOW_FIELDS: Final = (
     "loaded_context_length",  # LM Studio /api/v0/models: the window of the loaded instance
@@ -27,9 +27,6 @@ WINDOW_FIELDS: Final = (
 RUNNING_FIELDS: Final = ("loaded_context_length", "n_ctx", "max_model_len")
 """Fields that state the window a server was started with. They take precedence over any catalogue."""
 
-ANY_MODEL: Final = "*"
-"""The entry for a server with one model, which accepts every model name."""
-
 NESTED: Final = (
     "meta",
     "default_generation_settings",
@@ -49,14 +46,10 @@ LARGEST_WINDOW: Final = 100_000_000
 
 def read_windows(body: bytes) -> dict[str, int]:
     """Return the context windows of a model list by model id; {} when it states none."""
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return {}
     windows: dict[str, int] = {}
-    for model in entries(value):
-        window, name = _window(model), entry_name(model)
-        if window is not None and name is not None:
+    for model in read_entries(body):
+        window, name = _window(model), name_of(model)
+        if window is not None and name:
             windows.setdefault(name.removeprefix("models/"), window)
     return windows
 
@@ -67,24 +60,20 @@ def running_windows(body: bytes) -> dict[str, int]:
     llama.cpp serves one model and accepts every name, so its window stands under `ANY_MODEL`; its ``/props`` is read
     too.
     """
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return {}
     windows: dict[str, int] = {}
-    models = list(entries(value))
+    models = read_entries(body)
     for model in models:
         window = _loaded_window(model) or _first(model, RUNNING_FIELDS) or _first_nested(model, RUNNING_FIELDS)
         if window is not None:
             any_name = len(models) == 1 and (
                 "default_generation_settings" in model or model.get("owned_by") == "llamacpp"
             )
-            names = [ANY_MODEL if any_name else None, entry_name(model)]
-            windows.update({name: window for name in names if name is not None})
+            names = [ANY_MODEL if any_name else "", name_of(model)]
+            windows.update({name: window for name in names if name})
     return windows | _adapters(models, windows)
 
 
-def _adapters(models: list[dict[str, Any]], windows: dict[str, int]) -> dict[str, int]:
+def _adapters(models: Sequence[Entry], windows: dict[str, int]) -> dict[str, int]:
     """Return the windows of adapters (LoRA in vLLM): their entries state none, but name the model that runs them."""
     pairs = ((model.get("id"), model.get("parent")) for model in models)
     return {
@@ -123,28 +112,11 @@ def running_list(body: bytes) -> RunningList | None:
     """Return where the server of a model list states its running windows; None where the list itself does, or nothing is known."""
     if b'"n_ctx_train"' in body and b'"n_ctx"' not in body:
         return PROPS
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    owners = (model.get("owned_by") for model in entries(value))
+    owners = (model.get("owned_by") for model in read_entries(body))
     return next((BY_OWNER[owner] for owner in owners if isinstance(owner, str) and owner in BY_OWNER), None)
 
 
-def entries(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield the entries of a list under ``data`` (OpenAI), ``models`` (Ollama, Gemini) or bare (Together)."""
-    if isinstance(value, dict):
-        value = next((value[name] for name in ("data", "models") if isinstance(value.get(name), list)), [value])
-    if isinstance(value, list):
-        yield from (model for model in value if isinstance(model, dict))
-
-
-def entry_name(model: dict[str, Any]) -> str | None:
-    """Return the name of an entry, under which clients may ask for its model."""
-    return next((model[key] for key in ("id", "key", "model", "name") if isinstance(model.get(key), str)), None)
-
-
-def _window(model: dict[str, Any]) -> int | None:
+def _window(model: Entry) -> int | None:
     """Return the window of an entry; the smallest one when a router serves a model with less than its full window
     (OpenRouter)."""
     if loaded := _loaded_window(model):
@@ -157,7 +129,7 @@ def _window(model: dict[str, Any]) -> int | None:
     return own or next(iter(served), None)
 
 
-def _loaded_window(model: dict[str, Any]) -> int | None:
+def _loaded_window(model: Entry) -> int | None:
     """Return the window of the first loaded instance that states one (LM Studio)."""
     loaded = model.get("loaded_instances")
     instances = loaded if isinstance(loaded, list) else []

@@ -15,10 +15,10 @@ from gateway.command.live import WITHOUT_LIST, NoAnswer, fetch
 from gateway.config import Settings, SettingsError, Upstream, WrongValue, checked_url, parse
 from gateway.config.catalogue import load as load_catalogue
 from gateway.config.generated import COMMENT_COLUMN
-from gateway.serve.endpoints.models import entries_in
 from gateway.upstream.client import Client
+from providers.model_list import ANY_MODEL, read_named_entries
 from providers.registry import find
-from providers.windows import ANY_MODEL, RunningList, read_windows, running_list, running_windows
+from providers.windows import RunningList, read_windows, running_list, running_windows
 
 HOSTS: Final[Mapping[str, str]] = {
     "api.openai.com": "openai", "openai.azure.com": "azure", "api.anthropic.com": "anthropic", "openrouter.ai": "openrouter",
@@ -127,7 +127,7 @@ def _entries(upstream: Upstream, key_env: str, status: int, body: bytes) -> list
         refusal = "does not accept the key"
         advice = "asks for a key: name the variable that holds it, --key-env NAME"
         raise CannotInit(f"{upstream.base_url} {refusal if key_env else advice} (status {status})")
-    entries = entries_in(body) if status == 200 else None
+    entries = read_named_entries(body) if status == 200 else None
     if entries is None:
         raise CannotInit(
             f"{upstream.base_url} has no list of models at /models (status {status}); is the base URL right?"

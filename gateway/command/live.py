@@ -10,12 +10,10 @@ from typing import Final
 from multidict import CIMultiDict
 
 from gateway.config import Upstream, load
-from gateway.serve.endpoints.models import entries_in
 from gateway.upstream.client import Client, UpstreamCall, UpstreamUnreachable, target
 from gateway.upstream.response import read_body
+from providers.model_list import LONGEST_LIST_BYTES, read_named_entries
 
-LONGEST_BODY: Final = 2**23
-"""Bytes of a list of models that are read; long ones have a few hundred KB."""
 PATIENCE_S: Final = 10.0
 """Seconds. Clients do not wait longer for a list of models."""
 WITHOUT_LIST: Final = frozenset({404, 405, 501})
@@ -55,7 +53,7 @@ async def fetch(client: Client, upstream: Upstream, path: str = "/models") -> tu
             headers = chosen.authorised(CIMultiDict({"Accept-Encoding": "identity"}))
             response = await client.send(chosen, UpstreamCall("GET", path, "", ""), headers, None)
             with closing(response):
-                return response.status, await read_body(response, LONGEST_BODY)
+                return response.status, await read_body(response, LONGEST_LIST_BYTES)
     except UpstreamUnreachable as error:
         raise NoAnswer(str(error)) from error
     except OSError as error:
@@ -67,7 +65,7 @@ async def _ask(client: Client, upstream: Upstream) -> LiveCheck:
         status, body = await fetch(client, upstream)
     except NoAnswer as error:
         return LiveCheck(False, f"upstreams.{upstream.name}: {error}")
-    return _judge(upstream, status, len(entries_in(body) or ()))
+    return _judge(upstream, status, len(read_named_entries(body) or ()))
 
 
 def _judge(upstream: Upstream, status: int, count: int) -> LiveCheck:

@@ -9,8 +9,8 @@ import structlog
 from msgspec.structs import replace
 
 from gateway.state.facts import Fact
+from providers.model_list import ANY_MODEL
 from providers.origins import Origin
-from providers.windows import ANY_MODEL
 
 log = structlog.get_logger(__name__)
 

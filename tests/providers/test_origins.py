@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
+from providers.model_list import ANY_MODEL
 from providers.origins import LONGEST_NAME, Origin, read_origins
-from providers.windows import ANY_MODEL
 
 QWEN = Origin("Qwen/Qwen3-8B")
 LLAMA = Origin("/models/some.gguf", 128_256)

@@ -6,7 +6,6 @@ import orjson
 import pytest
 from openai import AsyncOpenAI
 
-from gateway.serve.endpoints.models import entries_in
 from gateway.standin import StandIn
 from tests import fakes
 
@@ -108,20 +107,3 @@ async def test_a_long_list_is_read_whole(two):
     many = {"data": [{"id": f"model-{number}", "description": "x" * 500} for number in range(2000)]}
     running = await two(StandIn(model_list=fakes.verbatim(200, orjson.dumps(many))), StandIn(models=("b",)))
     assert len(await listed(running)) == 2002
-
-
-FORMS = [
-    (b'{"data":[{"id":"a"}]}', ["a"]),
-    (b'{"models":[{"name":"a"},{"model":"b"}]}', ["a", "b"]),
-    (b'[{"id":"a"},{"id":5},5,{}]', ["a"]),
-    (b'{"data":[]}', []),
-    (b'{"data":{}}', None),
-    (b'"x"', None),
-    (b"", None),
-]
-
-
-@pytest.mark.parametrize(("body", "names"), FORMS)
-def test_lists_of_every_form_are_read(body, names):
-    found = entries_in(body)
-    assert (found if found is None else [entry["id"] for entry in found]) == names

@@ -6,9 +6,8 @@ it for unknown models. A failing upstream is left out.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from contextlib import closing
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
 import orjson
@@ -25,14 +24,11 @@ from gateway.serve.incoming import errors
 from gateway.serve.request.places import place_of
 from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable
 from gateway.upstream.response import read_body
+from providers.model_list import LONGEST_LIST_BYTES, Entry, read_named_entries
 
 PATH: Final = "/v1/models"
 LIST_TIMEOUT_S: Final = 10.0
 """Users of official SDKs wait about this long for a list; a local server answers in milliseconds."""
-LONGEST_LIST_BYTES: Final = 2**23
-"""Bytes. OpenRouter's list, the longest known, has 0.5 MB."""
-
-Entry = dict[str, Any]
 
 
 def wanted(request: web.BaseRequest) -> bool:
@@ -103,24 +99,6 @@ async def _listed(gateway: Gateway, target: Target, headers: CIMultiDict[str]) -
             response = await gateway.client.send(target, UpstreamCall("GET", "/models", "", ""), headers, None)
             with closing(response):
                 body = await read_body(response, LONGEST_LIST_BYTES)
-                return entries_in(readable(response, body)) if response.status == 200 else None
+                return read_named_entries(readable(response, body)) if response.status == 200 else None
     except (UpstreamUnreachable, OSError):
         return None
-
-
-def entries_in(body: bytes) -> list[Entry] | None:
-    """Return the models of a list: under ``data`` (OpenAI), under ``models`` (Ollama, Gemini) or bare (Together)."""
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    if isinstance(value, Mapping):
-        value = next((value[key] for key in ("data", "models") if isinstance(value.get(key), list)), None)
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        return None
-    return [{**entry, "id": name} for entry in value if isinstance(entry, dict) and (name := _name(entry))]
-
-
-def _name(entry: Entry) -> str:
-    found = next((entry[key] for key in ("id", "model", "name", "key") if entry.get(key)), "")
-    return found if isinstance(found, str) else ""

@@ -11,14 +11,13 @@ from gateway.context.life import identity
 from gateway.serve.gateway import Gateway
 from gateway.upstream.client import Target, UpstreamCall, UpstreamUnreachable
 from gateway.upstream.response import read_body
+from providers.model_list import LONGEST_LIST_BYTES
 from providers.openai import join
 from providers.origins import read_origins
 from providers.windows import running_list, running_windows
 
 LIST_PATIENCE_S: Final = 1.0
 """Seconds that a request waits for the model list of its upstream. Chosen: a list that comes later serves the next request."""
-LONGEST_LIST: Final = 2**23
-"""Bytes of a list that are read. Chosen far above the longest real one."""
 
 
 async def ask_windows(gateway: Gateway, target: Target, headers: CIMultiDict[str]) -> None:
@@ -70,4 +69,4 @@ async def _get(gateway: Gateway, target: Target, path: str, headers: CIMultiDict
     """Read an answer completely, in any number of packets; a huge one is truncated, and then is not JSON."""
     response = await gateway.client.send(target, UpstreamCall("GET", path, "", ""), CIMultiDict(headers), None)
     with closing(response):
-        return response.status, await read_body(response, LONGEST_LIST + 1)
+        return response.status, await read_body(response, LONGEST_LIST_BYTES)
