@@ -7,7 +7,6 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +17,7 @@ import yaml
 from gateway.config import ClientKey, Settings, SettingsError, key_file, load, parse
 from gateway.config.kinds import write_moment
 from gateway.config.loading import with_key_file
-from gateway.config.readers import MEASURE, SECONDS
+from gateway.config.readers import MEASURE, SECONDS, seconds_of_date
 from gateway.config.values import MODES
 
 KEY_BYTES: Final = 32
@@ -97,11 +96,11 @@ def _moment(written: str) -> str:
     if (match := MEASURE.match(written.strip())) and match[2] in SECONDS:
         return write_moment(time.time() + float(match[1]) * SECONDS[match[2]])
     try:
-        moment = datetime.fromisoformat(written)
+        expires = seconds_of_date(written)
     except ValueError:
         message = f'--expires: "{written}" is not a date such as 2027-01-31, or a time from now such as 90d'
         raise CannotWrite(message) from None
-    if (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() <= time.time():
+    if expires <= time.time():
         raise CannotWrite(f'--expires: "{written}" is past: the key would be refused from the start')
     return written
 

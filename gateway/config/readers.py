@@ -152,11 +152,16 @@ def _measure(node: Node, units: Mapping[str, float], fold: Callable[[str], str],
 
 
 def moment(node: Node) -> float:
-    """Read a date or a date with a time, in seconds since 1970. Without a time zone it is UTC."""
+    """Read a date or a date with a time, in seconds since 1970."""
     try:
-        found = datetime.fromisoformat(node.text().strip())
+        return seconds_of_date(node.text().strip())
     except ValueError:
         raise WrongValue("a date such as 2027-01-31 or 2027-01-31T12:00:00Z") from None
+
+
+def seconds_of_date(written: str) -> float:
+    """Return a date in ISO 8601, with or without a time, in seconds since 1970. Without a time zone it is UTC. Raises ValueError."""
+    found = datetime.fromisoformat(written)
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 

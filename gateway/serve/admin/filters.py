@@ -1,12 +1,12 @@
 """The filters of a question about past requests, read from its query string."""
 
 import re
-from datetime import UTC, datetime
 from math import isnan, nan
 from typing import Final
 
 from multidict import MultiMapping
 
+from gateway.config.readers import seconds_of_date
 from gateway.serve.incoming.errors import ClientError
 from gateway.state.records.base import MOST_FOUND, Query
 
@@ -56,8 +56,7 @@ def _seconds(written: str) -> float:
     try:
         return float(written)
     except ValueError:
-        moment = datetime.fromisoformat(written)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        return seconds_of_date(written)
 
 
 def _wrong(name: str, problem: str) -> ClientError:
