@@ -4,7 +4,7 @@ from gateway.context.count import families, tokens
 from gateway.context.cut.policy import Policy
 from gateway.context.life import measuring
 from gateway.context.life.ladder import Task
-from gateway.context.life.measuring import Measurement
+from gateway.context.life.measuring import MeasuredModel, Measurement
 from gateway.wire.format import Conversation
 
 
@@ -39,16 +39,14 @@ def task_of(
         largest=None,
         counted=facts is None or facts.counts_output or request.format.name != "messages",
     )
-    return measuring.task_from(
-        request,
-        Measurement(counted, counted, counted.fixed, counted.has_upper_bounds),
-        model=request.model or model,
-        window=window,
-        reserve=reserve,
-        family=family,
-        images=images,
-        policy=policy,
-        configured_window=window,
-        error=counted.error,
-        binds_thinking=facts is not None and facts.binds_thinking,
+    measured = MeasuredModel(
+        request.model or model,
+        window,
+        window,
+        family,
+        images,
+        counted.error,
+        facts is not None and facts.binds_thinking,
     )
+    found = Measurement(counted, counted, counted.fixed, counted.has_upper_bounds)
+    return measuring.task_from(request, found, measured, reserve, policy)

@@ -14,7 +14,7 @@ from gateway.context.life.states import (
     Answered,
     Ended,
     Life,
-    PassedOn,
+    PassedThrough,
     Ready,
     Received,
     State,
@@ -89,7 +89,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
         raise
     finally:
         work.close_all(caller)
-        if type(state) is not PassedOn:  # passed through: the record stays open, as for any other path
+        if type(state) is not PassedThrough:  # passed through: the record stays open, as for any other path
             record.done = True
             finish.observe(caller, state, times, ending)
             texts.keep(caller, state)
@@ -127,7 +127,7 @@ async def _end(caller: Caller, state: Ended) -> tuple[web.StreamResponse, Ending
             return await finish.refuse_too_large(caller, state)
         case Unreachable():
             return finish.report_unreachable(caller, state)
-        case PassedOn():
+        case PassedThrough():
             response = await forward(caller.gateway, caller.request, caller.raw)
             caller.record.why = "failed"
             return response, Ending(response.status)

@@ -4,7 +4,7 @@ The gateway and the library make their tasks here, so that both keep the same to
 """
 
 from math import ceil
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from gateway.context.count import message_cost, tokens
 from gateway.context.count.tokens import TokenCount
@@ -39,55 +39,74 @@ class Measurement(NamedTuple):
     """Whether a bill of the conversation was at hand."""
 
 
+class Reserve(NamedTuple):
+    """What is kept free for the answer, in tokens."""
+
+    tokens: int
+    output_limit: int | None
+    """The client's own limit; None if it set none, or if the model does not count its answer against the window."""
+
+
+class MeasuredModel(NamedTuple):
+    """The model for which a request was counted."""
+
+    name: str
+    """Its name at the upstream."""
+    window: int
+    """Its window for this request, in tokens."""
+    configured_window: int
+    """The same without anything learned from answers."""
+    family: str
+    images: str
+    """The rule for the cost of images."""
+    error: float
+    """Relative error of a plain count."""
+    binds_thinking: bool = False
+    """Whether it accepts signed thinking only after the conversation in which it was made."""
+
+
 def reserve_for(
     request: Conversation, window: int, *, configured: int | None, largest: int | None, counted: bool
-) -> tuple[int, int | None]:
-    """Return the tokens to reserve for the answer, and the client's own limit.
+) -> Reserve:
+    """Return what is kept free for the answer.
 
     ``configured`` is the operator's reserve, ``largest`` the model's longest answer. ``counted`` is whether the model counts
     its answer against the window.
     """
     output_limit = next((limit for limit in request.output_limits if limit > 0), None)
     if output_limit is not None and counted:
-        return output_limit, output_limit
+        return Reserve(output_limit, output_limit)
     reserve = configured if configured is not None else min(DEFAULT_RESERVE, window // RESERVE_DIVISOR)
     reserve = min(reserve, largest) if largest else reserve
-    return reserve if output_limit is None else min(reserve, output_limit), None
+    return Reserve(reserve if output_limit is None else min(reserve, output_limit), None)
 
 
 def task_from(
-    request: Conversation,
-    found: Measurement,
-    *,
-    model: str,
-    window: int,
-    reserve: tuple[int, int | None],
-    family: str,
-    images: str,
-    policy: Policy,
-    **known: Any,
+    request: Conversation, found: Measurement, model: MeasuredModel, reserve: Reserve, policy: Policy
 ) -> Task:
-    """Return the task of a counted request; ``known`` are further fields of it."""
-    stable, best = found.stable, found.best
+    """Return the task of a counted request, without anything about its conversation."""
+    stable, best, window = found.stable, found.best, model.window
     exact = stable.basis == "exact"
-    plain = message_cost.counter(family, images, request.memory)
+    plain = message_cost.counter(model.family, model.images, request.memory)
     return Task(
         request=request,
-        model=model,
+        model=model.name,
         window=window,
         prompt=best.total,
         fixed=stable.fixed,
         margin=tokens.margin(best, window, policy.margin),
         fold_margin=tokens.margin(stable, window, policy.margin) if exact else ceil(window * policy.margin),
-        reserve=reserve[0],
-        output_limit=reserve[1],
+        reserve=reserve.tokens,
+        output_limit=reserve.output_limit,
         min_output=policy.min_output,
         counter=message_cost.scaled(plain, found.ratio, request.memory),
         policy=policy,
         plain_counter=plain,
         plain_fixed=found.plain_fixed,
+        configured_window=model.configured_window,
+        error=model.error,
+        binds_thinking=model.binds_thinking,
         has_upper_bounds=found.has_upper_bounds or best.has_upper_bounds,
         basis=best.basis,
         overcount=best.error if exact or found.anchored else min(MOST_OVERCOUNT, OVERCOUNT_PER_ERROR * best.error),
-        **known,
     )

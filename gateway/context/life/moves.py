@@ -23,7 +23,7 @@ from gateway.context.life.states import (
     Chosen,
     Life,
     Measured,
-    PassedOn,
+    PassedThrough,
     Ready,
     Received,
     Refused,
@@ -47,7 +47,7 @@ def send_uncounted(state: Received, event: PlacesFound) -> State:
 
 
 def pass_through(state: Received, event: PartFailed) -> State:
-    return PassedOn(state.life)
+    return PassedThrough(state.life)
 
 
 def send_proven(state: Chosen, event: FitProven) -> State:

@@ -8,7 +8,7 @@ Each state says what the driver has to do next:
 - `Ready`: send the attempt and read as far as it takes to recognise a refusal.
 - `Uncounted`: count a request that was refused though its size seemed to prove that it fits.
 - `Refused`: make a smaller attempt.
-- `Answered`, `TooLarge`, `Unreachable`, `PassedOn`: give the client the answer, our own refusal, our own error, or the result of passing
+- `Answered`, `TooLarge`, `Unreachable`, `PassedThrough`: give the client the answer, our own refusal, our own error, or the result of passing
   the request through. These are final.
 
 States and events are structures of msgspec: a frozen dataclass takes ten times as long to make, a named tuple three times.
@@ -192,14 +192,14 @@ class Unreachable(msgspec.Struct, frozen=True):
     error: Exception
 
 
-class PassedOn(msgspec.Struct, frozen=True):
+class PassedThrough(msgspec.Struct, frozen=True):
     """Final: our own code failed before any place was found; the request is passed through unchanged."""
 
     life: Life
 
 
 Undecided = Chosen | Measured | Uncounted | Refused
-Ended = Answered | TooLarge | Unreachable | PassedOn
+Ended = Answered | TooLarge | Unreachable | PassedThrough
 State = Received | Undecided | Ready | Ended
 
 

@@ -29,7 +29,17 @@ from gateway.context.life.events import (
     PlacesFound,
     ReplyCame,
 )
-from gateway.context.life.states import Answered, Chosen, Measured, PassedOn, Ready, Received, Refused, State, Uncounted
+from gateway.context.life.states import (
+    Answered,
+    Chosen,
+    Measured,
+    PassedThrough,
+    Ready,
+    Received,
+    Refused,
+    State,
+    Uncounted,
+)
 
 When = Callable[[Any, Any], bool]
 Then = Callable[[Any, Any], State]
@@ -118,4 +128,4 @@ def after_failed_transition(state: State, event: Event) -> State:
         return Answered(state.life, state.visit, state.attempt, event.reply)
     if isinstance(state, (Uncounted, Refused)):
         return Answered(state.life, state.visit, state.attempt, state.reply)
-    return state.life.best_end or PassedOn(state.life)
+    return state.life.best_end or PassedThrough(state.life)

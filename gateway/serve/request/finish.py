@@ -13,7 +13,7 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from gateway.context.life.lessons import BilledPrompt, Learned
-from gateway.context.life.states import Answered, Ended, PassedOn, State, TooLarge, Unreachable, Visit
+from gateway.context.life.states import Answered, Ended, PassedThrough, State, TooLarge, Unreachable, Visit
 from gateway.observe.exchange import Exchange
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer, readable
@@ -41,7 +41,7 @@ def status_of(state: Ended) -> int:
             return 400
         case Unreachable():
             return _unreachable(state).status
-        case PassedOn():
+        case PassedThrough():
             return records.CLIENT_GONE
 
 

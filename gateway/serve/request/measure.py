@@ -10,11 +10,10 @@ from gateway.context.count import delay, fixed_cost, message_cost, proof, tokens
 from gateway.context.count.calibration import Calibration
 from gateway.context.count.tokens import TokenCount
 from gateway.context.life import measuring
-from gateway.context.life.evidence import LastRequest
 from gateway.context.life.identity import conversation
 from gateway.context.life.ladder import Task
 from gateway.context.life.lessons import LEAST_ANCHOR_SHARE
-from gateway.context.life.measuring import Measurement
+from gateway.context.life.measuring import MeasuredModel, Measurement, Reserve
 from gateway.serve.gateway import Gateway
 from gateway.serve.request import caching
 from gateway.serve.request.places import Place, error_of, family_of, has_guessed_family
@@ -50,7 +49,7 @@ async def fits_by_size(gateway: Gateway, place: Place, request: Conversation) ->
         return False
     if caching.marks_always(place.route.policy, place.facts, place.target):
         return False
-    reserve, _ = _reserve(place, request)
+    reserve = _reserve(place, request).tokens
     size_bytes = len(request.raw)
     proves = partial(proof.fits_by_size, size_bytes, reserve, _window(place, reserve), request, place.family)
     return proves() if size_bytes < LARGE else await gateway.pool.run(proves, size_bytes=size_bytes)
@@ -63,8 +62,8 @@ def _window(place: Place, reserve: int) -> int:
     return min(place.window, place.facts.window_for(reserve))
 
 
-def _reserve(place: Place, request: Conversation) -> tuple[int, int | None]:
-    """Return the tokens to reserve for the answer, and the client's own limit."""
+def _reserve(place: Place, request: Conversation) -> Reserve:
+    """Return what is kept free for the answer at a place."""
     route, facts = place.route, place.facts
     return measuring.reserve_for(
         request,
@@ -80,28 +79,29 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
     event loop."""
     learning, owner = gateway.learning, place.owner
     reserve = _reserve(place, request)
-    window = _window(place, reserve[0])
-    size_bytes, pooled_bytes = len(request.raw), _pooled_bytes(place, request)
+    window = _window(place, reserve.tokens)
+    pooled_bytes = _pooled_bytes(place, request)
     found, calibration = await _counted(gateway, place, request, window, pooled_bytes)
-    chain, may_be_smaller = list[str](), learning.may_fold_smaller(owner)
-    if found.stable.total > LEAST_ANCHOR_SHARE * window or may_be_smaller or learning.has_suspect_bills(owner):
-        names = partial(conversation, scope, place.model, request.messages)
-        chain = await gateway.pool.run(names, size_bytes=size_bytes)
-        smaller = await learning.smaller_size(owner, chain) if may_be_smaller else None
+    chain: list[str] = []
+    may_fold_smaller = learning.may_fold_smaller(owner)
+    if found.stable.total > LEAST_ANCHOR_SHARE * window or may_fold_smaller or learning.has_suspect_bills(owner):
+        hash_messages = partial(conversation, scope, place.model, request.messages)
+        chain = await gateway.pool.run(hash_messages, size_bytes=len(request.raw))
+        smaller = await learning.smaller_size(owner, chain) if may_fold_smaller else None
         window = min(window, smaller) if smaller else window
         if (anchor := await learning.anchor(chain)) is not None:
-            anchored = partial(tokens.count_request, request, place.family, place.images, calibration.ratio, anchor)
-            best = await gateway.pool.run(anchored, size_bytes=pooled_bytes)
+            count_anchored = partial(
+                tokens.count_request, request, place.family, place.images, calibration.ratio, anchor
+            )
+            best = await gateway.pool.run(count_anchored, size_bytes=pooled_bytes)
             found = found._replace(best=best, anchored=True)
-    return _task(
-        place,
-        request,
-        found,
-        calibration,
-        window=window,
-        reserve=reserve,
+    policy = caching.priced(place.route.policy, place.facts, place.target)
+    return replace(
+        measuring.task_from(request, found, _measured_model(place, window), reserve, policy),
         scope=scope,
-        before=learning.last_request(chain),
+        last_request=learning.last_request(chain),
+        cache=caching.terms_for(policy, place.facts, place.target, request, scope),
+        has_erratic_bills=calibration.ignored_bills > 0,
     )
 
 
@@ -137,27 +137,9 @@ def _count(place: Place, request: Conversation, calibration: Calibration) -> Mea
     return Measurement(stable, stable, plain_fixed, bounded, calibration.ratio)
 
 
-def _task(
-    place: Place, request: Conversation, found: Measurement, calibration: Calibration, *, window: int,
-    reserve: tuple[int, int | None], scope: str, before: LastRequest | None,
-) -> Task:  # fmt: skip
-    """Return the task of a counted request at a place."""
-    facts = place.facts
-    policy = caching.priced(place.route.policy, facts, place.target)
-    return measuring.task_from(
-        request,
-        found,
-        model=place.model,
-        window=window,
-        reserve=reserve,
-        family=place.family,
-        images=place.images,
-        policy=policy,
-        configured_window=place.configured,
-        scope=scope,
-        error=error_of(place),
-        binds_thinking=facts is not None and facts.binds_thinking,
-        last_request=before,
-        cache=caching.terms_for(policy, facts, place.target, request, scope),
-        has_erratic_bills=calibration.ignored_bills > 0,
+def _measured_model(place: Place, window: int) -> MeasuredModel:
+    """Return the model of a place, with its window for this request."""
+    binds_thinking = place.facts is not None and place.facts.binds_thinking
+    return MeasuredModel(
+        place.model, window, place.configured, place.family, place.images, error_of(place), binds_thinking
     )

@@ -27,7 +27,7 @@ from gateway.context.life.states import (
     Chosen,
     Life,
     Measured,
-    PassedOn,
+    PassedThrough,
     Ready,
     Received,
     Refused,
@@ -121,7 +121,7 @@ PLACES = PlacesFound((FIRST, SECOND), (LARGER,))
 ROWS: list[tuple[State, Event, Any]] = [
     (Received(life("off")), PLACES, lambda to: type(to) is Ready and to.attempt.body is to.life.request.raw),
     (Received(life()), PLACES, lambda to: to == Chosen(life(places=(SECOND,), larger=(LARGER,)), Visit(FIRST))),
-    (Received(life()), PartFailed(), lambda to: to == PassedOn(life())),
+    (Received(life()), PartFailed(), lambda to: to == PassedThrough(life())),
     (Chosen(life(), Visit(FIRST)), FitProven(), lambda to: as_it_came(to) and to.visit.fit_proven),
     (Chosen(life(), Visit(FIRST)), Counted(TASK), lambda to: to == measured()),
     (Chosen(life(), Visit(FIRST)), PartFailed(), lambda to: as_it_came(to) and to.visit.failed),
@@ -257,7 +257,7 @@ def test_whatever_fails_in_the_table_the_client_gets_the_answer_that_is_there():
     assert after_failed_transition(ready(), ReplyCame(GOOD)).reply is GOOD
     assert after_failed_transition(refused(), PartFailed()).reply is LONG
     assert after_failed_transition(ready(best_end=EARLIER), NoReply(ERROR)) is EARLIER
-    assert after_failed_transition(measured(), PartFailed()) == PassedOn(measured().life)
+    assert after_failed_transition(measured(), PartFailed()) == PassedThrough(measured().life)
 
 
 def test_only_answers_that_may_be_handed_on_are_kept_open():
