@@ -49,7 +49,7 @@ WORK: Final[Mapping[type[Any], Callable[[Caller, Any], Awaitable[Event]]]] = Map
 
 
 async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> web.StreamResponse:
-    """Read the request; measure, fold if needed, send, retry refusals, forward the answer; inform every observer."""
+    """Serve a request at a path that may be folded. What cannot be folded goes to the endpoint that serves it."""
     record = records.of(request)
     times = Times(arrived=record.started)
     setup = gateway.setup  # once: it is replaced when the configuration changes, and a request keeps its own
@@ -64,15 +64,22 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     if compact.wants_compaction(asked):
         return await compact.compact_conversation(gateway, request, raw, asked)
     caller = work.caller_of(gateway, setup, request, raw, asked.model)
-    state: State = Received(Life(asked, mode_of(request, caller.route)))
-    ending = Ending(records.CLIENT_GONE)
+    return await _live(caller, Received(Life(asked, mode_of(request, caller.route))), times)
+
+
+async def _live(caller: Caller, received: Received, times: Times) -> web.StreamResponse:
+    """Measure, fold if needed, send, retry refusals, forward the answer; inform every observer."""
+    state: State = received
+    asked, ending = received.life.request, Ending(records.CLIENT_GONE)
+    # The name of another model is written into the body, which takes long in a large one.
+    writes_long = len(asked.raw) >= LARGE and caller.route.name != asked.model
     try:
         while (work_of := WORK.get(type(state))) is not None:
             event = await work_of(caller, state)
-            if len(asked.raw) < LARGE or caller.route.name == asked.model:
-                state = work.next_state(caller, state, event)
-            else:
+            if writes_long:
                 state = await work.next_state_in_pool(caller, state, event)
+            else:
+                state = work.next_state(caller, state, event)
             if not times.decided and type(state) is Ready:
                 times.decided = time.perf_counter()
         ended = cast("Ended", state)
@@ -81,16 +88,17 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
         if isinstance(state, Answered):
             ending = await finish.learn_after_delivery(caller, state, ending)
         return response
-    except (asyncio.CancelledError, ConnectionResetError):
-        ending = ending if ending.delivered else caller.left or Ending(ending.status, "client_gone")
+    except (asyncio.CancelledError, ConnectionResetError):  # the client left
+        if not ending.delivered:
+            ending = caller.left or Ending(ending.status, "client_gone")
         raise
     except Exception:
         ending = Ending(OUR_FAULT.status, OUR_FAULT.code)
         raise
     finally:
         work.close_all(caller)
-        if type(state) is not PassedThrough:  # passed through: the record stays open, as for any other path
-            record.done = True
+        if type(state) is not PassedThrough:  # whose record stays open, as for any other path
+            caller.record.done = True
             finish.observe(caller, state, times, ending)
             texts.keep(caller, state)
 
