@@ -234,26 +234,32 @@ def next_attempt(task: Task, attempt: Attempt, refusal: StatedNumbers) -> Attemp
     count of the prompt shows how far our count was too low.
     """
     output_limit = task.output_of(attempt)
-    counted = sum(map(task.counter.message, task.messages_of(attempt))) + task.fixed
+    messages = sum(map(task.counter.message, task.messages_of(attempt)))
+    counted = messages + task.fixed
     window = min(attempt.window, refusal.limit) if refusal.limit else attempt.window
-    stated = stated_prompt(refusal, attempt, output_limit)
-    if stated is not None and not LEAST_COUNT_RATIO <= stated / max(counted, 1) <= MOST_COUNT_RATIO:
-        stated = None
-    ratio = attempt.ratio
-    if stated is not None:
-        # If the upstream counted fewer tokens than we did, only the window was wrong, and our count stays the safe one.
-        ratio = max(stated / max(counted, 1), min(1.0, attempt.ratio))
-    if stated is not None and refusal.limit and output_limit is not None:
+    stated = _believed_prompt(refusal, attempt, output_limit, counted)
+    # If the upstream counted fewer tokens than we did, only the window was wrong, and our count stays the safe one.
+    ratio = attempt.ratio if stated is None else max(stated / max(counted, 1), min(1.0, attempt.ratio))
+    reserve = task.reserve
+    if stated is not None and refusal.limit:
         left = refusal.limit - stated
-        if output_limit > left >= task.least_output(window):
+        if output_limit is not None and output_limit > left >= task.least_output(window):
             return _with_output(task, structs.replace(attempt, prompt=stated, window=window, ratio=ratio), left)
+        reserve = max(reserve, refusal.completion or 0)
     cap = _cap(task, refusal, stated, ceil(counted * ratio), output_limit)
-    reserve = max(task.reserve, refusal.completion or 0) if stated is not None and refusal.limit else task.reserve
     for rung in range(max(attempt.rung, 1), HIGHEST_RUNG + 1):
         candidate = _fold(replace(task, reserve=reserve), window, ratio=ratio, rung=rung, cap=cap, refused=True)
-        if _is_smaller(task, candidate, counted - task.fixed, output_limit):
+        if _is_smaller(task, candidate, messages, output_limit):
             return candidate
     return None
+
+
+def _believed_prompt(refusal: StatedNumbers, attempt: Attempt, output_limit: int | None, counted: int) -> int | None:
+    """Return the refused prompt's tokens by the upstream's count; None when it states none, or one too far from ours."""
+    stated = stated_prompt(refusal, attempt, output_limit)
+    if stated is None or not LEAST_COUNT_RATIO <= stated / max(counted, 1) <= MOST_COUNT_RATIO:
+        return None
+    return stated
 
 
 def _cap(task: Task, refusal: StatedNumbers, stated: int | None, ours: int, output_limit: int | None) -> int | None:
