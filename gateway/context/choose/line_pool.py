@@ -18,7 +18,7 @@ from gateway.context.choose.line import CALL, RECORD, SENTENCE, MessageLines
 from gateway.context.choose.speakers import Dialogue, dialogue_of
 from gateway.context.choose.standing_wishes import StandingWishes, standing_wishes
 from gateway.context.choose.tally import Field, Tally, field_of, tally
-from gateway.context.choose.words import Word
+from gateway.context.choose.words import Word, is_address
 from gateway.context.cut.shares import AUTONOMOUS_RESULTS
 
 SHORT_MESSAGE_TOKENS: Final = 60
@@ -393,6 +393,10 @@ class LinePool:
             (named_in_call, counts.in_calls),
         ):
             use_factors.update(dict.fromkeys([word.key for word in found], value))
+        if self.autonomous:
+            # To whom an agent wrote, it writes again.
+            addresses = [word.key for word in counts.in_calls if is_address(word.key)]
+            use_factors.update(dict.fromkeys(addresses, weights.NAMED_IN_CALL))
         return use_factors
 
     @cached_property

@@ -22,7 +22,7 @@ QUOTE_TOKENS: Final = 4000
 """Most tokens of quotes for a question of a chat. Chosen: the best 2,600 tokens of quotes have four in five of the remarks that
 questions about natural chats need."""
 QUOTE_TOKENS_OF_LONG_HISTORY: Final = 10_000
-"""The same if the folded part is long (`LONG_HISTORY`). Measured with 135,000 tokens in a room of 13,500: quotes of
+"""The same if the folded part is long (`LONG_HISTORY`), or the agent works on its own: its calls return whole pages and files. Measured with 135,000 tokens in a room of 13,500: quotes of
 10,000 tokens have 89 % of what is asked, quotes of 4,000 tokens 83 %; digest and kept turns have little of it."""
 QUOTE_TOKENS_WITHOUT_SUBJECT: Final = 1_600
 """The same for a question that names no subject (*What now?*). Its quotes are standing wishes, about seventy of them; the
@@ -158,7 +158,7 @@ def most_quotes(layout: Layout, query: str) -> int:
         return QUOTE_TOKENS_OF_REQUEST
     if not names_a_subject(query):
         return QUOTE_TOKENS_WITHOUT_SUBJECT
-    return QUOTE_TOKENS_OF_LONG_HISTORY if is_long(layout) else QUOTE_TOKENS
+    return QUOTE_TOKENS_OF_LONG_HISTORY if is_long(layout) or layout.autonomous else QUOTE_TOKENS
 
 
 def asked_in(text: str) -> str:
