@@ -257,7 +257,7 @@ def _rows(lines: Iterable[str]) -> Iterator[str]:
         if len(line) <= MOST_LINE_CHARACTERS:
             yield line
         else:
-            yield from pieces(line, MOST_LINE_CHARACTERS)
+            yield from _joined_sentences(line, user=False)
 
 
 _SENTENCE_END: Final = re.compile(r"""[.!?…。！？；](?:(?<=[。！？；])|["'”’)\]]*\s+)""")
