@@ -182,7 +182,7 @@ class LinePool:
                 own_worth = weights.ERROR_LINE if line.error else 0.0
                 if line.kind is CALL:
                     own_worth += weights.CALL_LINE
-                elif user:
+                elif user and line.kind is SENTENCE:
                     own_worth += (weights.BINDING_LINE * line.binding + first_message_worth + sentence_worth) * min(
                         line.size / weights.FULL_WORTH_TOKENS, 1.0
                     )

@@ -12,6 +12,7 @@ from typing import Final
 
 from gateway.context.choose import lookup, speakers
 from gateway.context.choose.cues import asks_for_information, is_question, request_in
+from gateway.context.choose.pasted import own_words
 from gateway.context.choose.subject import names_a_subject
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.replay import Cut, Unit
@@ -175,8 +176,8 @@ def asked_in(text: str) -> str:
 
 
 def question_text(source: Source, indices: tuple[int, ...]) -> str:
-    """Return the end of a question's last message, which says what is asked."""
-    return text_of(source.messages[indices[-1]])[-QUESTION_CHARACTERS:]
+    """Return the end of what the user says in a question's last message: what is asked, without pasted documents."""
+    return own_words(text_of(source.messages[indices[-1]]))[-QUESTION_CHARACTERS:]
 
 
 def is_long(layout: Layout) -> bool:
