@@ -16,13 +16,73 @@ LONG_ROW_CHARACTERS: Final = 360
 """Characters. Text of so many between two tags is a block even if it has fewer rows."""
 
 _DOCUMENT_WORDS: Final = frozenset(
-    "article articles attachment attachments chunk chunks code codebase content contents context contract csv cv data diff doc docs document"
-    " documents email emails environment excerpt excerpts file files history html json knowledge letter log logs mail output page pages paper"
-    " passage passages reference references reminder report repository result results resume snippet snippets source sources stderr stdout"
-    " table text transcript web webpage".split()
+    [
+        "article",
+        "articles",
+        "attachment",
+        "attachments",
+        "chunk",
+        "chunks",
+        "code",
+        "codebase",
+        "content",
+        "contents",
+        "context",
+        "contract",
+        "csv",
+        "cv",
+        "data",
+        "diff",
+        "doc",
+        "docs",
+        "document",
+        "documents",
+        "email",
+        "emails",
+        "environment",
+        "excerpt",
+        "excerpts",
+        "file",
+        "files",
+        "history",
+        "html",
+        "json",
+        "knowledge",
+        "letter",
+        "log",
+        "logs",
+        "mail",
+        "output",
+        "page",
+        "pages",
+        "paper",
+        "passage",
+        "passages",
+        "reference",
+        "references",
+        "reminder",
+        "report",
+        "repository",
+        "result",
+        "results",
+        "resume",
+        "snippet",
+        "snippets",
+        "source",
+        "sources",
+        "stderr",
+        "stdout",
+        "table",
+        "text",
+        "transcript",
+        "web",
+        "webpage",
+    ]
 )
 """Words in the names of tags around documents: ``search_results``, ``environment_details``, ``system-reminder``."""
-_SPEECH_WORDS: Final = frozenset("instruction instructions message prompt query question request rules task".split())
+_SPEECH_WORDS: Final = frozenset(
+    ["instruction", "instructions", "message", "prompt", "query", "question", "request", "rules", "task"]
+)
 """Words in the names of tags around the user's own words: ``user_query``, ``custom_instructions``."""
 
 _MARK: Final = re.compile(

@@ -158,10 +158,8 @@ def _shape(bare: str) -> Shape:
             return DATE
         number = _NUMBER.fullmatch(bare)
         return NUMBER if number and not (len(bare) >= 7 and bare.isdigit()) else IDENT
-    if _ADDRESS.fullmatch(bare):
-        return IDENT
     if _OF_SYMBOLS.search(bare):
-        return SYMBOL
+        return IDENT if _ADDRESS.fullmatch(bare) else SYMBOL
     return NAME if bare[0].isupper() else PLAIN
 
 
