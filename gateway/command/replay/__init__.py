@@ -55,7 +55,7 @@ def run(
             err=True,
         )
         return 2
-    found = sums.shown()
+    found = sums.as_json()
     if html is not None and not _written(html, page(found, f"Replay of {path.name}", headline(found))):
         return 2
     if as_json:

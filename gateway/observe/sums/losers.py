@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.observe.shape import Shown
+from gateway.observe.shape import RecordJson
 from gateway.observe.sums import bounds
 
 
@@ -25,11 +25,11 @@ class Loser(msgspec.Struct):
         """Order conversations: a cut question is worst, then lines, then turns."""
         return self.lost.get("question_characters", 0), self.lost.get("lines", 0), self.lost.get("turns", 0)
 
-    def add(self, one: Shown) -> None:
+    def add(self, record: RecordJson) -> None:
         """Add one record."""
         self.requests += 1
-        self.observed = self.observed and one["mode"] == "observe"
-        self.lost = {name: max(count, self.lost.get(name, 0)) for name, count in one["lost"].items()}
+        self.observed = self.observed and record["mode"] == "observe"
+        self.lost = {name: max(count, self.lost.get(name, 0)) for name, count in record["lost"].items()}
 
 
 class Losers:
@@ -38,20 +38,20 @@ class Losers:
     def __init__(self) -> None:
         self._known: dict[str, Loser] = {}
 
-    def add(self, one: Shown) -> None:
+    def add(self, record: RecordJson) -> None:
         """Add a record of a conversation that lost something."""
-        name = one["conversation"]
+        name = record["conversation"]
         if name not in self._known:
             if len(self._known) >= bounds.MOST_CONVERSATIONS:
                 del self._known[min(self._known, key=lambda each: self._known[each].weight)]
-            self._known[name] = Loser(one["model"], one["key"], one["session"], one["time"])
-        self._known[name].add(one)
+            self._known[name] = Loser(record["model"], record["key"], record["session"], record["time"])
+        self._known[name].add(record)
 
     def worst(self, most: int) -> list[tuple[str, Loser]]:
         """Return the worst conversations, the worst first."""
         return sorted(self._known.items(), key=lambda pair: pair[1].weight, reverse=True)[:most]
 
-    def shown(self, most: int) -> list[dict[str, Any]]:
+    def as_json(self, most: int) -> list[dict[str, Any]]:
         """Return the worst conversations as JSON."""
         return [
             {

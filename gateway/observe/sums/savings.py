@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from gateway.observe.shape import Shown
+from gateway.observe.shape import RecordJson
 from gateway.observe.sums import bounds
 from gateway.observe.sums.record import folded, prompt_tokens_of
 
@@ -87,20 +87,20 @@ class Savings:
         self._known: dict[str, ModelSavings] = {}
         self._waiting: OrderedDict[str, FoldedRequest] = OrderedDict()
 
-    def add(self, one: Shown) -> None:
+    def add(self, record: RecordJson) -> None:
         """Add one record."""
-        if one["cached_tokens"]:
-            self._of(one["model"]).reads = True
-        tokens = prompt_tokens_of(one)
-        if one["mode"] != "enforce" or one["status"] >= 400 or tokens is None:
+        if record["cached_tokens"]:
+            self._of(record["model"]).reads = True
+        tokens = prompt_tokens_of(record)
+        if record["mode"] != "enforce" or record["status"] >= 400 or tokens is None:
             return
-        name = one["conversation"] or one["request_id"]
+        name = record["conversation"] or record["request_id"]
         if (later := self._waiting.pop(name, None)) is not None:
-            self._of(later.model).add(later, (tokens, one["at"]))
-        if not folded(one) or one["tokens_before"] is None:
+            self._of(later.model).add(later, (tokens, record["at"]))
+        if not folded(record) or record["tokens_before"] is None:
             return
-        sent = one["prompt_tokens"] if one["prompt_tokens"] is not None else one["tokens_after"]
-        self._waiting[name] = FoldedRequest(one["model"], one["at"], tokens, sent, one["cached_tokens"] or 0)
+        sent = record["prompt_tokens"] if record["prompt_tokens"] is not None else record["tokens_after"]
+        self._waiting[name] = FoldedRequest(record["model"], record["at"], tokens, sent, record["cached_tokens"] or 0)
         if len(self._waiting) > bounds.MOST_CONVERSATIONS:
             _, first = self._waiting.popitem(last=False)
             self._of(first.model).add(first, None)
@@ -111,7 +111,7 @@ class Savings:
             self._known[name] = ModelSavings(self._price_of(name))
         return self._known[name]
 
-    def shown(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return the savings as JSON. Requests that still wait are added without the request before them."""
         for one in self._waiting.values():
             self._of(one.model).add(one, None)

@@ -124,7 +124,7 @@ async def _pump(request: web.BaseRequest, answer: Answer, response: web.StreamRe
 
 
 def tail_of(answer: Answer) -> Tail:
-    """Return the place for as many of an answer's last bytes as are needed to read its usage."""
+    """Return an empty tail that will keep as many of an answer's last bytes as are needed to read its usage."""
     return Tail(STREAM_TAIL, answer.format.long_last_event) if answer.is_stream else Tail(LONGEST_READ_ALONG)
 
 

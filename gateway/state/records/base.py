@@ -5,7 +5,7 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from gateway.observe.shape import Shown
+from gateway.observe.shape import RecordJson
 
 MOST_FOUND: Final = 10_000
 """Records that one question returns at most. Chosen: 15 MB of JSON."""
@@ -37,7 +37,7 @@ class Query(msgspec.Struct, frozen=True):
     until: float = float("inf")
     limit: int = 100
 
-    def matches(self, record: Shown) -> bool:
+    def matches(self, record: RecordJson) -> bool:
         """Return whether a record is asked for."""
         return self.since <= record["at"] < self.until and all(
             not wanted or record.get(name) == wanted
@@ -46,7 +46,7 @@ class Query(msgspec.Struct, frozen=True):
             )
         )  # fmt: skip
 
-    def of(self, records: Iterable[Shown]) -> list[Shown]:
+    def of(self, records: Iterable[RecordJson]) -> list[RecordJson]:
         """Return the asked records, newest first, each once."""
         found = {record["request_id"]: record for record in records if self.matches(record)}
         return sorted(found.values(), key=lambda record: -record["at"])[: self.limit]
