@@ -1,4 +1,4 @@
-"""`turnfold check FILE --model NAME`: what holds for one model, and where each value comes from."""
+"""`turnfold check FILE --model NAME`: the values of all settings for one model, and the source of each."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -49,7 +49,7 @@ def _rows(settings: Settings, model: str) -> list[tuple[str, str, str]]:
 
 
 def _entries(settings: Settings, model: str) -> list[str]:
-    """The configured names that a model falls under, its own first, then those that an alias stands for."""
+    """Return the configured names that a model matches: its own first, then those to which an alias leads."""
     found: list[str] = []
     name = model
     while (key := settings.entry(name)) is not None and key not in found:

@@ -1,4 +1,4 @@
-"""`turnfold check FILE --live`: every upstream is asked for its models, with the key configured for it."""
+"""`turnfold check FILE --live`: ask every upstream for its models, with its configured key."""
 
 import asyncio
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ async def _ask(client: Client, upstream: Upstream) -> LiveCheck:
 
 
 def _judge(upstream: Upstream, status: int, count: int) -> LiveCheck:
-    """Return what the status of an upstream's answer and the number of its models mean."""
+    """Judge an upstream by the status of its answer, and report the number of its models."""
     if status in (401, 403):
         if upstream.api_key:
             return LiveCheck(False, f"upstreams.{upstream.name}: does not accept the configured key (status {status})")

@@ -1,4 +1,4 @@
-"""Find what this machine lacks for a configuration whose text is valid: packages, keys, files, ports."""
+"""Check whether this machine has everything that a valid configuration needs: packages, keys, files, ports."""
 
 import errno
 import os
@@ -90,7 +90,7 @@ def busy_ports(settings: Settings) -> Iterator[str]:
 
 
 def _store_problem(settings: Settings) -> str:
-    """Open the store: this touches nothing before its first use, but needs its package and its key."""
+    """Return why the store cannot be opened. Opening needs its package and its key; it reads and writes nothing."""
     try:
         open_store(settings.store.url, encryption_key=settings.store.encryption_key)
     except ValueError as error:
@@ -111,7 +111,7 @@ def semantic_problem(settings: Settings) -> str:
 
 
 def _unreadable(settings: Settings) -> Iterator[str]:
-    """Load the vectors of meaning, which a gateway does beside serving: it would then go on with words alone."""
+    """Load the vectors of meaning. A gateway loads them while it serves; without them it searches by words alone."""
     if settings.by_meaning and not embedding.missing() and embedding.load() is None:
         yield f"{settings.by_meaning}.recall.semantic: the vectors of the installed {embedding.PACKAGE} cannot be read: {embedding.REMEDY}"
 

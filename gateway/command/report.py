@@ -65,7 +65,7 @@ class Report:
         }  # fmt: skip
 
     def sentences(self) -> Iterable[str]:
-        """Say what enforcing would do, and what it did."""
+        """Yield sentences about the result of mode enforce: the one that it would have, and the one that it had."""
         if seen := self.sums.modes.get("observe"):
             yield (
                 f"Observed {seen.requests:,} requests. With enforce: {seen.failed:,} refusals avoided, "

@@ -1,6 +1,6 @@
 """The JSON form of an exchange, for the admin port, the store and reports: docs/records.md describes it.
 
-A record that was stored is read as what it is: a mapping. Nothing here is a message's text.
+A stored record is read as a plain mapping. No record has the text of a message.
 """
 
 from collections.abc import Mapping
@@ -30,12 +30,12 @@ def json_of(exchange: Exchange) -> dict[str, Any]:
 
 
 def iso(seconds: float) -> str:
-    """Return a time of day as text."""
+    """Return a time as text in ISO 8601, in UTC."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def conversation(records: list[RecordJson]) -> dict[str, Any]:
-    """Return what is known of one conversation; ``records`` are its requests, oldest first."""
+    """Return the facts about one conversation; ``records`` are its requests, oldest first."""
     first, last = records[0], records[-1]
     return {
         "conversation": first["conversation"],

@@ -45,7 +45,7 @@ WORK: Final[Mapping[type[Any], Callable[[Caller, Any], Awaitable[Event]]]] = Map
         **dict.fromkeys(get_args(Undecided), decide),
     }
 )
-"""What is done in each state that is not final. A table, because asking a state for each of its types in turn costs more than the step."""
+"""The work in each state that is not final. It is a table, because comparing a state with one type after the other takes longer than the step."""
 
 
 async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> web.StreamResponse:

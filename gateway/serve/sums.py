@@ -32,7 +32,7 @@ Find = Callable[[Query], Awaitable[list[RecordJson]]]
 
 
 class Summed(msgspec.Struct, frozen=True):
-    """Sums as JSON, and until when they are valid."""
+    """Sums as JSON, and the time until which they are valid."""
 
     value: dict[str, Any]
     until: float

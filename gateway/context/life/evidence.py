@@ -92,11 +92,11 @@ class LastRequest(msgspec.Struct, frozen=True):
     anchored: int = 0
     """The number of messages in the last request with a believed bill; 0 without one."""
     billed: int = 0
-    """That bill."""
+    """The tokens of that bill."""
     full: bool = False
-    """That bill agreed with our count of everything, including tool results."""
+    """Whether that bill agreed with our count of the whole request, including tool results."""
     suspicions: int = 0
-    """Suspect bills since then."""
+    """The number of suspect bills since then."""
 
 
 def plausible_prompt(counted: int, prompt: int | None) -> bool:

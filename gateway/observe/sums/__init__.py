@@ -1,6 +1,6 @@
 """The sums of many records: the figures of the dashboard and of `turnfold report`. Records are added newest first.
 
-A value that cannot be known is None. All that is kept is bounded.
+A value that cannot be known is None. The memory that is used has a limit.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from gateway.observe.sums.savings import Price, Savings
 TOTALS: Final = (
     "requests", "folded", "would_fold", "retries", "refusals", "errors", "lossy", "billed", "billed_tokens", "cached_tokens",
 )  # fmt: skip
-"""What is counted of all records."""
+"""The numbers that are counted over all records."""
 
 
 class Sums:

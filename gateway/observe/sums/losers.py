@@ -1,4 +1,4 @@
-"""The conversations of which something did not reach the model."""
+"""Conversations of which the model did not get everything."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from gateway.observe.sums import bounds
 
 
 class Loser(msgspec.Struct):
-    """A conversation of which something did not reach the model: the most that one of its requests lost."""
+    """A conversation of which the model did not get everything, with the largest loss in one of its requests."""
 
     model: str
     key: str
@@ -17,7 +17,7 @@ class Loser(msgspec.Struct):
     last: str
     requests: int = 0
     observed: bool = True
-    """Whether all of these requests were in mode observe, so that nothing was lost in truth."""
+    """Whether all of these requests were in mode observe, so that nothing was really lost."""
     lost: dict[str, int] = msgspec.field(default_factory=dict)
 
     @property

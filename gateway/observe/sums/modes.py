@@ -1,4 +1,4 @@
-"""The sums of each mode: what folding saves, and what was refused."""
+"""The sums of each mode: the tokens that folding saves, and the refused requests."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from gateway.observe.sums.record import refused
 
 
 class ModeSums(msgspec.Struct):
-    """The sums of all requests of one mode. Tokens, where nothing else is said."""
+    """The sums of all requests of one mode. Numbers are tokens if nothing else is stated."""
 
     requests: int = 0
     refused: int = 0

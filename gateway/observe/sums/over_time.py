@@ -9,9 +9,9 @@ from gateway.observe.sums.record import failed, folded
 STEPS_S: Final = (1, 5, 15, 60, 300, 900, 3600, 10_800, 43_200, 86_400, 604_800, 2_419_200)
 """Seconds of one piece of time; each divides the next, so that pieces can be joined."""
 MOST_PIECES: Final = 60
-"""Pieces of time that are told apart. Chosen: what a chart can show."""
+"""Pieces of time with counts of their own. Chosen: what a chart can show."""
 COUNTED: Final = ("all", "folded", "failed")
-"""What is counted in each piece."""
+"""The numbers that are counted for each piece."""
 
 
 class OverTime:

@@ -1,4 +1,4 @@
-"""What folding saved, net of what broken prompt caches cost."""
+"""The savings of folding: the tokens that were not sent, less the cost of broken prompt caches."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +13,7 @@ from gateway.observe.sums.record import folded, prompt_tokens_of
 CACHE_LIFETIME_S: Final = 300.0
 """Seconds after which a prompt cache counts as empty, for models without a published rule: the shortest published lifetime."""
 MILLION: Final = 1e6
-"""Tokens that a price is for."""
+"""Tokens to which a price applies."""
 
 Price = Mapping[str, Any]
 """US dollars for a million prompt tokens: ``input``, ``cached``; ``lifetime_s`` of the provider's cache, or None."""
@@ -30,7 +30,7 @@ class FoldedRequest(NamedTuple):
 
 
 class ModelSavings(msgspec.Struct):
-    """What folding one model's requests saved. Tokens, where nothing else is said."""
+    """The savings of folding for one model. Numbers are tokens if nothing else is stated."""
 
     price: Price | None
     reads: bool = False
@@ -68,19 +68,19 @@ class ModelSavings(msgspec.Struct):
 
     @property
     def cache(self) -> float | None:
-        """Dollars that broken caches cost."""
+        """Dollars: the cost of broken caches."""
         if self.price is None:
             return None
         return self.cache_difference * (self.price["input"] - self.price["cached"]) / MILLION if self.caches else 0.0
 
     @property
     def net(self) -> float | None:
-        """Dollars saved, less what broken caches cost."""
+        """Dollars saved, less the cost of broken caches."""
         return self.gross - self.cache if self.gross is not None and self.cache is not None else None
 
 
 class Savings:
-    """What folding saved, by model. Records are added newest first."""
+    """The savings of folding, by model. Records are added newest first."""
 
     def __init__(self, price_of: Callable[[str], Price | None]) -> None:
         self._price_of = price_of

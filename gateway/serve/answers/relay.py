@@ -158,7 +158,7 @@ def _is_error(event: Event) -> bool:
 
 
 class _Fault(msgspec.Struct):
-    """What tells an event that reports an error. The decoder skips the rest: the last event of Responses has the whole answer."""
+    """The members of an event that show whether it reports an error. The decoder skips the others: the last event of Responses has the whole answer."""
 
     type: Any = None
     error: Any = None

@@ -66,7 +66,7 @@ class Outcome(msgspec.Struct, frozen=True):
     visit: Visit | None
     attempt: Attempt | None
     shown: Attempt | None
-    """The attempt that headers and record are about: what was sent or, in mode observe, what would have been sent."""
+    """The attempt that headers and record describe: the one that was sent or, in mode observe, the one that would have been sent."""
     task: Task | None
     action: Action
     why: Why

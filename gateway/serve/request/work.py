@@ -49,7 +49,7 @@ class Caller(msgspec.Struct, eq=False):
     setup: Setup
     request: web.BaseRequest
     record: Record
-    """What is known of the request for its record."""
+    """Facts about the request for its record."""
     raw: bytes
     """The body in its original content encoding."""
     route: Route
