@@ -5,36 +5,20 @@ import os
 import socket
 import ssl
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from gateway.config import Server, Settings, SettingsError, Upstream, load
+from gateway.config import Server, Settings, SettingsError, Upstream
 from gateway.config.exposure import has_key
-from gateway.config.report import counted, report
 from gateway.context.choose import embedding
 from gateway.serve.incoming.tls import certificate
 from gateway.state.store import open_store
 from gateway.upstream.client import context_for
 
 BUSY = frozenset({errno.EADDRINUSE, errno.EACCES})
-
-
-def check(file: Path, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """Return the output of `turnfold check`, and the problems: those of the text, else those of this machine."""
-    text, found = report(file, environ)
-    if found:
-        return text, found
-    settings = load(file, environ)
-    found = tuple(
-        f"{file}: {problem}" for problem in (*problems(settings), *warnings(settings), *_unreadable(settings))
-    )
-    if found:
-        return "\n".join((*found, counted(file, found))), found
-    # A gateway that runs with this file has its ports: this is not a mistake.
-    return "\n".join((text, *(f"Note: {each}" for each in (*keyless(settings), *busy_ports(settings))))), ()
 
 
 def problems(settings: Settings) -> tuple[str, ...]:
@@ -110,7 +94,7 @@ def semantic_problem(settings: Settings) -> str:
     return f"{settings.by_meaning}.recall.semantic: {lacking}" if lacking else ""
 
 
-def _unreadable(settings: Settings) -> Iterator[str]:
+def unreadable(settings: Settings) -> Iterator[str]:
     """Load the vectors of meaning. A gateway loads them while it serves; without them it searches by words alone."""
     if settings.by_meaning and not embedding.missing() and embedding.load() is None:
         yield f"{settings.by_meaning}.recall.semantic: the vectors of the installed {embedding.PACKAGE} cannot be read: {embedding.REMEDY}"
