@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from gateway.context.cut.replay import UNKNOWN_PRICES, Prices
+from gateway.context.cut.units import UNKNOWN_PRICES, Prices
 
 
 @dataclass(frozen=True, slots=True)

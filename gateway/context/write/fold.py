@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from gateway.context.cut import replay
 from gateway.context.cut.attachments import has_media_or_reasoning
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.question import kept_whole, question_of
 from gateway.context.cut.rungs import QUESTION
+from gateway.context.cut.unit_limits import gets_final_size
 from gateway.context.shrink.gaps import characters_without_markers
 from gateway.context.shrink.message import fair_limits, shrink_message
 from gateway.context.write.draft import NOTE_STAGES, QUOTES_STAGE, Draft, QuestionKept, Sketch, Step
@@ -98,7 +98,7 @@ def _with_larger_results(sketch: Sketch, source: Source) -> Sketch:
     """Make shortened tool results of the newest step longer, up to the rest of the room. In the next request they are old, and
     shortened again in any case."""
     newest = sketch.layout.units[-1] if sketch.layout.units else None
-    if newest is None or replay.gets_final_size(newest, sketch.layout.room) or source.rung.max_characters is not None:
+    if newest is None or gets_final_size(newest, sketch.layout.room) or source.rung.max_characters is not None:
         return sketch
     messages, kept = source.messages, sketch.kept
     shortened = [

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.context.cut import replay
 from gateway.context.cut.attachments import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.cut.layout import STUB_TOKENS, Layout, Source, tokens_of_characters
 from gateway.context.cut.question import kept_whole, question_of
+from gateway.context.cut.unit_limits import unit_limits
 from gateway.context.read.words import words
 from gateway.context.shrink.message import fair_limits, shrink_message
 from gateway.wire.message import RESULT_ROLES, Message, text_of
@@ -17,7 +17,7 @@ REQUEST_CHARACTERS: Final = 2000
 
 def kept_messages(source: Source, layout: Layout) -> dict[int, Message]:
     """Return the kept messages by index. The question, and messages that must stay whole, are not shortened here."""
-    limits = replay.unit_limits(layout.units, layout.room)
+    limits = unit_limits(layout.units, layout.room)
     left_out = set(layout.left_out)
     untouched = kept_whole(source) | set(question_of(source))
     question_words = words_of_question(source)

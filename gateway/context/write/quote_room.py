@@ -12,7 +12,7 @@ from typing import Final
 
 from gateway.context.choose import lookup
 from gateway.context.cut.layout import Layout, Source
-from gateway.context.cut.replay import Cut, Unit
+from gateway.context.cut.units import Cut, Unit
 from gateway.context.read.cues import asks_for_information, is_question, request_in
 from gateway.context.read.subject import names_a_subject
 from gateway.context.weigh import speakers
