@@ -31,9 +31,9 @@ from gateway.serve.incoming.body import parse, read
 from gateway.serve.incoming.errors import OUR_FAULT, ClientError
 from gateway.serve.keys import check_model, reserve
 from gateway.serve.request import finish, texts, work
-from gateway.serve.request.account import Ending, Times
 from gateway.serve.request.decisions import decide
 from gateway.serve.request.mode import mode_of
+from gateway.serve.request.outcome import Ending, Times
 from gateway.serve.request.work import Caller
 from gateway.state.pool import LARGE
 from gateway.wire.format import Conversation, Format

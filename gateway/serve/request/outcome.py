@@ -1,4 +1,4 @@
-"""The response headers and the record of a request, both computed from its state."""
+"""The outcome of a request, from its last state: for the response headers and for its record."""
 
 import time
 from typing import Final
@@ -74,7 +74,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """Whether the tokens were not counted, and are at most the body's size in bytes."""
 
 
-def outcome_of(state: State) -> Outcome:
+def of(state: State) -> Outcome:
     """Return the outcome of a request in its last state: used for its headers and its record."""
     visit: Visit | None = getattr(state, "visit", None)
     attempt: Attempt | None = getattr(state, "attempt", None)
