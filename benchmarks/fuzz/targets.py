@@ -18,7 +18,7 @@ from gateway.context.count.counter import Counter
 from gateway.context.cut.policy import Policy
 from gateway.context.life import evidence, ladder
 from gateway.context.life.ladder import StatedNumbers, Task
-from gateway.context.write import transcript
+from gateway.context.summarise import transcript
 from gateway.context.write.compress import compress  # noqa: F401  # loads what folding needs before the fuzzer watches
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_request, check_text

@@ -14,7 +14,9 @@ from benchmarks.recall.__main__ import at_budget, load
 from benchmarks.recall.needed import found, going_on, probes, stands, whole
 from benchmarks.recall.ours import MEMORY
 from benchmarks.recall.planted import TO_FIT_ON, with_instruction
-from gateway.context.choose import digest, recall, weights, wishes
+from gateway.context import weights
+from gateway.context.choose import digest, recall
+from gateway.context.read import wishes
 
 BUDGETS = (0.25, 0.10)
 """Shares of a conversation that a folded request may have."""

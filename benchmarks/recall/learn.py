@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.recall.__main__ import load
-from gateway.context.choose import learned, lines, wishes
-from gateway.context.choose.cues import binding, sentence_of
-from gateway.context.choose.learned import EDGE, Feature
-from gateway.context.choose.line import SENTENCE
+from gateway.context.read import learned, lines, wishes
+from gateway.context.read.cues import binding, sentence_of
+from gateway.context.read.learned import EDGE, Feature
+from gateway.context.read.line import SENTENCE
 
 SENTENCES = Path(__file__).with_name("sentences")
 CHANGES = SENTENCES / "changes"

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from gateway.context.choose import lines
+from gateway.context.read import lines
 from gateway.wire.message import call_arguments, call_name, text_of, tool_calls
 
 

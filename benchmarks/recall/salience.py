@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.context.choose import embedding
-from gateway.context.choose.words import stem
+from gateway.context.read.words import stem
 
 TABLE: Final = Path(embedding.__file__).with_name("salience.txt")
 EMPTY: Final = 7.0

@@ -6,5 +6,5 @@ from gateway.observe.printable import printable
 
 
 def cell(text: str) -> Text:
-    """Return the text for a table: it can neither steer the terminal nor be read as markup."""
+    """Return the text for a table, without control characters and without markup."""
     return Text(printable(text))

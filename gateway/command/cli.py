@@ -100,16 +100,16 @@ def init(upstream: str, config: Path, *, provider: str | None, key_env: str | No
 @click.option("--live", is_flag=True, help="Ask every upstream for its models, with its configured key.")
 def check(file: Path, *, model: str | None, live: bool) -> None:
     """Check a configuration FILE. Show all mistakes at once, or explain the file."""
-    from gateway.command.preflight import check as check_file  # noqa: PLC0415
+    from gateway.command.check import check as check_file  # noqa: PLC0415
 
     text, problems = check_file(file, os.environ)
     if not problems and model is not None:
-        from gateway.command.effective import of_model  # noqa: PLC0415
+        from gateway.command.check.one_model import of_model  # noqa: PLC0415
 
         text = of_model(file, os.environ, model)
     click.echo(text)
     if not problems and live:
-        from gateway.command.live import ask  # noqa: PLC0415
+        from gateway.command.check.upstreams import ask  # noqa: PLC0415
         from gateway.command.waiting import waiting  # noqa: PLC0415
 
         with waiting("Asking the upstreams for their models"):

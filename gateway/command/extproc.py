@@ -7,7 +7,7 @@ from pathlib import Path
 
 import structlog
 
-from gateway.command import preflight
+from gateway.command.check import machine
 from gateway.command.process import fail, prepare, watch
 from gateway.config import Settings, SettingsError, load
 from gateway.observe.log import configure
@@ -30,10 +30,10 @@ def run(config: Path, listen: str, admin_port: int | None, notice_s: float) -> i
         settings = _overridden(load(config, os.environ), admin_port)
     except SettingsError as error:
         return fail(error.problems)
-    if problems := preflight.problems(settings):
+    if problems := machine.problems(settings):
         return fail(f"{config}: {problem}" for problem in problems)
     configure(form=settings.log.format, level=settings.log.level)
-    for warning in preflight.warnings(settings):
+    for warning in machine.warnings(settings):
         log.warning("store_unwritable", reason=warning)
 
     async def ready(running: extproc.RunningProcessor) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import click
 import orjson
 
-from gateway.command.live import WITHOUT_LIST, NoAnswer, fetch
+from gateway.command.check.upstreams import WITHOUT_LIST, NoAnswer, fetch
 from gateway.config import Settings, SettingsError, Upstream, WrongValue, checked_url, parse
 from gateway.config.catalogue import load as load_catalogue
 from gateway.config.generated import COMMENT_COLUMN

@@ -18,7 +18,7 @@ from gateway.config.values import is_pattern
 from gateway.observe.log import beside_result
 from gateway.serve import process
 from gateway.serve.gateway import Gateway
-from gateway.serve.request import lists
+from gateway.serve.request import model_lists
 from gateway.serve.request.places import place_of
 from gateway.state import forgetting
 from gateway.state.facts import Fact
@@ -73,7 +73,7 @@ async def _models(settings: Settings) -> tuple[list[tuple[str, ...]], list[Fact]
         await gateway.watch.check()
         await gateway.learning.load_all()
         for target in gateway.setup.targets.values():
-            await lists.ask_windows(gateway, target, CIMultiDict())
+            await model_lists.ask_windows(gateway, target, CIMultiDict())
         facts = gateway.learning.facts()
         named = {(settings.route(name).upstream, name) for name in settings.models if not is_pattern(name)}
         named |= {(settings.route(name).upstream, name) for name in gateway.learning.lists.names()}

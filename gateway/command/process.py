@@ -1,4 +1,4 @@
-"""What `turnfold serve` and `turnfold extproc` have in common as processes: how they fail, and how they reload their file."""
+"""The common part of `turnfold serve` and `turnfold extproc` as processes: how they fail, and how they reload their file."""
 
 import asyncio
 import os

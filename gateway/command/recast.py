@@ -9,7 +9,7 @@ Messages = Sequence[Mapping[str, Any]]
 
 
 def recast(body: Mapping[str, Any], format: str) -> dict[str, Any]:
-    """The same request in a format: ``chat``, ``messages`` or ``responses``."""
+    """Return the same request in a format: ``chat``, ``messages`` or ``responses``."""
     if format == "chat":
         return dict(body)
     rest = {name: value for name, value in body.items() if name not in ("messages", "tools", "max_tokens")}
@@ -29,7 +29,7 @@ def recast(body: Mapping[str, Any], format: str) -> dict[str, Any]:
 
 
 def to_messages(messages: Messages) -> dict[str, Any]:
-    """A conversation as a Messages body: results that follow each other join in one user message."""
+    """Return a conversation as a Messages body: results that follow each other join in one user message."""
     rows: list[dict[str, Any]] = []
     system = [message["content"] for message in messages if message["role"] == "system"]
     for message in messages:
@@ -49,7 +49,7 @@ def to_messages(messages: Messages) -> dict[str, Any]:
 
 
 def to_responses(messages: Messages) -> dict[str, Any]:
-    """A conversation as a Responses body."""
+    """Return a conversation as a Responses body."""
     items: list[dict[str, Any]] = []
     for message in messages:
         role = message["role"]

@@ -19,7 +19,7 @@ from gateway.command.cells import cell
 from gateway.command.waiting import waiting
 from gateway.config import Settings, SettingsError, load
 from gateway.observe.log import beside_result
-from gateway.observe.shape import Shown
+from gateway.observe.shape import RecordJson
 from gateway.observe.sums import Sums
 from gateway.serve import process
 from gateway.serve.admin.filters import moment
@@ -43,7 +43,7 @@ class Report:
     until: float
     sums: Sums = field(default_factory=Sums)
 
-    def shown(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return the report as JSON."""
         return {
             "since": _time(self.since),
@@ -65,7 +65,7 @@ class Report:
         }  # fmt: skip
 
     def sentences(self) -> Iterable[str]:
-        """Say what enforcing would do, and what it did."""
+        """Yield sentences about the result of mode enforce: the one that it would have, and the one that it had."""
         if seen := self.sums.modes.get("observe"):
             yield (
                 f"Observed {seen.requests:,} requests. With enforce: {seen.failed:,} refusals avoided, "
@@ -99,7 +99,7 @@ def run(config: Path, since: str, key: str, model: str, *, as_json: bool) -> int
         click.echo(f"{config}: no records are kept: name a store that is not memory:// and set observe.keep.", err=True)
         return 1
     if as_json:
-        click.echo(orjson.dumps(report.shown(), option=orjson.OPT_INDENT_2).decode())
+        click.echo(orjson.dumps(report.as_json(), option=orjson.OPT_INDENT_2).decode())
     else:
         _print(Console(), report)
     return 0
@@ -124,7 +124,7 @@ async def _summed(settings: Settings, query: Query) -> Report | None:
     return report
 
 
-async def _all(records: Records, query: Query) -> AsyncIterator[Shown]:
+async def _all(records: Records, query: Query) -> AsyncIterator[RecordJson]:
     """Yield all records of a query, newest first, page by page."""
     while page := await records.find(query):
         for one in page:

@@ -12,7 +12,8 @@ from typing import Any, Final
 import structlog
 import uvloop
 
-from gateway.command import preflight, workers
+from gateway.command import workers
+from gateway.command.check import machine
 from gateway.command.dealing import listeners
 from gateway.command.process import fail, prepare, watch
 from gateway.config import Settings, SettingsError, WrongValue, checked_url, dangers, load
@@ -36,22 +37,22 @@ def run(config: Path | None, given: Mapping[str, Any]) -> int:
         settings = settings_from(file, given)
     except SettingsError as error:
         return fail(error.problems)
-    if problems := preflight.problems(settings):
+    if problems := machine.problems(settings):
         return fail(f"{file}: {problem}" if file else problem for problem in problems)
     configure(form=settings.log.format, level=settings.log.level)
     if not workers.is_worker():
-        for warning in preflight.warnings(settings):
+        for warning in machine.warnings(settings):
             log.warning("store_unwritable", reason=warning)
-        for note in preflight.keyless(settings):
+        for note in machine.keyless(settings):
             log.warning("upstream_without_key", reason=note)
     if settings.server.workers > 1 and not workers.is_worker():
-        if busy := tuple(preflight.busy_ports(settings)):
+        if busy := tuple(machine.busy_ports(settings)):
             return fail(busy)
         return _supervise(settings)
     try:
         uvloop.run(_serve(settings, file, given))
     except OSError as error:
-        return fail(tuple(preflight.busy_ports(settings)) or (error.strerror or str(error),))
+        return fail(tuple(machine.busy_ports(settings)) or (error.strerror or str(error),))
     return 0
 
 
@@ -131,7 +132,7 @@ async def _serve(settings: Settings, file: Path | None, given: Mapping[str, Any]
 
         def adopt(changed: Settings) -> None:
             safe = _safe(_overridden(changed, given))
-            if lacking := preflight.semantic_problem(safe):
+            if lacking := machine.semantic_problem(safe):
                 raise SettingsError((f"{file}: {lacking}",))
             if running.certificate is not None:
                 running.certificate.renew()

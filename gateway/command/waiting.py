@@ -8,7 +8,7 @@ from rich.console import Console
 
 @contextmanager
 def waiting(text: str) -> Iterator[None]:
-    """Show on standard error what is waited for, where that is a terminal; nothing remains of it."""
+    """Show a text on standard error, if that is a terminal, until the work inside is done. Then the text disappears."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield

@@ -138,14 +138,14 @@ def _upstream(name: str, given: Mapping[str, Any], reading: DocumentReading) -> 
 
 def _model(name: str, given: Mapping[str, Any], reading: DocumentReading) -> Model:
     """Build one model. A setting of ``fold:`` may stand under the model's own ``fold:`` or directly under the model."""
-    place = f"models.{name}"
+    path = f"models.{name}"
     direct = {key: value for key, value in given.items() if key in FOLD_KEYS}
     for key in direct.keys() & given.get("fold", {}).keys():
-        reading.note(f"{place}.{key}", f"stands twice, here and under {place}.fold")
+        reading.note(f"{path}.{key}", f"stands twice, here and under {path}.fold")
     upstreams = tuple(given.get("upstreams", {}).items())
     if "upstream" in given:
         if upstreams:
-            reading.note(f"{place}.upstreams", "stands beside upstream; one of them is enough")
+            reading.note(f"{path}.upstreams", "stands beside upstream; one of them is enough")
         upstreams = ((given["upstream"], 1),)
     rest = {key: value for key, value in given.items() if key not in {*direct, "fold", "upstream", "upstreams"}}
     return Model(**rest, upstreams=upstreams, fold=_by_class({**given.get("fold", {}), **direct}))
@@ -173,8 +173,8 @@ def _cross_check(settings: Settings, reading: DocumentReading) -> None:
     _check_limits(settings, reading)
     _check_upstreams(settings, reading)
     _check_keys(settings.keys, reading)
-    for place, problem in dangers(settings):
-        reading.note(place, problem)
+    for path, problem in dangers(settings):
+        reading.note(path, problem)
     for name, model in settings.models.items():
         _check_model(name, model, settings, reading)
     _check_summary(settings, "fold.summary.upstream", settings.fold.summary.upstream, reading)
@@ -195,9 +195,9 @@ def _check_ports(settings: Settings, reading: DocumentReading) -> None:
 def _check_limits(settings: Settings, reading: DocumentReading) -> None:
     server = settings.server
     if server.max_in_flight < server.max_body:
-        place = "max_in_flight" if "server.max_in_flight" in reading.lines else "max_body"
+        path = "max_in_flight" if "server.max_in_flight" in reading.lines else "max_body"
         reading.note(
-            f"server.{place}",
+            f"server.{path}",
             f"max_in_flight ({server.max_in_flight} bytes) is less than max_body ({server.max_body} bytes), one largest body",
         )
 
@@ -219,35 +219,35 @@ def _check_upstreams(settings: Settings, reading: DocumentReading) -> None:
     for name, upstream in settings.upstreams.items():
         if upstream.client_key and not upstream.client_cert:
             reading.note(f"upstreams.{name}.client_key", "is the key of no certificate: client_cert is missing")
-        place = f"upstreams.{name}.fallbacks"
-        _check_names(place, upstream.fallbacks, settings.upstreams, "an upstream", reading)
+        path = f"upstreams.{name}.fallbacks"
+        _check_names(path, upstream.fallbacks, settings.upstreams, "an upstream", reading)
         if name in upstream.fallbacks:
-            reading.note(place, "an upstream cannot stand in for itself")
+            reading.note(path, "an upstream cannot stand in for itself")
 
 
 def _check_model(name: str, model: Model, settings: Settings, reading: DocumentReading) -> None:
-    place = f"models.{name}"
+    path = f"models.{name}"
     named = [upstream for upstream, _ in model.upstreams]
-    key = "upstream" if f"{place}.upstream" in reading.lines else "upstreams"
-    _check_names(f"{place}.{key}", named, settings.upstreams, "an upstream", reading)
+    key = "upstream" if f"{path}.upstream" in reading.lines else "upstreams"
+    _check_names(f"{path}.{key}", named, settings.upstreams, "an upstream", reading)
     for key, targets in (("on_overflow", model.on_overflow), ("fallbacks", model.fallbacks)):
-        _check_models(f"{place}.{key}", targets, settings, reading)
+        _check_models(f"{path}.{key}", targets, settings, reading)
         if name in targets:
-            reading.note(f"{place}.{key}", "a model cannot stand in for itself")
+            reading.note(f"{path}.{key}", "a model cannot stand in for itself")
     _check_windows_grow(name, model, settings, reading)
     _check_alias(name, model, settings, reading)
     window, output = model.context_window, model.output_reserve
     if window is not None and output is not None and output >= window:
-        reading.note(f"{place}.output_reserve", f"{output} leaves nothing of context_window {window}")
-    _check_summary(settings, f"{place}.summary.upstream", model.fold["summary"].get("upstream", ""), reading)
+        reading.note(f"{path}.output_reserve", f"{output} leaves nothing of context_window {window}")
+    _check_summary(settings, f"{path}.summary.upstream", model.fold["summary"].get("upstream", ""), reading)
 
 
-def _check_models(place: str, targets: Iterable[str], settings: Settings, reading: DocumentReading) -> None:
+def _check_models(path: str, targets: Iterable[str], settings: Settings, reading: DocumentReading) -> None:
     """Report probable typing errors in names of configured models. Other names go to the default upstream unchanged."""
     for target in targets:
         hint = read.nearest(target, settings.models) if settings.entry(target) is None else ""
         if hint and catalogue.load().find(target) is None:
-            reading.note(place, f"{reading.quoted(target)} is not a configured model{hint}")
+            reading.note(path, f"{reading.quoted(target)} is not a configured model{hint}")
 
 
 def _check_windows_grow(name: str, model: Model, settings: Settings, reading: DocumentReading) -> None:
@@ -287,14 +287,14 @@ def _check_alias(name: str, model: Model, settings: Settings, reading: DocumentR
         following = settings.models[entry].name
 
 
-def _check_summary(settings: Settings, place: str, upstream: str, reading: DocumentReading) -> None:
+def _check_summary(settings: Settings, path: str, upstream: str, reading: DocumentReading) -> None:
     if upstream:
-        _check_names(place, [upstream], settings.upstreams, "an upstream", reading)
+        _check_names(path, [upstream], settings.upstreams, "an upstream", reading)
 
 
-def _check_names(place: str, names: Iterable[str], known: Iterable[str], what: str, reading: DocumentReading) -> None:
+def _check_names(path: str, names: Iterable[str], known: Iterable[str], what: str, reading: DocumentReading) -> None:
     known = list(known)
     for name in names:
         if name not in known:
             hint = read.nearest(name, known) or f"; known: {', '.join(known)}"
-            reading.note(place, f"{reading.quoted(name)} is not {what}{hint}")
+            reading.note(path, f"{reading.quoted(name)} is not {what}{hint}")

@@ -21,7 +21,7 @@ Stamp = tuple[int, int, int] | None
 
 
 class Watcher:
-    """Polls a configuration file and hands on its settings when they have changed and are valid.
+    """Polls a configuration file, and passes its settings to ``on_change`` when they have changed and are valid.
 
     The file is polled because a notification would miss a mounted volume, and a ConfigMap is a symbolic link that is
     replaced. A change is read after two polls with the same state, so a half-written file is never read.

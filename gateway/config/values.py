@@ -26,7 +26,7 @@ class Server:
     """Load the vocabularies of the configured models before the first request."""
     max_body: int = 64 * 2**20
     max_folded: int = 32 * 2**20
-    """Bytes of a body, without its content encoding, that is read and folded; a longer one is sent on as it came."""
+    """Bytes of a body, without its content encoding, that is read and folded; a longer one is forwarded unchanged."""
     max_header: int = 16 * 2**10
     """The longest request line or header field, in bytes."""
     header_timeout_s: float = 20.0
@@ -77,7 +77,7 @@ class ClientKey:
     models: tuple[str, ...] = ()
     """Names and patterns of models as clients name them; empty: all."""
     modes: tuple[Mode, ...] = MODES
-    """What requests may ask for with `x-turnfold-mode`."""
+    """The modes that requests may ask for with `x-turnfold-mode`."""
     rpm: int | None = None
     """Requests a minute."""
     tpm: int | None = None
@@ -89,11 +89,11 @@ class ClientKey:
 
     @property
     def id(self) -> str:
-        """What its use is counted under: another key of the same name starts anew."""
+        """The name under which its use is counted. It changes with the key, so a new key of the same name starts at zero."""
         return self.hash.removeprefix("sha256:")[:32]
 
     def may_use(self, model: str) -> bool:
-        """Say whether the key is for a model."""
+        """Return whether the key may be used for a model."""
         return not self.models or any(matches(pattern, model) for pattern in self.models)
 
 
@@ -129,7 +129,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Observe:
-    """What is kept of past requests."""
+    """How records of past requests are kept."""
 
     keep_s: float = 7 * 86400.0
     """How long the store keeps records; 0: not at all, only the newest are in memory."""
@@ -137,7 +137,7 @@ class Observe:
     max_size: int = 256 * 2**20
     """Bytes that records may take in the store."""
     text: bool = False
-    """Whether records hold what was said."""
+    """Whether records hold the text of messages."""
     traces: str = ""
     """Where traces go, by OTLP over HTTP; empty: nowhere."""
 
@@ -163,7 +163,7 @@ class Upstream:
     """The certificate that the upstream asks for, in PEM form."""
     client_key: str = ""
     compact: str = "upstream"
-    """Who compacts a Responses conversation: the upstream, or where it cannot we; ``ours``: we alone."""
+    """How a Responses conversation is compacted. ``upstream``: by the upstream or, if it cannot do that, by the gateway. ``ours``: by the gateway."""
     fallbacks: tuple[str, ...] = ()
     """Other upstreams for the same model when this one fails."""
 

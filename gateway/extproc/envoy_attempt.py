@@ -25,9 +25,9 @@ from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.headers import OURS
 from gateway.serve.incoming.limits import check_request, check_text
 from gateway.serve.record import LONGEST_PATH
-from gateway.serve.request import account
-from gateway.serve.request.account import Ending, Origin, Times
+from gateway.serve.request import outcome
 from gateway.serve.request.mode import allowed
+from gateway.serve.request.outcome import Ending, Origin, Times
 from gateway.serve.request.sessions import session_of
 from gateway.upstream.refusals import refusal_of
 from gateway.wire.format import Conversation, Format
@@ -135,7 +135,7 @@ class EnvoyAttempt:
         self.times.decided = time.perf_counter()
         if isinstance(self.state, TooLarge):
             refusal = await self.gateway.pool.run(self.state.refusal, size_bytes=len(body))
-            headers = account.headers(account.outcome_of(self.state), self.asked.request_id)
+            headers = outcome.headers(outcome.of(self.state), self.asked.request_id)
             self._record(Ending(400, "context_length_exceeded"))
             return replies.answer(400, headers, refusal)
         attempt = self.state.attempt if isinstance(self.state, Ready) else None
@@ -213,14 +213,14 @@ class EnvoyAttempt:
         refusal = CarriedRefusal.of(reply.refusal, len(sent.attempt.body))
         keeps = self.carried._replace(refusals=(*self.carried.refusals, refusal))
         self.done = True  # the next attempt makes the record
-        headers = {RETRY: "smaller", **account.headers(account.outcome_of(_final_state(sent, reply)), asked.request_id)}
+        headers = {RETRY: "smaller", **outcome.headers(outcome.of(_final_state(sent, reply)), asked.request_id)}
         return replies.let_pass(part, headers=headers, removed=removed, carried=keeps)
 
     def _pass_answer(self, part: str, reply: Reply, removed: tuple[str, ...], end: State | None = None) -> bytes:
         """Let an answer pass to the client, with the headers that say what was done. ``end`` is the last state, where one was reached."""
         assert self.asked is not None and isinstance(self.state, Ready)
         self.state = end or _final_state(self.state, reply)
-        headers = account.headers(account.outcome_of(self.state), self.asked.request_id)
+        headers = outcome.headers(outcome.of(self.state), self.asked.request_id)
         return replies.let_pass(part, headers=headers, removed=[name for name in removed if name not in headers])
 
     def close(self) -> None:
@@ -235,7 +235,7 @@ class EnvoyAttempt:
             return
         origin = self._origin(asked, state)
         try:
-            record = account.exchange(account.outcome_of(state), origin, self.times, ending)
+            record = outcome.exchange(outcome.of(state), origin, self.times, ending)
         except Exception as error:  # noqa: BLE001  # promise 6
             gateway.failed("record", error)
             record = Exchange.passed(asked.request_id, "failed", ending.status, error=ending.error, at=time.time())

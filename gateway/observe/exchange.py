@@ -55,12 +55,12 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Lost(NamedTuple):
-    """What of a conversation does not reach the model. Turns and lines that stand nowhere, not even in the digest."""
+    """How much of a conversation the model does not get."""
 
     turns: int = 0
-    """Whole turns that no longer stand verbatim."""
+    """Turns that were folded."""
     lines: int = 0
-    """Lines of the folded part that stand neither in the digest nor in the quotes."""
+    """Lines of the folded part that are neither in the digest nor in the quotes."""
     images: int = 0
     """Images, audio, video and files."""
     question_characters: int = 0
@@ -68,11 +68,11 @@ class Lost(NamedTuple):
 
 
 NOTHING_LOST: Final = Lost()
-"""All of it reaches the model."""
+"""The model gets all of it."""
 
 
 class Parts(NamedTuple):
-    """What fills the window, in tokens."""
+    """The tokens of each part of the prompt, and the tokens reserved for the answer."""
 
     system: int = 0
     tools: int = 0
@@ -80,10 +80,10 @@ class Parts(NamedTuple):
     digest: int = 0
     """The digest or summary of what was folded."""
     quotes: int = 0
-    """Excerpts that bear on the question."""
+    """Quotes from folded messages for a question."""
     history: int = 0
     question: int = 0
-    """The last user message, without what was placed in it."""
+    """The last user message, without the note and the quotes in it."""
     reserve: int = 0
     """Kept free for the answer."""
 
@@ -117,9 +117,9 @@ class Exchange(msgspec.Struct, frozen=True):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
-    """Of the prompt, those read from a cache."""
+    """Prompt tokens that were read from a cache."""
     written_tokens: int | None = None
-    """Of the prompt, those written to a cache, where the upstream bills that."""
+    """Prompt tokens that were written to a cache, where the upstream bills them."""
     body_bytes: int = 0
     decided_s: float = 0.0
     """From the complete request to the first attempt ready to send."""
@@ -155,9 +155,9 @@ class Exchange(msgspec.Struct, frozen=True):
     """Every call to an upstream, in order."""
     lost: Lost = NOTHING_LOST
     parts: Parts | None = None
-    """What fills the window; None when nothing was counted."""
+    """The tokens of each part; None when nothing was counted."""
     caller: str = ""
-    """A hash of the caller's credentials, by which an operator deletes what is stored about a caller."""
+    """A hash of the caller's credentials. With it an operator can delete everything that is stored about the caller."""
 
     @classmethod
     def passed(cls, request_id: str, why: Why, status: int, *, error: str = "", **known: Any) -> "Exchange":

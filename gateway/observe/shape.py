@@ -1,6 +1,6 @@
 """The JSON form of an exchange, for the admin port, the store and reports: docs/records.md describes it.
 
-A record that was stored is read as what it is: a mapping. Nothing here is a message's text.
+A stored record is read as a plain mapping. No record has the text of a message.
 """
 
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from msgspec.structs import asdict
 
 from gateway.observe.exchange import Exchange
 
-Shown = Mapping[str, Any]
+RecordJson = Mapping[str, Any]
 """One record in its JSON form."""
 
 
-def shown(exchange: Exchange) -> dict[str, Any]:
+def json_of(exchange: Exchange) -> dict[str, Any]:
     """Return the JSON form of an exchange."""
     found = asdict(exchange)
     found["time"] = iso(exchange.at)
@@ -30,12 +30,12 @@ def shown(exchange: Exchange) -> dict[str, Any]:
 
 
 def iso(seconds: float) -> str:
-    """Return a time of day as text."""
+    """Return a time as text in ISO 8601, in UTC."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def conversation(records: list[Shown]) -> dict[str, Any]:
-    """Return what is known of one conversation; ``records`` are its requests, oldest first."""
+def conversation(records: list[RecordJson]) -> dict[str, Any]:
+    """Return the facts about one conversation; ``records`` are its requests, oldest first."""
     first, last = records[0], records[-1]
     return {
         "conversation": first["conversation"],
@@ -60,9 +60,9 @@ def conversation(records: list[Shown]) -> dict[str, Any]:
     }
 
 
-def _different(records: list[Shown], name: str) -> list[str]:
+def _different(records: list[RecordJson], name: str) -> list[str]:
     return list(dict.fromkeys(one[name] for one in records if one[name]))
 
 
-def _sum(records: list[Shown], name: str) -> int:
+def _sum(records: list[RecordJson], name: str) -> int:
     return sum(one[name] or 0 for one in records)

@@ -31,9 +31,9 @@ from gateway.serve.incoming.body import parse, read
 from gateway.serve.incoming.errors import OUR_FAULT, ClientError
 from gateway.serve.keys import check_model, reserve
 from gateway.serve.request import finish, texts, work
-from gateway.serve.request.account import Ending, Times
 from gateway.serve.request.decisions import decide
 from gateway.serve.request.mode import mode_of
+from gateway.serve.request.outcome import Ending, Times
 from gateway.serve.request.work import Caller
 from gateway.state.pool import LARGE
 from gateway.wire.format import Conversation, Format
@@ -45,7 +45,7 @@ WORK: Final[Mapping[type[Any], Callable[[Caller, Any], Awaitable[Event]]]] = Map
         **dict.fromkeys(get_args(Undecided), decide),
     }
 )
-"""What is done in each state that is not final. A table, because asking a state for each of its types in turn costs more than the step."""
+"""The work in each state that is not final. It is a table, because comparing a state with one type after the other takes longer than the step."""
 
 
 async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> web.StreamResponse:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from gateway.observe.shape import Shown
+from gateway.observe.shape import RecordJson
 from gateway.observe.sums import Sums
 from gateway.state.records.base import Query
 
@@ -27,14 +27,14 @@ SHORTEST_LIFETIME_S: Final = 1.0
 MOST_KEPT: Final = 16
 """Cached results, each for other filters."""
 
-Find = Callable[[Query], Awaitable[list[Shown]]]
+Find = Callable[[Query], Awaitable[list[RecordJson]]]
 """Returns records, newest first."""
 
 
 class Summed(msgspec.Struct, frozen=True):
-    """Sums as JSON, and until when they are valid."""
+    """Sums as JSON, and the time until which they are valid."""
 
-    shown: dict[str, Any]
+    value: dict[str, Any]
     until: float
 
 
@@ -46,7 +46,7 @@ class Summing:
         self._one_at_a_time = asyncio.Lock()
         self._kept: dict[str, Summed] = {}
 
-    async def sums(self, name: str, query: Query, pages: AsyncIterator[list[Shown]], sums: Sums) -> dict[str, Any]:
+    async def sums(self, name: str, query: Query, pages: AsyncIterator[list[RecordJson]], sums: Sums) -> dict[str, Any]:
         """Return the sums for the filters with this name: from the cache, or computed from these pages."""
         async with self._one_at_a_time:
             kept = self._kept.pop(name, None)
@@ -55,13 +55,13 @@ class Summing:
             self._kept[name] = kept
             while len(self._kept) > MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
-            return kept.shown
+            return kept.value
 
     def clear(self) -> None:
         """Drop all sums: records were deleted."""
         self._kept.clear()
 
-    async def _compute(self, query: Query, pages: AsyncIterator[list[Shown]], sums: Sums) -> Summed:
+    async def _compute(self, query: Query, pages: AsyncIterator[list[RecordJson]], sums: Sums) -> Summed:
         started, complete = self._clock(), True
         added = 0
         async for page in pages:
@@ -72,19 +72,19 @@ class Summing:
                 complete = False
                 break
             await asyncio.sleep(self._clock() - before)
-        shown = await asyncio.to_thread(sums.shown)
+        value = await asyncio.to_thread(sums.as_json)
         now = self._clock()
-        shown |= {"complete": complete, "at": time.time(), "took_s": round(now - started, 3)}
-        return Summed(shown, now + max(LIFETIME_FACTOR * (now - started), SHORTEST_LIFETIME_S))
+        value |= {"complete": complete, "at": time.time(), "took_s": round(now - started, 3)}
+        return Summed(value, now + max(LIFETIME_FACTOR * (now - started), SHORTEST_LIFETIME_S))
 
 
-def _add(sums: Sums, query: Query, page: list[Shown]) -> None:
-    for one in page:
-        if query.matches(one):
-            sums.add(one)
+def _add(sums: Sums, query: Query, page: list[RecordJson]) -> None:
+    for record in page:
+        if query.matches(record):
+            sums.add(record)
 
 
-async def pages(first: Find, later: Find, query: Query) -> AsyncIterator[list[Shown]]:
+async def pages(first: Find, later: Find, query: Query) -> AsyncIterator[list[RecordJson]]:
     """Yield all records of a period in pages, newest first. ``first`` finds the first page, also in the memory of other workers;
     ``later`` finds the others, in the store."""
     wanted = replace(

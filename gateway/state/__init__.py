@@ -1,1 +1,1 @@
-"""What survives a request: learned facts, summaries, background tasks."""
+"""The state that outlives a request: learned facts, summaries, records, background tasks."""

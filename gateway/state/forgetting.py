@@ -37,7 +37,7 @@ EVERY_CALLER: Final = "*"
 
 
 class Order(NamedTuple):
-    """What an operator wants deleted."""
+    """An operator's order to delete."""
 
     kind: Literal["everything", "learned", "model", "caller"]
     """Everything; all that was learned of upstreams, or of one model; or all that is stored for one caller."""

@@ -19,7 +19,7 @@ from gateway.context.cut.layout import Source
 from gateway.context.cut.summary import Summary
 from gateway.context.life import identity
 from gateway.context.life.identity import key_hash_in
-from gateway.context.write import transcript
+from gateway.context.summarise import transcript
 from gateway.state.store.base import Store
 from gateway.state.store.values import pack, unpack
 from gateway.state.tasks import Tasks
@@ -27,7 +27,7 @@ from gateway.upstream.breaker import Breaker
 from gateway.wire.message import Message
 
 if TYPE_CHECKING:
-    from gateway.context.write.verdict import Verdict
+    from gateway.context.summarise.verdict import Verdict
 
 log = structlog.get_logger(__name__)
 
@@ -352,13 +352,13 @@ def _entry(kept: "OrderedDict[tuple[str, str], Entry]", key: tuple[str, str], ma
 
 
 def _read(body: bytes) -> str:
-    from gateway.context.write import verdict  # noqa: PLC0415  # loads what reads a fold's lines, which a start does not need
+    from gateway.context.summarise import verdict  # noqa: PLC0415  # loads what reads a fold's lines, which a start does not need
 
     return verdict.read(body)
 
 
 def _judge(job: SummaryJob, plan: Plan, text: str) -> "Verdict":
-    from gateway.context.write import verdict  # noqa: PLC0415  # see `_read`
+    from gateway.context.summarise import verdict  # noqa: PLC0415  # see `_read`
 
     covered = job.source.messages[: plan.goal.covers]
     return verdict.judge(

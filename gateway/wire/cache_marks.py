@@ -20,16 +20,16 @@ MOST_MARKS: Final = 4
 _CARRIERS: Final = frozenset({"text", "image", "document", "tool_use", "tool_result"})
 """Types of blocks that may have a mark; thinking may not."""
 
-BlockPlace = tuple[int, int]
+BlockPosition = tuple[int, int]
 """Index of the message and of the block in it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SentBlock:
-    """A block to be sent: its bytes, and its place in the original body."""
+    """A block to be sent: its bytes, and its position in the original body."""
 
     raw: bytes
-    origin: BlockPlace | None = None
+    origin: BlockPosition | None = None
     new: bool = False
 
     @property
@@ -53,13 +53,13 @@ def moved_marks(
     marked = {(at, n): value[CACHE_CONTROL] for at, n, value in originals if value.get(CACHE_CONTROL)}
     if not marked:
         return {}
-    kept_places = {block.origin for block in kept if block.origin is not None}
+    kept_positions = {block.origin for block in kept if block.origin is not None}
     kept_marks = {id(block): marked[block.origin] for block in kept if block.origin in marked}
     new: dict[int, Any] = {}
-    for place in sorted(marked.keys() - kept_places):
-        carrier = _before(kept, place)
+    for position in sorted(marked.keys() - kept_positions):
+        carrier = _before(kept, position)
         if carrier is not None and id(carrier) not in kept_marks:
-            new.setdefault(id(carrier), marked[place])
+            new.setdefault(id(carrier), marked[position])
     digest = next((block for block in kept if block.origin is None and block.kind == "text"), None)
     if digest is not None and id(digest) not in new:
         new = {**new, id(digest): _mark_for_digest(kept, digest, kept_marks | new, marked)}
@@ -79,11 +79,11 @@ def _marks_inside(block: Mapping[str, Any]) -> int:
     )
 
 
-def _before(kept: Sequence[SentBlock], place: BlockPlace) -> SentBlock | None:
-    """Return the nearest block before a place that may carry a mark."""
+def _before(kept: Sequence[SentBlock], position: BlockPosition) -> SentBlock | None:
+    """Return the nearest block before a position that may carry a mark."""
     found = None
     for block in kept:
-        if block.origin is not None and block.origin > place:
+        if block.origin is not None and block.origin > position:
             break
         if block.kind in _CARRIERS:
             found = block
@@ -91,7 +91,7 @@ def _before(kept: Sequence[SentBlock], place: BlockPlace) -> SentBlock | None:
 
 
 def _mark_for_digest(
-    kept: Sequence[SentBlock], digest: SentBlock, marks: Mapping[int, Any], all_marks: Mapping[BlockPlace, Any]
+    kept: Sequence[SentBlock], digest: SentBlock, marks: Mapping[int, Any], all_marks: Mapping[BlockPosition, Any]
 ) -> Any:
     """Return the mark for the digest: that of the next marked block, or the last one. Marks with a longer lifetime must come
     first."""

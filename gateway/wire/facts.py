@@ -43,11 +43,11 @@ class MessageFacts(Remembered, Generic[L]):
         self.digest: bytes | None = None
         """The hash of its canonical form."""
         self.lines: tuple[L, ...] | None = None
-        """Its lines, of `gateway.context.choose.line.Line`."""
+        """Its lines, of `gateway.context.read.line.Line`."""
         self.ends: tuple[L, ...] | None = None
         """The lines of its head and tail alone."""
         self.keys: frozenset[str] | None = None
-        """Its words, as `gateway.context.choose.words.Word.key`."""
+        """Its words, as `gateway.context.read.words.Word.key`."""
         self.shrunk: dict[object, Mapping[str, Any]] = {}
         """Its shortened forms, by everything on which they depend."""
 

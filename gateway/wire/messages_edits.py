@@ -310,13 +310,13 @@ def _original_numbers(
     known = {id(part): n for part, n in zip(before, numbers, strict=True)}
     kept = {id(part) for part in parts}
     free = [(part.get("type"), n) for part, n in zip(before, numbers, strict=True) if id(part) not in kept]
-    places: list[int | None] = []
+    found: list[int | None] = []
     for part in reversed(parts):
         n = known.get(id(part))
         if n is None and free and free[-1][0] == part.get("type"):
             n = free.pop()[1]
-        places.append(n)
-    return places[::-1]
+        found.append(n)
+    return found[::-1]
 
 
 def _part_numbers(origin: BlockOrigin, given: Sequence[Piece], before: Message) -> list[int]:

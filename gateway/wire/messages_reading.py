@@ -206,13 +206,13 @@ def _server_call_id(block: Piece) -> str:
 
 def _newest_compaction(body_messages: Sequence[BodyMessage]) -> tuple[int, int]:
     """Return the message and the block of the newest compaction; (-1, -1) without one."""
-    places = (
+    positions = (
         (at, n)
         for at, message in enumerate(body_messages)
         for n, block in enumerate(message.blocks)
         if block.type == "compaction" and not _has_failed(block)
     )
-    return max(places, default=(-1, -1))
+    return max(positions, default=(-1, -1))
 
 
 def _has_failed(compaction: Piece) -> bool:

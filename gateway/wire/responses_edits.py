@@ -146,8 +146,8 @@ def _with_result(item: Piece, kind: str, results: list[Message]) -> bytes:
     """Return an item with its changed result. This is the first of ``results`` with the kind and id of the item, and is
     removed from them: several items may have the same id, or none."""
     key = kind, item.value.get("id")
-    place = next((n for n, part in enumerate(results) if (part.get("type"), part.get("id")) == key), None)
-    text = results.pop(place).get("text") if place is not None else None
+    index = next((n for n, part in enumerate(results) if (part.get("type"), part.get("id")) == key), None)
+    text = results.pop(index).get("text") if index is not None else None
     if isinstance(text, str) and text != item.value[TEXT_OF[kind]]:
         return splice(item.raw, {TEXT_OF[kind]: text})
     return item.raw

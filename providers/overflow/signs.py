@@ -151,13 +151,13 @@ def read_refusal(status: int, body: bytes, where: Literal["http", "sse"]) -> Ref
     doubtful = status in OTHER_STATUSES
     for sign in SIGNS:
         if sign.sure or not doubtful:
-            for place, text in enumerate(statements + names):
+            for index, text in enumerate(statements + names):
                 if sign.pattern.search(text):
-                    return _refusal(sign, statements[place:] + statements[:place], complaint)
+                    return _refusal(sign, statements[index:] + statements[:index], complaint)
     if not doubtful:
-        for place, text in enumerate(statements):
+        for index, text in enumerate(statements):
             if prove_overflow(text):
-                return _refusal(NUMBERS, statements[place:] + statements[:place], complaint)
+                return _refusal(NUMBERS, statements[index:] + statements[:index], complaint)
     if status == 413 and not statements and not names and not body.lstrip().startswith(b"<"):
         return Overflow(sign="bare_413")
     return None

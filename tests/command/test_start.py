@@ -15,7 +15,7 @@ def test_a_start_does_not_wait_for_what_only_a_fold_needs() -> None:
     loaded = set(done.stdout.split())
 
     assert "gateway.context.life.ladder" in loaded
-    assert loaded.isdisjoint({"gateway.context.write.fold", "gateway.context.choose.lines", "statistics"})
+    assert loaded.isdisjoint({"gateway.context.write.fold", "gateway.context.read.lines", "statistics"})
     assert loaded.isdisjoint({"prometheus_client", "http.server"}), "for the first scrape alone"
 
 

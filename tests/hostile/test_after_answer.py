@@ -9,7 +9,7 @@ import pytest
 
 from gateway.context.life.states import Answered, Measured, Refused
 from gateway.serve.answers import answer, relay
-from gateway.serve.request import account, billed, measure, places, summary, work
+from gateway.serve.request import measure, outcome, places, summary, uncounted_bill, work
 from gateway.standin import Raw, StandIn
 from gateway.state.learning import Learning
 from tests import raw
@@ -28,11 +28,11 @@ def broken(*_: Any, **__: Any) -> Any:
 # What fails, in which request it is at work, and whether the request is then sent as it came.
 PARTS: list[tuple[str, Any, str, dict[str, Any]]] = [
     ("learning from a counted answer", (Answered, "lessons"), "learning", LONG),
-    ("learning from an uncounted answer", (billed, "learn"), "learning", SHORT),
+    ("learning from an uncounted answer", (uncounted_bill, "learn"), "learning", SHORT),
     ("taking a lesson in", (Learning, "learn"), "learning", LONG),
     ("asking for a summary", (summary, "request_if_needed"), "summary", LONG),
-    ("response headers", (account, "headers"), "headers", SHORT),
-    ("the record", (account, "exchange"), "record", SHORT),
+    ("response headers", (outcome, "headers"), "headers", SHORT),
+    ("the record", (outcome, "exchange"), "record", SHORT),
     ("the proof by size", (measure, "fits_by_size"), "fold", SHORT),
     ("counting", (measure, "task_for"), "fold", LONG),
     ("looking up a summary", (summary, "with_summary"), "fold", LONG),

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from gateway.context.choose import lines
 from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.layout import MOST_SEARCHED_CHARACTERS
 from gateway.context.cut.policy import Policy
+from gateway.context.read import lines
+from gateway.context.shrink.gaps import LONGEST_CLUSTER
+from gateway.context.shrink.text import shrink_text
 from gateway.context.write import pools
 from gateway.context.write.compress import compress
-from gateway.context.write.gaps import LONGEST_CLUSTER
-from gateway.context.write.shrink_text import shrink_text
 from gateway.wire.message import text_of
 from tests.fakes import assistant, call, result, user
 

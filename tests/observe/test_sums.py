@@ -24,7 +24,7 @@ def summed(records, prices=None):
     found = Sums((prices or {}).get)
     for one in sorted(records, key=lambda record: -record["at"]):
         found.add(one)
-    return found.shown()
+    return found.as_json()
 
 
 WARM = {**BASE, "tokens_before": 1_000_000, "prompt_tokens": 1_000_000, "cached_tokens": 0}

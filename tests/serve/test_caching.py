@@ -7,7 +7,7 @@ from gateway.config import Upstream, catalogue
 from gateway.context import frames
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.policy import Policy
-from gateway.context.cut.replay import Prices
+from gateway.context.cut.units import Prices
 from gateway.context.life.ladder import Task, first_attempt
 from gateway.serve.request.caching import priced, terms_for
 from gateway.standin import messages as strict

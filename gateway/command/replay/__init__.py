@@ -55,7 +55,7 @@ def run(
             err=True,
         )
         return 2
-    found = sums.shown()
+    found = sums.as_json()
     if html is not None and not _written(html, page(found, f"Replay of {path.name}", headline(found))):
         return 2
     if as_json:
@@ -66,7 +66,7 @@ def run(
 
 
 def _written(html: Path, text: str) -> bool:
-    """Write the page with charts; say why where it cannot be written."""
+    """Write the page with charts; return whether it was written. If not, print the reason."""
     try:
         html.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -76,7 +76,7 @@ def _written(html: Path, text: str) -> bool:
 
 
 def headline(found: Mapping[str, Any]) -> str:
-    """Say in one sentence what enforcing would do."""
+    """Return one sentence about the result that mode enforce would have."""
     return (
         f"{found['requests']:,} requests: with enforce {found['refusals_avoided']:,} refusals avoided, "
         f"{found['saved_share']:.0%} fewer tokens; {found['too_large']:,} too large in any form."
@@ -111,7 +111,7 @@ def _decided(files: list[Path], settings: Settings, cores: int, total: int) -> I
 
 
 SMALL: Final = 2**22
-"""Bytes of logs that one process reads sooner than others start."""
+"""Bytes of logs. One process reads so many before other processes have started."""
 _DECIDER: Final = "decider"
 _here: dict[str, Decider] = {}
 """The decider of a worker process, made when the process begins."""

@@ -19,7 +19,7 @@ from gateway.wire.message import Message, canonical
 
 
 class Decided(NamedTuple):
-    """What would have become of one request. Counts are tokens."""
+    """The outcome that one request would have had. Counts are tokens."""
 
     format: str
     model: str
@@ -31,7 +31,7 @@ class Decided(NamedTuple):
     action: str
     """``none``, ``fold`` or ``error``, as in the answer's header."""
     too_long: bool
-    """As it came, it does not fit its window with the output it asks for: the upstream would have refused it."""
+    """Whether the unchanged request and its requested output exceed the window: the upstream would have refused it."""
     exact: bool
     turns: int
     lost: tuple[int, ...]
@@ -40,25 +40,25 @@ class Decided(NamedTuple):
     """As in `gateway.observe.exchange.Parts`."""
     steps: tuple[tuple[str, int], ...]
     given: tuple[tuple[bytes, int], ...]
-    """A short hash and the tokens of each message as it came: what a prompt cache sees."""
+    """A short hash and the tokens of each message of the client: these decide what a prompt cache has."""
     sent: tuple[tuple[bytes, int], ...]
     """The same of each message as it would have been sent."""
 
 
 class Results(NamedTuple):
-    """What one batch of lines gave."""
+    """The outcomes of one batch of lines."""
 
     decided: tuple[Decided, ...]
     unreadable: int
     """Lines without a request."""
     failed: int
-    """Requests that our own code could not decide about."""
+    """Requests for which our own code failed."""
     read: int
     """Bytes of the file."""
 
 
 class Decider:
-    """Decides about batches in one process, which keeps what it found out about messages."""
+    """Decides about batches in one process. It keeps facts about messages, so that a grown conversation costs only its new messages."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

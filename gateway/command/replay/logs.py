@@ -24,7 +24,7 @@ HOLDERS: Final = (
 )  # fmt: skip
 """Members in which records hold the body, in the order in which they are tried."""
 SETTINGS_OF: Final = ("optional_params", "model_parameters", "modelParameters", "invocation_params", "parameters")
-"""Members in which records hold what stood beside the messages."""
+"""Members in which records hold the other fields of the request."""
 OBSERVED: Final = frozenset({"traceId", "trace_id", "observationId", "modelParameters", "parentObservationId"})
 """Members of Langfuse's records: their ``input`` is a list of messages, not a Responses body's."""
 DEEPEST: Final = 4

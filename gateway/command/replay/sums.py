@@ -54,7 +54,7 @@ class RequestSums:
         self.estimated += not one.exact
         self.lost.update(dict(zip(Lost._fields, one.lost, strict=False)))
 
-    def shown(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return the sums as JSON."""
         return {
             "requests": self.requests,
@@ -137,10 +137,10 @@ class ReplaySums:
         losing = [pair for pair in self._conversations.items() if pair[1].most_lost or pair[1].sums.too_large]
         return sorted(losing, key=lambda pair: (-pair[1].sums.too_large, -pair[1].most_lost, pair[0]))[:SHOWN]
 
-    def shown(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return everything as JSON."""
         return {
-            **self.all.shown(),
+            **self.all.as_json(),
             "conversations": self.conversations,
             "unreadable": self.unreadable,
             "failed": self.failed,
@@ -152,7 +152,7 @@ class ReplaySums:
                 for place in range(len(SHARES) + 1)
             ],
             "models": {
-                name: {"window": self.windows[name], **sums.shown()}
+                name: {"window": self.windows[name], **sums.as_json()}
                 for name, sums in sorted(self.models.items(), key=lambda pair: -pair[1].before)
             },
             "conversations_that_lose_most": [
@@ -160,7 +160,7 @@ class ReplaySums:
                     "conversation": name,
                     "model": one.model,
                     "most_lines_lost": one.most_lost,
-                    **one.sums.shown(),
+                    **one.sums.as_json(),
                 }
                 for name, one in self.losers()
             ],

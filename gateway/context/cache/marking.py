@@ -1,4 +1,4 @@
-"""Cache marks: the places up to which a folded request and the next one are equal, so that the provider caches them.
+"""Cache marks: the positions up to which a folded request and the next one are equal, so that the provider caches them.
 
 Marks are set at the end of the pinned messages, of the note, of the newest message of the request before, and of the
 newest message; there they are before quotes, which the next turn will not have. A client that sets marks itself keeps its
@@ -66,7 +66,7 @@ class CacheTerms:
 NO_TERMS: Final = CacheTerms()
 """Nothing is added."""
 
-TextPlace = tuple[int, int]
+MarkPosition = tuple[int, int]
 """Index of a message, and of a part of its text."""
 
 
@@ -74,23 +74,23 @@ def marked(messages: Sequence[Message], style: MarkStyle) -> tuple[Message, ...]
     """Return the messages with marks; unchanged when the client sets marks of this style itself."""
     if any(_has_mark(message, style) for message in messages):
         return tuple(messages)
-    chosen = dict.fromkeys(mark_places(messages))
+    chosen = dict.fromkeys(mark_positions(messages))
     changed = {
         index: _with_marks(messages[index], {n for at, n in chosen if at == index}, style) for index, _ in chosen
     }
     return tuple(changed.get(index, message) for index, message in enumerate(messages))
 
 
-def mark_places(messages: Sequence[Message]) -> list[TextPlace]:
-    """Return the places of marks, in order; at most `MOST_MARKS`."""
-    places: list[TextPlace] = []
+def mark_positions(messages: Sequence[Message]) -> list[MarkPosition]:
+    """Return the positions of marks, in order; at most `MOST_MARKS`."""
+    positions: list[MarkPosition] = []
     first = next((n for n, m in enumerate(messages) if m.get("role") not in PINNED_ROLES), len(messages))
     if first:
-        places.append((first - 1, len(parts_of(messages[first - 1])) - 1))
+        positions.append((first - 1, len(parts_of(messages[first - 1])) - 1))
     if first < len(messages) and (count := frames_before(messages[first])):
-        places.append((first, count - 1))
-    places += [(index, _last_before_quotes(messages[index])) for index in _marked_ends(messages, first)]
-    return [place for place in dict.fromkeys(places) if place[1] >= 0]
+        positions.append((first, count - 1))
+    positions += [(index, _last_before_quotes(messages[index])) for index in _marked_ends(messages, first)]
+    return [position for position in dict.fromkeys(positions) if position[1] >= 0]
 
 
 def _marked_ends(messages: Sequence[Message], first: int) -> list[int]:

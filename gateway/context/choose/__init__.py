@@ -1,1 +1,1 @@
-"""Choose the lines of the folded part that are kept."""
+"""Choose lines of the folded part: for the digest by new facts per token, for quotes by relevance to a question."""

@@ -5,10 +5,10 @@ from itertools import chain
 from typing import Final
 
 from gateway.context.choose.greedy import Greedy
-from gateway.context.choose.line_pool import LinePool
 from gateway.context.choose.rows import render
-from gateway.context.choose.weights import SURE_WISHES_SHARE_WITH_CALLS, WISHES_SHARE_OF_CHAT, WISHES_SHARE_WITH_CALLS
 from gateway.context.count.counter import CountText
+from gateway.context.weigh.line_pool import LinePool
+from gateway.context.weights import SURE_WISHES_SHARE_WITH_CALLS, WISHES_SHARE_OF_CHAT, WISHES_SHARE_WITH_CALLS
 
 FULL_SHARE: Final = 0.97
 """Share of the room at which the choice ends. Chosen: sizes are estimates, and the rest is seldom enough for a line."""

@@ -165,7 +165,9 @@ def missing() -> str:
     absent = [name for name in ("numpy", PACKAGE) if find_spec(name) is None]
     if absent:
         return f"needs {' and '.join(absent)}: {REMEDY}"
-    return "" if all(map(_place, (_WEIGHTS, _TOKENIZER))) else f"finds no vectors in the installed {PACKAGE}: {REMEDY}"
+    return (
+        "" if all(map(_path_of, (_WEIGHTS, _TOKENIZER))) else f"finds no vectors in the installed {PACKAGE}: {REMEDY}"
+    )
 
 
 _LOADING: Final = Lock()
@@ -181,7 +183,7 @@ def load() -> Embedding | None:
 @cache
 def _loaded() -> Embedding | None:
     try:
-        with open(_place(_WEIGHTS), "rb") as weights, open(_place(_TOKENIZER), "rb") as tokenizer:
+        with open(_path_of(_WEIGHTS), "rb") as weights, open(_path_of(_TOKENIZER), "rb") as tokenizer:
             return read(weights.read(), tokenizer.read())
     except Exception:  # noqa: BLE001  # with a broken package, questions are searched by words alone
         return None
@@ -214,10 +216,10 @@ def read(weights: bytes, tokenizer: bytes) -> Embedding:
     return Embedding(Parts(numbers), rows)
 
 
-def _place(path: str) -> str:
+def _path_of(name: str) -> str:
     """Return the path of a file of the package; empty without the package. The package is found and not imported."""
     package = find_spec(PACKAGE)
     for folder in package.submodule_search_locations or () if package is not None else ():
-        with suppress(OSError), open(f"{folder}/{path}", "rb"):
-            return f"{folder}/{path}"
+        with suppress(OSError), open(f"{folder}/{name}", "rb"):
+            return f"{folder}/{name}"
     return ""

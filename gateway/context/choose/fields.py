@@ -10,7 +10,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from typing import Final
 
-from gateway.context.choose.words import stem
+from gateway.context.read.words import stem
 
 _TEXT: Final = pkgutil.get_data(__package__, "fields.txt") or b""
 """The text of the file, in which words are looked up. Separate words would take five times as much memory."""

@@ -5,10 +5,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from gateway.context.choose.line import RECORD, SENTENCE, Line
-from gateway.context.choose.line_pool import LinePool
-from gateway.context.choose.records import names_record
-from gateway.context.choose.words import IDENT, Word
+from gateway.context.read.line import RECORD, SENTENCE, Line
+from gateway.context.read.records import names_record
+from gateway.context.read.words import IDENT, Word
+from gateway.context.weigh.line_pool import LinePool
 
 OPENING_TOKENS: Final = 3
 """Approximate tokens of the beginning of another message's line."""

@@ -6,8 +6,8 @@ from itertools import accumulate
 from math import log, sqrt
 from typing import Final
 
-from gateway.context.choose.weights import NEIGHBOUR_DISTANCE, NEIGHBOUR_SHARE, PINNED_WORD
-from gateway.context.choose.words import words
+from gateway.context.read.words import words
+from gateway.context.weights import NEIGHBOUR_DISTANCE, NEIGHBOUR_SHARE, PINNED_WORD
 
 MOST_SEARCHED_WORDS: Final = 48
 """Different words of a question that are searched, the last ones: what is asked is at the end."""

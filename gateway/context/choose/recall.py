@@ -14,14 +14,16 @@ from typing import Final, NamedTuple
 
 from gateway.context import frames
 from gateway.context.choose import fields, rows
-from gateway.context.choose.cues import instructs, wants_to_know
-from gateway.context.choose.line import SENTENCE
-from gateway.context.choose.line_pool import FAMILY_LETTERS, LinePool, Passage
 from gateway.context.choose.lookup import distinguishes, neighbour_shares
 from gateway.context.choose.salience import salience
-from gateway.context.choose.speakers import answer_factors
-from gateway.context.choose.subject import names_a_subject
-from gateway.context.choose.weights import (
+from gateway.context.count.counter import CountText
+from gateway.context.read.cues import instructs, wants_to_know
+from gateway.context.read.line import SENTENCE
+from gateway.context.read.subject import names_a_subject
+from gateway.context.read.words import Word, words
+from gateway.context.weigh.line_pool import FAMILY_LETTERS, LinePool, Passage
+from gateway.context.weigh.speakers import answer_factors
+from gateway.context.weights import (
     FAMILY_WORD,
     FIELD_WORD,
     LEAST_SCORE_SHARE,
@@ -34,8 +36,6 @@ from gateway.context.choose.weights import (
     PINNED_WORD,
     USER_FACTOR,
 )
-from gateway.context.choose.words import Word, words
-from gateway.context.count.counter import CountText
 
 OPENING_TOKENS: Final = 4.0
 """Tokens of the beginning of another message's line."""

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from gateway.context import frames
-from gateway.context.choose.line import CALL, CLOSING, FIRST_CALL, GAP, OUTPUT, RECORD, SENTENCE, Line, MessageLines
-from gateway.context.choose.line_pool import LinePool
+from gateway.context.read.line import CALL, CLOSING, FIRST_CALL, GAP, OUTPUT, RECORD, SENTENCE, Line, MessageLines
+from gateway.context.weigh.line_pool import LinePool
 
 SPEAKERS: Final = frozenset({"user", "assistant"})
 NEXT_ROW: Final = " / "

@@ -12,7 +12,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Final
 
-from gateway.context.choose.weights import COMMON_WORD, EMPTY_WORD
+from gateway.context.weights import COMMON_WORD, EMPTY_WORD
 
 
 def _by_letter(row: str) -> Mapping[str, str]:

@@ -129,9 +129,9 @@ class Calibration:
 
 def _confirmed_ratio(recent: list[float]) -> float | None:
     """Return the newest ratio that agrees with another recent one; None if no two agree."""
-    for place in range(len(recent) - 1, 0, -1):
-        if any(_factor_between(recent[place], other) <= AGREEMENT_FACTOR for other in recent[:place]):
-            return recent[place]
+    for index in range(len(recent) - 1, 0, -1):
+        if any(_factor_between(recent[index], other) <= AGREEMENT_FACTOR for other in recent[:index]):
+            return recent[index]
     return None
 
 

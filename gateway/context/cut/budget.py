@@ -30,6 +30,13 @@ class Budget:
         return self.window - self.reserve - self.tools - self.margin
 
     @property
+    def rounded_room(self) -> int:
+        """The room with reserve and tools rounded up in coarse steps, so that a slightly different request does not move a
+        cut."""
+        step = max(self.window // 128, 1)
+        return self.window - self.margin - -(-(self.reserve + self.tools) // step) * step
+
+    @property
     def largest_room(self) -> int:
         """The most tokens of the pinned messages and the current question when nothing else is sent."""
         return self.window - self.least_output - self.tools

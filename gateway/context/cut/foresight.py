@@ -10,7 +10,8 @@ from typing import Final
 
 from gateway.context.cut import replay
 from gateway.context.cut.layout import Layout, Source
-from gateway.context.cut.replay import Unit
+from gateway.context.cut.next_cut import kept_after_cut
+from gateway.context.cut.units import Unit
 
 GROWTH_STEP: Final = 1 / 48
 """Share of the free room by which one step of the simulation grows."""
@@ -71,7 +72,7 @@ def _next_cut(layout: Layout) -> int:
         # The last step moved the cut too far: repeat it in small steps.
         small = max(step // FINE_STEPS, 1)
         first, _ = _next_move(layout, _growth(layout, [step] * (steps - 1) + [small] * 3 * FINE_STEPS))
-    grown, kept = float(steps * step), replay.kept_after_cut(room)
+    grown, kept = float(steps * step), kept_after_cut(room)
     mean_turn = sum(unit.cost for unit in units) / len({unit.turn for unit in units})
     if room.max_turns is not None:
         new_turns = [_new_turn(layout, number, 1) for number in range(1, room.max_turns + 2)]

@@ -6,14 +6,14 @@ from functools import cached_property
 from typing import Final
 
 from gateway.context.count.counter import Counter, CountText
-from gateway.context.cut import replay
+from gateway.context.cut import calling, replay
 from gateway.context.cut.attachments import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.policy import Policy
-from gateway.context.cut.replay import Cut, Room, Unit
 from gateway.context.cut.rungs import FOLD, Rung
 from gateway.context.cut.summary import Summary
 from gateway.context.cut.turns import SplitConversation, call_ids, result_id
+from gateway.context.cut.units import Cut, Room, Unit
 from gateway.wire.facts import Interned, facts_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, text_of, texts
@@ -190,8 +190,8 @@ def lay_out(source: Source) -> Layout:
         ends_with_question,
         prefix_breaks=ends_with_question and replay.prefix_breaks(units, room),
         tight=cut.tight and (len(cuts) == 1 or cuts[-2] is not cut),
-        calls_often=replay.calls_often(units),
-        autonomous=replay.is_autonomous(units, _results_in(source)),
+        calls_often=calling.calls_often(units),
+        autonomous=calling.is_autonomous(units, _results_in(source)),
     )
 
 
@@ -203,7 +203,7 @@ def _results_in(source: Source) -> int:
 def _room_of(source: Source) -> Room:
     """Return the room that decides where the cut is placed."""
     pinned = sum(source.costs[index] for index in source.conversation.pinned)
-    free = max(replay.rounded_room(source.budget) - pinned, 1)
+    free = max(source.budget.rounded_room - pinned, 1)
     share = source.policy.recall_share
     recall = max(int(min(share * source.budget.room, share * MOST_RECALL_OF_FREE * free)), 0)
     return Room(free, recall, source.policy.low_water, source.policy.max_turns, source.policy.prices)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from gateway.context.cut.replay import UNKNOWN_PRICES, Prices
+from gateway.context.cut.units import UNKNOWN_PRICES, Prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,4 +32,4 @@ class Policy:
     min_output: int = 1024
     """``max_tokens`` is never lowered below this many tokens."""
     prices: Prices = UNKNOWN_PRICES
-    """What the provider charges for a prompt token, by its cache: of two ways to make room the one that costs less is taken."""
+    """The provider's prices of a prompt token, by its cache. Of two ways to make room, the cheaper one is taken."""

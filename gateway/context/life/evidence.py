@@ -92,11 +92,11 @@ class LastRequest(msgspec.Struct, frozen=True):
     anchored: int = 0
     """The number of messages in the last request with a believed bill; 0 without one."""
     billed: int = 0
-    """That bill."""
+    """The tokens of that bill."""
     full: bool = False
-    """That bill agreed with our count of everything, including tool results."""
+    """Whether that bill agreed with our count of the whole request, including tool results."""
     suspicions: int = 0
-    """Suspect bills since then."""
+    """The number of suspect bills since then."""
 
 
 def plausible_prompt(counted: int, prompt: int | None) -> bool:
@@ -137,8 +137,8 @@ def _shortened(text: str) -> str:
 def _repeats_number(request_text: str, refusal: str, number: int) -> bool:
     """Return whether the request has a refusal's number with the same text beside it. Also true if the refusal has no such
     number."""
-    places = _number_contexts(refusal, number)
-    return not places or any(place in request_text for place in places)
+    contexts = _number_contexts(refusal, number)
+    return not contexts or any(context in request_text for context in contexts)
 
 
 def _is_in_short_text(body: Any, numbers: set[str]) -> bool:
@@ -250,7 +250,7 @@ def _are_equal(billed: int, counted: int, share: float) -> bool:
 
 
 def _number_contexts(refusal: str, number: int) -> list[str]:
-    """Return each place of a number in a refusal, as text: the number with the characters before it, and with those after
+    """Return each occurrence of a number in a refusal, as text: the number with the characters before it, and with those after
     it."""
     digits = str(number)
     if digits not in refusal and number % 1000 == 0:

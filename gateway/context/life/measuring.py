@@ -36,11 +36,11 @@ class Measurement(NamedTuple):
     ratio: float = 1.0
     """The learned factor of `stable`."""
     anchored: bool = False
-    """Whether a bill of the conversation was at hand."""
+    """Whether `best` is computed from a bill of the conversation."""
 
 
 class Reserve(NamedTuple):
-    """What is kept free for the answer, in tokens."""
+    """The tokens that are kept free for the answer."""
 
     tokens: int
     output_limit: int | None
@@ -68,7 +68,7 @@ class MeasuredModel(NamedTuple):
 def reserve_for(
     request: Conversation, window: int, *, configured: int | None, largest: int | None, counted: bool
 ) -> Reserve:
-    """Return what is kept free for the answer.
+    """Return the tokens that are kept free for the answer.
 
     ``configured`` is the operator's reserve, ``largest`` the model's longest answer. ``counted`` is whether the model counts
     its answer against the window.

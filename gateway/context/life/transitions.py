@@ -2,7 +2,7 @@
 
 The rules, which the table keeps:
 
-1. A request that fits, or about which nothing is to be decided, is sent as it came. So is one at which a part of ours failed.
+1. A request that fits is sent unchanged. So is a request in mode ``off``, and one for which a part of the gateway failed.
 2. A refusal is followed by something strictly smaller, as often as the place allows; then by a model with a larger window, if one is named;
    then the client gets the upstream's own last refusal.
 3. A place that is unreachable or in trouble is followed by the next place. If none does better, the client gets the first such answer.

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.context.choose import lines
 from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.layout import Source
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.summary import Summary
+from gateway.context.read import lines
 from gateway.context.write.compress import source_of
 from gateway.context.write.kept import kept_messages
 from gateway.context.write.quote_room import with_room_for_quotes

@@ -9,9 +9,9 @@ from typing import Final
 
 from gateway.context import frames
 from gateway.context.choose import digest, recall
-from gateway.context.choose.line import CALL, RECORD, SENTENCE
-from gateway.context.choose.line_pool import LinePool, Passage
 from gateway.context.count.counter import CountText
+from gateway.context.read.line import CALL, RECORD, SENTENCE
+from gateway.context.weigh.line_pool import LinePool, Passage
 
 LEAST_TOKENS: Final = 16
 """Tokens. A smaller rest seldom holds a line."""

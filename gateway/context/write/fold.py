@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from gateway.context.cut import replay
 from gateway.context.cut.attachments import has_media_or_reasoning
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.question import kept_whole, question_of
 from gateway.context.cut.rungs import QUESTION
-from gateway.context.write import shrink
+from gateway.context.cut.unit_limits import gets_final_size
+from gateway.context.shrink.gaps import characters_without_markers
+from gateway.context.shrink.message import fair_limits, shrink_message
 from gateway.context.write.draft import NOTE_STAGES, QUOTES_STAGE, Draft, QuestionKept, Sketch, Step
-from gateway.context.write.gaps import characters_without_markers
 from gateway.context.write.kept import kept_messages, words_of_question
 from gateway.context.write.quote_room import fits_beside_set_aside, with_room_for_quotes
 from gateway.context.write.replacement import Replacement, replacement_of
@@ -98,7 +98,7 @@ def _with_larger_results(sketch: Sketch, source: Source) -> Sketch:
     """Make shortened tool results of the newest step longer, up to the rest of the room. In the next request they are old, and
     shortened again in any case."""
     newest = sketch.layout.units[-1] if sketch.layout.units else None
-    if newest is None or replay.gets_final_size(newest, sketch.layout.room) or source.rung.max_characters is not None:
+    if newest is None or gets_final_size(newest, sketch.layout.room) or source.rung.max_characters is not None:
         return sketch
     messages, kept = source.messages, sketch.kept
     shortened = [
@@ -113,8 +113,8 @@ def _with_larger_results(sketch: Sketch, source: Source) -> Sketch:
     total = rest + sum([source.cost_without_ids(kept[index]) for index in shortened])
     question_words = words_of_question(source)
     larger = {
-        index: shrink.shrink_message(messages[index], limit, source.counter, question_words, thorough=source.thorough)
-        for index, limit in zip(shortened, shrink.fair_limits(costs, total), strict=True)
+        index: shrink_message(messages[index], limit, source.counter, question_words, thorough=source.thorough)
+        for index, limit in zip(shortened, fair_limits(costs, total), strict=True)
     }
     return replace(sketch, kept={**kept, **larger})
 
@@ -210,9 +210,7 @@ def _shrink_largest(
                 break
             cost = source.cost_without_ids(kept[index])
             target = max(cost - (excess - saved), LEAST_MESSAGE_TOKENS)
-            kept[index] = shrink.shrink_message(
-                kept[index], target, source.counter, question_words, thorough=source.thorough
-            )
+            kept[index] = shrink_message(kept[index], target, source.counter, question_words, thorough=source.thorough)
             saved += cost - source.cost_without_ids(kept[index])
     return kept, saved
 

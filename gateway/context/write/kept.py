@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.context.choose.words import words
-from gateway.context.cut import replay
 from gateway.context.cut.attachments import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.cut.layout import STUB_TOKENS, Layout, Source, tokens_of_characters
 from gateway.context.cut.question import kept_whole, question_of
-from gateway.context.write import shrink
+from gateway.context.cut.unit_limits import unit_limits
+from gateway.context.read.words import words
+from gateway.context.shrink.message import fair_limits, shrink_message
 from gateway.wire.message import RESULT_ROLES, Message, text_of
 
 REQUEST_CHARACTERS: Final = 2000
@@ -17,7 +17,7 @@ REQUEST_CHARACTERS: Final = 2000
 
 def kept_messages(source: Source, layout: Layout) -> dict[int, Message]:
     """Return the kept messages by index. The question, and messages that must stay whole, are not shortened here."""
-    limits = replay.unit_limits(layout.units, layout.room)
+    limits = unit_limits(layout.units, layout.room)
     left_out = set(layout.left_out)
     untouched = kept_whole(source) | set(question_of(source))
     question_words = words_of_question(source)
@@ -30,12 +30,12 @@ def kept_messages(source: Source, layout: Layout) -> dict[int, Message]:
         costs = [source.cost(kept[index]) for index in shrinkable]
         whole = sum(source.cost(kept[index]) for index in unit.indices if index in untouched)
         for index, cost, limit in zip(
-            shrinkable, costs, shrink.fair_limits(costs, max(limits[position] - whole, 0)), strict=True
+            shrinkable, costs, fair_limits(costs, max(limits[position] - whole, 0)), strict=True
         ):
             if limit < cost:
                 # `shrink_message` counts without call ids, which it cannot shorten.
                 tokens = limit - cost + source.cost_without_ids(kept[index])
-                kept[index] = shrink.shrink_message(
+                kept[index] = shrink_message(
                     kept[index], tokens, source.counter, question_words, thorough=source.thorough
                 )
     return kept
@@ -73,10 +73,10 @@ def _trimmed(source: Source, layout: Layout, message: Message, *, stub: bool) ->
         most = STUB_TOKENS
     elif limit := tokens_of_characters(source, message, source.policy.tool_result_chars):
         most = min(limit, most)
-    return shrink.shrink_message(message, most, source.counter, thorough=source.thorough)
+    return shrink_message(message, most, source.counter, thorough=source.thorough)
 
 
 def _with_characters(source: Source, message: Message, characters: int) -> Message:
     """Return a message with at most about so many characters of text."""
     most = tokens_of_characters(source, message, characters)
-    return message if most is None else shrink.shrink_message(message, most, source.counter, thorough=source.thorough)
+    return message if most is None else shrink_message(message, most, source.counter, thorough=source.thorough)

@@ -3,10 +3,10 @@
 from collections.abc import Hashable, Sequence
 from typing import Final
 
-from gateway.context.choose import lines
-from gateway.context.choose.line_pool import LinePool
-from gateway.context.choose.tally import Tally
 from gateway.context.cut.layout import Source
+from gateway.context.read import lines
+from gateway.context.weigh.line_pool import LinePool
+from gateway.context.weigh.tally import Tally
 from gateway.context.write.readings import (
     FULLY_READ_CHARACTERS,
     USER_READ_CHARACTERS,

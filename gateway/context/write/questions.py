@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from gateway.context import frames
-from gateway.context.choose.cues import is_question, wants_to_know
-from gateway.context.choose.subject import names_a_subject
-from gateway.context.choose.weights import (
+from gateway.context.cut.layout import Layout
+from gateway.context.read.cues import is_question, wants_to_know
+from gateway.context.read.subject import names_a_subject
+from gateway.context.weights import (
     EARLIER_QUOTES_SHARE,
     EARLIER_QUOTES_SHARE_WITH_CALLS,
     QUOTE_SHARE_WITHOUT_QUESTION,
 )
-from gateway.context.cut.layout import Layout
 from gateway.context.write.quote_room import (
     REQUEST_SHARE,
     asked_in,

@@ -10,12 +10,13 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Final
 
-from gateway.context.choose import lookup, speakers
-from gateway.context.choose.cues import asks_for_information, is_question, request_in
-from gateway.context.choose.pasted import own_words
-from gateway.context.choose.subject import names_a_subject
+from gateway.context.choose import lookup
 from gateway.context.cut.layout import Layout, Source
-from gateway.context.cut.replay import Cut, Unit
+from gateway.context.cut.units import Cut, Unit
+from gateway.context.read.cues import asks_for_information, is_question, request_in
+from gateway.context.read.pasted import own_words
+from gateway.context.read.subject import names_a_subject
+from gateway.context.weigh import speakers
 from gateway.context.write.readings import FULLY_READ_CHARACTERS, skimmed_messages
 from gateway.wire.message import media_parts, text_of
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from gateway.context.choose import lines
-from gateway.context.choose.line import Line, MessageLines
 from gateway.context.cut.layout import Source
+from gateway.context.read import lines
+from gateway.context.read.line import Line, MessageLines
 from gateway.wire.memory import Memory
 from gateway.wire.message import RESULT_ROLES, Message, call_name, text_of, tool_calls
 

@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from gateway.context import frames
 from gateway.context.choose import digest, rows
-from gateway.context.choose.line_pool import LinePool
 from gateway.context.cut.layout import Layout, Source
+from gateway.context.weigh.line_pool import LinePool
 from gateway.context.write.pools import pool_of
 from gateway.context.write.questions import quotes_of
 from gateway.context.write.quote_room import digest_beside_quotes, quote_tokens_before_digest

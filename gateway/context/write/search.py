@@ -7,11 +7,13 @@ from math import inf
 from typing import Final, NamedTuple
 
 from gateway.context import frames
-from gateway.context.choose import embedding, lines, lookup, recall, speakers
-from gateway.context.choose.line import MessageLines
-from gateway.context.choose.line_pool import LinePool
-from gateway.context.choose.weights import MANY_QUOTE_TOKENS, WISHES_SHARE_OF_QUOTES
+from gateway.context.choose import embedding, lookup, recall
 from gateway.context.cut.layout import Layout, Source
+from gateway.context.read import lines
+from gateway.context.read.line import MessageLines
+from gateway.context.weigh import speakers
+from gateway.context.weigh.line_pool import LinePool
+from gateway.context.weights import MANY_QUOTE_TOKENS, WISHES_SHARE_OF_QUOTES
 from gateway.context.write.fill import QuotesToFill
 from gateway.context.write.pools import pool_of
 from gateway.context.write.quote_room import is_long

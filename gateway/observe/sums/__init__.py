@@ -1,13 +1,13 @@
 """The sums of many records: the figures of the dashboard and of `turnfold report`. Records are added newest first.
 
-A value that cannot be known is None. All that is kept is bounded.
+A value that cannot be known is None. The memory that is used has a limit.
 """
 
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
-from gateway.observe.shape import Shown
+from gateway.observe.shape import RecordJson
 from gateway.observe.sums import bounds
 from gateway.observe.sums.fullness import SHARES, ModelFullness
 from gateway.observe.sums.losers import Loser, Losers
@@ -19,7 +19,7 @@ from gateway.observe.sums.savings import Price, Savings
 TOTALS: Final = (
     "requests", "folded", "would_fold", "retries", "refusals", "errors", "lossy", "billed", "billed_tokens", "cached_tokens",
 )  # fmt: skip
-"""What is counted of all records."""
+"""The numbers that are counted over all records."""
 
 
 class Sums:
@@ -38,21 +38,21 @@ class Sums:
         self._signs: Counter[tuple[str, str]] = Counter()
         self._names: dict[str, set[str]] = {"key": set(), "model": set(), "session": set()}
 
-    def add(self, one: Shown) -> None:
+    def add(self, record: RecordJson) -> None:
         """Add one record, which is not newer than those before it."""
-        self._count(one)
-        self._add_names(one)
-        self._add_steps(one)
+        self._count(record)
+        self._add_names(record)
+        self._add_steps(record)
         for part in (self.time, self._fullness, self._savings):
-            part.add(one)
-        if one["conversation"] and lost_something(one):
-            self.losers.add(one)
+            part.add(record)
+        if record["conversation"] and lost_something(record):
+            self.losers.add(record)
 
     def worst(self, most: int) -> list[tuple[str, Loser]]:
         """Return the conversations that lost most."""
         return self.losers.worst(most)
 
-    def shown(self, most_losers: int = 10) -> dict[str, Any]:
+    def as_json(self, most_losers: int = 10) -> dict[str, Any]:
         """Return everything as JSON."""
         stages = [
             {"stage": name, "requests": requests, "saved": saved} for name, (requests, saved) in self._stages.items()
@@ -61,41 +61,41 @@ class Sums:
             **{name: self.totals[name] for name in TOTALS},
             "oldest": self.time.oldest,
             "names": {name: sorted(values) for name, values in self._names.items()},
-            "over_time": self.time.shown(),
+            "over_time": self.time.as_json(),
             "classes": [*SHARES, None],
-            "fullness": self._fullness.shown(),
+            "fullness": self._fullness.as_json(),
             "stages": sorted(stages, key=lambda one: -int(one["saved"])),
             "rungs": [{"rung": rung, "calls": calls, "refused": refused} for rung, (calls, refused) in sorted(self._rungs.items())],
             "signs": [{"upstream": upstream, "sign": sign, "count": count} for (upstream, sign), count in self._signs.most_common(bounds.MOST_NAMES)],
-            "losers": self.losers.shown(most_losers),
-            "savings": self._savings.shown(),
+            "losers": self.losers.as_json(most_losers),
+            "savings": self._savings.as_json(),
         }  # fmt: skip
 
-    def _count(self, one: Shown) -> None:
-        self.why[one["why"]] += 1
-        if one["mode"]:
-            self.modes.setdefault(one["mode"], ModeSums()).add(one)
-        billed, cached = one["prompt_tokens"], one["cached_tokens"]
+    def _count(self, record: RecordJson) -> None:
+        self.why[record["why"]] += 1
+        if record["mode"]:
+            self.modes.setdefault(record["mode"], ModeSums()).add(record)
+        billed, cached = record["prompt_tokens"], record["cached_tokens"]
         self.totals.update({
-            "requests": 1, "folded": folded(one), "would_fold": would_fold(one), "retries": max(one["attempts"] - 1, 0),
-            "refusals": len(one["refusals"]), "errors": failed(one), "lossy": lost_something(one), "billed": billed is not None,
+            "requests": 1, "folded": folded(record), "would_fold": would_fold(record), "retries": max(record["attempts"] - 1, 0),
+            "refusals": len(record["refusals"]), "errors": failed(record), "lossy": lost_something(record), "billed": billed is not None,
             "billed_tokens": billed or 0, "cached_tokens": cached or 0 if billed is not None else 0,
         })  # fmt: skip
 
-    def _add_names(self, one: Shown) -> None:
+    def _add_names(self, record: RecordJson) -> None:
         for name, values in self._names.items():
-            if one[name] and len(values) < bounds.MOST_NAMES:
-                values.add(one[name])
+            if record[name] and len(values) < bounds.MOST_NAMES:
+                values.add(record[name])
 
-    def _add_steps(self, one: Shown) -> None:
-        for step in one["steps"] if one["mode"] == "enforce" else ():
+    def _add_steps(self, record: RecordJson) -> None:
+        for step in record["steps"] if record["mode"] == "enforce" else ():
             known = self._stages.setdefault(step["stage"], [0, 0])
             known[0] += 1
             known[1] += step["saved"]
-        for call in one["calls"]:
+        for call in record["calls"]:
             counts = self._rungs.setdefault(call["rung"], [0, 0])
             counts[0] += 1
             counts[1] += bool(call["sign"])
-        for sign in one["refusals"]:
-            if (one["upstream"], sign) in self._signs or len(self._signs) < bounds.MOST_NAMES:
-                self._signs[one["upstream"], sign] += 1
+        for sign in record["refusals"]:
+            if (record["upstream"], sign) in self._signs or len(self._signs) < bounds.MOST_NAMES:
+                self._signs[record["upstream"], sign] += 1

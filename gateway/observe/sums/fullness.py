@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.observe.shape import Shown
+from gateway.observe.shape import RecordJson
 from gateway.observe.sums import bounds
 from gateway.observe.sums.record import folded, prompt_tokens_of
 
@@ -23,21 +23,21 @@ class Fullness(msgspec.Struct):
     folded: int = 0
     shares: "array[float]" = msgspec.field(default_factory=lambda: array("f"))
 
-    def add(self, one: Shown, tokens: int) -> None:
+    def add(self, record: RecordJson, tokens: int) -> None:
         """Add one record whose prompt is known."""
-        self.smallest, self.largest = min(self.smallest, one["window"]), max(self.largest, one["window"])
-        self.folded += folded(one)
-        self.shares.append(tokens / one["window"])
+        self.smallest, self.largest = min(self.smallest, record["window"]), max(self.largest, record["window"])
+        self.folded += folded(record)
+        self.shares.append(tokens / record["window"])
 
-    def shown(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return it as JSON."""
         shares = sorted(self.shares)
         counts = [0] * (len(SHARES) + 1)
-        place = 0
+        at = 0
         for share in shares:
-            while place < len(SHARES) and share > SHARES[place] + 1e-6:  # shares are kept with seven digits
-                place += 1
-            counts[place] += 1
+            while at < len(SHARES) and share > SHARES[at] + 1e-6:  # shares are kept with seven digits
+                at += 1
+            counts[at] += 1
         return {
             "window": self.window, "entry": self.entry, "smallest": self.smallest, "largest": self.largest, "folded": self.folded,
             "requests": len(shares), "counts": counts, "over": sum(counts[SHARES.index(1.0) + 1 :]),
@@ -55,19 +55,21 @@ class ModelFullness:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], Fullness] = {}
 
-    def add(self, one: Shown) -> None:
+    def add(self, record: RecordJson) -> None:
         """Add one record."""
-        tokens, window = prompt_tokens_of(one), one["window"]
+        tokens, window = prompt_tokens_of(record), record["window"]
         if tokens is None or not window:
             return
-        name = (one["upstream"], one["model"])
+        name = (record["upstream"], record["model"])
         if name not in self._known and len(self._known) >= bounds.MOST_MODELS:
             name = ("", bounds.OTHERS)
         if name not in self._known:
-            self._known[name] = Fullness(window, one["entry"], window, window)
-        self._known[name].add(one, tokens)
+            self._known[name] = Fullness(window, record["entry"], window, window)
+        self._known[name].add(record, tokens)
 
-    def shown(self) -> list[dict[str, Any]]:
+    def as_json(self) -> list[dict[str, Any]]:
         """Return it as JSON, the busiest model first."""
-        rows = [{"upstream": upstream, "model": model, **one.shown()} for (upstream, model), one in self._known.items()]
+        rows = [
+            {"upstream": upstream, "model": model, **one.as_json()} for (upstream, model), one in self._known.items()
+        ]
         return sorted(rows, key=lambda row: -row["requests"])

@@ -1,15 +1,15 @@
-"""The conversations of which something did not reach the model."""
+"""Conversations of which the model did not get everything."""
 
 from typing import Any
 
 import msgspec
 
-from gateway.observe.shape import Shown
+from gateway.observe.shape import RecordJson
 from gateway.observe.sums import bounds
 
 
 class Loser(msgspec.Struct):
-    """A conversation of which something did not reach the model: the most that one of its requests lost."""
+    """A conversation of which the model did not get everything, with the largest loss in one of its requests."""
 
     model: str
     key: str
@@ -17,7 +17,7 @@ class Loser(msgspec.Struct):
     last: str
     requests: int = 0
     observed: bool = True
-    """Whether all of these requests were in mode observe, so that nothing was lost in truth."""
+    """Whether all of these requests were in mode observe, so that nothing was really lost."""
     lost: dict[str, int] = msgspec.field(default_factory=dict)
 
     @property
@@ -25,11 +25,11 @@ class Loser(msgspec.Struct):
         """Order conversations: a cut question is worst, then lines, then turns."""
         return self.lost.get("question_characters", 0), self.lost.get("lines", 0), self.lost.get("turns", 0)
 
-    def add(self, one: Shown) -> None:
+    def add(self, record: RecordJson) -> None:
         """Add one record."""
         self.requests += 1
-        self.observed = self.observed and one["mode"] == "observe"
-        self.lost = {name: max(count, self.lost.get(name, 0)) for name, count in one["lost"].items()}
+        self.observed = self.observed and record["mode"] == "observe"
+        self.lost = {name: max(count, self.lost.get(name, 0)) for name, count in record["lost"].items()}
 
 
 class Losers:
@@ -38,20 +38,20 @@ class Losers:
     def __init__(self) -> None:
         self._known: dict[str, Loser] = {}
 
-    def add(self, one: Shown) -> None:
+    def add(self, record: RecordJson) -> None:
         """Add a record of a conversation that lost something."""
-        name = one["conversation"]
+        name = record["conversation"]
         if name not in self._known:
             if len(self._known) >= bounds.MOST_CONVERSATIONS:
                 del self._known[min(self._known, key=lambda each: self._known[each].weight)]
-            self._known[name] = Loser(one["model"], one["key"], one["session"], one["time"])
-        self._known[name].add(one)
+            self._known[name] = Loser(record["model"], record["key"], record["session"], record["time"])
+        self._known[name].add(record)
 
     def worst(self, most: int) -> list[tuple[str, Loser]]:
         """Return the worst conversations, the worst first."""
         return sorted(self._known.items(), key=lambda pair: pair[1].weight, reverse=True)[:most]
 
-    def shown(self, most: int) -> list[dict[str, Any]]:
+    def as_json(self, most: int) -> list[dict[str, Any]]:
         """Return the worst conversations as JSON."""
         return [
             {

@@ -1,13 +1,13 @@
-"""The sums of each mode: what folding saves, and what was refused."""
+"""The sums of each mode: the tokens that folding saves, and the refused requests."""
 
 import msgspec
 
-from gateway.observe.shape import Shown
+from gateway.observe.shape import RecordJson
 from gateway.observe.sums.record import refused
 
 
 class ModeSums(msgspec.Struct):
-    """The sums of all requests of one mode. Tokens, where nothing else is said."""
+    """The sums of all requests of one mode. Numbers are tokens if nothing else is stated."""
 
     requests: int = 0
     refused: int = 0
@@ -27,14 +27,14 @@ class ModeSums(msgspec.Struct):
         whole = self.before + self.uncounted
         return (self.before - self.after) / whole if whole else 0.0
 
-    def add(self, one: Shown) -> None:
+    def add(self, record: RecordJson) -> None:
         """Add one record."""
         self.requests += 1
-        self.refused += bool(one["refusals"])
-        self.failed += refused(one)
-        before, after = one["tokens_before"], one["tokens_after"]
+        self.refused += bool(record["refusals"])
+        self.failed += refused(record)
+        before, after = record["tokens_before"], record["tokens_after"]
         if before is None or after is None:
-            self.uncounted += one["prompt_tokens"] or 0
+            self.uncounted += record["prompt_tokens"] or 0
             return
         self.before += before
         self.after += min(after, before)

@@ -1,4 +1,4 @@
-"""What folding saved, net of what broken prompt caches cost."""
+"""The savings of folding: the tokens that were not sent, less the cost of broken prompt caches."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
@@ -6,14 +6,14 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from gateway.observe.shape import Shown
+from gateway.observe.shape import RecordJson
 from gateway.observe.sums import bounds
 from gateway.observe.sums.record import folded, prompt_tokens_of
 
 CACHE_LIFETIME_S: Final = 300.0
 """Seconds after which a prompt cache counts as empty, for models without a published rule: the shortest published lifetime."""
 MILLION: Final = 1e6
-"""Tokens that a price is for."""
+"""Tokens to which a price applies."""
 
 Price = Mapping[str, Any]
 """US dollars for a million prompt tokens: ``input``, ``cached``; ``lifetime_s`` of the provider's cache, or None."""
@@ -30,7 +30,7 @@ class FoldedRequest(NamedTuple):
 
 
 class ModelSavings(msgspec.Struct):
-    """What folding one model's requests saved. Tokens, where nothing else is said."""
+    """The savings of folding for one model. Numbers are tokens if nothing else is stated."""
 
     price: Price | None
     reads: bool = False
@@ -68,39 +68,39 @@ class ModelSavings(msgspec.Struct):
 
     @property
     def cache(self) -> float | None:
-        """Dollars that broken caches cost."""
+        """Dollars: the cost of broken caches."""
         if self.price is None:
             return None
         return self.cache_difference * (self.price["input"] - self.price["cached"]) / MILLION if self.caches else 0.0
 
     @property
     def net(self) -> float | None:
-        """Dollars saved, less what broken caches cost."""
+        """Dollars saved, less the cost of broken caches."""
         return self.gross - self.cache if self.gross is not None and self.cache is not None else None
 
 
 class Savings:
-    """What folding saved, by model. Records are added newest first."""
+    """The savings of folding, by model. Records are added newest first."""
 
     def __init__(self, price_of: Callable[[str], Price | None]) -> None:
         self._price_of = price_of
         self._known: dict[str, ModelSavings] = {}
         self._waiting: OrderedDict[str, FoldedRequest] = OrderedDict()
 
-    def add(self, one: Shown) -> None:
+    def add(self, record: RecordJson) -> None:
         """Add one record."""
-        if one["cached_tokens"]:
-            self._of(one["model"]).reads = True
-        tokens = prompt_tokens_of(one)
-        if one["mode"] != "enforce" or one["status"] >= 400 or tokens is None:
+        if record["cached_tokens"]:
+            self._of(record["model"]).reads = True
+        tokens = prompt_tokens_of(record)
+        if record["mode"] != "enforce" or record["status"] >= 400 or tokens is None:
             return
-        name = one["conversation"] or one["request_id"]
+        name = record["conversation"] or record["request_id"]
         if (later := self._waiting.pop(name, None)) is not None:
-            self._of(later.model).add(later, (tokens, one["at"]))
-        if not folded(one) or one["tokens_before"] is None:
+            self._of(later.model).add(later, (tokens, record["at"]))
+        if not folded(record) or record["tokens_before"] is None:
             return
-        sent = one["prompt_tokens"] if one["prompt_tokens"] is not None else one["tokens_after"]
-        self._waiting[name] = FoldedRequest(one["model"], one["at"], tokens, sent, one["cached_tokens"] or 0)
+        sent = record["prompt_tokens"] if record["prompt_tokens"] is not None else record["tokens_after"]
+        self._waiting[name] = FoldedRequest(record["model"], record["at"], tokens, sent, record["cached_tokens"] or 0)
         if len(self._waiting) > bounds.MOST_CONVERSATIONS:
             _, first = self._waiting.popitem(last=False)
             self._of(first.model).add(first, None)
@@ -111,7 +111,7 @@ class Savings:
             self._known[name] = ModelSavings(self._price_of(name))
         return self._known[name]
 
-    def shown(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return the savings as JSON. Requests that still wait are added without the request before them."""
         for one in self._waiting.values():
             self._of(one.model).add(one, None)

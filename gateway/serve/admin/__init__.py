@@ -1,1 +1,1 @@
-"""What operators ask the gateway on its admin port: records, learned facts, metrics, the dashboard."""
+"""The endpoints of the admin port: records, learned facts, metrics, the dashboard."""

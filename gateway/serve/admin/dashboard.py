@@ -46,7 +46,7 @@ class File(msgspec.Struct, frozen=True):
     """Its hash, by which a browser knows that its copy is current."""
 
 
-def place_of(request: web.Request) -> str:
+def route_path(request: web.Request) -> str:
     """Return the address of the route that a request matches, with its parts unnamed; empty when there is none."""
     resource = request.match_info.route.resource
     return resource.canonical if resource is not None else ""
@@ -54,7 +54,7 @@ def place_of(request: web.Request) -> str:
 
 def file(request: web.Request) -> web.Response:
     """Return one file of the page. Raises ClientError when there is no such file."""
-    if not place_of(request).endswith((PATH, "{name}")):
+    if not route_path(request).endswith((PATH, "{name}")):
         return web.Response(
             status=302, headers={"Location": PATH.lstrip("/")}
         )  # relative: it may stand below a base path

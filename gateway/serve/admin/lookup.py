@@ -16,7 +16,7 @@ from gateway.serve.sums import pages
 from gateway.state.records.base import MOST_FOUND, Query
 
 
-async def exchanges(gateway: Gateway, request: web.Request) -> list[shape.Shown]:
+async def exchanges(gateway: Gateway, request: web.Request) -> list[shape.RecordJson]:
     """Return the asked records, newest first."""
     return await workers.find(gateway, query_of(request.query, time.time()))
 
@@ -25,7 +25,7 @@ async def sums(gateway: Gateway, request: web.Request) -> dict[str, Any]:
     """Return the sums of the asked records."""
     query = query_of(request.query, time.time())
 
-    async def first(wanted: Query) -> list[shape.Shown]:
+    async def first(wanted: Query) -> list[shape.RecordJson]:
         return await workers.find(gateway, wanted)
 
     later = gateway.records.find if gateway.records.keeps else first

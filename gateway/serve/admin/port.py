@@ -36,9 +36,9 @@ def runner(gateway: Gateway) -> web.AppRunner:
     async def authorised(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             check_version(request.version)
-            check_host(request.headers, dashboard.place_of(request))
+            check_host(request.headers, dashboard.route_path(request))
             guard.check(request.raw_path, request.headers)
-            if dashboard.place_of(request) not in public:
+            if dashboard.route_path(request) not in public:
                 _check_token(request, gateway.settings.admin.token)
             if request.method not in ("GET", "HEAD"):
                 check_json(request.headers)

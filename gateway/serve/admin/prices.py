@@ -1,4 +1,4 @@
-"""What a model's prompt tokens cost: configured, else the list price, with the provider's published rule for its cache."""
+"""The price of a model's prompt tokens: the configured one, else the list price; and the provider's published rule for its cache."""
 
 from typing import Any, Final
 

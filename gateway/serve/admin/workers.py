@@ -7,7 +7,7 @@ from urllib.parse import quote
 import orjson
 from aiohttp import web
 
-from gateway.observe.shape import Shown
+from gateway.observe.shape import RecordJson
 from gateway.serve.admin import health
 from gateway.serve.admin.filters import query_of
 from gateway.serve.admin.gauges import gauges
@@ -45,7 +45,7 @@ async def statuses(gateway: Gateway) -> list[Any]:
     return await gateway.peers.ask("/status") if gateway.peers is not None else []
 
 
-async def find(gateway: Gateway, query: Query) -> list[Shown]:
+async def find(gateway: Gateway, query: Query) -> list[RecordJson]:
     """Return records of all workers, newest first: from the store, else from the memories of all."""
     found = await gateway.records.find(query)
     if gateway.peers is None:
@@ -54,7 +54,7 @@ async def find(gateway: Gateway, query: Query) -> list[Shown]:
     return query.of([*(one for records in others for one in records), *found])
 
 
-async def get(gateway: Gateway, request_id: str) -> tuple[Shown | None, Any]:
+async def get(gateway: Gateway, request_id: str) -> tuple[RecordJson | None, Any]:
     """Return one record of any worker, and its text where that is kept."""
     found = await gateway.records.get(request_id)
     if found is None and gateway.peers is not None:
@@ -64,7 +64,7 @@ async def get(gateway: Gateway, request_id: str) -> tuple[Shown | None, Any]:
     return found, await gateway.records.text(request_id) if found is not None else None
 
 
-def _own(gateway: Gateway, request_id: str) -> tuple[Shown | None, Any]:
+def _own(gateway: Gateway, request_id: str) -> tuple[RecordJson | None, Any]:
     """Return one record in this worker's memory, and its text; None for each that is not there."""
     found = gateway.records.get_in_memory(request_id)
     return found, gateway.records.text_in_memory(request_id) if found is not None else None

@@ -129,7 +129,7 @@ def _refusal(answer: Answer, said: bytes, where: Literal["http", "sse"], failed:
     """Return what the upstream says about size, as the core's value. A bug in reading counts as no statement."""
     try:
         found = answer.target.provider.read_refusal(answer.status, said, where)
-    except Exception as error:  # noqa: BLE001  # promise 6: the answer is handed on, whatever is in it
+    except Exception as error:  # noqa: BLE001  # promise 6: the answer is forwarded, whatever is in it
         failed("refusal", error)
         return None
     if found is None:
@@ -214,7 +214,7 @@ async def _next_piece(response: Response, deadline: float | None) -> bytes | Non
 def _is_preamble(answer: Answer, data: bytes, failed: Failed) -> bool:
     try:
         return answer.format.is_preamble(data)
-    except Exception as error:  # noqa: BLE001  # promise 6: what cannot be read is handed on
+    except Exception as error:  # noqa: BLE001  # promise 6: an unreadable event is forwarded
         failed("preamble", error)
         return False
 

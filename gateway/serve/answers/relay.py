@@ -124,7 +124,7 @@ async def _pump(request: web.BaseRequest, answer: Answer, response: web.StreamRe
 
 
 def tail_of(answer: Answer) -> Tail:
-    """Return the place for as many of an answer's last bytes as are needed to read its usage."""
+    """Return an empty tail that will keep as many of an answer's last bytes as are needed to read its usage."""
     return Tail(STREAM_TAIL, answer.format.long_last_event) if answer.is_stream else Tail(LONGEST_READ_ALONG)
 
 
@@ -158,7 +158,7 @@ def _is_error(event: Event) -> bool:
 
 
 class _Fault(msgspec.Struct):
-    """What tells an event that reports an error. The decoder skips the rest: the last event of Responses has the whole answer."""
+    """The members of an event that show whether it reports an error. The decoder skips the others: the last event of Responses has the whole answer."""
 
     type: Any = None
     error: Any = None

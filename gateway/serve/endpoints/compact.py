@@ -20,7 +20,7 @@ from gateway.serve.endpoints import upstream_first
 from gateway.serve.endpoints.passthrough import forward
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming import errors
-from gateway.serve.request.missing import MISSING_STATUSES
+from gateway.serve.request.missing_endpoint import MISSING_STATUSES
 from gateway.upstream.client import UpstreamUnreachable
 from gateway.upstream.response import read_body
 from gateway.wire.compaction import TRIGGER, item

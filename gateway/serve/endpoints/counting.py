@@ -17,7 +17,7 @@ from gateway.serve.endpoints import upstream_first
 from gateway.serve.endpoints.passthrough import forward
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming import errors
-from gateway.serve.request.missing import MISSING_STATUSES
+from gateway.serve.request.missing_endpoint import MISSING_STATUSES
 from gateway.wire.format import Conversation, Format
 from gateway.wire.messages import MESSAGES
 from gateway.wire.responses import RESPONSES

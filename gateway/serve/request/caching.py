@@ -10,7 +10,7 @@ from gateway.config.catalogue import ModelFacts
 from gateway.context.cache.marking import BREAKPOINT_STYLE, CACHE_CONTROL_STYLE, NO_TERMS, CacheTerms, MarkStyle
 from gateway.context.cache.rules import RULES, CacheRule, Matching
 from gateway.context.cut.policy import Policy
-from gateway.context.cut.replay import Prices
+from gateway.context.cut.units import Prices
 from gateway.upstream.client import Target
 from gateway.wire import cache_marks
 from gateway.wire.format import Conversation, FormatName

@@ -63,7 +63,7 @@ async def _measure(caller: Decidable, state: Chosen) -> Event:
             return FIT_PROVEN
         task = await _task(caller, state.life, state.visit)
         return Counted(await summary.with_summary(caller.gateway, place_at(state.visit), task))
-    except Exception as error:  # noqa: BLE001  # promise 6: what cannot be measured is sent as it came
+    except Exception as error:  # noqa: BLE001  # promise 6: the request is sent unchanged
         caller.gateway.failed("fold", error)
         return PartFailed()
 
@@ -72,7 +72,7 @@ async def _count(caller: Decidable, state: Uncounted) -> Event:
     """Count a request that was refused although its size seemed to prove that it fits."""
     try:
         return Counted(await _task(caller, state.life, state.visit))
-    except Exception as error:  # noqa: BLE001  # promise 6: the upstream's own answer is still there to hand on
+    except Exception as error:  # noqa: BLE001  # promise 6: the client still gets the upstream's own answer
         caller.gateway.failed("ladder", error)
         return PartFailed()
 
@@ -133,6 +133,6 @@ async def _smaller_attempt(caller: Decidable, state: Refused) -> Event:
     try:
         attempt = await gateway.pool.run(lambda: _make_smaller(caller, state), size_bytes=size_bytes)
         return AttemptMade(attempt, lessons=learned)
-    except Exception as error:  # noqa: BLE001  # promise 6: the upstream's own answer is still there to hand on
+    except Exception as error:  # noqa: BLE001  # promise 6: the client still gets the upstream's own answer
         gateway.failed("ladder", error)
         return PartFailed()

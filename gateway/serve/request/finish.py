@@ -19,9 +19,9 @@ from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer, readable
 from gateway.serve.answers.relay import ends_in, ends_in_error, relay, tail_of, usage_in
 from gateway.serve.incoming import errors
-from gateway.serve.request import account, billed, summary
-from gateway.serve.request.account import Ending, Origin, Times
-from gateway.serve.request.missing import missing_endpoint_message, says_endpoint_missing
+from gateway.serve.request import outcome, summary, uncounted_bill
+from gateway.serve.request.missing_endpoint import missing_endpoint_message, says_endpoint_missing
+from gateway.serve.request.outcome import Ending, Origin, Times
 from gateway.serve.request.places import place_at
 from gateway.serve.request.work import Caller
 from gateway.state.pool import INLINE
@@ -118,8 +118,8 @@ def report_unreachable(caller: Caller, state: Unreachable) -> tuple[web.StreamRe
 def headers_of(caller: Caller, state: Ended, warning: str = "") -> Mapping[str, str]:
     """Return the headers that say what the gateway did; after a failure of our own, only the request's id."""
     try:
-        caller.outcome = account.outcome_of(state)
-        return account.headers(caller.outcome, caller.request_id, warning)
+        caller.outcome = outcome.of(state)
+        return outcome.headers(caller.outcome, caller.request_id, warning)
     except Exception as error:  # noqa: BLE001  # promise 6
         caller.gateway.failed("headers", error)
         return {"x-turnfold-request-id": caller.request_id, "x-turnfold-action": "none"}
@@ -129,12 +129,10 @@ def observe(caller: Caller, state: State, times: Times, ending: Ending) -> None:
     """Make the one record of the request and inform every observer."""
     origin = _origin(caller, state)
     try:
-        outcome = (
-            caller.outcome
-            if caller.outcome is not None and caller.outcome.state is state
-            else account.outcome_of(state)
-        )
-        record = account.exchange(outcome, origin, times, ending)
+        found = caller.outcome  # made for the headers
+        if found is None or found.state is not state:
+            found = outcome.of(state)
+        record = outcome.exchange(found, origin, times, ending)
     except Exception as error:  # noqa: BLE001  # promise 6
         caller.gateway.failed("record", error)
         record = Exchange.passed(
@@ -189,7 +187,8 @@ async def _learn(caller: Caller, state: Answered, usage: Usage | None) -> str:
 def _is_quick(state: Answered, usage: Usage | None) -> bool:
     """Return whether learning reads no messages: of an uncounted request, with an ordinary bill or none."""
     return state.visit.task is None and (
-        usage is None or not billed.needs_count(len(state.life.request.raw), BilledPrompt(usage.prompt, usage.cached))
+        usage is None
+        or not uncounted_bill.needs_count(len(state.life.request.raw), BilledPrompt(usage.prompt, usage.cached))
     )
 
 
@@ -198,7 +197,7 @@ def _learned(caller: Caller, state: Answered, usage: Usage | None) -> Learned:
     if not state.visit.fit_proven or state.visit.task is not None or bill is None:
         return state.lessons(bill)
     place = place_at(state.visit)
-    return billed.learn(caller.gateway, place, state.life.request, caller.identity_at(place.target).scope, bill)
+    return uncounted_bill.learn(caller.gateway, place, state.life.request, caller.identity_at(place.target).scope, bill)
 
 
 def _consider_summary(caller: Caller, state: Answered) -> None:

@@ -63,7 +63,7 @@ def _window(place: Place, reserve: int) -> int:
 
 
 def _reserve(place: Place, request: Conversation) -> Reserve:
-    """Return what is kept free for the answer at a place."""
+    """Return the tokens that are kept free for the answer at a place."""
     route, facts = place.route, place.facts
     return measuring.reserve_for(
         request,

@@ -63,7 +63,7 @@ class Place(msgspec.Struct, frozen=True):
     stated: str = ""
     """The family of the model that the server states behind the name; empty when it states none."""
     caller: str = ""
-    """The caller whose learned facts count here, and to whom what is learned here belongs; empty for none."""
+    """The caller whose learned facts are used here, and to whom new facts will belong; empty for none."""
 
     @property
     def upstream(self) -> str:

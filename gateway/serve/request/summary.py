@@ -15,7 +15,6 @@ from gateway.config import SummarySettings
 from gateway.context.count import message_cost
 from gateway.context.cut.foresight import messages_before_cut
 from gateway.context.cut.layout import Source
-from gateway.context.cut.replay import rounded_room
 from gateway.context.life import identity, ladder
 from gateway.context.life.ladder import Task
 from gateway.context.life.states import Answered
@@ -59,7 +58,7 @@ def request_if_needed(gateway: Gateway, setup: Setup, state: Answered, headers: 
     chosen = place.route.summary
     if task is None or not chosen.model or attempt.rung > 1:
         return
-    share = max(attempt.prompt - task.fixed, 0) / max(rounded_room(ladder.budget_of(task)), 1)
+    share = max(attempt.prompt - task.fixed, 0) / max(ladder.budget_of(task).rounded_room, 1)
     used = share if attempt.draft is None else 1.0
     if used >= chosen.at:
         gateway.tasks.start(_request(gateway, _Wanted(setup, place, task, used, headers)), "summary")

@@ -27,9 +27,9 @@ from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.callers import CREDENTIALS, Identity
 from gateway.serve.incoming.encoding import readable_encodings
 from gateway.serve.record import LONGEST_NAME, Record
-from gateway.serve.request import lists, places
-from gateway.serve.request.account import Ending, Outcome
+from gateway.serve.request import model_lists, places
 from gateway.serve.request.contents import AttemptContents
+from gateway.serve.request.outcome import Ending, Outcome
 from gateway.serve.request.places import UNKNOWN, Place, larger_places, place_at, window_at
 from gateway.serve.request.sessions import session_of
 from gateway.upstream.client import Target, UpstreamUnreachable, call_of
@@ -49,7 +49,7 @@ class Caller(msgspec.Struct, eq=False):
     setup: Setup
     request: web.BaseRequest
     record: Record
-    """What is known of the request for its record."""
+    """Facts about the request for its record."""
     raw: bytes
     """The body in its original content encoding."""
     route: Route
@@ -115,7 +115,7 @@ async def _fetch_facts(caller: Caller, target: Target) -> None:
     if learning.is_due(owner):
         await learning.fetch(owner)
     if learning.lists.is_due(target.name) and _needs_list(caller, target):
-        await lists.ask_windows(caller.gateway, target, caller.headers)
+        await model_lists.ask_windows(caller.gateway, target, caller.headers)
 
 
 def _needs_list(caller: Caller, target: Target) -> bool:

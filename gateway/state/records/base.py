@@ -1,11 +1,11 @@
-"""A log of records: rows in time, some fields to find them by, and the record itself as JSON."""
+"""The protocol of a log of records: each record as JSON, with its time and the fields by which it is found."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from gateway.observe.shape import Shown
+from gateway.observe.shape import RecordJson
 
 MOST_FOUND: Final = 10_000
 """Records that one question returns at most. Chosen: 15 MB of JSON."""
@@ -26,7 +26,7 @@ class StoredRecord(NamedTuple):
 
 
 class Query(msgspec.Struct, frozen=True):
-    """Which records are asked for; empty fields ask for all. ``until`` leaves out the moment itself."""
+    """A question for records; an empty field matches every record. ``until`` is excluded."""
 
     key: str = ""
     model: str = ""
@@ -37,8 +37,8 @@ class Query(msgspec.Struct, frozen=True):
     until: float = float("inf")
     limit: int = 100
 
-    def matches(self, record: Shown) -> bool:
-        """Return whether a record is asked for."""
+    def matches(self, record: RecordJson) -> bool:
+        """Return whether a record matches."""
         return self.since <= record["at"] < self.until and all(
             not wanted or record.get(name) == wanted
             for name, wanted in (
@@ -46,14 +46,14 @@ class Query(msgspec.Struct, frozen=True):
             )
         )  # fmt: skip
 
-    def of(self, records: Iterable[Shown]) -> list[Shown]:
-        """Return the asked records, newest first, each once."""
+    def of(self, records: Iterable[RecordJson]) -> list[RecordJson]:
+        """Return the records that match, newest first, each once."""
         found = {record["request_id"]: record for record in records if self.matches(record)}
         return sorted(found.values(), key=lambda record: -record["at"])[: self.limit]
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """How much is kept."""
+    """How many records are kept, and for how long."""
 
     keep_s: float = 7 * 86400.0
     most: int = 200_000

@@ -12,9 +12,9 @@ from typing import Any, Final, Literal, TypeVar
 import orjson
 
 from gateway.observe.exchange import Exchange
-from gateway.observe.shape import Shown, shown
+from gateway.observe.shape import RecordJson, json_of
 from gateway.state.records.base import Bounds, Query, RecordLog, StoredRecord
-from gateway.state.store.sealing import CHECKED, Sealing, place_of
+from gateway.state.store.sealing import CHECKED, Sealing, stored_name
 from gateway.state.tasks import Tasks
 from gateway.upstream.breaker import Breaker
 
@@ -93,12 +93,12 @@ class Records:
         """Return this process's newest exchanges, newest first."""
         return list(reversed(self._ring))[:limit]
 
-    def in_memory(self, query: Query) -> list[Shown]:
+    def in_memory(self, query: Query) -> list[RecordJson]:
         """Return this process's records in memory."""
         of_the_time = (exchange for exchange in self._ring if query.since <= exchange.at < query.until)
-        return query.of(map(shown, of_the_time))
+        return query.of(map(json_of, of_the_time))
 
-    async def find(self, query: Query) -> list[Shown]:
+    async def find(self, query: Query) -> list[RecordJson]:
         """Return records, newest first: those in memory, and those of all processes in the store."""
         log, own = self._log, self.in_memory(query)
         stored: list[tuple[str, bytes]] = []
@@ -108,7 +108,7 @@ class Records:
             return own
         return await asyncio.to_thread(self._join, query, stored, own)
 
-    async def get(self, request_id: str) -> Shown | None:
+    async def get(self, request_id: str) -> RecordJson | None:
         """Return one record: from memory, else from the store."""
         if (found := self.get_in_memory(request_id)) is not None:
             return found
@@ -116,9 +116,9 @@ class Records:
         value = await self._try("read", lambda: log.get(request_id), None) if log is not None else None
         return self._read(request_id, value) if value is not None else None
 
-    def get_in_memory(self, request_id: str) -> Shown | None:
+    def get_in_memory(self, request_id: str) -> RecordJson | None:
         """Return one record of this process, if it is still in memory."""
-        return next((shown(one) for one in self._ring if one.request_id == request_id), None)
+        return next((json_of(one) for one in self._ring if one.request_id == request_id), None)
 
     async def put_text(self, request_id: str, text: Any) -> None:
         """Keep the text of a request, where the operator switched that on."""
@@ -129,7 +129,7 @@ class Records:
             self._texts_bytes -= len(self._texts.pop(next(iter(self._texts))))
         log = self._log
         if log is not None and self.keeps:
-            sealed = self._sealing.seal(place_of("text", request_id), value)
+            sealed = self._sealing.seal(stored_name("text", request_id), value)
             await self._try("write", lambda: log.put_text(request_id, sealed), None)
 
     def text_in_memory(self, request_id: str) -> Any:
@@ -142,7 +142,7 @@ class Records:
         log, value = self._log, self._texts.get(request_id)
         if value is None and log is not None:
             sealed = await self._try("read", lambda: log.text(request_id), None)
-            value = self._sealing.unseal(place_of("text", request_id), sealed) if sealed is not None else None
+            value = self._sealing.unseal(stored_name("text", request_id), sealed) if sealed is not None else None
         return orjson.loads(value) if value is not None else None
 
     async def forget(self, caller: str | None) -> int:
@@ -204,20 +204,20 @@ class Records:
             )
 
     def _row(self, exchange: Exchange) -> StoredRecord:
-        value = self._sealing.seal(place_of("exchange", exchange.request_id), orjson.dumps(shown(exchange)))
+        value = self._sealing.seal(stored_name("exchange", exchange.request_id), orjson.dumps(json_of(exchange)))
         return StoredRecord(
             exchange.request_id, exchange.at, exchange.key, exchange.model, exchange.session, exchange.conversation,
             exchange.caller, value,
         )  # fmt: skip
 
-    def _join(self, query: Query, stored: list[tuple[str, bytes]], own: list[Shown]) -> list[Shown]:
+    def _join(self, query: Query, stored: list[tuple[str, bytes]], own: list[RecordJson]) -> list[RecordJson]:
         """Return the records of the store and of this process that a query asks for, each once."""
         read = (self._read(identity, value) for identity, value in stored)
         return query.of([*(one for one in read if one is not None), *own])
 
-    def _read(self, request_id: str, sealed: bytes) -> Shown | None:
-        value = self._sealing.unseal(place_of("exchange", request_id), sealed)
-        return shown_in(value) if value is not None else None
+    def _read(self, request_id: str, sealed: bytes) -> RecordJson | None:
+        value = self._sealing.unseal(stored_name("exchange", request_id), sealed)
+        return parse_record(value) if value is not None else None
 
     async def _try(
         self, operation: Literal["read", "write"], call: Callable[[], Awaitable[Result]], otherwise: Result
@@ -237,7 +237,7 @@ class Records:
         return found
 
 
-def shown_in(value: bytes) -> Shown | None:
+def parse_record(value: bytes) -> RecordJson | None:
     """Decode a stored record; None for a value that cannot be ours."""
     try:
         found = orjson.loads(value)

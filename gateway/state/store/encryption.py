@@ -24,18 +24,18 @@ def encrypted(keys: str) -> Sealing:
     """
     ciphers = [AESGCM(_key(text)) for text in keys.split(",")]
 
-    def seal(place: bytes, value: bytes) -> bytes:
+    def seal(name: bytes, value: bytes) -> bytes:
         # Random nonces are safe for 2**32 values under one key: a year at a hundred writes a second.
         nonce = os.urandom(NONCE_BYTES)
-        return ENCRYPTED + nonce + ciphers[0].encrypt(nonce, value, place)
+        return ENCRYPTED + nonce + ciphers[0].encrypt(nonce, value, name)
 
-    def unseal(place: bytes, sealed: bytes) -> bytes | None:
+    def unseal(name: bytes, sealed: bytes) -> bytes | None:
         if not sealed.startswith(ENCRYPTED):
             return None
         nonce, secret = sealed[len(ENCRYPTED) :][:NONCE_BYTES], sealed[len(ENCRYPTED) + NONCE_BYTES :]
         for cipher in ciphers:
             try:
-                return cipher.decrypt(nonce, secret, place)
+                return cipher.decrypt(nonce, secret, name)
             except (InvalidTag, ValueError):
                 continue
         return None

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from gateway.state.store.base import Store
-from gateway.state.store.sealing import CHECKED, Sealing, place_of
+from gateway.state.store.sealing import CHECKED, Sealing, stored_name
 from gateway.upstream.breaker import Breaker
 
 log = structlog.get_logger(__name__)
@@ -89,7 +89,7 @@ class GuardedStore:
         if len(value) > MAX_VALUE_BYTES:
             self._failed("put", "too_large")
             return
-        sealed = self._sealing.seal(place_of(kind, key), value)
+        sealed = self._sealing.seal(stored_name(kind, key), value)
         await self._try(
             "put",
             self._writes,
@@ -185,7 +185,7 @@ class GuardedStore:
             answer.exception()
 
     def _unseal(self, kind: str, key: str, sealed: bytes) -> bytes | None:
-        value = self._sealing.unseal(place_of(kind, key), sealed)
+        value = self._sealing.unseal(stored_name(kind, key), sealed)
         if value is None:
             self._failed("get", "foreign_value")
         return value

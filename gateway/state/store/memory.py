@@ -81,9 +81,9 @@ class MemoryStore:
         return count + amount
 
     async def forget(self, scope: str | None) -> int:
-        going = [place for place, entry in self._entries.items() if scope is None or within(entry.scope, scope)]
-        for place in going:
-            self._drop(place)
+        going = [name for name, entry in self._entries.items() if scope is None or within(entry.scope, scope)]
+        for name in going:
+            self._drop(name)
         if scope is None:
             self._claims.clear()
             self._counts.clear()
@@ -95,8 +95,8 @@ class MemoryStore:
         self._counts.clear()
         self._bytes = 0
 
-    def _drop(self, place: tuple[str, str]) -> None:
-        entry = self._entries.pop(place, None)
+    def _drop(self, name: tuple[str, str]) -> None:
+        entry = self._entries.pop(name, None)
         if entry is not None:
             self._bytes -= len(entry.value) + ENTRY_OVERHEAD
 

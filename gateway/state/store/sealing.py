@@ -15,31 +15,31 @@ CHECK_BYTES: Final = 8
 
 
 class Sealing(msgspec.Struct, frozen=True):
-    """``seal(place, value)`` wraps; ``unseal(place, sealed)`` returns the value, or None for a foreign or damaged one.
+    """``seal(name, value)`` wraps; ``unseal(name, sealed)`` returns the value, or None for a foreign or damaged one.
 
-    ``place`` is the `place_of` the value in its store. It is bound to the value: under another key the value is foreign.
+    ``name`` is the value's `stored_name`. It is bound to the value: under another name the value is foreign.
     """
 
     seal: Callable[[bytes, bytes], bytes]
     unseal: Callable[[bytes, bytes], bytes | None]
 
 
-def place_of(kind: str, key: str) -> bytes:
-    """Return the place of a value in a store: what kind of value it is, and its key."""
+def stored_name(kind: str, key: str) -> bytes:
+    """Return the name of a value in a store: its kind and its key."""
     return f"{kind}\0{key}".encode()
 
 
-def _check(place: bytes, value: bytes) -> bytes:
-    return blake2b(value, digest_size=CHECK_BYTES, key=blake2b(place).digest()).digest()
+def _check(name: bytes, value: bytes) -> bytes:
+    return blake2b(value, digest_size=CHECK_BYTES, key=blake2b(name).digest()).digest()
 
 
-def _seal_plain(place: bytes, value: bytes) -> bytes:
-    return PLAIN + _check(place, value) + value
+def _seal_plain(name: bytes, value: bytes) -> bytes:
+    return PLAIN + _check(name, value) + value
 
 
-def _unseal_plain(place: bytes, sealed: bytes) -> bytes | None:
+def _unseal_plain(name: bytes, sealed: bytes) -> bytes | None:
     head, value = sealed[: len(PLAIN) + CHECK_BYTES], sealed[len(PLAIN) + CHECK_BYTES :]
-    return value if head == PLAIN + _check(place, value) else None
+    return value if head == PLAIN + _check(name, value) else None
 
 
 CHECKED: Final = Sealing(_seal_plain, _unseal_plain)

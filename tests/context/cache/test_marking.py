@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.context import frames
-from gateway.context.cache.marking import BREAKPOINT_STYLE, CACHE_CONTROL_STYLE, MOST_MARKS, mark_places, marked
+from gateway.context.cache.marking import BREAKPOINT_STYLE, CACHE_CONTROL_STYLE, MOST_MARKS, mark_positions, marked
 from gateway.context.write import note
 
 SYSTEM = {"role": "system", "content": "Be kind."}
@@ -34,8 +34,8 @@ def test_what_the_request_before_marked_last_is_marked_again() -> None:
     before = folded(SYSTEM, first, quotes={1: QUOTES})
     after = folded(SYSTEM, first, {"role": "assistant", "content": "There."}, second, quotes={3: QUOTES})
 
-    assert mark_places(before) == [(0, 0), (1, 0), (1, 1)]
-    assert mark_places(after) == [(0, 0), (1, 0), (1, 1), (3, 0)]
+    assert mark_positions(before) == [(0, 0), (1, 0), (1, 1)]
+    assert mark_positions(after) == [(0, 0), (1, 0), (1, 1), (3, 0)]
 
 
 def test_a_tool_result_is_marked_where_the_api_allows_it() -> None:
@@ -59,7 +59,7 @@ def test_there_are_never_more_marks_than_the_api_takes_and_no_text_changes() -> 
         talk += [user(f"Where is {number}?"), CALL, RESULT, {"role": "assistant", "content": "There."}]
         messages = folded(*talk[:-1])
         sent = marked(messages, CACHE_CONTROL_STYLE)
-        assert len(mark_places(messages)) <= MOST_MARKS
+        assert len(mark_positions(messages)) <= MOST_MARKS
         assert [_text(m) for m in sent] == [_text(m) for m in messages]
 
 

@@ -6,13 +6,13 @@ import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.context.choose import lines
 from gateway.context.choose.digest import choose
-from gateway.context.choose.line import MessageLines
-from gateway.context.choose.line_pool import LinePool
 from gateway.context.choose.rows import render
-from gateway.context.choose.words import Word
 from gateway.context.count.message_cost import counter
+from gateway.context.read import lines
+from gateway.context.read.line import MessageLines
+from gateway.context.read.words import Word
+from gateway.context.weigh.line_pool import LinePool
 
 COUNT = counter("o200k").text
 

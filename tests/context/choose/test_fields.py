@@ -5,7 +5,7 @@ import pkgutil
 import pytest
 
 from gateway.context.choose import fields, recall
-from gateway.context.choose.words import words
+from gateway.context.read.words import words
 from tests.context.choose.test_weights import FILLER, pool, ranked
 
 ROWS = (pkgutil.get_data("gateway.context.choose", "fields.txt") or b"").decode().splitlines()

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 import pytest
 
 from gateway.context.choose.lookup import MOST_SEARCHED_CHARACTERS, most_relevant, neighbour_shares
-from gateway.context.choose.weights import NEIGHBOUR_DISTANCE, NEIGHBOUR_SHARE
+from gateway.context.weights import NEIGHBOUR_DISTANCE, NEIGHBOUR_SHARE
 
 TEXTS = (
     "The plumber comes on Thursday.",

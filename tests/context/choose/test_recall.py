@@ -7,11 +7,11 @@ from math import inf
 import pytest
 
 from gateway.context import frames
-from gateway.context.choose import lines
-from gateway.context.choose.line import MessageLines
-from gateway.context.choose.line_pool import LinePool
 from gateway.context.choose.recall import choose, relevance, render
 from gateway.context.count.message_cost import counter
+from gateway.context.read import lines
+from gateway.context.read.line import MessageLines
+from gateway.context.weigh.line_pool import LinePool
 
 COUNT = counter("o200k").text
 SAID = (

@@ -2,12 +2,12 @@
 
 import pytest
 
-from gateway.context.choose import lines
 from gateway.context.choose.digest import choose
-from gateway.context.choose.line import MessageLines
-from gateway.context.choose.line_pool import LinePool
 from gateway.context.choose.rows import render
 from gateway.context.count.message_cost import counter
+from gateway.context.read import lines
+from gateway.context.read.line import MessageLines
+from gateway.context.weigh.line_pool import LinePool
 
 COUNT = counter("o200k").text
 

@@ -7,8 +7,8 @@ import pytest
 from benchmarks.recall.salience import rows
 from gateway.context.choose import recall
 from gateway.context.choose.salience import salience
-from gateway.context.choose.weights import COMMON_WORD, EMPTY_WORD
-from gateway.context.choose.words import stem
+from gateway.context.read.words import stem
+from gateway.context.weights import COMMON_WORD, EMPTY_WORD
 from tests.context.choose.paraphrase import WITH_EXTRA
 from tests.context.choose.test_weights import FILLER, pool, ranked
 

@@ -4,10 +4,11 @@ from itertools import pairwise
 
 import pytest
 
-from gateway.context.choose import lines, weights
-from gateway.context.choose.line import MessageLines
-from gateway.context.choose.line_pool import LinePool
+from gateway.context import weights
 from gateway.context.choose.recall import choose, relevance
+from gateway.context.read import lines
+from gateway.context.read.line import MessageLines
+from gateway.context.weigh.line_pool import LinePool
 
 FILLER = [
     ("user", "The kettle broke and the plumber came late."),

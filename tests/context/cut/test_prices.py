@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.context.cut.replay import Prices, Room, Unit, replay
+from gateway.context.cut.replay import replay
+from gateway.context.cut.units import Prices, Room, Unit
 
 
 def agent(steps: int, cost: int, cut: int, stub: int) -> list[Unit]:

@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.context.cut.budget import Budget
-from gateway.context.cut.replay import Cut, Room, Unit, grow, replay, rounded_room, unit_limits
+from gateway.context.cut.replay import grow, replay
+from gateway.context.cut.unit_limits import unit_limits
+from gateway.context.cut.units import Cut, Room, Unit
 
 ROOM = Room(free=1000, recall=150, low_water=0.6, max_turns=None)
 
@@ -125,4 +127,4 @@ def test_the_room_is_rounded(tools: int) -> None:
     """A few tokens more or less of tools give the same room, never more than there is."""
     budget = Budget(3000, 100, tools, 60)
 
-    assert rounded_room(budget) == rounded_room(Budget(3000, 100, 10, 60)) <= budget.room
+    assert budget.rounded_room == Budget(3000, 100, 10, 60).rounded_room <= budget.room

@@ -4,8 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from gateway.context.cut.replay import Room, Unit, replay
+from gateway.context.cut.replay import replay
 from gateway.context.cut.shares import CHAT_QUOTE_TOKENS
+from gateway.context.cut.units import Room, Unit
 
 REQUEST = 100
 """Tokens by which each request grows."""

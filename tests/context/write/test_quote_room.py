@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.context.choose.cues import is_question
+from gateway.context.read.cues import is_question
 from gateway.context.write.quote_room import QUOTE_TOKENS
 from gateway.wire.message import text_of
 from tests.context.write.test_compress import called, chatter, cost, folded, result, said, user

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.context.choose import rows
-from gateway.context.choose.line_pool import LinePool
+from gateway.context.weigh.line_pool import LinePool
 from gateway.context.write.readings import readings_of_notes
 from gateway.wire.memory import Memory
 from gateway.wire.message import text_of

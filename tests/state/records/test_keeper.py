@@ -10,7 +10,7 @@ import pytest
 
 from gateway.observe.exchange import Exchange
 from gateway.state.records.base import Bounds, Query, StoredRecord
-from gateway.state.records.keeper import Records, shown_in
+from gateway.state.records.keeper import Records, parse_record
 from gateway.state.records.opening import open_log
 from gateway.state.store import sealing_of
 from gateway.state.tasks import Tasks
@@ -260,11 +260,11 @@ async def test_of_too_many_records_the_newest_wait_and_the_others_are_counted(mo
     "value", [b"", b"[]", b"\xff", b"{}", b'{"at":true,"request_id":"a"}', b'{"at":1.0,"request_id":[]}']
 )
 def test_a_stored_value_that_cannot_be_ours_is_no_record(value: bytes) -> None:
-    assert shown_in(value) is None
+    assert parse_record(value) is None
 
 
 def test_a_stored_record_of_another_version_is_shown_with_what_it_has() -> None:
-    record = shown_in(b'{"at":1.0,"request_id":"a"}')
+    record = parse_record(b'{"at":1.0,"request_id":"a"}')
     assert record is not None
     assert Query(model="m").of([record]) == []
     assert Query().of([record]) == [record]

@@ -1,0 +1,25 @@
+"""`turnfold check FILE`: the mistakes in a configuration file, and everything that this machine lacks for it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from gateway.command.check import machine
+from gateway.config import load
+from gateway.config.report import counted, report
+
+
+def check(file: Path, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Return the output of `turnfold check`, and the problems: those of the text, else those of this machine."""
+    text, found = report(file, environ)
+    if found:
+        return text, found
+    settings = load(file, environ)
+    found = tuple(
+        f"{file}: {problem}"
+        for problem in (*machine.problems(settings), *machine.warnings(settings), *machine.unreadable(settings))
+    )
+    if found:
+        return "\n".join((*found, counted(file, found))), found
+    # A gateway that runs with this file has its ports: this is not a mistake.
+    notes = (*machine.keyless(settings), *machine.busy_ports(settings))
+    return "\n".join((text, *(f"Note: {note}" for note in notes))), ()

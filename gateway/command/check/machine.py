@@ -1,0 +1,159 @@
+"""Check whether this machine has everything that a valid configuration needs: packages, keys, files, ports."""
+
+import errno
+import os
+import socket
+import ssl
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from gateway.config import Server, Settings, SettingsError, Upstream
+from gateway.config.exposure import has_key
+from gateway.context.choose import embedding
+from gateway.serve.incoming.tls import certificate
+from gateway.state.store import open_store
+from gateway.upstream.client import context_for
+
+BUSY = frozenset({errno.EADDRINUSE, errno.EACCES})
+
+
+def problems(settings: Settings) -> tuple[str, ...]:
+    """Return each reason why the gateway cannot start, one line each, without keys and passwords."""
+    found = [
+        _store_problem(settings),
+        _traces_problem(settings),
+        semantic_problem(settings),
+        _tls_problem(settings.server),
+        *map(_certificate_problem, settings.upstreams.values()),
+        *map(_client_certificate_problem, settings.upstreams.values()),
+    ]
+    return tuple(problem for problem in found if problem)
+
+
+def warnings(settings: Settings) -> tuple[str, ...]:
+    """Return each defect that the gateway can tolerate, one line each: a store without write access."""
+    scheme, _, rest = settings.store.url.partition(":///")
+    reason = _unwritable(Path(rest)) if scheme == "sqlite" else ""
+    if not reason:
+        return ()
+    return (f"store.url: {rest} cannot be written ({reason}); nothing will be remembered from one start to the next",)
+
+
+def keyless(settings: Settings) -> Iterator[str]:
+    """Name the upstreams that get no key at all, or not the one that their URL holds, one line each."""
+    for name, upstream in settings.upstreams.items():
+        if "@" in urlsplit(upstream.base_url).netloc:
+            yield (
+                f"upstreams.{name}.base_url: the name and the password in it are not sent; write them as a header, "
+                'headers: {authorization: "Basic ..."}'
+            )
+        if settings.asks_for_keys and not has_key(upstream):
+            yield (
+                f"upstreams.{name}.api_key: requests go there without any key, since client keys are for the gateway alone. "
+                "Right for a server that asks for none"
+            )
+
+
+def busy_ports(settings: Settings) -> Iterator[str]:
+    """Return each port that another program uses, and each host that is no address of this machine, one line each."""
+    for name, flag, host, port in (
+        ("server", "port", settings.server.host, settings.server.port),
+        ("admin", "admin-port", settings.admin.host, settings.admin.port),
+    ):
+        if not port or not (found := _busy(host, port)):
+            continue
+        reason, is_address = found
+        if is_address:
+            yield f"{name}.port: {host}:{port} cannot be bound ({reason}); end the program that uses it, or choose another port: --{flag} PORT"
+        else:
+            yield f"{name}.host: {host}:{port} cannot be bound ({reason}); choose an address of this machine, such as 127.0.0.1 or 0.0.0.0"
+
+
+def _store_problem(settings: Settings) -> str:
+    """Return why the store cannot be opened. Opening needs its package and its key; it reads and writes nothing."""
+    try:
+        open_store(settings.store.url, encryption_key=settings.store.encryption_key)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _traces_problem(settings: Settings) -> str:
+    if not settings.observe.traces or find_spec("opentelemetry") is not None:
+        return ""
+    return "observe.traces: traces need OpenTelemetry: pip install 'turnfold[otel]'"
+
+
+def semantic_problem(settings: Settings) -> str:
+    """Return why questions cannot be searched by meaning where the settings want it; empty when they can or need not."""
+    lacking = embedding.missing() if settings.by_meaning else ""
+    return f"{settings.by_meaning}.recall.semantic: {lacking}" if lacking else ""
+
+
+def unreadable(settings: Settings) -> Iterator[str]:
+    """Load the vectors of meaning. A gateway loads them while it serves; without them it searches by words alone."""
+    if settings.by_meaning and not embedding.missing() and embedding.load() is None:
+        yield f"{settings.by_meaning}.recall.semantic: the vectors of the installed {embedding.PACKAGE} cannot be read: {embedding.REMEDY}"
+
+
+def _certificate_problem(upstream: Upstream) -> str:
+    if not upstream.ca_file or not upstream.verify:
+        return ""
+    try:
+        ssl.create_default_context(cafile=upstream.ca_file)
+    except ssl.SSLError:
+        reason = "has no certificate in PEM form"
+    except OSError as error:
+        reason = f"cannot be read ({error.strerror or error})"
+    else:
+        return ""
+    return f"upstreams.{upstream.name}.ca_file: {upstream.ca_file} {reason}"
+
+
+def _tls_problem(server: Server) -> str:
+    try:
+        certificate(server)
+    except SettingsError as error:
+        return error.problems[0]
+    return ""
+
+
+def _client_certificate_problem(upstream: Upstream) -> str:
+    if not upstream.client_cert:
+        return ""
+    try:
+        context_for(replace(upstream, ca_file=""))
+    except (OSError, ValueError):
+        files = " and ".join(filter(None, (upstream.client_cert, upstream.client_key)))
+        return f"upstreams.{upstream.name}.client_cert: {files} cannot be read as a certificate and its unencrypted key in PEM form"
+    return ""
+
+
+def _unwritable(path: Path) -> str:
+    if path.exists():
+        return "" if path.is_file() and os.access(path, os.W_OK) else "not a file that this user may write"
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return ""
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def _busy(host: str, port: int) -> tuple[str, bool] | None:
+    """Bind a port for a moment, as a worker would; return why it fails, and whether the host is an address of this machine. None when
+    it works or the reason is unknown."""
+    try:
+        [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        is_foreign = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
+        if is_foreign or error.errno in BUSY:
+            return error.strerror or str(error), not is_foreign
+    return None

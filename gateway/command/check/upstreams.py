@@ -1,0 +1,83 @@
+"""`turnfold check FILE --live`: ask every upstream for its models, with its configured key."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from multidict import CIMultiDict
+
+from gateway.config import Upstream, load
+from gateway.upstream.client import Client, UpstreamCall, UpstreamUnreachable, target
+from gateway.upstream.response import read_body
+from providers.model_list import LONGEST_LIST_BYTES, read_named_entries
+
+PATIENCE_S: Final = 10.0
+"""Seconds. Clients do not wait longer for a list of models."""
+WITHOUT_LIST: Final = frozenset({404, 405, 501})
+"""Statuses of working servers that have no list of models."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCheck:
+    """Whether one upstream works, and the line that says so."""
+
+    good: bool
+    line: str
+
+
+def ask(file: Path, environ: Mapping[str, str]) -> tuple[LiveCheck, ...]:
+    """Ask all upstreams of a file at once. Raises SettingsError."""
+    return asyncio.run(_ask_all(tuple(load(file, environ).upstreams.values())))
+
+
+async def _ask_all(upstreams: tuple[Upstream, ...]) -> tuple[LiveCheck, ...]:
+    client = Client()
+    try:
+        return tuple(await asyncio.gather(*(_ask(client, upstream) for upstream in upstreams)))
+    finally:
+        await client.close()
+
+
+class NoAnswer(Exception):
+    """The upstream cannot be reached, or does not answer in time; the text says which."""
+
+
+async def fetch(client: Client, upstream: Upstream, path: str = "/models") -> tuple[int, bytes]:
+    """Return the status and the body of an upstream's answer. Raises NoAnswer."""
+    chosen = target(upstream)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            headers = chosen.authorised(CIMultiDict({"Accept-Encoding": "identity"}))
+            response = await client.send(chosen, UpstreamCall("GET", path, "", ""), headers, None)
+            with closing(response):
+                return response.status, await read_body(response, LONGEST_LIST_BYTES)
+    except UpstreamUnreachable as error:
+        raise NoAnswer(str(error)) from error
+    except OSError as error:
+        raise NoAnswer(f"does not answer ({type(error).__name__})") from error
+
+
+async def _ask(client: Client, upstream: Upstream) -> LiveCheck:
+    try:
+        status, body = await fetch(client, upstream)
+    except NoAnswer as error:
+        return LiveCheck(False, f"upstreams.{upstream.name}: {error}")
+    return _judge(upstream, status, len(read_named_entries(body) or ()))
+
+
+def _judge(upstream: Upstream, status: int, count: int) -> LiveCheck:
+    """Judge an upstream by the status of its answer, and report the number of its models."""
+    if status in (401, 403):
+        if upstream.api_key:
+            return LiveCheck(False, f"upstreams.{upstream.name}: does not accept the configured key (status {status})")
+        return LiveCheck(
+            True, f"upstreams.{upstream.name}: is there, and asks for a key (status {status}), which clients bring"
+        )
+    if status in WITHOUT_LIST:
+        return LiveCheck(True, f"upstreams.{upstream.name}: is there, and lists no models (status {status})")
+    if status != 200:
+        return LiveCheck(False, f"upstreams.{upstream.name}: answers GET /models with status {status}")
+    return LiveCheck(True, f"upstreams.{upstream.name}: is there, with {count} models")

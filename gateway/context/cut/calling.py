@@ -1,0 +1,44 @@
+"""How often a conversation calls tools: whether it is a chat, an agent's, or that of an agent that works on its own."""
+
+from collections.abc import Sequence
+
+from gateway.context.cut.shares import AGENT_CALL_TOKENS_SHARE, AGENT_CALLING_TURNS_SHARE, AUTONOMOUS_RESULTS
+from gateway.context.cut.units import Unit
+
+
+def calls_often(units: Sequence[Unit]) -> bool:
+    """Return whether a conversation is an agent's: calls and results are a large part of it, or many turns have calls."""
+    calling = [unit for unit in units if _has_calls(unit)]
+    if not calling:
+        return False
+    call_tokens, tokens = sum([unit.cost for unit in calling]), sum([unit.cost for unit in units])
+    return _is_agent(call_tokens, tokens, len({unit.turn for unit in calling}), units[-1].turn + 1)
+
+
+def is_autonomous(units: Sequence[Unit], results: int) -> bool:
+    """Return whether an agent works on its own between two messages of the user: it has many results for each turn."""
+    return bool(units) and results > AUTONOMOUS_RESULTS * (units[-1].turn + 1)
+
+
+def calls_often_until(units: Sequence[Unit]) -> list[bool]:
+    """Return for each unit whether the conversation up to it calls tools often."""
+    often: list[bool] = []
+    tokens = call_tokens = calling_turns = 0
+    last_calling_turn = -1
+    for unit in units:
+        tokens += unit.cost
+        if _has_calls(unit):
+            call_tokens += unit.cost
+            calling_turns += unit.turn != last_calling_turn
+            last_calling_turn = unit.turn
+        often.append(_is_agent(call_tokens, tokens, calling_turns, unit.turn + 1))
+    return often
+
+
+def _has_calls(unit: Unit) -> bool:
+    """Return whether a unit is a step with results. Simulated growth has no messages, so it has no calls."""
+    return unit.step >= 0 and unit.can_end_request and bool(unit.indices)
+
+
+def _is_agent(call_tokens: int, tokens: int, calling_turns: int, turns: int) -> bool:
+    return call_tokens > AGENT_CALL_TOKENS_SHARE * tokens or calling_turns > AGENT_CALLING_TURNS_SHARE * turns

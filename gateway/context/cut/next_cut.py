@@ -1,0 +1,167 @@
+"""The next cut, when the room is full: trim old results, or fold up to a boundary that leaves room to grow.
+
+Shares are of the free room, which is the room without the pinned messages.
+"""
+
+from bisect import bisect_left, bisect_right
+from dataclasses import replace
+from typing import Final
+
+from gateway.context.cut.cost_sums import CostSums
+from gateway.context.cut.shares import (
+    AGENT,
+    CHAT,
+    GROWTH_REQUESTS,
+    GROWTH_TURNS,
+    LEAST_GROWTH_REQUESTS,
+    LEAST_QUOTE_TOKENS,
+    LEAST_ROOM_TO_GROW,
+    LONG_MESSAGE_REQUESTS,
+    Shares,
+)
+from gateway.context.cut.units import Cut, Room
+
+KEPT_SHARE: Final = 0.15
+"""Share of the units that are kept in full right after a cut. The rest of the room lets the conversation grow."""
+KEPT_SHARE_IN_LARGE_ROOM: Final = 0.1
+"""The same in a large room: kept units are written to the cache once more, and read with every request."""
+KEPT_TOKENS_IN_SMALL_ROOM: Final = 600
+"""Tokens. A room is large if `KEPT_SHARE` of it is more than this. Chosen: some ten messages of a chat."""
+WHOLE_TURN_SHARE: Final = 0.5
+"""Share. The cut is not placed inside a current turn of at most this size."""
+STEPS_PER_TURN: Final = 2
+"""Requests of a turn that count as one turn of growth, if turns have more of them."""
+
+
+def next_cut(sums: CostSums, cut: Cut, newest: int, quotes: int | None) -> Cut:
+    """Return the next cut. Old results are trimmed if that frees enough room and costs no more than folding. Else units are folded up
+    to the first boundary that leaves room to grow.
+
+    ``quotes`` is the tokens of the current turn's quotes; None if they are not chosen yet.
+    """
+    limit = sums.room.free - (sums.room.recall if quotes is None else quotes)
+    first = _first_kept(sums, cut, newest)
+    folded = _with_shares(sums, _cut_at(first), newest, limit, quotes)
+    if sums.too_many_turns(cut, newest):
+        return folded
+    size = sums.kept_cost(folded, newest) + folded.digest_tokens
+    price_of_folding = _price(sums, newest, size, size, limit)
+    for trimmed, unchanged in _trimmed_cuts(sums, cut, newest):
+        kept = sums.kept_cost(trimmed, newest)
+        size = kept + cut.digest_tokens
+        fits = size <= sums.room.low_water * limit
+        if fits and _price(sums, newest, size, kept - unchanged, limit) <= price_of_folding:
+            return trimmed
+    return folded
+
+
+def kept_after_cut(room: Room) -> float:
+    """Return the most tokens of the units that are kept right after a cut."""
+    return min(KEPT_SHARE * room.free, max(KEPT_SHARE_IN_LARGE_ROOM * room.free, KEPT_TOKENS_IN_SMALL_ROOM))
+
+
+def _cut_at(first: int) -> Cut:
+    """Return a cut that keeps all units from ``first`` on in full."""
+    return Cut(first, first, first)
+
+
+def _price(sums: CostSums, newest: int, size: int, rewritten: int, limit: int) -> float:
+    """Return the expected price for each token of growth until the room is full again.
+
+    It is the price of what is written to the cache now, and of what the requests until then read from it. ``size`` is
+    the tokens of digest and kept units, ``rewritten`` those that the cache does not have.
+    """
+    prices = sums.room.prices
+    growth = max(limit - size, 1)
+    return prices.written * rewritten / growth + prices.read * (size + growth / 2) / sums.tokens_per_request(newest)
+
+
+def _trimmed_cuts(sums: CostSums, cut: Cut, newest: int) -> list[tuple[Cut, int]]:
+    """Return the ways to free room without folding more: trim results, then reduce them to stubs. Each comes with the
+    tokens of the kept units before the first changed one."""
+    in_full = sums.room.free * KEPT_SHARE
+    end = newest
+    while end > cut.first_kept and sums.full[newest + 1] - sums.full[end - 1] <= in_full:
+        end -= 1
+    trimmed = replace(cut, trims_end=max(end, cut.trims_end))
+    stubbed = replace(trimmed, stubs_end=max(end, cut.stubs_end))
+    stubs_end = max(cut.stubs_end, cut.first_kept)
+    stubs = sums.stubbed[stubs_end] - sums.stubbed[cut.first_kept]
+    trims = sums.trimmed[max(cut.trims_end, stubs_end)] - sums.trimmed[stubs_end]
+    return [(trimmed, stubs + trims), (stubbed, stubs)]
+
+
+def _first_kept(sums: CostSums, cut: Cut, newest: int) -> int:
+    """Return the first unit to keep: the first turn boundary that leaves room to grow, else the start of the current
+    turn, else a step in it."""
+    limit = kept_after_cut(sums.room)
+    boundary = _turn_boundary(sums, cut, newest, limit)
+    if boundary is not None:
+        return boundary
+    current = sums.turn_start_of[newest]
+    fits_whole = sums.kept_cost(_cut_at(current), newest) <= sums.room.free * WHOLE_TURN_SHARE
+    if cut.first_kept <= current and (fits_whole or newest == current):
+        return current
+    steps = [position for position in range(max(current, cut.first_kept), newest + 1) if sums.units[position].step >= 0]
+    for step in steps:
+        if sums.kept_cost(_cut_at(step), newest) <= limit:
+            return step
+    return steps[-1]
+
+
+def _turn_boundary(sums: CostSums, cut: Cut, newest: int, limit: float) -> int | None:
+    """Return the first turn boundary after the cut from which the units cost at most ``limit`` tokens; None without
+    one."""
+    starts, most = sums.turn_starts, sums.room.max_turns
+    # With a limit of turns, enough of them are folded that several new ones fit.
+    oldest = -1 if most is None else sums.units[newest].turn - max(int(most * sums.room.low_water), 1)
+    low = bisect_left(starts, oldest + 1, bisect_right(starts, cut.first_kept), key=lambda at: sums.units[at].turn)
+    high = bisect_right(starts, newest)
+    # The later the cut, the less is kept: the negative costs are in ascending order.
+    found = bisect_left(starts, -limit, low, max(low, high), key=lambda at: -sums.kept_cost(_cut_at(at), newest))
+    return starts[found] if found < high else None
+
+
+def _with_shares(sums: CostSums, cut: Cut, newest: int, limit: int, quotes: int | None) -> Cut:
+    """Return the cut with the tokens of its digest and quotes.
+
+    If several turns fit beside the digest, it gets its usual share. If a few requests fit, it gets a smaller share. Else
+    every request moves the cut: then a digest of everything serves better than quotes, and it gets all the remaining room
+    and most of the quotes' share.
+    """
+    if cut.first_kept == 0:
+        return replace(cut, quote_tokens=0)
+    recall = sums.room.recall
+    shares = AGENT if sums.calls_often_at(newest) else CHAT
+    left = max(limit - sums.kept_cost(cut, newest), 0)
+    if usual := _usual_digest(sums, newest, left, shares):
+        quotes_kept_free = int(min(recall * shares.quotes, shares.most_quote_tokens))
+        return replace(cut, digest_tokens=usual, quote_tokens=quotes_kept_free)
+    # The digest may take what the current turn's quotes leave of their share.
+    unspent = recall if quotes is None else 0
+    small_quotes = int(recall * shares.small_quotes)
+    if small := _small_digest(sums, newest, left + max(unspent - small_quotes, 0), shares):
+        return replace(cut, digest_tokens=small, quote_tokens=small_quotes)
+    tight_quotes = int(recall * shares.tight_quotes)
+    tight_quotes = tight_quotes if tight_quotes >= LEAST_QUOTE_TOKENS else 0
+    digest = left + max(unspent - tight_quotes, 0)
+    return replace(cut, digest_tokens=digest, quote_tokens=tight_quotes, tight=True)
+
+
+def _usual_digest(sums: CostSums, newest: int, left: int, shares: Shares) -> int:
+    """Return the tokens of a usual digest; 0 if several turns do not fit beside it, or if a chat has long messages."""
+    free = sums.room.free
+    if shares is CHAT and LEAST_ROOM_TO_GROW <= free < LONG_MESSAGE_REQUESTS * sums.tokens_per_request(newest):
+        return 0
+    size = int(free * shares.digest)
+    turns = max(sums.units[newest].turn + 1, sums.requests[newest] / STEPS_PER_TURN)
+    return size if left - size >= GROWTH_TURNS * sums.full[newest + 1] / turns else 0
+
+
+def _small_digest(sums: CostSums, newest: int, left: int, shares: Shares) -> int:
+    """Return the tokens of a digest beside which a few more requests fit; 0 if the room holds too few requests."""
+    free, request = sums.room.free, sums.tokens_per_request(newest)
+    least, most = shares.small_digest
+    size = int(min(max(left - GROWTH_REQUESTS * request, least * free), most * free))
+    can_grow = free >= LEAST_ROOM_TO_GROW and free >= shares.tight_requests * request
+    return size if can_grow and left - size >= LEAST_GROWTH_REQUESTS * request else 0

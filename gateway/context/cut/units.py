@@ -1,0 +1,70 @@
+"""Units of a conversation, the cut between them, and the room for the kept ones.
+
+A *unit* is the smallest part of a conversation that is kept or folded. Units before the cut are *folded*: they are not
+sent, and a digest replaces them. Units after it are *kept*: in full, *trimmed* (large tool results are shortened), or
+*stubbed* (tool results are reduced to a stub).
+"""
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+
+class Unit(NamedTuple):
+    """The smallest part that is kept or folded: the user messages of a turn (``step`` is -1), or one step. Costs are
+    tokens."""
+
+    turn: int
+    step: int
+    indices: tuple[int, ...]
+    cost: int
+    trimmed_cost: int
+    """Without reasoning and media, with large results shortened."""
+    stubbed_cost: int
+    """With each result reduced to a stub."""
+    can_end_request: bool = True
+    """User messages and tool results can be the end of a request; a plain answer cannot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a conversation is cut. All numbers are positions of units."""
+
+    first_kept: int = 0
+    """Units before this are folded. If the cut is inside a turn, the user messages of this turn are kept too."""
+    stubs_end: int = 0
+    """Kept units before this are stubbed."""
+    trims_end: int = 0
+    """Kept units from ``stubs_end`` up to this are trimmed."""
+    digest_tokens: int = 0
+    """Tokens for the digest of the folded part."""
+    quote_tokens: int = 0
+    """Tokens for quotes in turns that begin under this cut."""
+    tight: bool = False
+    """Whether no room is left to grow: the next request moves the cut again."""
+
+
+class Prices(NamedTuple):
+    """The provider's prices of one prompt token, as multiples of the price of an uncached token."""
+
+    written: float = 1.0
+    """Price of a token that is written to the prompt cache."""
+    read: float = 0.0
+    """Price of a token that is read from it. Zero on the operator's own server."""
+
+
+UNKNOWN_PRICES: Final = Prices()
+"""The prices of a provider whose prices are not known: processing a token costs, reading it from a cache does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The room that decides where a cut is placed, and its shares."""
+
+    free: int
+    """Tokens of the room without the pinned messages."""
+    recall: int
+    """Tokens for quotes, from the first fold on."""
+    low_water: float
+    """Share of the free room that the kept units may have after old results were trimmed."""
+    max_turns: int | None
+    prices: Prices = UNKNOWN_PRICES

@@ -1,0 +1,247 @@
+"""Cues of standing wishes: how much a sentence sounds like a wish for all later turns, or like the revocation of one.
+
+The words of a sentence show it. A wish has words for the other speaker (*you*), for all times (*always*), for duty (*must*) or
+for things to avoid (*never*). It is often an aside, and the reply often begins with a word of assent. A story has words for the
+past and for third persons. The words below are function words of some languages, such as pronouns and modal verbs. They belong
+to no subject. A wish without them can still be found by the assistant's assent.
+"""
+
+import re
+from collections.abc import Sequence
+from math import fsum
+from operator import mul
+from typing import Final, NamedTuple
+
+from gateway.context import weights
+from gateway.context.read.cues import OTHER, SELF, Sentence
+from gateway.context.read.learned import points_of
+from gateway.context.read.words import stem
+
+_NEGATION: Final = (
+    "no not never nothing none nobody nor neither without don't doesn't didn't can't cannot won't wouldn't shouldn't mustn't isn't aren't"
+    " nicht nie niemals kein keine keinen keinem keiner nichts ohne ne pas jamais rien aucun aucune sans nunca nada ningún ninguna sin não"
+    " sem non mai niente senza niet nooit geen zonder inte aldrig ikke aldri не нет никогда ничего без нельзя nie nigdy bez nic"
+)
+_ALL_TIMES: Final = (
+    "always only ever every everything everyone everybody any anything anyone anybody all each whenever whatever whoever wherever usually"
+    " throughout immer stets nur jede jeder jedes jeden jedem alle allen alles künftig grundsätzlich überhaupt toujours seulement chaque tout"
+    " toute tous toutes désormais dorénavant siempre solo sólo cada todo toda todos todas sempre soltanto ogni tutto tutti só apenas altijd"
+    " alleen alltid bara varje всегда только каждый каждую каждое все всё лишь zawsze tylko każdy wszystko"
+)
+_DUTY: Final = (
+    "must should shall ought need needs have let please keep leave make prefer rather instead avoid remember stop want like okay may can could"
+    " would will muss müssen musst soll sollen sollst sollte darf dürfen bitte lass lieber statt kannst könntest möchte will mag dois doit"
+    " devez faut veux voudrais préfère plutôt peux pouvez évite debe debes debo quiero prefiero puedes podrías evita favor deve devi voglio"
+    " preferisco puoi pode quero prefiro moet wil graag kun должен должна надо нужно можно хочу пожалуйста лучше muszę proszę chcę wolę"
+)
+_STORY: Final = (
+    "was were had did been went came said told got took gave asked thought knew made found saw left sat ran yesterday ago last today tonight"
+    " tomorrow war waren hatte hatten wurde wurden hat haben habe hab gestern heute morgen letzte vorhin gerade était étaient avait ai été"
+    " hier aujourd'hui demain fue era estaba había ayer hoy mañana ha è era ieri oggi domani foi ontem hoje amanhã gisteren vandaag был была"
+    " было были вчера сегодня завтра сказал сказала"
+)
+_THIRD_PERSON: Final = (
+    "he she they him her them his their er sie ihm ihn ihr ihre seine il elle ils elles lui leur él ella ellos ellas su sus lei lui loro ele"
+    " ela eles hij zij ze haar hem он она они его её ее их ему ей им"
+)
+_CONDITION: Final = (
+    "if when before unless until once wenn falls bevor sobald solange bis si quand avant cuando antes hasta se quando prima fino als wanneer"
+    " voordat если когда пока до прежде jeśli kiedy gdy"
+)
+_CHANGE: Final = (
+    "again back anymore longer now forget after doch wieder mehr jetzt sofort vergiss finalement maintenant oublie encore ya ahora olvida"
+    " vuelve adesso più dimentica agora mais теперь больше уже снова опять забудь"
+)
+_NAMING: Final = "call called name everyone heiße nenn nennen heisse name appelle nom appelez llamo llama llámame nombre chiamo chiamami nome зовут зови"
+_CLASSES: Final = (
+    (frozenset(_NEGATION.split()), weights.NEGATION, re.compile("不|别|別|没|無|ない|ません")),
+    (
+        frozenset(_ALL_TIMES.split()),
+        weights.ALL_TIMES,
+        re.compile("都|每|总|所有|永远|全|只|以后|いつも|必ず|全部|だけ|毎"),
+    ),
+    (
+        frozenset(_DUTY.split()),
+        weights.DUTY,
+        re.compile("要|得|应该|请|能|想|就|给我|帮我|吧|ください|べき|ほしい|たい"),
+    ),
+    (OTHER, weights.TO_OTHER, re.compile("你|您|あなた|君")),
+    (SELF, weights.OF_SELF, re.compile("我|私|僕|俺")),
+    (frozenset(_STORY.split()), weights.STORY, re.compile("了|过|昨|今天|明天|した|だった|昨日|今日")),
+    (frozenset(_THIRD_PERSON.split()), weights.THIRD_PERSON, re.compile("他|她|它|彼")),
+    (frozenset(_CONDITION.split()), weights.CONDITION, re.compile("如果|要是|的时候|以前|之前|なら|たら|時")),
+    (frozenset(_CHANGE.split()), weights.CHANGE, re.compile("现在|改|还是|又|今|もう")),
+    (frozenset(_NAMING.split()), weights.NAMING, re.compile("叫|称呼|名|呼")),
+)
+_UNSPACED: Final = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
+_TOKEN: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+ADDED_SENTENCES: Final = 4
+"""Number that is added to a conversation's sentences, so that a class keeps some weight where all of very few sentences have
+it."""
+MOST_OF_A_CLASS: Final = 2
+"""The most words of one class that count in a sentence."""
+_ASIDE: Final = re.compile(
+    r"\W*(?:(?:oh|and|but|ok|okay|yes|no|right|so|hmm?|und|aber|gut|ach|et|y|e|и|а)\b\W*){0,3}(?:by the way|btw|one (?:more )?thing|another thing"
+    r"|also|while (?:i|we)|before (?:you|i|we)|oh and|and (?:please|if|when|could)|please|could you|can (?:you|we)|don't|just so|noch (?:was|eine?)"
+    r"|übrigens|ach ja|bitte|wichtig|und noch|au fait|sinon|autre chose|une chose|por cierto|(?:otra|una) cosa|ah y|a proposito|кстати"
+    r"|и ещё|ещё одно|важно|à propos)|\W*(?:对了|还有|哦对|话说|另外|以后|ちなみに|それと|あと)",
+    re.I,
+)
+_ASSENT: Final = re.compile(
+    r"\W*(?:(?:oh|ah|yes|ja|si|sí|oui|да)\b\W*)?(?:understood|noted|of course|got it|certainly|completely|gladly|absolutely|sure|right|fair enough"
+    r"|agreed|okay|ok|will do|done|very well|with pleasure|no problem|makes sense|clear|good|then|consider|promise|i'll|i will|i won't|you won't"
+    r"|no more|thanks|thank you|(?:ist )?notiert|verstanden|verständlich|geht klar|gerne?|klar|natürlich|alles klar|in ordnung|mach ich|gut"
+    r"|danke|kein problem|einverstanden|entendu|compris|bien sûr|d'accord|(?:c'est )?noté|très bien|parfait|entendido|claro|por supuesto"
+    r"|de acuerdo|anotado|vale|perfecto|capito|certo|va bene|d'accordo|combinado|begrepen|natuurlijk|prima|goed|понял|поняла|хорошо|конечно"
+    r"|договорились|принято|учту|ладно|rozumiem|oczywiście|dobrze|jasne)\b"
+    r"|\W*(?:好|明白|记住|没问题|可以|行|知道|了解|收到|当然|わかりました|承知|もちろん|はい|알겠|물론)",
+    re.I,
+)
+_CHANGE_WORDS: Final = (
+    "again", "back to", "take (?:it|that) back", "forget (?:what|that|about|the|it)", "no longer", "any more", "anymore", "not need", "no need",
+    "from (?:here|now) on", "go back", "now", "nowadays", "changed my mind", "wieder", "doch", "nicht mehr", "ab (?:sofort|jetzt)", "vergiss",
+    "anders gesagt", "à nouveau", "de nouveau", "ne .{1,20} plus", "oublie", "finalement", "de nuevo", "otra vez", "ya no", "olvida",
+    "al final", "di nuovo", "non .{1,20} più", "dimentica", "de novo", "снова", "опять", "больше не", "забудь", "теперь",
+)  # fmt: skip
+"""Patterns of words of change; each begins with a whole word."""
+_CHANGE_WORD: Final = re.compile(rf"\b(?:{'|'.join(_CHANGE_WORDS)})\b|现在|以后|改成|还是|不用再|やっぱり|もう", re.I)
+_PLAIN: Final = re.compile(r"(?:\w(?![?*])| (?![?*]))+")
+
+
+def _change_patterns() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
+    """Return by its first word each pattern of ASCII letters, behind the plain letters with which it begins. To look for these
+    letters costs a tenth of a search for the pattern."""
+    found: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    for change in _CHANGE_WORDS:
+        opening = _PLAIN.match(change)
+        if opening and change.isascii():
+            first_word = change.partition(" ")[0]
+            found.setdefault(first_word, []).append((opening[0], re.compile(rf"\b{change}\b")))
+    return found
+
+
+_CHANGE_PATTERNS: Final = _change_patterns()
+
+
+_CLASSES_OF_WORD: Final = {
+    word: tuple(index for index, (words, _, _) in enumerate(_CLASSES) if word in words)
+    for word in frozenset().union(*[words for words, _, _ in _CLASSES])
+}
+
+
+_UNSPACED_FUNCTION: Final = re.compile(
+    "[我你他她它的了是在有不这那就都还也要能给以后现对说着吧啊呢吗和跟のはがをにもでと]"
+)
+"""Characters of function words: pronouns, particles and the like. In scripts without spaces a content word is a pair of
+characters without any of them."""
+_FUNCTION_STEMS: Final = frozenset(map(stem, _CLASSES_OF_WORD))
+_LEAST_LETTERS: Final = 4
+"""Letters of a content word in a script with spaces."""
+
+
+def is_content_word(key: str) -> bool:
+    """Return whether a word (as `Word.key`) can say what a wish is about: it is long enough and no function word."""
+    if key.isascii() or not _UNSPACED.match(key):
+        return len(key) >= _LEAST_LETTERS and key not in _FUNCTION_STEMS
+    return len(key) > 1 and not _UNSPACED_FUNCTION.search(key)
+
+
+class WishCues(NamedTuple):
+    """The cues of a sentence alone, without its context. They are computed once, when the sentence is read."""
+
+    wish: float
+    """Learned points of a wish."""
+    revocation: float
+    """Points of a revocation; never negative."""
+    class_counts: bytes
+    """By class the number of its words in the sentence, at most `MOST_OF_A_CLASS`."""
+    is_aside: bool
+    """Whether the sentence begins like an aside."""
+    has_change_word: bool
+    """Whether the sentence has a word of change; see `may_revoke`."""
+
+
+NO_WISH_CUES: Final = WishCues(0.0, 0.0, bytes(len(_CLASSES)), is_aside=False, has_change_word=False)
+
+
+def wish_cues(sentence: Sentence) -> WishCues:
+    """Return the cues of a sentence."""
+    learned, has_change_word = points_of(sentence.text), may_revoke(sentence)
+    revocation = max(
+        learned.revocation + weights.REVOCATION_OFFSET + (weights.CHANGE_WORD_POINTS if has_change_word else 0.0), 0.0
+    )
+    return WishCues(
+        learned.wish, revocation, class_counts(sentence), _ASIDE.match(sentence.text) is not None, has_change_word
+    )
+
+
+def strength(sentence: WishCues) -> float:
+    """Return the points of a sentence as a wish, with the full weight of each class: 0 for a story, about 4 for most wishes."""
+    return cue_points(sentence, _CLASS_WEIGHTS)
+
+
+def class_counts(sentence: Sentence) -> bytes:
+    """Return by class the number of its words in a sentence, at most `MOST_OF_A_CLASS`."""
+    found = [0] * len(_CLASSES)
+    for token in _words_of(sentence):
+        if token in _CLASSES_OF_WORD:
+            for index in _CLASSES_OF_WORD[token]:
+                found[index] += 1
+    if not sentence.text.isascii():
+        for index, (_, _, unspaced) in enumerate(_CLASSES):
+            found[index] += len(unspaced.findall(sentence.text))
+    return bytes([count if count < MOST_OF_A_CLASS else MOST_OF_A_CLASS for count in found])
+
+
+def _words_of(sentence: Sentence) -> list[str]:
+    """Return the words of a sentence, each with at most one apostrophe, inside it."""
+    if "'" not in sentence.low or not sentence.low.isascii():
+        return sentence.tokens
+    return [part for token in sentence.tokens for part in (_TOKEN.findall(token) if "'" in token else (token,))]
+
+
+def class_weights(sentences: Sequence[bytes]) -> list[float]:
+    """Return the weight of each class in a conversation: the full weight if no sentence has a word of it, 0 if all have.
+
+    If a customer begins each request with *could you*, this is no evidence of a wish. ``sentences`` has the `class_counts`
+    of each sentence. Without sentences, the weights are full.
+    """
+    total, joined = len(sentences) + ADDED_SENTENCES, b"".join(sentences)
+    sentences_with = [len(sentences) - joined[index :: len(_CLASSES)].count(0) for index in range(len(_CLASSES))]
+    return [weight * (1 - count / total) ** 2 for (_, weight, _), count in zip(_CLASSES, sentences_with, strict=True)]
+
+
+_CLASS_WEIGHTS: Final = class_weights([])
+
+
+def cue_points(sentence: WishCues, weight_of_class: Sequence[float]) -> float:
+    """Return the points of a sentence as a wish by its classes of words, with the given `class_weights`."""
+    return (weights.ASIDE if sentence.is_aside else 0.0) + fsum(map(mul, sentence.class_counts, weight_of_class))
+
+
+def is_assent(reply: str) -> bool:
+    """Return whether a reply begins by agreeing to a wish."""
+    return _ASSENT.match(reply) is not None
+
+
+def may_revoke(sentence: Sentence) -> bool:
+    """Return whether a sentence has a word of change: it may revoke a wish with which it shares a content word."""
+    if not sentence.text.isascii():
+        return _CHANGE_WORD.search(sentence.text) is not None
+    low = sentence.low
+    first_words = _CHANGE_PATTERNS.keys() & sentence.tokens
+    if "'" in low:  # *again's* has the word *again*
+        parts = [part for token in sentence.tokens if "'" in token for part in token.split("'")]
+        first_words |= _CHANGE_PATTERNS.keys() & parts
+    patterns = [pattern for word in first_words for pattern in _CHANGE_PATTERNS[word]]
+    return any([_matches_at_opening(change, opening, low) for opening, change in patterns])
+
+
+def _matches_at_opening(pattern: re.Pattern[str], opening: str, text: str) -> bool:
+    """Return whether a text matches a pattern, which begins with the letters of ``opening``."""
+    at = text.find(opening)
+    while at >= 0:
+        if pattern.match(text, at):
+            return True
+        at = text.find(opening, at + 1)
+    return False

@@ -1,0 +1,189 @@
+"""Words: the tokens of a text that can be facts, and their odds by shape alone.
+
+An order number, a path, a date or a name has a similar shape in most languages. This file knows no lists of words and no
+subject of a conversation.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from functools import partial
+from typing import Final
+
+from gateway.context.weights import IN_DATA, IN_SPEECH
+from gateway.wire.memory import Memory, Recent
+
+
+class Shape(IntEnum):
+    """The shape of a word. The shapes that most probably carry a fact are last."""
+
+    PLAIN = 0
+    NUMBER = 1
+    NAME = 2
+    CODE = 3
+    """Two to five capitals: JFK, EUR, TODO."""
+    SYMBOL = 4
+    """A path, an address, an identifier of a program."""
+    DATE = 5
+    IDENT = 6
+    """An identifier: letters and digits mixed, a long number, or an e-mail address. Only a look-up can restore it."""
+
+
+PLAIN, NUMBER, NAME, CODE, SYMBOL, DATE, IDENT = Shape
+# A member that is looked up in its class costs a call in Python 3.11, and thousands of words are compared.
+
+
+TOKEN_BYTES: Final = 330
+"""Bytes of a cached token: its text, its word with the key, their tuple, their place in a table (tracemalloc, CPython
+3.11)."""
+TEXT_BYTES: Final = 220
+"""Bytes of a cached short text, without its words."""
+TOKENS_SHARE: Final = 1 / 8
+"""Share of the memory's budget for tokens."""
+TEXTS_SHARE: Final = 1 / 16
+"""Share of the memory's budget for short texts."""
+_IS_ORDINARY: Final = tuple([shape in (PLAIN, NAME) for shape in Shape])
+"""By shape. This is a tuple because the hash of an enumeration's member is slow, and thousands of words are looked up."""
+_BY_SHAPE: Final = tuple(zip(IN_SPEECH, IN_DATA, _IS_ORDINARY, strict=True))
+
+
+class Word:
+    """One word. It is never changed. It is no dataclass, because its last three members follow from its shape, and thousands are
+    made."""
+
+    __slots__ = ("in_data", "in_speech", "key", "ordinary", "shape", "size")
+
+    def __init__(self, key: str, shape: Shape, size: float) -> None:
+        self.key = key
+        """Its normal form: a rough stem of a plain word."""
+        self.shape = shape
+        self.size = size
+        """Its tokens beyond those of a plain text of its length."""
+        self.in_speech, self.in_data, self.ordinary = _BY_SHAPE[shape]
+        """Its odds as a fact (see `weights.IN_SPEECH`), and whether it is a plain word or a name, whose rarity decides its worth."""
+
+
+_SEPARATORS: Final = bytes.maketrans(b"()[]{}<>,;=\"'`*|!?\t\n\r", b" " * 21)
+_OTHER_SEPARATORS: Final = re.compile("[…“”«»‘’„。，、！？：；（）「」¿¡؟،]")
+_EDGES: Final = ".:-#$%&+/\\~^_€£¥"
+CACHED_CHARACTERS: Final = 48
+"""The most characters of a text that is cached: values of records come again."""
+
+# Tokens per character beyond those of a plain text, fitted to lines of recorded conversations.
+_EXTRA_TOKENS: Final = (0.0, 0.35, 0.0, 0.23, 0.09, 0.4, 0.2)
+
+_DATE: Final = re.compile(
+    r"(?:\d{1,4}[-/:]\d{1,2}(?:[-/:]\d{1,4})?|\d{1,2}\.\d{1,2}\.\d{2,4})(?:t.*)?(?:am|pm|h|z)?(?:\+\d)?", re.I
+)
+_DIGIT: Final = re.compile(r"\d")
+_OF_SYMBOLS: Final = re.compile(r"[_@/\\:.]")
+_ADDRESS: Final = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_NUMBER: Final = re.compile(r"\d[\d.,]*%?")
+# Scripts written without spaces: each pair of neighbouring characters is one word.
+_UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+_ENDINGS: Final = ("ings", "ing", "edly", "ed", "ies", "es", "s", "ly")
+
+
+Words = Callable[[str], tuple[Word, ...]]
+
+
+class Lexicon:
+    """Reads texts as words. Tokens and short texts are cached, so equal words are mostly the same object."""
+
+    __slots__ = ("_texts", "_tokens")
+
+    def __init__(self, memory: Memory) -> None:
+        self._tokens: Recent[str, tuple[Word, ...]] = Recent(memory, lambda token, found: TOKEN_BYTES, TOKENS_SHARE)
+        self._texts: Recent[str, tuple[Word, ...]] = Recent(
+            memory, lambda text, found: TEXT_BYTES + 8 * len(found), TEXTS_SHARE
+        )
+
+    def __call__(self, text: str) -> tuple[Word, ...]:
+        """Return the words of a text that can be facts, each once, in the order of their first place."""
+        if len(text) > CACHED_CHARACTERS:
+            return self._distinct(text)
+        found = self._texts.get(text)
+        return self._texts.put(text, self._distinct(text)) if found is None else found
+
+    def _distinct(self, text: str) -> tuple[Word, ...]:
+        # Ten times as fast as to translate the text. The bytes of other characters than ASCII stay.
+        plain = text.encode("utf-8", "surrogatepass").translate(_SEPARATORS).decode("utf-8", "surrogatepass")
+        if not text.isascii():
+            plain = _OTHER_SEPARATORS.sub(" ", plain)
+        recent, known = self._tokens.young.get, self._known
+        found = {word.key: word for token in plain.split() for word in recent(token) or known(token)}
+        return tuple(found.values())
+
+    def _known(self, token: str) -> tuple[Word, ...]:
+        found = self._tokens.get(token)
+        return self._tokens.put(token, self._read(token)) if found is None else found
+
+    def _read(self, token: str) -> tuple[Word, ...]:
+        bare = token.strip(_EDGES)
+        if not bare:
+            return ()
+        if not bare.isascii() and (run := _UNSPACED.search(bare)):
+            return (*_unspaced(run[0]), *self(_UNSPACED.sub(" ", bare)))
+        shape = _shape(bare)
+        if not _IS_ORDINARY[shape]:
+            return (Word(bare.lower(), shape, len(bare) * _EXTRA_TOKENS[shape]),)
+        if not bare.isascii():
+            return (Word(stem(bare), shape, len(bare) * 0.12),)
+        return (Word(stem(bare), shape, 0.0),) if len(bare) > 2 else ()
+
+
+def lexicon_of(memory: Memory | None) -> Words:
+    """Return the lexicon of a memory; without one, a lexicon that is used once."""
+    return memory.part(Lexicon, partial(Lexicon, memory)) if memory is not None else Lexicon(Memory())
+
+
+def words(text: str, memory: Memory | None = None) -> tuple[Word, ...]:
+    """Return the words of a text that can be facts, each once, in the order of their first place."""
+    return lexicon_of(memory)(text)
+
+
+def _unspaced(run: str) -> Iterator[Word]:
+    for start in range(max(len(run) - 1, 1)):
+        yield Word(run[start : start + 2], PLAIN, 0.5)
+
+
+def _shape(bare: str) -> Shape:
+    if bare.isalpha():
+        return _shape_of_letters(bare)
+    # Most words with a digit end with a digit.
+    if bare[-1].isdecimal() or _DIGIT.search(bare):
+        if not bare[0].isdecimal():
+            return IDENT
+        if _DATE.fullmatch(bare):
+            return DATE
+        number = _NUMBER.fullmatch(bare)
+        return NUMBER if number and not (len(bare) >= 7 and bare.isdigit()) else IDENT
+    if _OF_SYMBOLS.search(bare):
+        return IDENT if _ADDRESS.fullmatch(bare) else SYMBOL
+    return NAME if bare[0].isupper() else PLAIN
+
+
+def _shape_of_letters(bare: str) -> Shape:
+    if bare.islower() or not bare.isascii():
+        return NAME if bare[0].isupper() else PLAIN
+    if bare.isupper() and 2 <= len(bare) <= 5:
+        return CODE
+    # A word with one capital at its beginning is a name; a word with capitals inside is a program's identifier.
+    return NAME if bare[0].isupper() and (len(bare) == 1 or bare[1:].islower()) else SYMBOL
+
+
+def is_address(key: str) -> bool:
+    """Return whether a word, given by its key, is an e-mail address or the like."""
+    return "@" in key
+
+
+def stem(word: str) -> str:
+    """Return a rough stem, so that ``adopted`` and ``adopting`` match; used for searching, never shown."""
+    low = word.lower().removesuffix("'s").removesuffix("’s")
+    if low.isascii():
+        for ending in _ENDINGS if low.endswith(_ENDINGS) else ():
+            if low.endswith(ending) and len(low) - len(ending) >= 3:
+                low = low[: -len(ending)]
+                break
+        low = low.removesuffix("e") if len(low) > 3 else low
+    return low[:7]

@@ -1,0 +1,1 @@
+"""Shorten a kept message: its texts keep their most useful parts, and JSON stays JSON."""

@@ -1,0 +1,1 @@
+"""The question to a summariser, and the verdict on its answer."""

@@ -1,0 +1,249 @@
+"""Find the user's standing wishes among the lines of a folded part, and the sentences that revoke wishes."""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from math import fsum
+from typing import Final, NamedTuple, Protocol
+
+from gateway.context import weights
+from gateway.context.read import wishes
+from gateway.context.read.line import SENTENCE, Line, MessageLines
+from gateway.context.read.words import NAME, Word, Words, lexicon_of, stem
+from gateway.context.weigh.tally import Tally
+
+OPENING_TOKENS: Final = 12
+"""Tokens that are added to a line's size in comparisons: the beginning of its message. Short lines get no advantage."""
+ADDED_WORDS: Final = 3
+"""Words that are added to a line's number of words for its share of rare words: a short line seldom has more than one."""
+REPLY_CHARACTERS: Final = 160
+"""Characters of a reply that are read."""
+MOST_REVOCATIONS: Final = 200
+"""Newest revocations that are compared with wishes. Chosen to bound the time."""
+
+
+class FoldedLines(Protocol):
+    """The lines of a folded part: see `gateway.context.weigh.line_pool.LinePool`."""
+
+    readings: dict[int, MessageLines]
+    lines: tuple[Line, ...]
+    message_of: list[int]
+    positions: dict[int, range]
+    tally: Tally
+
+    @property
+    def order(self) -> Sequence[int]: ...
+    @property
+    def rank(self) -> Mapping[int, int]: ...
+    @property
+    def has_many_calls(self) -> bool: ...
+    @property
+    def rarity(self) -> Mapping[str, float]: ...
+    @property
+    def outdated(self) -> frozenset[int]: ...
+
+
+class StandingWishes(NamedTuple):
+    """The positions of the user's standing wishes. It does not refer to the lines, because they refer to it: Python frees a
+    reference cycle late."""
+
+    ranked: list[int]
+    """All of them, the surest first. A revoked wish follows its revocation."""
+    sure: list[int]
+    """The sure ones among them, in the same order."""
+    revocations: dict[int, int]
+    """By wish the sentence that may revoke it. The wish alone, or the revocation alone, would mislead."""
+
+
+def standing_wishes(pool: FoldedLines) -> StandingWishes:
+    """Find the standing wishes of a folded part."""
+    finder = _Finder(pool)
+    found = finder.ranked_wishes()
+    revocations = {wish: revocation for _, wish in found if (revocation := finder.revocation_of(wish))}
+
+    def with_at_least(least_points: float) -> list[int]:
+        """Return the wishes with so many points, each behind its revocation."""
+        chosen = [wish for points, wish in found if points >= least_points]
+        pairs = [(revocations[wish], wish) if wish in revocations else (wish,) for wish in chosen]
+        return list(dict.fromkeys(chain.from_iterable(pairs)))
+
+    criteria = finder.criteria
+    return StandingWishes(with_at_least(criteria.least_points), with_at_least(criteria.sure_points), revocations)
+
+
+class _Criteria(NamedTuple):
+    """What a wish needs in one kind of conversation: a chat, or one where tools are called often."""
+
+    cues: float
+    """Factor for the points of the classes of words."""
+    learned: float
+    """Factor for the learned points."""
+    least_points: float
+    """The least points of a wish."""
+    sure_points: float
+    """The least points of a sure wish."""
+
+
+def _criteria_of(pool: FoldedLines) -> _Criteria:
+    """Return the criteria for a conversation. Requests to an agent have the same classes of words as wishes. So where tools are
+    called often, these classes count less, and the learned words more."""
+    if pool.has_many_calls:
+        return _Criteria(
+            weights.CUES_WITH_CALLS,
+            weights.LEARNED_WITH_CALLS,
+            weights.LEAST_WISH_POINTS_WITH_CALLS,
+            weights.SURE_WISH_POINTS_WITH_CALLS,
+        )
+    return _Criteria(1.0, weights.LEARNED, weights.LEAST_WISH_POINTS, weights.LEAST_WISH_POINTS)
+
+
+class _Finder:
+    """One search for wishes."""
+
+    def __init__(self, pool: FoldedLines) -> None:
+        self._pool = pool
+        self.criteria = _criteria_of(pool)
+        self._user_messages = [reading for reading in pool.readings.values() if reading.role == "user"]
+        self._words = lexicon_of(None)
+
+    def ranked_wishes(self) -> list[tuple[float, int]]:
+        """Return the points and the positions of the user's standing wishes, the surest first."""
+        replies = [self._reply(reading.message) for reading in self._user_messages]
+        assented = [wishes.is_assent(reply.text) for reply in replies]
+        # The more replies agree, the less it says: an assistant that agrees to everything gives no evidence.
+        assent_points = weights.ASSENT_IN_REPLY * (1 - sum(assented) / max(len(assented), 1))
+        outdated = self._pool.outdated
+        candidates = [
+            (position, line, reply, assent_points * assents)
+            for reading, reply, assents in zip(self._user_messages, replies, assented, strict=True)
+            for position, line in zip(self._pool.positions[reading.message], reading.lines, strict=True)
+            if line.kind is SENTENCE and line.share == 1.0 and position not in outdated
+        ]
+        # Most requests to an agent have the same classes of words, so these say little. In a chat hardly any class is common,
+        # and the common ones are the best evidence: there each has its full weight.
+        class_weights = wishes.class_weights(
+            [line.wish_cues.class_counts for _, line, _, _ in candidates] if self._pool.has_many_calls else []
+        )
+        scored: list[tuple[float, int, float]] = []
+        for position, line, reply, assent in candidates:
+            points = assent + self._points(position, line, class_weights)
+            # The cheap terms are added first: most sentences already have too few points after them.
+            if points + _MOST_REPLY_POINTS < self.criteria.least_points:
+                continue
+            points += reply.points_for(line)
+            if points >= self.criteria.least_points:
+                points += weights.TOOL_WORDS * self._tool_words_share(line)
+            if points >= self.criteria.least_points:
+                # The sentence with the least points has the same rank value in both kinds of conversation.
+                above = points - self.criteria.least_points + weights.LEAST_WISH_POINTS
+                scored.append((-above / (line.size + OPENING_TOKENS) ** weights.WISH_SIZE_POWER, position, points))
+        return [(points, position) for _, position, points in sorted(scored)]
+
+    def _points(self, position: int, line: Line, class_weights: Sequence[float]) -> float:
+        """Return the points of a line, without those of its reply and of tool words."""
+        wish_cues, words = line.wish_cues, line.words
+        rare_share = fsum(map(self._rarity_of_words.__getitem__, words)) / (len(words) + ADDED_WORDS)
+        points = (
+            self.criteria.cues * wishes.cue_points(wish_cues, class_weights) + self.criteria.learned * wish_cues.wish
+        )
+        points += weights.REVOCATION_WEIGHT * wish_cues.revocation + (
+            weights.WISH_BINDING * line.binding + weights.RARE_WORDS * rare_share
+        )
+        alone = len(self._pool.positions[self._pool.message_of[position]]) == 1
+        return points + weights.WHOLE_MESSAGE if alone else points
+
+    @cached_property
+    def _rarity_of_words(self) -> dict[Word, float]:
+        """Return by word of the user its rarity; 1 for a word that is not ordinary."""
+        rarity = self._pool.rarity
+        return {word: rarity.get(word.key, 1.0) for word in self._pool.tally.counts.by_user}
+
+    def _tool_words_share(self, line: Line) -> float:
+        """Return the share of a line's content words that are in calls or results: such a line is about the task, and no wish."""
+        content_words = [word.key for word in line.words if not word.ordinary or wishes.is_content_word(word.key)]
+        return sum(map(self._is_tool_word, content_words)) / (len(content_words) + 1)
+
+    def _is_tool_word(self, key: str) -> bool:
+        """Return whether a word, in any spelling, is in a call or a result."""
+        counts = self._pool.tally.counts
+        return any([word in counts.in_calls or word in counts.in_results for word in self._pool.tally.spellings[key]])
+
+    def _reply(self, message: int) -> "_Reply":
+        """Return the beginning of the assistant's reply to a message."""
+        rank = self._pool.rank[message] + 1
+        after = self._pool.readings[self._pool.order[rank]] if rank < len(self._pool.order) else None
+        answers = after is not None and after.role == "assistant"
+        return _Reply(after.lines[0].text[:REPLY_CHARACTERS] if after is not None and answers else "", self._words)
+
+    def revocation_of(self, position: int) -> int:
+        """Return the position of the later revocation that shares the rarest content words with a line, the newest of equals; 0 if
+        none shares enough. A revocation is never at position 0, because it is later than its wish."""
+        shared: dict[int, list[float]] = {}
+        for word in self._pool.lines[position].words:
+            for later in self._revocations_by_word.get(word.key, ()):
+                if self._pool.message_of[later] > self._pool.message_of[position]:
+                    shared.setdefault(later, []).append(self._pool.rarity.get(word.key, 1.0))
+        common, best = max([(fsum(values), later) for later, values in shared.items()], default=(0.0, 0))
+        return best if common >= weights.LEAST_REVOKED_RARITY else 0
+
+    @cached_property
+    def _revocations_by_word(self) -> dict[str, list[int]]:
+        """Return by content word the positions of the user's newest revocations that have it, `MOST_REVOCATIONS` in all."""
+        found = [
+            (position, line.words)
+            for reading in self._user_messages
+            for position, line in zip(self._pool.positions[reading.message], reading.lines, strict=True)
+            if line.kind is SENTENCE
+            and line.share == 1.0
+            and line.wish_cues.has_change_word
+            and wishes.strength(line.wish_cues) >= weights.LEAST_REVOCATION_STRENGTH
+        ]
+        by_word: dict[str, list[int]] = {}
+        for position, found_words in found[-MOST_REVOCATIONS:]:
+            for word in found_words:
+                if wishes.is_content_word(word.key):
+                    by_word.setdefault(word.key, []).append(position)
+        return by_word
+
+
+class _Reply:
+    """The beginning of the assistant's reply to a message; empty without a reply."""
+
+    def __init__(self, text: str, words: Words) -> None:
+        self.text = text
+        self._words = words
+
+    def points_for(self, line: Line) -> float:
+        """Return the points of a line whose name or content word the reply uses."""
+        if self.addresses_by_a_name_in(line):
+            return weights.NAME_IN_REPLY
+        return weights.WORD_IN_REPLY if self.repeats_a_word_of(line) else 0.0
+
+    def repeats_a_word_of(self, line: Line) -> bool:
+        """Return whether the reply begins with a short sentence that has a content word of a line: *Ninety-five it is.*"""
+        repeated = self._first_words
+        return bool(repeated) and any([word.key in repeated for word in line.words])
+
+    def addresses_by_a_name_in(self, line: Line) -> bool:
+        """Return whether the reply addresses the user by a name in a line: between commas or at an end."""
+        names = [word.key for word in line.words if word.shape is NAME]
+        return bool(names) and not self._names.isdisjoint(names)
+
+    @cached_property
+    def _first_words(self) -> frozenset[str]:
+        first = _SHORT_FIRST_SENTENCE.match(self.text)
+        first_words = self._words(first[0]) if first is not None else ()
+        return frozenset([word.key for word in first_words if wishes.is_content_word(word.key)])
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset([name for found in _VOCATIVE.findall(self.text[:80]) if len(name := stem(found)) > 1])
+
+
+_MOST_REPLY_POINTS: Final = max(weights.NAME_IN_REPLY, weights.WORD_IN_REPLY)
+"""Points that `_Reply.points_for` returns at most."""
+_SHORT_FIRST_SENTENCE: Final = re.compile(r"[^.!?:。！？：\n]{1,40}(?:[.:。：]|$)")
+_VOCATIVE: Final = re.compile(
+    r"(?:^|[,!] |\b(?:Hello|Hi|Thanks|Hallo|Danke|Gern|Bonjour|Merci|Hola|Gracias|Ciao|Grazie) )([^\W\d_]+)(?=[,.!:])"
+)

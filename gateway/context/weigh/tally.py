@@ -1,0 +1,181 @@
+"""Count the words of a folded part by where they are: in the user's sentences, in calls, in results.
+
+The counts of an earlier fold are continued: only added and removed messages are counted.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from itertools import chain
+from typing import Final, NamedTuple, TypeVar
+
+from gateway.context.read.line import CALL, RECORD, SENTENCE, Line, MessageLines
+from gateway.context.read.records import names_record
+from gateway.context.read.words import CODE, IDENT, SYMBOL, Word
+from gateway.context.weigh.changes import describing_words, may_be_replaced
+
+Key = TypeVar("Key")
+
+_REFERRING_SHAPES: Final = frozenset({IDENT, CODE, SYMBOL})
+"""Shapes of words that name one thing. Dates and numbers are equal by chance."""
+_SPEAKERS: Final = frozenset({"user", "assistant"})
+_MOST_CHANGED_SHARE: Final = 1 / 2
+"""Share of the messages. If more were added and removed, it is cheaper to count all lines."""
+
+
+class Field(NamedTuple):
+    """A field of records."""
+
+    label: str
+    """The key of the record."""
+    key: str
+    """The key of the value, of several the first. A value without one names its record."""
+
+
+class Counts(NamedTuple):
+    """Numbers of lines, mostly by word."""
+
+    by_user: dict[Word, int]
+    """Sentences of the user."""
+    by_others: dict[Word, int]
+    """Sentences of others, mostly of the assistant."""
+    in_calls: dict[Word, int]
+    """Calls."""
+    in_results: dict[Word, int]
+    """Records and rows of results."""
+    in_blocks: dict[Word, int]
+    """Rows of blocks that a speaker wrote or pasted."""
+    results_by_identifier: dict[str, int]
+    """Number of results with the identifier in a record."""
+    results_by_field: dict[tuple[Field, str], int]
+    """Number of results with the field in a record, by field and tool."""
+    statements: dict[str, int]
+    """Number of the user's statements, by the key of a word that is no value; see `changes`."""
+
+
+class Tally(NamedTuple):
+    """The words of some messages' lines. It is never changed."""
+
+    readings: Mapping[int, MessageLines]
+    """The messages that were counted."""
+    counts: Counts
+    lines: dict[Word, int]
+    """The number of lines that have a word."""
+    spellings: dict[str, tuple[Word, ...]]
+    """By fact the words that spell it. It is mostly one word: tuples take half the memory of lists."""
+
+
+def tally(readings: Mapping[int, MessageLines], earlier: Tally | None = None) -> Tally:
+    """Count the lines of messages. An ``earlier`` tally is continued; the result is the same without it."""
+    if earlier is not None:
+        before = earlier.readings
+        removed = [reading for index, reading in before.items() if readings.get(index) != reading]
+        added = [reading for index, reading in readings.items() if before.get(index) != reading]
+        if len(removed) + len(added) <= _MOST_CHANGED_SHARE * len(readings):
+            return _continued(earlier, readings, _count(removed), _count(added))
+    counts = _count(readings.values())
+    lines = _line_counts(counts)
+    spelled: dict[str, tuple[Word, ...]] = {}
+    for word in lines:
+        spelled[word.key] = (*spelled[word.key], word) if word.key in spelled else (word,)
+    return Tally(readings, counts, lines, spelled)
+
+
+def _continued(earlier: Tally, readings: Mapping[int, MessageLines], removed: Counts, added: Counts) -> Tally:
+    before = earlier.counts
+    counts = Counts(
+        _changed(before.by_user, removed.by_user, added.by_user),
+        _changed(before.by_others, removed.by_others, added.by_others),
+        _changed(before.in_calls, removed.in_calls, added.in_calls),
+        _changed(before.in_results, removed.in_results, added.in_results),
+        _changed(before.in_blocks, removed.in_blocks, added.in_blocks),
+        _changed(before.results_by_identifier, removed.results_by_identifier, added.results_by_identifier),
+        _changed(before.results_by_field, removed.results_by_field, added.results_by_field),
+        _changed(before.statements, removed.statements, added.statements),
+    )
+    fewer, further = _line_counts(removed), _line_counts(added)
+    lines = _changed(earlier.lines, fewer, further)
+    spelled = dict(earlier.spellings)
+    for word in further:
+        if word not in earlier.lines:
+            spelled[word.key] = (*spelled.get(word.key, ()), word)
+    for word in fewer:
+        if word not in lines:
+            spelled[word.key] = tuple([other for other in spelled[word.key] if other is not word])
+            if not spelled[word.key]:
+                del spelled[word.key]
+    return Tally(readings, counts, lines, spelled)
+
+
+def _line_counts(counts: Counts) -> dict[Word, int]:
+    found = dict(counts.in_results)
+    for each in (counts.in_blocks, counts.by_user, counts.by_others, counts.in_calls):
+        for word, number in each.items():
+            found[word] = found.get(word, 0) + number
+    return found
+
+
+def _changed(counts: Mapping[Key, int], removed: Mapping[Key, int], added: Mapping[Key, int]) -> dict[Key, int]:
+    found = dict(counts)
+    for key, number in added.items():
+        found[key] = found.get(key, 0) + number
+    for key, number in removed.items():
+        found[key] -= number
+        if not found[key]:
+            del found[key]
+    return found
+
+
+def _count(readings: Collection[MessageLines]) -> Counts:
+    by_user: list[tuple[Word, ...]] = []
+    by_others: list[tuple[Word, ...]] = []
+    in_calls: list[tuple[Word, ...]] = []
+    in_results: list[tuple[Word, ...]] = []
+    in_blocks: list[tuple[Word, ...]] = []
+    statements: list[list[str]] = []
+    for reading in readings:
+        user = reading.role == "user"
+        sentences = by_user if user else by_others
+        data = in_blocks if reading.role in _SPEAKERS else in_results
+        for line in reading.lines:
+            if line.kind is SENTENCE:
+                sentences.append(line.words)
+                if user and may_be_replaced(line):
+                    statements.append(describing_words(line.words))
+            else:
+                (in_calls if line.kind is CALL else data).append(line.words)
+    joined = chain.from_iterable
+    return Counts(
+        Counter(joined(by_user)),
+        Counter(joined(by_others)),
+        Counter(joined(in_calls)),
+        Counter(joined(in_results)),
+        Counter(joined(in_blocks)),
+        Counter(joined([_referring(reading) for reading in readings if reading.tool])),
+        Counter(joined([_fields(reading) for reading in readings if reading.tool])),
+        Counter(joined(statements)),
+    )
+
+
+def _referring(reading: MessageLines) -> set[str]:
+    """Return the identifiers in the records of a result."""
+    return {
+        word.key
+        for line in reading.lines
+        if line.kind is RECORD
+        for word in line.words
+        if word.shape in _REFERRING_SHAPES
+    }
+
+
+def _fields(reading: MessageLines) -> set[tuple[Field, str]]:
+    """Return the fields in the records of a result, each with the result's tool. A value that names the whole result (*id*) is in no
+    field."""
+    tool = reading.tool.partition("(")[0]
+    fields = {field_of(line) for line in reading.lines if line.kind is RECORD}
+    return {(field, tool) for field in fields if field.key and (field.label or not names_record(field.key))}
+
+
+def field_of(line: Line) -> Field:
+    """Return the field of a record's line."""
+    key, written, _ = line.text.partition("=")
+    return Field(line.label, key if written else "")

@@ -1,0 +1,238 @@
+"""The outcome of a request, from its last state: for the response headers and for its record."""
+
+import time
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from gateway.context.count.proof import is_self_contained
+from gateway.context.life.ladder import Attempt, Task
+from gateway.context.life.states import Answered, State, TooLarge, Unreachable, Visit
+from gateway.observe.exchange import NOTHING_LOST, Action, Call, Exchange, Why
+from gateway.serve.incoming.errors import OUR_FAULT
+from gateway.serve.record import LONGEST_NAME, name_of
+from gateway.serve.request.contents import AttemptContents, contents_of
+from gateway.serve.request.places import place_at
+from providers.record import Usage
+
+
+class Times(msgspec.Struct, eq=False):
+    """Times at which a request reached certain points, in seconds of `time.perf_counter`; 0 for a point not reached."""
+
+    arrived: float
+    read: float = 0.0
+    """The body was read completely."""
+    decided: float = 0.0
+    """The first attempt was ready."""
+    first_byte: float = 0.0
+    """The answer began."""
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """How forwarding the answer ended."""
+
+    status: int
+    error: str = ""
+    """Code of our own error, or kind of the upstream's or client's fault; empty otherwise."""
+    usage: Usage | None = None
+    warning: str = ""
+    """A warning because of what the answer says, such as a suspiciously small bill."""
+    delivered: bool = False
+    """Whether the client has the whole answer; then it is no error when the client leaves."""
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where a request comes from and where it was sent: the part of its record that its state does not hold."""
+
+    request_id: str
+    method: str = ""
+    path: str = ""
+    client: str = ""
+    key: str = ""
+    session: str = ""
+    caller: str = ""
+    """The hash of the caller's credentials."""
+    answer_bytes: int = 0
+    calls: tuple[Call, ...] = ()
+    contents: AttemptContents | None = None
+    """What the last attempt sends and leaves out."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """The last state of a request, in the words of headers and records."""
+
+    state: State
+    visit: Visit | None
+    attempt: Attempt | None
+    shown: Attempt | None
+    """The attempt that headers and record describe: the one that was sent or, in mode observe, the one that would have been sent."""
+    task: Task | None
+    action: Action
+    why: Why
+    bounded: bool
+    """Whether the tokens were not counted, and are at most the body's size in bytes."""
+
+
+def of(state: State) -> Outcome:
+    """Return the outcome of a request in its last state: used for its headers and its record."""
+    visit: Visit | None = getattr(state, "visit", None)
+    attempt: Attempt | None = getattr(state, "attempt", None)
+    shown = (visit.planned if visit is not None else None) or attempt
+    task = visit.task if visit is not None else None
+    bounded = visit is not None and (
+        visit.fit_proven or (state.life.mode == "off" and is_self_contained(state.life.request))
+    )
+    too_long = isinstance(state, Answered) and state.too_long and state.life.mode == "enforce"
+    return Outcome(
+        state,
+        visit,
+        attempt,
+        shown,
+        task,
+        _action(state, attempt, too_long),
+        _why(state, visit, attempt, too_long),
+        bounded,
+    )
+
+
+def headers(outcome: Outcome, request_id: str, warning: str = "") -> dict[str, str]:
+    """Return the response headers that say what the gateway did; numbers are tokens."""
+    state, visit, shown, task = outcome.state, outcome.visit, outcome.shown, outcome.task
+    found = {
+        "x-turnfold-request-id": request_id,
+        "x-turnfold-action": outcome.action,
+        "x-turnfold-why": outcome.why,
+    }
+    if visit is not None:
+        found["x-turnfold-window"] = str(shown.window if shown else visit.place.window)
+        if task is not None:
+            found["x-turnfold-tokens-before"] = str(task.prompt)
+            found["x-turnfold-tokens-after"] = str(shown.prompt if shown else None)
+        elif outcome.bounded:
+            found["x-turnfold-tokens-before"] = found["x-turnfold-tokens-after"] = f"<={len(state.life.request.raw)}"
+    found["x-turnfold-turns-folded"] = str(shown.turns_folded if shown else 0)
+    found["x-turnfold-attempts"] = str(state.life.calls)
+    if warnings := _warnings(outcome, warning):
+        found["x-turnfold-warning"] = warnings
+    return found
+
+
+def exchange(outcome: Outcome, origin: Origin, times: Times, ending: Ending) -> Exchange:
+    """Return the record of a request for all observers."""
+    life, visit, usage = outcome.state.life, outcome.visit, ending.usage
+    total_s = time.perf_counter() - times.arrived
+    place = place_at(visit) if visit else None
+    found = Exchange(
+        request_id=origin.request_id,
+        upstream=place.target.name if place else "",
+        model=life.request.model[:LONGEST_NAME],
+        entry=place.entry if place else "",
+        action=outcome.action,
+        status=ending.status,
+        stream=life.request.stream,
+        window=outcome.shown.window if outcome.shown else 0,
+        tokens_before=None,
+        tokens_after=None,
+        basis="bytes" if outcome.bounded else "",
+        attempts=life.calls,
+        refusals=life.refusals,
+        why="failed" if ending.error == OUR_FAULT.code else outcome.why,
+        warning=_warnings(outcome, ending.warning),
+        error=ending.error,
+        prompt_tokens=usage.prompt if usage else None,
+        completion_tokens=usage.completion if usage else None,
+        cached_tokens=usage.cached if usage else None,
+        written_tokens=usage.written if usage else None,
+        body_bytes=len(life.request.raw),
+        decided_s=max(times.decided - times.read, 0.0),
+        first_byte_s=max(times.first_byte - times.arrived, 0.0),
+        total_s=total_s,
+        mode=life.mode,
+        format=life.request.format.name,
+        key=origin.key,
+        at=time.time() - total_s,
+        client=origin.client,
+        method=origin.method,
+        path=origin.path,
+        session=origin.session,
+        conversation=name_of(origin.caller, life.request.opening),
+        model_used=place.model[:LONGEST_NAME] if place else "",
+        answer_bytes=origin.answer_bytes,
+        calls=origin.calls,
+        caller=origin.caller,
+    )
+    return found if outcome.task is None else _with_counts(found, outcome.task, outcome.shown, origin.contents)
+
+
+def _with_counts(found: Exchange, task: Task, shown: Attempt | None, known: AttemptContents | None) -> Exchange:
+    """Return the record of a counted request with its counts. An uncounted one, the usual case, is built in one step."""
+    contents = contents_of(task, shown, known) if shown else None
+    return replace(
+        found,
+        tokens_before=task.prompt,
+        tokens_after=shown.prompt if shown else None,
+        basis=task.basis,
+        turns_folded=shown.turns_folded if shown else 0,
+        steps=shown.steps if shown else (),
+        question_kept=_share_kept(shown),
+        reserve=(task.output_of(shown) or task.reserve) if shown else 0,
+        lost=contents.lost if contents else NOTHING_LOST,
+        parts=contents.parts if contents else None,
+    )
+
+
+_NO_ANSWER: Final = frozenset({TooLarge, Unreachable})
+"""States in which no answer of an upstream is forwarded."""
+
+
+def _action(state: State, attempt: Attempt | None, too_long: bool) -> Action:
+    """Return the action in one word, as in headers, log and metrics."""
+    life = state.life
+    if too_long or type(state) in _NO_ANSWER:
+        return "error"
+    if life.mode != "enforce":
+        return life.mode
+    if life.calls > 1 and life.refusals:
+        return "retry"
+    return "fold" if attempt is not None and attempt.altered else "none"
+
+
+def _why(state: State, visit: Visit | None, attempt: Attempt | None, too_long: bool) -> Why:
+    """Return the reason for the action, in one word."""
+    if visit is None or visit.failed:  # none of a request that was passed on
+        return "failed"
+    if too_long or type(state) is TooLarge:
+        return "too_large"
+    if state.life.mode != "enforce":
+        return state.life.mode
+    return _why_enforced(state, visit, attempt)
+
+
+def _why_enforced(state: State, visit: Visit, attempt: Attempt | None) -> Why:
+    """Return the reason for the action in mode enforce."""
+    if attempt is not None and attempt.altered:
+        return "folded" if attempt.draft is not None else "lowered"
+    if state.life.request.refers_elsewhere:
+        return "stateful"
+    return "proven" if visit.fit_proven else "fits"
+
+
+def _share_kept(shown: Attempt | None) -> float | None:
+    """Return the share of the question that is sent; None when it is sent whole."""
+    kept = shown.draft.question_kept if shown is not None and shown.draft is not None else None
+    return None if kept is None else round(kept.characters / max(kept.total, 1), 3)
+
+
+def _warnings(outcome: Outcome, learned: str) -> str:
+    """Return all warnings for the client, separated by ``, ``."""
+    attempt, task = outcome.attempt, outcome.task
+    found: list[str] = []
+    if attempt is not None and attempt.output is not None and task is not None:
+        found.append(f"max-tokens-lowered; {task.output_limit} -> {attempt.output}")
+    kept = attempt.draft.question_kept if attempt is not None and attempt.draft is not None else None
+    if kept is not None:
+        found.append(f"question-cut; kept={kept.characters}/{kept.total}")
+    if learned:
+        found.append(learned)
+    return ", ".join(found)

@@ -1,0 +1,174 @@
+"""How messages read as lines."""
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.context.read.line import LineKind
+from gateway.context.read.lines import read, skim
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def texts(message: dict[str, Any]) -> list[str]:
+    return [line.text for line in read(message)]
+
+
+def result(value: Any) -> dict[str, Any]:
+    content = value if isinstance(value, str) else orjson.dumps(value).decode()
+    return {"role": "tool", "tool_call_id": "c", "content": content}
+
+
+def test_what_a_user_wants_kept_to_stands_alone() -> None:
+    """So that it can be quoted word for word."""
+    message = {"role": "user", "content": "Hi there! Never book night flights. I liked the last one a lot, thanks."}
+
+    assert "Never book night flights." in texts(message)
+
+
+def test_a_short_answer_is_one_line() -> None:
+    assert texts({"role": "assistant", "content": "Done. It is booked."}) == ["Done. It is booked."]
+
+
+def test_marks_of_layout_are_left_out_of_answers() -> None:
+    assert texts({"role": "assistant", "content": "- **Gate:** B12\n- `x`"}) == ["Gate: B12", "x"]
+
+
+def test_a_command_is_written_as_it_is_typed() -> None:
+    arguments = '{"argv": ["ls", "-la", "src"], "env": ["A B", "C"]}'
+    call = {"id": "c", "type": "function", "function": {"name": "shell", "arguments": arguments}}
+
+    assert texts({"role": "assistant", "content": None, "tool_calls": [call]}) == ["shell(argv=ls -la src, env=A B; C)"]
+
+
+def test_a_call_is_one_line() -> None:
+    arguments = '{"id":"A1","legs":[{"no":"H1"},{"no":"H2"}],"vip":true}'
+    call = {"id": "c", "type": "function", "function": {"name": "book", "arguments": arguments}}
+
+    assert texts({"role": "assistant", "content": None, "tool_calls": [call]}) == ["book(A1, legs=H1; H2, vip=true)"]
+
+
+@pytest.mark.parametrize("number", ["123456789012345678901234567890", "0.00001", "1.50"])
+def test_a_number_is_written_as_it_came(number: str) -> None:
+    function = {"name": "pay", "arguments": f'{{"amount":{number}}}'}
+    call = {"id": "c", "type": "function", "function": function}
+
+    assert texts({"role": "assistant", "content": None, "tool_calls": [call]}) == [f"pay(amount={number})"]
+    assert any(number in line for line in texts(result(f'[{{"account":"K-77","amount":{number}}}]')))
+
+
+def test_an_argument_keeps_its_key_where_its_shape_does_not_say_as_much() -> None:
+    """Two identifiers could be mistaken for each other, and so could a day of birth for a day of travel."""
+    arguments = '{"date":"2024-05-21","born":"1990-04-05","from":"HAT01X","to":"HAT02X","number":"100200"}'
+    call = {"id": "c", "type": "function", "function": {"name": "move", "arguments": arguments}}
+
+    assert texts({"role": "assistant", "content": None, "tool_calls": [call]}) == [
+        "move(2024-05-21, born=1990-04-05, from=HAT01X, to=HAT02X, number=100200)"
+    ]
+
+
+def test_a_date_of_a_record_that_is_just_called_so_needs_no_key() -> None:
+    assert texts(result({"flight": "HAT01X", "date": "2024-05-21", "booked": "2024-05-02"})) == [
+        "HAT01X",
+        "2024-05-21",
+        "booked=2024-05-02",
+    ]
+
+
+def test_a_record_gives_up_its_json() -> None:
+    """The one identifier with letters needs no key; weak values stand together."""
+    value = {
+        "order": "W2378156",
+        "city": "Denver",
+        "items": 3,
+        "paid": True,
+        "lines": [{"sku": "KX-12", "day": "2024-05-01"}],
+    }
+
+    assert texts(result(value)) == ["W2378156", "city=Denver", "items=3 paid=true", "KX-12", "day=2024-05-01"]
+    assert [line.label for line in read(result(value))][-1] == "lines"
+
+
+def test_a_table_by_name_keeps_its_names() -> None:
+    value = {"cards": {"card_1": {"limit": 5}, "card_2": {"limit": 7}}}
+
+    assert texts(result(value)) == ["card_1", "limit=5", "card_2", "limit=7"]
+
+
+def test_a_newer_value_has_the_slot_of_the_older() -> None:
+    older, newer = (read(result({"id": "R2D2X", "status": status})) for status in ("waiting", "delivered"))
+
+    assert older[-1].slot == newer[-1].slot != ""
+
+
+def test_rows_of_one_shape_share_their_worth() -> None:
+    log = "\n".join([*(f"GET /item/{number} 200" for number in range(50)), "disk /dev/sda1 is full"])
+
+    shares = {line.text: line.share for line in read(result(log))}
+
+    assert shares["disk /dev/sda1 is full"] > 10 * shares["GET /item/7 200"]
+
+
+def test_rows_that_report_errors_are_marked() -> None:
+    assert [line.error for line in read(result("ok\nTraceback (most recent call last):"))] == [False, True]
+
+
+def test_a_huge_result_is_read_in_bounded_pieces() -> None:
+    assert len(read(result([{"n": number} for number in range(50_000)]))) <= 1300
+    assert max(len(line.text) for line in read(result("x" * 100_000))) <= 400
+    assert len(skim(result("row of text\n" * 1000))) < 40
+
+
+def test_sorts_are_told_apart() -> None:
+    assert read({"role": "user", "content": "x y"})[0].kind is LineKind.SENTENCE
+    assert read(result("plain"))[0].kind is LineKind.OUTPUT
+    assert read(result({"a": 1}))[0].kind is LineKind.RECORD
+
+
+@given(JSON)
+def test_any_json_can_be_read(value: Any) -> None:
+    assert all(line.size > 0 for line in read(result(value)))
+
+
+def test_who_begins_sentences_with_small_letters_is_understood() -> None:
+    said = "Hey there. i need a flight to Oslo, any day next week. never book me on a red-eye. thanks."
+
+    assert "never book me on a red-eye." in texts({"role": "user", "content": said})
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        'Always sign with "Yours, M." and never add a date.',
+        'End every answer with "Over and out!"',
+        "Never shorten names, e.g. Bob for Robert, or i.e. where a word will do.",
+        "Please answer in short sentences; two at most.",
+        "Schreib mir immer auf Deutsch, z.B. auch bei Rechnungen.",
+        "Always address me as Dr. Okafor in letters.",
+        "Dr. Okafor must always be in copy.",
+        "Nie nach 18 Uhr anrufen, bitte auch nicht bzw. nur im Notfall mailen.",
+    ],
+)
+def test_a_sentence_stays_whole(rule: str) -> None:
+    assert rule in texts(
+        {"role": "user", "content": f"It rained in Ghent all day, what a pity. {rule} Thanks a lot for it!"}
+    )
+
+
+def test_a_pasted_block_is_a_line_that_says_what_it_is_and_rows_of_output() -> None:
+    code = "class Shelf:\n    pass\n\ndef refill(shelf):\n    return shelf"
+    found = read({"role": "user", "content": f"Why does this fail?\n```python\n{code}\n```\nI never use globals."})
+
+    assert [line.text for line in found if line.kind is LineKind.SENTENCE] == [
+        "Why does this fail?",
+        "[pasted 5 rows of python: Shelf, refill]",
+        "I never use globals.",
+    ]
+    assert not any(line.binding for line in found if line.kind is LineKind.OUTPUT)

@@ -1,0 +1,54 @@
+"""What a word looks like."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.context.read.words import Shape, stem, words
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("order", Shape.PLAIN),
+        ("42", Shape.NUMBER),
+        ("1250.50", Shape.NUMBER),
+        ("Lisbon", Shape.NAME),
+        ("JFK", Shape.CODE),
+        ("src/app/main.py", Shape.SYMBOL),
+        ("getUserName", Shape.SYMBOL),
+        ("ann@example.com", Shape.IDENT),
+        ("ann@localhost", Shape.SYMBOL),
+        ("@app.route", Shape.SYMBOL),
+        ("2024-05-27", Shape.DATE),
+        ("15:30", Shape.DATE),
+        ("01:00:00+1", Shape.DATE),
+        ("HAT117", Shape.IDENT),
+        ("credit_card_9879898", Shape.IDENT),
+        ("45451592", Shape.IDENT),
+        ("привет", Shape.PLAIN),
+    ],
+)
+def test_a_word_is_told_by_its_shape(text: str, kind: Shape) -> None:
+    assert [word.shape for word in words(text)] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("adopted", "adopting"), ("hikes", "hiking"), ("cities", "cities'"), ("Nora's", "nora")]
+)
+def test_forms_of_a_word_meet(one: str, other: str) -> None:
+    assert stem(one) == stem(other.strip("'"))
+
+
+def test_scripts_without_spaces_are_read_in_pairs() -> None:
+    """A question meets its answer in Chinese too."""
+    asked, told = ({word.key for word in words(text)} for text in ("我的航班号是什么?", "航班号 MU5137 已确认。"))
+
+    assert {"航班", "班号"} <= asked & told
+
+
+@given(st.text(max_size=200))
+def test_any_text_can_be_read(text: str) -> None:
+    found = words(text)
+
+    assert len({word.key for word in found}) == len(found)

@@ -1,0 +1,68 @@
+"""What a back end writes around every answer is no fact that a later call needs."""
+
+from typing import Any
+
+import orjson
+
+from gateway.context.choose.digest import choose
+from gateway.context.choose.rows import render
+from gateway.context.count.message_cost import counter
+from gateway.context.read import lines
+from gateway.context.read.line import MessageLines
+from gateway.context.weigh.line_pool import LinePool
+
+COUNT = counter("o200k").text
+TOOLS = ("find_customer", "get_line", "list_plans", "get_invoice")
+
+
+def pool(answers: dict[str, dict[str, Any]], said: str = "Thanks.") -> LinePool:
+    """Results of tools, each behind its call, and what the user said then."""
+    messages: list[tuple[dict[str, Any], str]] = [({"role": "user", "content": "Hello, I have a question."}, "")]
+    for tool, answer in answers.items():
+        called = {"id": tool, "type": "function", "function": {"name": tool, "arguments": "{}"}}
+        messages.append(({"role": "assistant", "content": None, "tool_calls": [called]}, ""))
+        messages.append(({"role": "tool", "tool_call_id": tool, "content": orjson.dumps(answer).decode()}, f"{tool}()"))
+    messages.append(({"role": "user", "content": said}, ""))
+    return LinePool(
+        [MessageLines(index, each["role"], lines.read(each), tool) for index, (each, tool) in enumerate(messages)], 0
+    )
+
+
+def answers(tools: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    return {
+        tool: {
+            "id": f"LN-31{n}07{n}",
+            "note": "open",
+            "meta": {"request_id": f"e27f1a{n}-1b8{n}", "node": f"a{n}-2{n}"},
+        }
+        for n, tool in enumerate(tools)
+    }
+
+
+def texts_of_envelope(found: LinePool) -> set[str]:
+    return {found.lines[place].text for place in found.envelope}
+
+
+def test_an_id_of_each_answer_leaves_its_room_to_ids_of_records() -> None:
+    found = pool(answers(TOOLS))
+    digest = render(found, choose(found, 70, COUNT))
+
+    assert all(f"LN-31{n}07{n}" in digest for n in range(len(TOOLS)))
+    assert "e27f1a" not in digest
+
+
+def test_a_field_of_fewer_tools_is_none() -> None:
+    assert not pool(answers(TOOLS[:2])).envelope
+
+
+def test_the_id_of_a_result_is_none() -> None:
+    """Many interfaces call the id of whatever they return *id*."""
+    assert not any("LN-31" in text for text in texts_of_envelope(pool(answers(TOOLS))))
+
+
+def test_the_number_of_an_order_in_every_answer_is_none_once_it_is_named() -> None:
+    every = {tool: {"order_id": "W4471820", **answer} for tool, answer in answers(TOOLS).items()}
+    found = texts_of_envelope(pool(every, "What about W4471820?"))
+
+    assert any("e27f1a0" in text for text in found)
+    assert not any("W4471820" in text for text in found)
