@@ -5,10 +5,11 @@ keeps its own.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
+from msgspec.structs import replace
 
 from gateway.wire import cache_marks, citations
 from gateway.wire.format import Edits

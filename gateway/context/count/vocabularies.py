@@ -9,11 +9,12 @@ counted in pieces: other threads run between them.
 import importlib
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from math import ceil
 from threading import Lock
 from typing import Any, Final
+
+import msgspec
 
 from gateway.wire.memory import Memory, Recent
 
@@ -52,8 +53,7 @@ def count(text: str, vocabulary: str) -> int:
 _CAPITALS: Final = re.compile(r"[A-Z]{4,}")
 
 
-@dataclass(frozen=True, slots=True)
-class ApproximateVocabulary:
+class ApproximateVocabulary(msgspec.Struct, frozen=True):
     """An unpublished vocabulary, whose counts are computed from those of a published one. The numbers are fitted to bills."""
 
     vocabulary: str

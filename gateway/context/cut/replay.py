@@ -11,9 +11,11 @@ sees units and their costs, never a text.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.shares import (
@@ -68,8 +70,7 @@ class Unit(NamedTuple):
     """User messages and tool results can be the end of a request; a plain answer cannot."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(msgspec.Struct, frozen=True):
     """Where a conversation is cut. All places are positions of units."""
 
     first_kept: int = 0
@@ -99,8 +100,7 @@ UNKNOWN_PRICES: Final = Prices()
 """The prices of a provider whose prices are not known: processing a token costs, reading it from a cache does not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(msgspec.Struct, frozen=True):
     """The room that decides where a cut is placed, and its shares."""
 
     free: int

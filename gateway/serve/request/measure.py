@@ -1,8 +1,9 @@
 """Measure a request for a place: prove that it fits, or count it and return what it must fit there."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Final
+
+from msgspec.structs import replace
 
 from gateway.config import Settings, is_pattern
 from gateway.context.choose import embedding
