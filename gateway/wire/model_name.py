@@ -14,11 +14,11 @@ import msgspec
 
 from gateway.wire import surrogates
 from gateway.wire.lenient_json import members_of
-from gateway.wire.raw_json import all_members, occurs
+from gateway.wire.raw_json import all_members, occurs, occurs_in_any_case
 
 NO_MODEL: Final = ""
 """The body was parsed and names no model."""
-_ESCAPED: Final = rb"\u006"
+_ESCAPED: Final = (rb"\u004", rb"\u005", rb"\u006", rb"\u007")
 """How letters of ASCII are escaped, also those of a member's name."""
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _BOUNDARY: Final = re.compile(r"[0-9A-Za-z'()+_,./:=? -]{1,70}")
@@ -47,11 +47,17 @@ _read: Final = msgspec.json.Decoder(_Body).decode
 
 
 def is_ambiguous(body: bytes, names: Sequence[str] = ("model",)) -> bool:
-    """Return whether a JSON object has a member twice, with different values: some parsers take the first, others the last."""
-    if not occurs(_ESCAPED, body) and not any(occurs(b'"%b"' % name.encode(), body, 2) for name in names):
+    """Return whether a JSON object has a member twice, with different values: some parsers take the first, others the last.
+
+    Letters of any case count, because Go does not tell ``model`` from ``Model``.
+    """
+    quoted = (b'"%b"' % name.encode() for name in names)
+    if not any(occurs(sign, body) for sign in _ESCAPED) and not any(
+        occurs_in_any_case(name, body, 2) for name in quoted
+    ):
         return False
     try:
-        found = [(name, bytes(value)) for name, value in all_members(body) if name in names]
+        found = [(name.lower(), bytes(value)) for name, value in all_members(body) if name.lower() in names]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         whole = surrogates.repaired(body)
         return whole is not body and is_ambiguous(whole, names)
