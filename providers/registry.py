@@ -8,36 +8,38 @@ from typing import Final
 from providers.anthropic import ANTHROPIC
 from providers.azure import AZURE
 from providers.cerebras import CEREBRAS
+from providers.native import LLAMA_CPP, OLLAMA, SGLANG, TGI, VLLM
 from providers.openai import OPENAI, join
 from providers.record import Provider
 
-GENERIC: Final = replace(OPENAI, name="generic", locate=join)
+SERVICE: Final = replace(OPENAI, name="service", locate=join)
+"""A service with a path of its own, which `base_url` has whole."""
 
 ROWS: Final = (
     OPENAI,
     AZURE,
-    GENERIC,
+    replace(SERVICE, name="generic", versioned=True),  # of which nothing is known
     # Self-hosted servers, which have nothing but /v1: a bare host is enough.
-    replace(OPENAI, name="vllm"),
-    replace(OPENAI, name="sglang"),
-    replace(OPENAI, name="tgi"),
-    replace(OPENAI, name="ollama"),
-    replace(OPENAI, name="llama.cpp"),
+    replace(OPENAI, name="vllm", native=VLLM),
+    replace(OPENAI, name="sglang", native=SGLANG),
+    replace(OPENAI, name="tgi", native=TGI),
+    replace(OPENAI, name="ollama", native=OLLAMA),
+    replace(OPENAI, name="llama.cpp", native=LLAMA_CPP),
     replace(OPENAI, name="lmstudio"),
     replace(OPENAI, name="litellm"),
     # Services, each with its own path.
-    replace(GENERIC, name="openrouter"),
-    replace(GENERIC, name="groq"),
-    replace(GENERIC, name="together"),
-    replace(GENERIC, name="fireworks"),
+    replace(SERVICE, name="openrouter"),
+    replace(SERVICE, name="groq"),
+    replace(SERVICE, name="together"),
+    replace(SERVICE, name="fireworks"),
     CEREBRAS,
-    replace(GENERIC, name="deepseek"),
-    replace(GENERIC, name="mistral"),
-    replace(GENERIC, name="xai"),
-    replace(GENERIC, name="gemini"),
+    replace(SERVICE, name="deepseek"),
+    replace(SERVICE, name="mistral"),
+    replace(SERVICE, name="xai"),
+    replace(SERVICE, name="gemini"),
     ANTHROPIC,
-    replace(GENERIC, name="bedrock"),
-    replace(GENERIC, name="vertex"),
+    replace(SERVICE, name="bedrock"),
+    replace(SERVICE, name="vertex"),
 )
 
 ALIASES: Final = {
