@@ -54,5 +54,4 @@ AZURE: Final = replace(
     authorize=api_key,
     credential_headers=("authorization", "api-key", "x-api-key"),
     versioned=True,
-    model_in_url=True,
 )

@@ -101,7 +101,5 @@ class Provider:
     change the server or show what others do there."""
     versioned: bool = False
     """Whether the server reads ``api-version`` in the query: others may refuse it."""
-    model_in_url: bool = False
-    """Whether the URL names the model, so that it must be known before anything is sent."""
     authorize_messages: Authorize | None = None
     """How the Messages API carries the key, if different. Its requests have the header ``anthropic-version``."""

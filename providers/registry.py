@@ -12,13 +12,12 @@ from providers.native import LLAMA_CPP, OLLAMA, SGLANG, TGI, VLLM
 from providers.openai import OPENAI, join
 from providers.record import Provider
 
-SERVICE: Final = replace(OPENAI, name="service", locate=join)
-"""A service with a path of its own, which `base_url` has whole."""
+GENERIC: Final = replace(OPENAI, name="generic", locate=join)
 
 ROWS: Final = (
     OPENAI,
     AZURE,
-    replace(SERVICE, name="generic", versioned=True),  # of which nothing is known
+    replace(GENERIC, versioned=True),  # it may be Azure under another name
     # Self-hosted servers, which have nothing but /v1: a bare host is enough.
     replace(OPENAI, name="vllm", native=VLLM),
     replace(OPENAI, name="sglang", native=SGLANG),
@@ -28,18 +27,18 @@ ROWS: Final = (
     replace(OPENAI, name="lmstudio"),
     replace(OPENAI, name="litellm"),
     # Services, each with its own path.
-    replace(SERVICE, name="openrouter"),
-    replace(SERVICE, name="groq"),
-    replace(SERVICE, name="together"),
-    replace(SERVICE, name="fireworks"),
+    replace(GENERIC, name="openrouter"),
+    replace(GENERIC, name="groq"),
+    replace(GENERIC, name="together"),
+    replace(GENERIC, name="fireworks"),
     CEREBRAS,
-    replace(SERVICE, name="deepseek"),
-    replace(SERVICE, name="mistral"),
-    replace(SERVICE, name="xai"),
-    replace(SERVICE, name="gemini"),
+    replace(GENERIC, name="deepseek"),
+    replace(GENERIC, name="mistral"),
+    replace(GENERIC, name="xai"),
+    replace(GENERIC, name="gemini"),
     ANTHROPIC,
-    replace(SERVICE, name="bedrock"),
-    replace(SERVICE, name="vertex"),
+    replace(GENERIC, name="bedrock"),
+    replace(GENERIC, name="vertex"),
 )
 
 ALIASES: Final = {

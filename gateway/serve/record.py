@@ -134,6 +134,14 @@ class Record(msgspec.Struct, eq=False):
         seconds = time.perf_counter() - self.started
         self.calls = (*self.calls, Call(self.upstream, self.model_used[:LONGEST_NAME], status, seconds=seconds))
 
+    def call(self, request: web.BaseRequest, model: str) -> UpstreamCall:
+        """Return the call to an upstream that the request asks for; ``model`` is the upstream's name of the model."""
+        url = request.rel_url
+        path = url.raw_path
+        if path.startswith("/v1/"):
+            return UpstreamCall(request.method, path[3:], url.raw_query_string, model, self.translated)
+        return UpstreamCall(request.method, path, url.raw_query_string, model, self.translated, native=True)
+
     def complete(self, response: web.StreamResponse) -> None:
         """Add `shared` to an answer. Take status and size from it if its handler did not set them."""
         if self.shared and not response.prepared:
@@ -213,12 +221,3 @@ def open_record(request: web.BaseRequest, client: str, address: Address) -> Reco
     """Create the record of an arriving request. ``client`` is the client's network address, ``address`` what it asks for."""
     record = request[RECORD] = Record(client, *address)
     return record
-
-
-def call_of(request: web.BaseRequest, model: str) -> UpstreamCall:
-    """Return the call to an upstream that a request asks for; ``model`` is the upstream's name of the model."""
-    url = request.rel_url
-    path, below = url.raw_path, url.raw_path.startswith("/v1/")
-    return UpstreamCall(
-        request.method, path[3:] if below else path, url.raw_query_string, model, of(request).translated, not below
-    )

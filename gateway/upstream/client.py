@@ -80,6 +80,8 @@ class Target:
     credentials: frozenset[str] = field(default_factory=frozenset)
     """Client headers that the configured key replaces, in lower case; empty when the client's own are forwarded."""
 
+    model_in_url: bool = False
+    """Whether the URLs name the model, so that it must be known before anything is sent."""
     proxy: str = field(default="", repr=False)
     """The URL of the proxy to the upstream; empty for none."""
     _urls: dict[UpstreamCall, URL] = field(default_factory=dict)
@@ -132,16 +134,18 @@ class Target:
 def target(upstream: Upstream) -> Target:
     """Build the target of a configured upstream."""
     provider = find(upstream.provider)
+    endpoint = Endpoint(upstream.base_url, upstream.api_key, upstream.options)
     return Target(
         name=upstream.name,
         provider=provider,
-        endpoint=Endpoint(upstream.base_url, upstream.api_key, upstream.options),
+        endpoint=endpoint,
         headers=dict(upstream.headers),
         timeout=aiohttp.ClientTimeout(
             total=None, sock_connect=upstream.connect_timeout_s, sock_read=upstream.timeout_s
         ),
         patience_s=upstream.timeout_s,
         tls=context_for(upstream),
+        model_in_url=len({provider.locate(endpoint, "/completions", "", model) for model in ("a", "b")}) > 1,
         proxy=proxy_for(upstream.base_url),
         credentials=frozenset(name.lower() for name in provider.credential_headers),
     )

@@ -9,7 +9,7 @@ from hashlib import sha256
 import openai
 import orjson
 import pytest
-from anthropic import AsyncAnthropic
+from anthropic import AsyncAnthropic, AsyncAnthropicBedrock, AsyncAnthropicVertex, NotFoundError
 from anthropic.lib.foundry import AsyncAnthropicFoundry
 from langchain_openai import AzureChatOpenAI, AzureOpenAIEmbeddings
 from openai import AsyncAzureOpenAI, AsyncOpenAI, PermissionDeniedError
@@ -113,6 +113,20 @@ async def test_other_clients_reach_azures_endpoints_too(gateway, standin):
     ]
 
 
+@pytest.mark.parametrize("path", ["", "/openai/v1", "/openai/deployments/mine", "/models"])
+async def test_a_body_without_a_readable_model_reaches_azure_where_the_url_names_none(gateway, standin, path):
+    ports = await gateway(standin, upstream(standin, "azure", base=root_of(standin) + path))
+    reply = await ports.ask("POST", "/embeddings", b"hello", {"content-type": JSON})
+    assert (reply.status, len(standin.requests)) == ((200, 1) if path else (400, 0))
+
+
+async def test_a_file_is_streamed_to_its_deployment(gateway, standin):
+    ports = await gateway(standin, azure_upstream(standin, OWN))
+    async with azure(ports, azure_deployment="ears") as client:
+        await client.audio.transcriptions.with_raw_response.create(model="whisper-1", file=("a.wav", b"RIFF"))
+    assert standin.requests[-1].path == "/openai/deployments/ears/audio/transcriptions"
+
+
 async def test_a_dated_version_does_not_reach_the_v1_api(gateway, standin):
     ports = await gateway(standin, upstream(standin, "azure", base=f"{root_of(standin)}/openai/v1"))
     async with azure(ports) as client:
@@ -214,6 +228,7 @@ FOLDED = [
     ("/v1//chat/completions", CHAT, "a base URL that ends in a slash"),
     ("/v1/chat//completions//", CHAT, "slashes anywhere"),
     ("/v1/ch%61t/completions", CHAT, "an escape that changes nothing"),
+    ("/V1/Chat/Completions", CHAT, "letters of another case"),
     ("/chat/completions", CHAT, "no /v1"),
     ("/v1/v1/chat/completions", CHAT, "/v1 twice"),
     ("/v1/v1/chat/completions/", CHAT, "/v1 twice and a slash at the end"),
@@ -458,6 +473,10 @@ FORBIDDEN = [
     ("/v1/engines/other/completions", b"main"),
     ("/v1/engines/other/edits", b"main"),
     ("/v1/embeddings?model=other", b"main"),
+    ("/v1/projects/p/locations/l/publishers/anthropic/models/other:rawPredict", b"main"),
+    ("/v1/models/other:generateContent", b"main"),
+    ("/v1/model/other/invoke", b"main"),
+    ("/v1/model/other%3a0/converse", b"main"),
     ("/v1/audio/speech?deployment=other", b"main"),
     ("/v1//chat//completions/", b"other"),
     ("/v1/ch%61t/completions", b"other"),
@@ -482,7 +501,7 @@ async def test_no_path_takes_a_key_to_a_model_that_is_not_its_own(target, model)
         assert (main.requests, other.requests) == ([], [])
 
 
-@pytest.mark.parametrize("path", ["/api/tags", "/api/ps", "/api/version"])
+@pytest.mark.parametrize("path", ["/api/tags", "/api/ps", "/api/version", "/openai/deployments", "/v1/engines"])
 async def test_a_key_for_some_models_does_not_see_a_servers_own_lists(path):
     async with two_upstreams(["main"]) as (ports, main, _):
         reply = await raw.ask(ports.port, raw.request(path, authorization=f"Bearer {KEY}"))
@@ -529,3 +548,18 @@ async def test_claude_code_and_anthropics_client_work_with_and_without_v1(gatewa
         async with AsyncAnthropic(base_url=base, api_key="k", max_retries=0) as client:
             answer = await client.messages.with_raw_response.create(model="small", max_tokens=50, messages=LONG[1:])
             assert answer.headers["x-turnfold-action"] == "fold"
+
+
+async def test_clients_of_bedrock_and_vertex_are_told_that_nothing_is_served(gateway, standin):
+    ports = await gateway(standin, upstream(standin, key=OWN))
+    asked = {"model": "claude", "max_tokens": 5, "messages": [fakes.user("hi")]}
+    async with AsyncAnthropicBedrock(
+        api_key="k", aws_region="us-east-1", base_url=root_of(ports), max_retries=0
+    ) as client:
+        with pytest.raises(NotFoundError, match="set the client's base URL"):
+            await client.messages.create(**asked)
+    given = {"region": "r", "project_id": "p", "access_token": "t", "max_retries": 0}
+    async with AsyncAnthropicVertex(base_url=root_of(ports), **given) as client:
+        with pytest.raises(NotFoundError, match="set the client's base URL"):
+            await client.messages.create(**asked)
+    assert standin.requests == []

@@ -19,7 +19,7 @@ from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.body import READS_FASTER, decompress, read
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_name
-from gateway.serve.incoming.paths import known, models_in
+from gateway.serve.incoming.paths import LISTS, known, models_in
 from gateway.serve.record import Record
 from gateway.serve.request.deployment import is_form, with_model
 from gateway.upstream.client import Payload, Target, UpstreamUnreachable
@@ -56,7 +56,7 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     if must_know_model and url_model and body_model not in (NO_MODEL, url_model):
         raise _unclear("The URL and the body name two models")
     model = body_model or url_model
-    if isinstance(payload, bytes) or url_model or not _is_below_v1(request):
+    if isinstance(payload, bytes) or url_model or _shows_models(request):
         keys.check_model(request, model)
     target, name = setup.target_of(model), setup.settings.route(model).name if model else NO_MODEL
     _check_endpoint(request, target)
@@ -69,9 +69,7 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     if payload is not None and not isinstance(payload, bytes) and request.content_length is not None:
         headers["Content-Length"] = str(request.content_length)
     try:
-        response = await gateway.client.send(
-            target, records.call_of(request, name), target.authorised(headers), payload
-        )
+        response = await gateway.client.send(target, record.call(request, name), target.authorised(headers), payload)
     except UpstreamUnreachable:
         if (broken := request.content.exception()) is not None:
             raise broken from None  # the client's body broke off
@@ -99,9 +97,14 @@ def _is_below_v1(request: web.BaseRequest) -> bool:
     return request.rel_url.raw_path.startswith("/v1/")
 
 
+def _shows_models(request: web.BaseRequest) -> bool:
+    """Return whether an endpoint may show models without being asked for one: then it is not for a key that is held to some."""
+    return not _is_below_v1(request) or request.rel_url.raw_path in LISTS
+
+
 def _is_in_url(setup: Setup) -> bool:
     """Return whether the default upstream has the model in its URLs."""
-    return setup.targets[setup.settings.default_upstream].provider.model_in_url
+    return setup.targets[setup.settings.default_upstream].model_in_url
 
 
 def _check_endpoint(request: web.BaseRequest, target: Target) -> None:

@@ -38,7 +38,7 @@ async def send(gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Co
     if route.name != asked.model:
         headers.popall("Content-Encoding", None)
         body = await gateway.pool.run(lambda: asked.format.encode(asked, Edits(model=route.name)), size_bytes=len(raw))
-    call = records.call_of(request, route.name)
+    call = records.of(request).call(request, route.name)
     response = await gateway.client.send(target, call, target.authorised(headers), body)
     records.of(request).add_call(response.status)
     return Answer(target, response, asked.format)

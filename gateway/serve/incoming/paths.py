@@ -70,8 +70,13 @@ DEPLOYED: Final = (
 
 KEPT: Final = 256
 """Paths whose form is remembered, a number: most requests have one of three."""
-NAMING: Final = ("/v1/models/", "/v1/engines/", "/v1/deployments/")
-"""Beginnings of paths that name a model behind them."""
+MODELS: Final = "/v1/models/"
+"""The beginning of the path of one model, whose name may have slashes."""
+NAMING: Final = ("/models/", "/model/", *DEPLOYMENTS)
+"""Parts of paths behind which a model is named: Vertex, Bedrock, Azure."""
+_END_OF_NAME: Final = re.compile("[/:]")
+LISTS: Final = frozenset({"/v1/deployments", "/v1/engines"})
+"""Paths of lists of all models, beside ``/v1/models``."""
 NAMES: Final = ("model", "deployment")
 """Members of a query that name a model: OpenAI's sockets, Azure's."""
 _UNRESERVED: Final = re.compile(r"%(?:4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-9AE]|3[0-9]|2[DE]|5F)", re.IGNORECASE)
@@ -93,12 +98,13 @@ class Address(NamedTuple):
 
 def models_in(url: URL) -> set[str]:
     """Return the models that a URL below ``/v1`` names, in its query or in its path."""
-    named = {model for name in NAMES for model in url.query.getall(name, ()) if model}
+    named = {model for name in NAMES for model in url.query.getall(name, ())}
     path = url.raw_path
-    for start in NAMING:
-        if path.startswith(start) and (rest := path.removeprefix(start)):
-            named.add(unquote(rest if start == NAMING[0] else rest.partition("/")[0]))
-    return named
+    if path.startswith(MODELS):
+        named.add(unquote(path.removeprefix(MODELS)))
+    else:
+        named |= {unquote(_END_OF_NAME.split(path.partition(part)[2], 1)[0]) for part in NAMING}
+    return named - {""}
 
 
 def root_of(path: str) -> str:
@@ -126,7 +132,7 @@ def address_of(path: str) -> Address:
             return Address(f"/v1{endpoint}", unquote(name), translated=True)
     prefix = next((each for each in PREFIXES if path.startswith(each)), "")
     path = _with_v1(f"/v1/{path.removeprefix(prefix)}" if prefix else path)
-    whole = path.removesuffix("/")
+    whole = path.removesuffix("/").lower()  # some servers do not tell case in a path
     for ending, endpoint in ENDINGS:
         if whole.endswith(ending):
             return Address(endpoint, translated=bool(prefix) or whole != endpoint)

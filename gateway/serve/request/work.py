@@ -197,7 +197,7 @@ async def _call_upstream(caller: Caller, place: Place, attempt: Attempt, life: L
         for name, value in life.request.format.drop_thinking_headers.items():
             headers[name] = ",".join([*headers.popall(name, ()), value])
     headers = place.target.authorised(headers)
-    call = records.call_of(caller.request, place.route.name)
+    call = caller.record.call(caller.request, place.route.name)
     response = await caller.gateway.client.send(place.target, call, headers, body)
     return await peek(place.target, response, life.request.format, caller.gateway.failed)
 

@@ -52,7 +52,7 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     record = records.of(request)
     record.why = "websocket"
     record.set_upstream(target, model, gateway.settings.route(model).name if model else "", headers)
-    call = records.call_of(request, model)
+    call = record.call(request, model)
     offered = keys.upstream_protocols(request)
     upstream = await gateway.client.connect(target, call, target.authorised(headers), offered, LARGEST_FRAME)
     record.add_call(101)
