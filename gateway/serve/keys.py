@@ -32,7 +32,9 @@ PROTOCOL: Final = "openai-insecure-api-key."
 """How a browser, which cannot set headers, gives the key of a WebSocket: https://platform.openai.com/docs/guides/realtime-websocket."""
 MODEL_HOLDERS: Final = ("response", "session")
 """Members of a WebSocket message that may also name a model."""
-HOW_TO_SEND: Final = "Send the key that the operator gave you as `Authorization: Bearer KEY` or `x-api-key: KEY`."
+HOW_TO_SEND: Final = (
+    "Send the key that the operator gave you as `Authorization: Bearer KEY`, `x-api-key: KEY` or `api-key: KEY`."
+)
 
 
 class RateLimited(ClientError):
