@@ -20,6 +20,9 @@ NO_MODEL: Final = ""
 """The body was parsed and names no model."""
 _ESCAPED: Final = (rb"\u004", rb"\u005", rb"\u006", rb"\u007")
 """How letters of ASCII are escaped, also those of a member's name."""
+FORMS: Final = ("multipart/form-data", "application/x-www-form-urlencoded")
+"""The content types of forms."""
+_JSON_STARTS: Final = (b"{", b"[")
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _BOUNDARY: Final = re.compile(r"[0-9A-Za-z'()+_,./:=? -]{1,70}")
 """Characters that RFC 2046 section 5.1.1 allows in a boundary."""
@@ -30,6 +33,8 @@ def model_in(body: bytes, content_type: str) -> str | None:
     declared = Message()
     declared["content-type"] = content_type
     kind = declared.get_content_type()
+    if kind in FORMS and body.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] in _JSON_STARTS:
+        return None  # some servers read JSON whatever it is called, and only the first value
     if kind == "multipart/form-data":
         return _in_form(body, str(declared.get_param("boundary", "")))
     if kind == "application/x-www-form-urlencoded":

@@ -452,6 +452,15 @@ async def test_a_deployment_reaches_its_models_upstream_alone(endpoint):
 
 
 ASK = b'{"model":"%s","input":"x","prompt":"x","messages":[{"role":"user","content":"hi"}]}'
+FORM = "application/x-www-form-urlencoded"
+CALLED_FORMS = [
+    ("/v1/embeddings?model=main", b'{"model":"other"}'),
+    ("/v1/embeddings", b'{"a":"&model=main&","model":"other"}'),
+    ("/api/chat?model=main", b'{"model":"other"}'),
+    ("/openai/deployments/main/embeddings", b'{"model":"other"}'),
+    ("/openai/deployments/main/embeddings", b"model=other"),
+    ("/openai/deployments/main/embeddings", b"input=x"),
+]
 FORBIDDEN = [
     ("/openai/deployments/other/chat/completions", b"main"),
     ("/openai/deployments/main/../other/chat/completions", b"main"),
@@ -478,6 +487,14 @@ FORBIDDEN = [
     ("/v1/model/other/invoke", b"main"),
     ("/v1/model/other%3a0/converse", b"main"),
     ("/v1/audio/speech?deployment=other", b"main"),
+    ("/v1/embeddings?Model=other", b"main"),
+    ("/v1/embeddings?mod%65l=other", b"main"),
+    ("/v1/chat/completions?model=other", b"main"),
+    ("/v1/responses?model=main&model=other", b"main"),
+    ("/v1/messages?Model=other", b"main"),
+    ("/v1/messages/count_tokens?model=other", b"main"),
+    ("/v1/responses/compact?deployment=other", b"main"),
+    ("/openai/deployments/main/chat/completions?model=other", b"main"),
     ("/v1//chat//completions/", b"other"),
     ("/v1/ch%61t/completions", b"other"),
     ("/v1/Chat/Completions", b"other"),
@@ -498,6 +515,15 @@ async def test_no_path_takes_a_key_to_a_model_that_is_not_its_own(target, model)
         asked = raw.request(target, "POST", ASK % model, content_type=JSON, authorization=f"Bearer {KEY}")
         reply = await raw.ask(ports.port, asked)
         assert reply.status in (400, 403, 404)
+        assert (main.requests, other.requests) == ([], [])
+
+
+@pytest.mark.parametrize(("target", "body"), CALLED_FORMS)
+async def test_a_body_that_is_called_a_form_is_held_to_its_own_model(target, body):
+    async with two_upstreams(["main"]) as (ports, main, other):
+        asked = raw.request(target, "POST", body, content_type=FORM, authorization=f"Bearer {KEY}")
+        reply = await raw.ask(ports.port, asked)
+        assert reply.status in (400, 403)
         assert (main.requests, other.requests) == ([], [])
 
 

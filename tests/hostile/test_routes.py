@@ -82,6 +82,11 @@ CANNOT_BE_TOLD = {
     "a form with another boundary": (FORM, form(("model", "other"), boundary=b"xyz")),
     "a form without a boundary": ("multipart/form-data", form(("model", "other"))),
     "UTF-16": (JSON, '{"model":"other"}'.encode("utf-16")),
+    "JSON called a plain form": (
+        "application/x-www-form-urlencoded",
+        b'{"a":"&model=main&","model":"other"}',
+    ),
+    "JSON before a form": (FORM, b'\n {"model":"main"}\r\n' + form(("model", "other"))),
     "a plain form that names two": ("application/x-www-form-urlencoded", b"model=other&model=main"),
     "a bottomless pit": (JSON, b'{"a":' * 100_000),
 }

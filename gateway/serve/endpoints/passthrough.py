@@ -56,8 +56,10 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     if must_know_model and url_model and body_model not in (NO_MODEL, url_model):
         raise _unclear("The URL and the body name two models")
     model = body_model or url_model
-    if isinstance(payload, bytes) or url_model or _shows_models(request):
-        keys.check_model(request, model)
+    if isinstance(payload, bytes):
+        keys.check_model(request, body_model)
+    elif url_model or _shows_models(request):
+        keys.check_model(request, url_model)
     target, name = setup.target_of(model), setup.settings.route(model).name if model else NO_MODEL
     _check_endpoint(request, target)
     if isinstance(payload, bytes) and body_model:

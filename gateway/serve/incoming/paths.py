@@ -98,7 +98,7 @@ class Address(NamedTuple):
 
 def models_in(url: URL) -> set[str]:
     """Return the models that a URL below ``/v1`` names, in its query or in its path."""
-    named = {model for name in NAMES for model in url.query.getall(name, ())}
+    named = {model for name, model in url.query.items() if name.lower() in NAMES}
     path = url.raw_path
     if path.startswith(MODELS):
         named.add(unquote(path.removeprefix(MODELS)))

@@ -3,8 +3,6 @@
 At Azure the path alone decides, and clients send a body that names another model, or none.
 """
 
-from typing import Final
-
 from aiohttp import web
 from multidict import CIMultiDict
 
@@ -12,11 +10,8 @@ from gateway.config.values import Server
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import READS_FASTER, decompress
 from gateway.serve.incoming.errors import ClientError
-from gateway.wire.model_name import is_ambiguous, model_in
+from gateway.wire.model_name import FORMS, is_ambiguous, model_in
 from gateway.wire.splice import splice
-
-FORMS: Final = ("multipart/form-data", "application/x-www-form-urlencoded")
-"""Content types of bodies into which no model is written."""
 
 
 def is_form(request: web.BaseRequest) -> bool:
