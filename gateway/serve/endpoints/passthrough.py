@@ -6,7 +6,7 @@ model cannot be read is answered with 400, because the default upstream and its 
 
 import asyncio
 import time
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from aiohttp import web
@@ -43,27 +43,12 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     setup, record = gateway.setup, records.of(request)
     await _set_why(gateway, request, body)
     record.body_bytes = request.content_length or 0
-    url_model, must_know_model = only_model(request), keys.must_know_model(setup, request)
-    payload = await _payload(setup, request, body, must_know_model=must_know_model)
-    body_model = NO_MODEL
-    if isinstance(payload, bytes):
-        record.body_bytes = len(payload)
-        if record.deployment and not is_form(request):
-            body_model = record.deployment
-            request, payload = await with_model(gateway, request, payload, body_model)
-        if must_know_model or (_is_in_url(setup) and not url_model):
-            body_model = await _model(gateway, request, payload)
-    if must_know_model and url_model and body_model not in (NO_MODEL, url_model):
-        raise _unclear("The URL and the body name two models")
-    model = body_model or url_model
-    if isinstance(payload, bytes):
-        keys.check_model(request, body_model)
-    elif url_model or _shows_models(request):
-        keys.check_model(request, url_model)
+    asked = await _read_models(gateway, request, body)
+    request, payload, model = asked.request, asked.payload, asked.body_model or asked.url_model
     target, name = setup.target_of(model), setup.settings.route(model).name if model else NO_MODEL
     _check_endpoint(request, target)
-    if isinstance(payload, bytes) and body_model:
-        payload = await _renamed(gateway, body_model, name, payload)
+    if isinstance(payload, bytes) and asked.body_model:
+        payload = await _renamed(gateway, model, name, payload)
     if "json" in request.headers.get("Content-Type", "") and not request.rel_url.raw_path.startswith(WITHOUT_MODEL):
         await keys.reserve(gateway, record, record.body_bytes, setup.settings.default_window, 0)
     headers = keys.forwarded(request)
@@ -81,6 +66,37 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
         record.add_call(response.status)
         record.first_byte = time.perf_counter()
         return await _relayed(gateway, request, answer, record)
+
+
+class _Asked(NamedTuple):
+    """A request, its body, and the models that it names."""
+
+    request: web.BaseRequest
+    payload: Payload
+    body_model: str
+    url_model: str
+
+
+async def _read_models(gateway: Gateway, request: web.BaseRequest, body: bytes | None) -> _Asked:
+    """Read the models that a request names, as far as they must be known. Raises ClientError when the key is not for them."""
+    setup, record = gateway.setup, records.of(request)
+    url_model, must_know_model = only_model(request), keys.must_know_model(setup, request)
+    payload = await _payload(setup, request, body, must_know_model=must_know_model)
+    if not isinstance(payload, bytes):
+        if url_model or _shows_models(request):
+            keys.check_model(request, url_model)
+        return _Asked(request, payload, NO_MODEL, url_model)
+    record.body_bytes = len(payload)
+    body_model = NO_MODEL
+    if record.deployment and not is_form(request):
+        body_model = record.deployment
+        request, payload = await with_model(gateway, request, payload, body_model)
+    if must_know_model or (_is_in_url(setup) and not url_model):
+        body_model = await _model(gateway, request, payload)
+    if must_know_model and url_model and body_model not in (NO_MODEL, url_model):
+        raise _unclear("The URL and the body name two models")
+    keys.check_model(request, body_model)
+    return _Asked(request, payload, body_model, url_model)
 
 
 async def _set_why(gateway: Gateway, request: web.BaseRequest, body: bytes | None) -> None:
