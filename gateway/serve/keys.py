@@ -55,6 +55,12 @@ async def admit(gateway: Gateway, request: web.BaseRequest, record: Record) -> N
     settings = gateway.settings
     key, presented = _find_key(settings, request)
     record.key, record.credential = key, presented
+    _check_use(key, record)
+    await _count_request(gateway, key, record)
+
+
+def _check_use(key: ClientKey, record: Record) -> None:
+    """Refuse a key that has expired, or that may not be used from the client's address. Raises ClientError."""
     if key.expires is not None and key.expires <= time.time():
         raise _unauthorised("This key has expired.", "expired_api_key")
     if key.addresses and not within(record.client, key.addresses):
@@ -64,7 +70,6 @@ async def admit(gateway: Gateway, request: web.BaseRequest, record: Record) -> N
             code="address_not_allowed",
             type_="permission_error",
         )
-    await _count_request(gateway, key, record)
 
 
 def _find_key(settings: Settings, request: web.BaseRequest) -> tuple[ClientKey, str]:
@@ -109,6 +114,17 @@ def upstream_protocols(request: web.BaseRequest) -> list[str]:
     """Return the WebSocket protocols to offer to the upstream: the client's, without its key."""
     mine = records.of(request).key is not None
     return [name for name in _offered_protocols(request) if not (mine and name.startswith(PROTOCOL))]
+
+
+def check_again(gateway: Gateway, record: Record) -> None:
+    """Check the key of an open socket again: it may have been removed or changed, or has expired. Raises ClientError."""
+    if record.key is None:
+        return
+    current = gateway.settings.keys.get(record.key.name)
+    if current is None or current.hash != record.key.hash:
+        raise _unauthorised("This key was removed.", "invalid_api_key")
+    _check_use(current, record)
+    record.key = current
 
 
 async def _count_request(gateway: Gateway, key: ClientKey, record: Record) -> None:

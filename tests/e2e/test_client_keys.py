@@ -15,6 +15,7 @@ from anthropic import RateLimitError as AnthropicRateLimitError
 from openai import AsyncOpenAI, AuthenticationError, PermissionDeniedError, RateLimitError
 from structlog.testing import capture_logs
 
+from gateway import config as settings
 from gateway.serve.gateway import Gateway
 from gateway.standin import StandIn
 from tests import fakes, running
@@ -459,13 +460,73 @@ async def echo():
         socket = web.WebSocketResponse()
         await socket.prepare(request)
         async for frame in socket:
-            await socket.send_str(frame.data)
+            await (socket.send_str if frame.type is aiohttp.WSMsgType.TEXT else socket.send_bytes)(frame.data)
         return socket
 
     application = web.Application()
     application.router.add_get("/v1/responses", handler)
+    application.router.add_get("/v1/realtime", handler)
     async with TestServer(application) as server:
         yield str(server.make_url("/v1"))
+
+
+DEAR = orjson.dumps({"type": "response.create", "model": "dear", "input": "hi"})
+BYTES = [
+    (orjson.dumps({"type": "response.create", "model": "gpt-4o", "input": "hi"}), True),
+    (DEAR, False),
+    (b" \n" + DEAR, False),
+    (b"\xef\xbb\xbf" + DEAR, False),
+    (DEAR[:-1] + b',"n":NaN}', False),
+    (DEAR.decode().encode("utf-16"), False),
+    (DEAR.decode().encode("utf-16-be"), False),
+    (DEAR.decode().encode("utf-32"), False),
+    (b'{"a":"\xff",' + DEAR[1:], False),
+    (b"{\0\x01\0\x02\0\x03\0", True),
+    (b"\x7b\xff\xfe\x80", True),
+    (b"\0\x01", True),
+]
+"""Binary frames: messages, which servers may read like text, and audio."""
+
+
+@pytest.mark.parametrize(("data", "passes"), BYTES)
+async def test_a_message_in_a_binary_frame_is_held_to_the_keys_models(gateway, echo, data, passes):
+    running = await gateway(echo, {"keys": {"alice": {"hash": hashed(KEY), "models": ["gpt-4o"]}}})
+    async with running.session.ws_connect(f"{running.base_url}/responses", headers=BEARER) as socket:
+        await socket.send_bytes(data)
+        answer = await socket.receive()
+        assert answer.data == (data if passes else 1008)
+
+
+CHANGES = [
+    (None, "invalid_api_key"),
+    ({"hash": hashed(OTHER)}, "invalid_api_key"),
+    ({"hash": hashed(KEY), "expires": "2020-01-01"}, "expired_api_key"),
+    ({"hash": hashed(KEY), "models": ["dear"]}, "model_not_allowed"),
+    ({"hash": hashed(KEY), "addresses": ["10.0.0.0/8"]}, "address_not_allowed"),
+    ({"hash": hashed(KEY), "tpm": 10_000, "models": ["gpt-*"]}, ""),
+]
+"""The new entry of a key, and the reason for which its sockets end."""
+CREATE = '{"type":"response.create","model":"gpt-4o","input":"hi"}'
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [("/responses", CREATE), ("/realtime?model=gpt-4o", '{"type":"input_audio_buffer.append"}'), ("/realtime?model=gpt-4o", b"\0\1")],
+)  # fmt: skip
+@pytest.mark.parametrize(("entry", "reason"), CHANGES)
+async def test_a_socket_ends_when_its_key_may_no_longer_be_used(gateway, echo, path, message, entry, reason):
+    others = {"bob": {"hash": hashed(OTHER + "2")}}
+    running_gateway = await gateway(echo, {"keys": {"alice": {"hash": hashed(KEY)}, **others}})
+    async with running_gateway.session.ws_connect(f"{running_gateway.base_url}{path}", headers=BEARER) as socket:
+        send = socket.send_str if isinstance(message, str) else socket.send_bytes
+        await send(message)
+        assert (await socket.receive()).data == message
+        keys = {**others, **({"alice": entry} if entry else {})}
+        changed = settings.parse(running.configured(echo, {"keys": keys}), {}, "test.yaml")
+        running_gateway.inside.gateway.adopt(changed)
+        await send(message)
+        answer = await socket.receive()
+        assert (answer.data, answer.extra) == ((1008, reason) if reason else (message, ""))
 
 
 @pytest.mark.parametrize(("frame", "passes"), FRAMES)
