@@ -142,10 +142,12 @@ async def _count_request(gateway: Gateway, key: ClientKey, record: Record) -> No
     record.shared = {**record.shared, **headers}
 
 
-async def reserve(gateway: Gateway, record: Record, body_bytes: int, window: int, answer: int | None) -> None:
+async def reserve(
+    gateway: Gateway, record: Record, body_bytes: int, window: int, answer: int | None, *, answers: int = 1
+) -> None:
     """Reserve the tokens that a request may use, before it is sent. Raises RateLimited when the key has not enough left.
 
-    ``answer`` is the largest number of output tokens, where the request states one.
+    ``answer`` is the largest number of output tokens of one answer, where the request states one; ``answers`` is how many it asks for.
     """
     key = record.key
     if key is None or key.tpm is None:
@@ -153,7 +155,7 @@ async def reserve(gateway: Gateway, record: Record, body_bytes: int, window: int
     record.request_id = record.request_id or gateway.request_id()
     if gateway.rates.has_reservation(record.request_id):  # passed through after all
         return
-    tokens = expected(body_bytes, window, answer, key.tpm)
+    tokens = expected(body_bytes, window, answer, key.tpm, answers=answers)
     used, fits = await gateway.rates.reserve(record.request_id, key.id, tokens, key.tpm)
     record.shared = {**record.shared, **dict(_limit_headers(used))}
     if not fits:

@@ -413,6 +413,75 @@ async def test_limits_hold_in_each_process_while_redis_is_away(standin, gateway,
     assert [(await running.chat(ASK, BEARER)).status for _ in range(3)] == [200, 200, 429]
 
 
+EVENT = fakes.events(fakes.delta("word " * 40), done=False).chunks[0]
+NO_BILL = fakes.verbatim(200, EVENT * 400, {"content-type": "text/event-stream"})
+"""A stream of 400 events that does not state its bill."""
+JSON = {"content-type": "application/json"}
+
+
+@pytest.mark.parametrize("chunked", [None, True])
+@pytest.mark.parametrize(("path", "prompt"), [("/chat/completions", "messages"), ("/completions", "prompt")])
+async def test_a_stream_that_states_no_bill_is_counted_by_its_size(guarded, standin, at_noon, path, prompt, chunked):
+    standin.script.append(NO_BILL)
+    running = await guarded(tpm=10_000)
+    body = orjson.dumps({"model": "gpt-4o", "stream": True, prompt: [fakes.user("hi " * 400)]})
+    url = f"{running.base_url}{path}"
+    async with running.session.post(url, data=body, headers=BEARER, chunked=chunked) as answer:
+        assert await answer.read()
+    await running.settled()
+    counted = 10_000 - await left(running)
+    by_size = len(body) // 4 + len(EVENT) * 400 // 256
+    assert counted == by_size
+
+
+async def test_a_stream_that_states_its_bill_is_charged_its_bill(guarded, standin, at_noon):
+    bill = {"choices": [], "usage": {"prompt_tokens": 20, "completion_tokens": 7, "total_tokens": 27}}
+    standin.script.append(fakes.events(*[fakes.delta("word " * 40)] * 400, bill))
+    running = await guarded(tpm=10_000)
+    await running.chat({**ASK, "stream": True, "stream_options": {"include_usage": True}}, BEARER)
+    await running.settled()
+    assert await left(running) == 10_000 - 27
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "fits"),
+    [
+        ("/chat/completions", {"n": 45, "max_tokens": 20}, False),
+        ("/chat/completions", {"n": 40, "max_tokens": 20}, True),
+        ("/chat/completions", {"n": "many", "max_tokens": 20}, True),
+        ("/completions", {"prompt": "hi"}, False),
+        ("/embeddings", {"input": "hi"}, True),
+    ],
+)
+async def test_all_answers_of_a_request_are_reserved(guarded, standin, at_noon, path, more, fits):
+    running = await guarded(tpm=1000)
+    spent = 100 if "max_tokens" in more else 900
+    await running.inside.gateway.rates.use(running.inside.gateway.settings.keys["alice"].id, "tokens", spent, 1000)
+    body = orjson.dumps({"model": "gpt-4o", **(ASK if path == "/chat/completions" else {}), **more})
+    assert (await running.ask("POST", path, body, BEARER)).status == (200 if fits else 429)
+
+
+async def test_counting_a_conversation_takes_no_tokens(guarded, standin, at_noon):
+    standin.script.append(fakes.verbatim(200, '{"input_tokens":900}'))
+    running = await guarded(tpm=1000)
+    body = orjson.dumps({**ASK, "messages": [fakes.user("x" * 4000)]})
+    assert (await running.ask("POST", "/messages/count_tokens", body, {**BEARER, **JSON})).status == 200
+    await running.settled()
+    assert await left(running) == 1000
+
+
+@pytest.mark.parametrize("store", ["sqlite", "redis"])
+async def test_no_number_in_a_request_is_too_large_for_the_store(gateway, standin, at_noon, tmp_path, request, store):
+    url = request.getfixturevalue("redis_url") if store == "redis" else f"sqlite:///{tmp_path}/x.db"
+    config = {**keyed(tpm=1000), "store": {"url": url, "timeout": "5s"}}
+    config["upstreams"]["standin"] |= {"provider": "openai", "base_url": standin.base_url}
+    running = await gateway(standin, config)
+    assert (await running.chat({**ASK, "max_tokens": 2**63 - 1, "n": 2**63 - 1}, BEARER)).status == 200
+    await running.settled()
+    async with running.session.get(f"{running.admin_url}/metrics") as answer:
+        assert 'turnfold_degraded_total{part="store' not in await answer.text()
+
+
 @pytest.fixture
 def redis_url(tmp_path):
     if BINARY is None:
