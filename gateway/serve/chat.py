@@ -110,7 +110,8 @@ async def _reserve(gateway: Gateway, record: records.Record, asked: Conversation
     """Reserve what the request may take of its key's tokens. Raises RateLimited."""
     window = settings.route(asked.model).window or settings.default_window
     answer = next((limit for limit in asked.output_limits if limit > 0), None)
-    await reserve(gateway, record, len(asked.raw), window, answer)
+    answers = asked.head.get("n")
+    await reserve(gateway, record, len(asked.raw), window, answer, answers=answers if isinstance(answers, int) else 1)
 
 
 async def _parse(

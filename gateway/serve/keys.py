@@ -58,6 +58,12 @@ async def admit(gateway: Gateway, request: web.BaseRequest, record: Record) -> N
     settings = gateway.settings
     key, presented = _find_key(settings, request)
     record.key, record.credential = key, presented
+    _check_use(key, record)
+    await _count_request(gateway, key, record)
+
+
+def _check_use(key: ClientKey, record: Record) -> None:
+    """Refuse a key that has expired, or that may not be used from the client's address. Raises ClientError."""
     if key.expires is not None and key.expires <= time.time():
         raise _unauthorised("This key has expired.", "expired_api_key")
     if key.addresses and not within(record.client, key.addresses):
@@ -67,7 +73,6 @@ async def admit(gateway: Gateway, request: web.BaseRequest, record: Record) -> N
             code="address_not_allowed",
             type_="permission_error",
         )
-    await _count_request(gateway, key, record)
 
 
 def _find_key(settings: Settings, request: web.BaseRequest) -> tuple[ClientKey, str]:
@@ -114,6 +119,17 @@ def upstream_protocols(request: web.BaseRequest) -> list[str]:
     return [name for name in _offered_protocols(request) if not (mine and name.startswith(PROTOCOL))]
 
 
+def check_again(gateway: Gateway, record: Record) -> None:
+    """Check the key of an open socket again: it may have been removed or changed, or has expired. Raises ClientError."""
+    if record.key is None:
+        return
+    current = gateway.settings.keys.get(record.key.name)
+    if current is None or current.hash != record.key.hash:
+        raise _unauthorised("This key was removed.", "invalid_api_key")
+    _check_use(current, record)
+    record.key = current
+
+
 async def _count_request(gateway: Gateway, key: ClientKey, record: Record) -> None:
     """Count one request against the key's limits, and put what is left into the headers of the answer. Raises RateLimited."""
     used = []
@@ -129,10 +145,12 @@ async def _count_request(gateway: Gateway, key: ClientKey, record: Record) -> No
     record.shared = {**record.shared, **headers}
 
 
-async def reserve(gateway: Gateway, record: Record, body_bytes: int, window: int, answer: int | None) -> None:
+async def reserve(
+    gateway: Gateway, record: Record, body_bytes: int, window: int, answer: int | None, *, answers: int = 1
+) -> None:
     """Reserve the tokens that a request may use, before it is sent. Raises RateLimited when the key has not enough left.
 
-    ``answer`` is the largest number of output tokens, where the request states one.
+    ``answer`` is the largest number of output tokens of one answer, where the request states one; ``answers`` is how many it asks for.
     """
     key = record.key
     if key is None or key.tpm is None:
@@ -140,7 +158,7 @@ async def reserve(gateway: Gateway, record: Record, body_bytes: int, window: int
     record.request_id = record.request_id or gateway.request_id()
     if gateway.rates.has_reservation(record.request_id):  # passed through after all
         return
-    tokens = expected(body_bytes, window, answer, key.tpm)
+    tokens = expected(body_bytes, window, answer, key.tpm, answers=answers)
     used, fits = await gateway.rates.reserve(record.request_id, key.id, tokens, key.tpm)
     record.shared = {**record.shared, **dict(_limit_headers(used))}
     if not fits:

@@ -70,6 +70,8 @@ class Record(msgspec.Struct, eq=False):
     request_id: str = ""
     answer_bytes: int = 0
     """Bytes of the answer's body, or of a socket's frames to the client."""
+    stream: bool = False
+    """Whether the answer of a request that is passed through is a stream of events."""
     model_used: str = ""
     calls: tuple[Call, ...] = ()
     caller: str = ""
@@ -185,6 +187,7 @@ class Record(msgspec.Struct, eq=False):
             path=path_of(request) if request is not None else "",
             model_used=self.model_used[:LONGEST_NAME],
             answer_bytes=self.answer_bytes,
+            stream=self.stream,
             calls=self.calls,
             caller=self.caller,
             conversation=name_of(self.caller, self.opening) if self.opening else "",

@@ -20,8 +20,8 @@ from gateway.observe.exchange import Exchange
 from gateway.state.store.base import Store
 from gateway.state.store.memory import MemoryStore
 
-GONE: Final = "client_gone"
-"""The error of a request whose client left before its end."""
+GONE: Final = frozenset({"client_gone", "unfinished"})
+"""The errors of a request, and of a turn on a socket, whose client left before its end."""
 MINUTE_S: Final = 60
 """Seconds."""
 KEPT_S: Final = 120.0
@@ -29,7 +29,10 @@ KEPT_S: Final = 120.0
 
 BYTES_PER_TOKEN: Final = 4
 """Used when an upstream does not state its bill: ordinary English text."""
-
+BYTES_PER_STREAMED_TOKEN: Final = 256
+"""The same in a stream, where each token is an event: OpenAI's events of chats and completions have 180 to 350 bytes."""
+MOST_TOKENS: Final = 2**40
+"""Tokens that are counted for one request. Clients and upstreams may state any number, and stores count up to 2**63."""
 USUAL_ANSWER: Final = 1024
 """Tokens that are reserved for an answer without a limit. Chosen: most answers are shorter."""
 SHARE_FOR_ANSWER: Final = 10
@@ -61,22 +64,45 @@ class Reserved(msgspec.Struct, frozen=True):
     tokens: int
 
 
-def expected(body_bytes: int, window: int, answer: int | None, limit: int) -> int:
-    """Return the tokens that a request may take: its size in tokens, at most the window, and its answer's limit."""
+def expected(body_bytes: int, window: int, answer: int | None, limit: int, *, answers: int = 1) -> int:
+    """Return the tokens that a request may take: its size in tokens, at most the window, and its answers' limit."""
     prompt = min(body_bytes // BYTES_PER_TOKEN, window)
-    return prompt + (min(USUAL_ANSWER, limit // SHARE_FOR_ANSWER) if answer is None else max(answer, 0))
+    each = min(USUAL_ANSWER, limit // SHARE_FOR_ANSWER) if answer is None else max(answer, 0)
+    return min(prompt + each * max(answers, 1), MOST_TOKENS)
 
 
 def tokens_of(exchange: Exchange) -> int:
-    """Return the tokens of a request: as billed, else as counted, else by its size. Requests that are passed through
-    count as billed only, and failed ones not at all; one whose client left was sent, and is billed to us."""
-    if exchange.status >= 400 and not (exchange.error == GONE and exchange.attempts):
+    """Return the tokens of a request: as billed, else as counted, else by its size. Failed requests are free; one whose client
+    left was sent, and is billed to us."""
+    if exchange.status >= 400 and not (exchange.error in GONE and exchange.attempts):
         return 0
+    if exchange.format and exchange.why == "not_chat":  # a conversation that was only counted
+        return 0
+    return min(_prompt_of(exchange) + _output_of(exchange), MOST_TOKENS)
+
+
+def _prompt_of(exchange: Exchange) -> int:
     if exchange.prompt_tokens is not None:
-        return exchange.prompt_tokens + (exchange.completion_tokens or 0)
-    if not exchange.format:
+        return exchange.prompt_tokens
+    if not _is_by_model(exchange):
         return 0
     return exchange.tokens_after or exchange.body_bytes // BYTES_PER_TOKEN
+
+
+def _output_of(exchange: Exchange) -> int:
+    """Return the tokens of the answer. A stream states its bill last, if at all, so a client that leaves before has its text but no bill."""
+    billed = exchange.completion_tokens
+    if billed is not None and exchange.error not in GONE:
+        return billed
+    if not _is_by_model(exchange):
+        return 0
+    by_size = exchange.answer_bytes // (BYTES_PER_STREAMED_TOKEN if exchange.stream else BYTES_PER_TOKEN)
+    return max(billed or 0, by_size)
+
+
+def _is_by_model(exchange: Exchange) -> bool:
+    """Return whether a model wrote the answer. Of other requests, such as for a file, only the bill counts."""
+    return bool(exchange.format) or exchange.stream
 
 
 class Rates:

@@ -15,6 +15,7 @@ from anthropic import RateLimitError as AnthropicRateLimitError
 from openai import AsyncOpenAI, AuthenticationError, PermissionDeniedError, RateLimitError
 from structlog.testing import capture_logs
 
+from gateway import config as settings
 from gateway.serve.gateway import Gateway
 from gateway.standin import StandIn
 from tests import fakes, running
@@ -412,6 +413,75 @@ async def test_limits_hold_in_each_process_while_redis_is_away(standin, gateway,
     assert [(await running.chat(ASK, BEARER)).status for _ in range(3)] == [200, 200, 429]
 
 
+EVENT = fakes.events(fakes.delta("word " * 40), done=False).chunks[0]
+NO_BILL = fakes.verbatim(200, EVENT * 400, {"content-type": "text/event-stream"})
+"""A stream of 400 events that does not state its bill."""
+JSON = {"content-type": "application/json"}
+
+
+@pytest.mark.parametrize("chunked", [None, True])
+@pytest.mark.parametrize(("path", "prompt"), [("/chat/completions", "messages"), ("/completions", "prompt")])
+async def test_a_stream_that_states_no_bill_is_counted_by_its_size(guarded, standin, at_noon, path, prompt, chunked):
+    standin.script.append(NO_BILL)
+    running = await guarded(tpm=10_000)
+    body = orjson.dumps({"model": "gpt-4o", "stream": True, prompt: [fakes.user("hi " * 400)]})
+    url = f"{running.base_url}{path}"
+    async with running.session.post(url, data=body, headers=BEARER, chunked=chunked) as answer:
+        assert await answer.read()
+    await running.settled()
+    counted = 10_000 - await left(running)
+    by_size = len(body) // 4 + len(EVENT) * 400 // 256
+    assert counted == by_size
+
+
+async def test_a_stream_that_states_its_bill_is_charged_its_bill(guarded, standin, at_noon):
+    bill = {"choices": [], "usage": {"prompt_tokens": 20, "completion_tokens": 7, "total_tokens": 27}}
+    standin.script.append(fakes.events(*[fakes.delta("word " * 40)] * 400, bill))
+    running = await guarded(tpm=10_000)
+    await running.chat({**ASK, "stream": True, "stream_options": {"include_usage": True}}, BEARER)
+    await running.settled()
+    assert await left(running) == 10_000 - 27
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "fits"),
+    [
+        ("/chat/completions", {"n": 45, "max_tokens": 20}, False),
+        ("/chat/completions", {"n": 40, "max_tokens": 20}, True),
+        ("/chat/completions", {"n": "many", "max_tokens": 20}, True),
+        ("/completions", {"prompt": "hi"}, False),
+        ("/embeddings", {"input": "hi"}, True),
+    ],
+)
+async def test_all_answers_of_a_request_are_reserved(guarded, standin, at_noon, path, more, fits):
+    running = await guarded(tpm=1000)
+    spent = 100 if "max_tokens" in more else 900
+    await running.inside.gateway.rates.use(running.inside.gateway.settings.keys["alice"].id, "tokens", spent, 1000)
+    body = orjson.dumps({"model": "gpt-4o", **(ASK if path == "/chat/completions" else {}), **more})
+    assert (await running.ask("POST", path, body, BEARER)).status == (200 if fits else 429)
+
+
+async def test_counting_a_conversation_takes_no_tokens(guarded, standin, at_noon):
+    standin.script.append(fakes.verbatim(200, '{"input_tokens":900}'))
+    running = await guarded(tpm=1000)
+    body = orjson.dumps({**ASK, "messages": [fakes.user("x" * 4000)]})
+    assert (await running.ask("POST", "/messages/count_tokens", body, {**BEARER, **JSON})).status == 200
+    await running.settled()
+    assert await left(running) == 1000
+
+
+@pytest.mark.parametrize("store", ["sqlite", "redis"])
+async def test_no_number_in_a_request_is_too_large_for_the_store(gateway, standin, at_noon, tmp_path, request, store):
+    url = request.getfixturevalue("redis_url") if store == "redis" else f"sqlite:///{tmp_path}/x.db"
+    config = {**keyed(tpm=1000), "store": {"url": url, "timeout": "5s"}}
+    config["upstreams"]["standin"] |= {"provider": "openai", "base_url": standin.base_url}
+    running = await gateway(standin, config)
+    assert (await running.chat({**ASK, "max_tokens": 2**63 - 1, "n": 2**63 - 1}, BEARER)).status == 200
+    await running.settled()
+    async with running.session.get(f"{running.admin_url}/metrics") as answer:
+        assert 'turnfold_degraded_total{part="store' not in await answer.text()
+
+
 @pytest.fixture
 def redis_url(tmp_path):
     if BINARY is None:
@@ -459,13 +529,73 @@ async def echo():
         socket = web.WebSocketResponse()
         await socket.prepare(request)
         async for frame in socket:
-            await socket.send_str(frame.data)
+            await (socket.send_str if frame.type is aiohttp.WSMsgType.TEXT else socket.send_bytes)(frame.data)
         return socket
 
     application = web.Application()
     application.router.add_get("/v1/responses", handler)
+    application.router.add_get("/v1/realtime", handler)
     async with TestServer(application) as server:
         yield str(server.make_url("/v1"))
+
+
+DEAR = orjson.dumps({"type": "response.create", "model": "dear", "input": "hi"})
+BYTES = [
+    (orjson.dumps({"type": "response.create", "model": "gpt-4o", "input": "hi"}), True),
+    (DEAR, False),
+    (b" \n" + DEAR, False),
+    (b"\xef\xbb\xbf" + DEAR, False),
+    (DEAR[:-1] + b',"n":NaN}', False),
+    (DEAR.decode().encode("utf-16"), False),
+    (DEAR.decode().encode("utf-16-be"), False),
+    (DEAR.decode().encode("utf-32"), False),
+    (b'{"a":"\xff",' + DEAR[1:], False),
+    (b"{\0\x01\0\x02\0\x03\0", True),
+    (b"\x7b\xff\xfe\x80", True),
+    (b"\0\x01", True),
+]
+"""Binary frames: messages, which servers may read like text, and audio."""
+
+
+@pytest.mark.parametrize(("data", "passes"), BYTES)
+async def test_a_message_in_a_binary_frame_is_held_to_the_keys_models(gateway, echo, data, passes):
+    running = await gateway(echo, {"keys": {"alice": {"hash": hashed(KEY), "models": ["gpt-4o"]}}})
+    async with running.session.ws_connect(f"{running.base_url}/responses", headers=BEARER) as socket:
+        await socket.send_bytes(data)
+        answer = await socket.receive()
+        assert answer.data == (data if passes else 1008)
+
+
+CHANGES = [
+    (None, "invalid_api_key"),
+    ({"hash": hashed(OTHER)}, "invalid_api_key"),
+    ({"hash": hashed(KEY), "expires": "2020-01-01"}, "expired_api_key"),
+    ({"hash": hashed(KEY), "models": ["dear"]}, "model_not_allowed"),
+    ({"hash": hashed(KEY), "addresses": ["10.0.0.0/8"]}, "address_not_allowed"),
+    ({"hash": hashed(KEY), "tpm": 10_000, "models": ["gpt-*"]}, ""),
+]
+"""The new entry of a key, and the reason for which its sockets end."""
+CREATE = '{"type":"response.create","model":"gpt-4o","input":"hi"}'
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [("/responses", CREATE), ("/realtime?model=gpt-4o", '{"type":"input_audio_buffer.append"}'), ("/realtime?model=gpt-4o", b"\0\1")],
+)  # fmt: skip
+@pytest.mark.parametrize(("entry", "reason"), CHANGES)
+async def test_a_socket_ends_when_its_key_may_no_longer_be_used(gateway, echo, path, message, entry, reason):
+    others = {"bob": {"hash": hashed(OTHER + "2")}}
+    running_gateway = await gateway(echo, {"keys": {"alice": {"hash": hashed(KEY)}, **others}})
+    async with running_gateway.session.ws_connect(f"{running_gateway.base_url}{path}", headers=BEARER) as socket:
+        send = socket.send_str if isinstance(message, str) else socket.send_bytes
+        await send(message)
+        assert (await socket.receive()).data == message
+        keys = {**others, **({"alice": entry} if entry else {})}
+        changed = settings.parse(running.configured(echo, {"keys": keys}), {}, "test.yaml")
+        running_gateway.inside.gateway.adopt(changed)
+        await send(message)
+        answer = await socket.receive()
+        assert (answer.data, answer.extra) == ((1008, reason) if reason else (message, ""))
 
 
 @pytest.mark.parametrize(("frame", "passes"), FRAMES)

@@ -214,7 +214,7 @@ async def socket_server(received):
         await socket.prepare(request)
         async for frame in socket:
             received.append(frame.data)
-            await socket.send_str(frame.data)
+            await (socket.send_str if isinstance(frame.data, str) else socket.send_bytes)(frame.data)
         return socket
 
     app = web.Application()
@@ -243,6 +243,9 @@ SOCKET_MESSAGES = [
     ('{"type":"response.create","model":"main","input":"hi","Model":"other"}', "model_unreadable"),
     ('{"type":"response.cancel","model":"other","t\\u0079pe":"response.create"}', "model_of_another_upstream"),
     ('{"type":"response.cancel","event_id":"a","event_id":"b"}', ""),
+    (b'{"type":"response.create","model":"main","input":"hi"}', ""),
+    (b'{"type":"response.create","model":"other","input":"hi"}', "model_of_another_upstream"),
+    (b"\x01\x02", ""),
 ]
 
 
@@ -257,7 +260,7 @@ async def test_a_message_on_a_socket_reaches_its_models_upstream_or_nobody(messa
         models = {"other": {"upstream": "other"}, "alias": {"upstream": "other", "name": "real"}}
         text = running.configured(url, {"upstreams": upstreams, "models": models})
         async with running.in_process(text) as ports, ports.session.ws_connect(f"{ports.base_url}/responses") as socket:
-            await socket.send_str(message)
+            await (socket.send_str if isinstance(message, str) else socket.send_bytes)(message)
             reply = await socket.receive()
             assert (reply.data, reply.extra) == ((1008, code) if code else (message, ""))
         assert received == ([] if code else [message])

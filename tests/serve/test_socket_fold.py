@@ -20,7 +20,7 @@ async def echo(request: web.Request) -> web.WebSocketResponse:
     socket = web.WebSocketResponse(max_msg_size=0)
     await socket.prepare(request)
     async for frame in socket:
-        await socket.send_str(frame.data)
+        await (socket.send_str if isinstance(frame.data, str) else socket.send_bytes)(frame.data)
     return socket
 
 
@@ -31,7 +31,7 @@ async def said(aiohttp_server: Any) -> Any:
     app.router.add_get("/v1/responses", echo)
     server = await aiohttp_server(app)
 
-    async def send(message: str) -> str:
+    async def send(message: str | bytes) -> str | bytes:
         config = running.configured(f"http://127.0.0.1:{server.port}/v1", CONFIG)
         async with AsyncExitStack() as stack:
             gateway = await stack.enter_async_context(running.in_process(config))
@@ -39,6 +39,9 @@ async def said(aiohttp_server: Any) -> Any:
             socket = await stack.enter_async_context(
                 session.ws_connect(f"{gateway.base_url}/responses", max_msg_size=0)
             )
+            if isinstance(message, bytes):
+                await socket.send_bytes(message)
+                return await socket.receive_bytes()
             await socket.send_str(message)
             return await socket.receive_str()
 
@@ -49,10 +52,11 @@ def create(turns: int, **more: Any) -> dict[str, Any]:
     return {"type": "response.create", **RESPONSES.body(turns, **more)}
 
 
-async def test_a_stateless_message_above_the_window_is_folded(said) -> None:
+@pytest.mark.parametrize("frame", [bytes.decode, bytes], ids=["text", "binary"])
+async def test_a_stateless_message_above_the_window_is_folded(said, frame) -> None:
     body = create(60)
 
-    sent = orjson.loads(await said(orjson.dumps(body).decode()))
+    sent = orjson.loads(await said(frame(orjson.dumps(body))))
 
     assert sent["type"] == "response.create"
     assert responses.added(body, sent) == []
@@ -67,10 +71,13 @@ async def test_a_stateless_message_above_the_window_is_folded(said) -> None:
         '{"type":"response.cancel"}',
         "no json",
         '{"type":"response.create"}',
+        orjson.dumps(create(3)),
+        orjson.dumps(create(3)).decode().encode("utf-16"),
+        b"{audio\xff",
     ],
-    ids=["it fits", "it continues a response", "another type", "no JSON", "no input"],
+    ids=["it fits", "it continues a response", "another type", "no JSON", "no input", "bytes", "UTF-16", "audio"],
 )
-async def test_any_other_message_passes_as_it_came(said, message: str) -> None:
+async def test_any_other_message_passes_as_it_came(said, message: str | bytes) -> None:
     assert await said(message) == message
 
 

@@ -107,8 +107,17 @@ def test_a_request_may_take_its_size_at_most_the_window_and_its_answer(body_byte
     assert expected(body_bytes, window, answer, limit) == tokens
 
 
-def exchange(**facts):
-    return Exchange.passed("id", "fits", 200, **{"format": "chat", "body_bytes": 400, **facts})
+def test_several_answers_are_reserved_and_no_number_is_too_large_for_a_store():
+    assert expected(400, 8000, 50, 10_000, answers=100) == 5100
+    assert expected(400, 8000, 50, 10_000, answers=-1) == 150
+    assert expected(400, 8000, 2**63 - 1, 10_000, answers=2**63 - 1) < 2**63
+
+
+def exchange(why="fits", **facts):
+    return Exchange.passed("id", why, 200, **{"format": "chat", "body_bytes": 400, **facts})
+
+
+STREAMED = {"stream": True, "answer_bytes": 25_600}
 
 
 @pytest.mark.parametrize(
@@ -120,6 +129,16 @@ def exchange(**facts):
         ({}, 100),
         ({"format": ""}, 0),
         ({"format": "", "prompt_tokens": 5}, 5),
+        ({"tokens_after": 60, "answer_bytes": 400}, 160),
+        ({"format": "", "answer_bytes": 25_600}, 0),
+        ({"why": "not_chat", "answer_bytes": 400}, 0),
+        ({**STREAMED, "tokens_after": 60}, 160),
+        ({**STREAMED, "format": ""}, 200),
+        ({**STREAMED, "prompt_tokens": 70, "completion_tokens": 7}, 77),
+        ({**STREAMED, "prompt_tokens": 70, "completion_tokens": 0}, 70),
+        ({**STREAMED, "prompt_tokens": 70, "completion_tokens": 1, "error": "client_gone"}, 170),
+        ({**STREAMED, "prompt_tokens": 70, "completion_tokens": 900, "error": "client_gone"}, 970),
+        ({"prompt_tokens": 2**62, "completion_tokens": 2**62}, 2**40),
     ],
 )
 def test_tokens_are_billed_else_counted_else_guessed_by_size(facts, tokens):
@@ -131,6 +150,7 @@ def test_a_failed_request_is_free_and_one_whose_client_left_is_not():
     assert tokens_of(replace(counted, status=502)) == 0
     assert tokens_of(replace(counted, status=499, error="client_gone", attempts=1)) == 60
     assert tokens_of(replace(counted, status=499, error="client_gone", attempts=0)) == 0
+    assert tokens_of(replace(counted, status=499, error="unfinished", attempts=1, **STREAMED)) == 160
 
 
 async def test_what_does_not_fit_is_given_back_to_its_own_minute():

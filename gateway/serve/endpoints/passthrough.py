@@ -23,6 +23,7 @@ from gateway.serve.incoming.paths import LISTS, known, models_in
 from gateway.serve.record import Record
 from gateway.serve.request.deployment import is_form, with_model
 from gateway.upstream.client import Payload, Target, UpstreamUnreachable
+from gateway.wire.formats import format_of
 from gateway.wire.model_name import NO_MODEL, model_in
 from gateway.wire.splice import splice
 
@@ -30,6 +31,8 @@ WITHOUT_MODEL: Final = ("/v1/files", "/v1/uploads")
 """Endpoints whose bodies are files: they name no model and may be longer than server.max_body, so they stream to the
 default upstream."""
 
+COMPLETIONS: Final = "/v1/completions"
+"""The endpoint that is passed through although a model writes its answer."""
 SMALL_ANSWER: Final = 2**16
 """Bytes. Of a passed answer no longer than this the bill is read for the record: an embedding has 8 to 40 KB."""
 
@@ -49,8 +52,7 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     _check_endpoint(request, target)
     if isinstance(payload, bytes) and asked.body_model:
         payload = await _renamed(gateway, model, name, payload)
-    if "json" in request.headers.get("Content-Type", "") and not request.rel_url.raw_path.startswith(WITHOUT_MODEL):
-        await keys.reserve(gateway, record, record.body_bytes, setup.settings.default_window, 0)
+    await _reserve(gateway, request, record, setup.settings.default_window)
     headers = keys.forwarded(request)
     record.set_upstream(target, model, name, headers)
     if payload is not None and not isinstance(payload, bytes) and request.content_length is not None:
@@ -64,7 +66,7 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
         raise
     with Answer(target, response) as answer:
         record.add_call(response.status)
-        record.first_byte = time.perf_counter()
+        record.first_byte, record.stream = time.perf_counter(), answer.is_stream
         return await _relayed(gateway, request, answer, record)
 
 
@@ -133,6 +135,15 @@ def _check_endpoint(request: web.BaseRequest, target: Target) -> None:
         raise ClientError(404, message, code="not_found")
 
 
+async def _reserve(gateway: Gateway, request: web.BaseRequest, record: Record, window: int) -> None:
+    """Reserve what the request may take of its key's tokens. Raises RateLimited."""
+    path = request.rel_url.raw_path
+    if request.method == "POST" and (path == COMPLETIONS or format_of(path) is not None):
+        await keys.reserve(gateway, record, record.body_bytes, window, None)
+    elif "json" in request.headers.get("Content-Type", "") and not path.startswith(WITHOUT_MODEL):
+        await keys.reserve(gateway, record, record.body_bytes, window, 0)
+
+
 def only_model(request: web.BaseRequest) -> str:
     """Return the model that a request's URL names, or "". Raises ClientError for a URL that names two."""
     named = models_in(request.rel_url)
@@ -159,6 +170,7 @@ async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, r
         record.set_outcome(answer.status, "" if whole else "client_gone")
         raise
     finally:
+        record.body_bytes = max(record.body_bytes, request.content.total_bytes)  # a body in chunks has no stated length
         if limited or record.answer_bytes <= SMALL_ANSWER:
             record.usage = usage_in(answer, tail.text(), gateway.failed)
     record.set_outcome(answer.status, relayed.error)

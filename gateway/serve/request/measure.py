@@ -40,7 +40,9 @@ def _as_estimate_if_guessed(count: TokenCount, place: Place, calibration: Calibr
     if count.basis == "anchor" or not has_guessed_family(place):
         return count
     error = tokens.LEARNED_ERROR if calibration.confirmed else error_of(place)
-    return structs.replace(count, basis="estimate", error=max(count.error, error) if calibration.ratio == 1.0 else error)
+    return structs.replace(
+        count, basis="estimate", error=max(count.error, error) if calibration.ratio == 1.0 else error
+    )
 
 
 async def fits_by_size(gateway: Gateway, place: Place, request: Conversation) -> bool:

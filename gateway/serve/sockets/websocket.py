@@ -15,10 +15,12 @@ from gateway.serve.endpoints.passthrough import only_model
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.admission import Overloaded, holding
 from gateway.serve.incoming.body import READS_FASTER
+from gateway.serve.incoming.errors import ClientError
 from gateway.serve.sockets import socket_fold
 from gateway.serve.sockets.socket_fold import Message, NotServed
 from gateway.serve.sockets.socket_retry import Retries
 from gateway.serve.sockets.socket_turns import Turns
+from gateway.wire.binary import message_in
 
 LARGEST_FRAME: Final = 2**24
 """Bytes. Realtime audio travels as base64 in JSON frames; the largest documented one is 15 MB."""
@@ -44,10 +46,8 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     headers = keys.forwarded(request)
     for name in _HANDSHAKE:
         headers.popall(name, None)
-    model = only_model(request)
+    model = _check_model(request)
     speaks_responses = socket_fold.speaks_responses(request)
-    if model or not speaks_responses:  # a Responses socket names the model in each message
-        keys.check_model(request, model)
     target = gateway.setup.target_of(model)
     record = records.of(request)
     record.why = "websocket"
@@ -66,10 +66,11 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
         record.set_outcome(101)
         async with asyncio.TaskGroup() as both:
             edit = partial(socket_fold.fold_message, gateway, request, target) if speaks_responses else _unchanged
-            if keys.is_restricted(request):
+            if record.key is not None:
                 edit = partial(_check_models, gateway, request, edit)
             edit_client_text = partial(_edit_and_open_turn, request, turns, retries, edit)
-            both.create_task(_forward_client(client, upstream, edit_client_text, record.count_received))
+            edit_content = partial(_edit_content, gateway, request, edit_client_text)
+            both.create_task(_forward_client(client, upstream, edit_content, record.count_received))
             both.create_task(_forward_upstream(upstream, client, retries, record.count_sent, turns.read))
         return client
     finally:
@@ -104,36 +105,72 @@ async def _edit_and_open_turn(request: web.BaseRequest, turns: Turns, retries: R
 
 async def _check_models(gateway: Gateway, request: web.BaseRequest, edit: Edit, text: str) -> Message:
     """Edit a message that names only models that the client's key allows. Raises NotServed for any other."""
-    if not await gateway.pool.run(lambda: keys.allows_message(request, text), size_bytes=len(text) // READS_FASTER):
+    if keys.is_restricted(request) and not await gateway.pool.run(
+        lambda: keys.allows_message(request, text), size_bytes=len(text) // READS_FASTER
+    ):
         raise NotServed("model_not_allowed")
     return await edit(text)
+
+
+async def _edit_content(
+    gateway: Gateway, request: web.BaseRequest, edit: Callable[[str], Awaitable[str]], content: str | bytes
+) -> str | bytes:
+    """Return the content of a frame for the upstream. A message in a binary frame is edited as a text is. Raises NotServed or Overloaded."""
+    _check_key(gateway, request)
+    if isinstance(content, str):
+        return await edit(content)
+    text = await gateway.pool.run(lambda: message_in(content), size_bytes=len(content) // READS_FASTER)
+    if text is None:
+        return content
+    edited = await edit(text)
+    return content if edited == text else edited.encode()
+
+
+def _check_key(gateway: Gateway, request: web.BaseRequest) -> None:
+    """Check the client's key again, because a socket may stay open for hours. Raises NotServed."""
+    record = records.of(request)
+    before = record.key
+    try:
+        keys.check_again(gateway, record)
+        if record.key is not before:
+            _check_model(request)
+    except ClientError as refusal:
+        raise NotServed(refusal.code) from None
+
+
+def _check_model(request: web.BaseRequest) -> str:
+    """Return the model in the URL of a socket, or "". Raises ClientError for one that the client's key does not allow."""
+    model = only_model(request)
+    if model or not socket_fold.speaks_responses(request):  # a Responses socket names the model in each message
+        keys.check_model(request, model)
+    return model
 
 
 async def _forward_client(
     client: web.WebSocketResponse,
     upstream: aiohttp.ClientWebSocketResponse,
-    edit: Callable[[str], Awaitable[str]],
+    edit: Callable[[str | bytes], Awaitable[str | bytes]],
     count: Callable[[int], None],
 ) -> None:
-    """Forward the client's frames, texts as ``edit`` returns them; when it closes, close the upstream with the same code.
+    """Forward the client's frames, content as ``edit`` returns it; when it closes, close the upstream with the same code.
 
     ``count`` is called with the size of each frame's content: characters of a text, bytes of others.
     """
     async for frame in client:
         await asyncio.sleep(0)  # others get their turn between frames that arrived together
-        if frame.type in CONTENT:
-            count(len(frame.data))
-        if frame.type is aiohttp.WSMsgType.TEXT:
-            try:
-                await upstream.send_str(await edit(frame.data))
-            except NotServed as reason:
-                await client.close(code=aiohttp.WSCloseCode.POLICY_VIOLATION, message=str(reason).encode())
-                break
-            except Overloaded as full:
-                await client.close(code=aiohttp.WSCloseCode.TRY_AGAIN_LATER, message=full.code.encode())
-                break
-        else:
+        if frame.type not in CONTENT:
             await _send_other(upstream, frame)
+            continue
+        count(len(frame.data))
+        try:
+            content = await edit(frame.data)
+        except NotServed as reason:
+            await client.close(code=aiohttp.WSCloseCode.POLICY_VIOLATION, message=str(reason).encode())
+            break
+        except Overloaded as full:
+            await client.close(code=aiohttp.WSCloseCode.TRY_AGAIN_LATER, message=full.code.encode())
+            break
+        await (upstream.send_str(content) if isinstance(content, str) else upstream.send_bytes(content))
     await _close(upstream, client)
 
 
