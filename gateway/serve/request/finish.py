@@ -53,14 +53,8 @@ async def forward_answer(served: ServedRequest, state: Answered) -> tuple[web.St
         usage = usage_in(answer, readable(answer.response, answer.held), served.gateway.failed)
         warning = await _learn(served, state, usage)
     headers = headers_of(served, state, warning)
-    format = state.life.request.format
-    if answer.complete and says_endpoint_missing(format, answer.status, answer.text):
-        refused = errors.ClientError(
-            400, missing_endpoint_message(format, state.visit.place.upstream), code="format_not_supported"
-        )
-        return errors.response(refused, {**headers, "x-turnfold-action": "error"}, format=format), Ending(
-            400, refused.code
-        )
+    if answer.complete and says_endpoint_missing(state.life.request.format, answer.status, answer.text):
+        return _refuse_missing_endpoint(state, headers)
     tail = tail_of(answer)
     try:
         relayed = await relay(served.request, answer, headers, tail)
@@ -74,6 +68,15 @@ async def forward_answer(served: ServedRequest, state: Answered) -> tuple[web.St
     if not error and state.good and ends_in_error(answer, last_bytes, served.gateway.failed):
         error = "response_failed"
     return relayed.response, Ending(answer.status, error, usage, warning, delivered=True)
+
+
+def _refuse_missing_endpoint(state: Answered, headers: Mapping[str, str]) -> tuple[web.StreamResponse, Ending]:
+    """Refuse a request whose API the upstream does not have."""
+    format = state.life.request.format
+    message = missing_endpoint_message(format, state.visit.place.upstream)
+    refused = errors.ClientError(400, message, code="format_not_supported")
+    response = errors.response(refused, {**headers, "x-turnfold-action": "error"}, format=format)
+    return response, Ending(400, refused.code)
 
 
 def _ending_without_client(served: ServedRequest, state: Answered, usage: Usage | None, tail: bytes) -> Ending:
