@@ -1,5 +1,6 @@
 """Azure: OpenAI's dialect with the deployment in the path and the key in its own header."""
 
+import re
 from dataclasses import replace
 from typing import Final
 from urllib.parse import quote, urlsplit
@@ -11,18 +12,24 @@ API_VERSION: Final = "2024-10-21"
 """The latest generally available version, as a date. The v1 API does not need one."""
 
 
+DEPLOYED: Final = ("/chat/completions", "/completions", "/embeddings", "/audio/", "/images/")
+"""Beginnings of the paths that stand below a deployment; Responses, files and others stand directly below ``/openai``."""
+DATED: Final = re.compile(r"(?:^|&)api-version=\d[^&]*")
+"""A dated version of the older API, which the v1 API refuses."""
+
+
 def deployment(endpoint: Endpoint, path: str, query: str, model: str) -> str:
     """Return the URL for the addressing scheme that the base URL uses.
 
     A base URL that ends in ``/v1`` is the v1 API: the path is appended. A base URL that names its deployment
     (``.../deployments/NAME``), or that is the model-inference endpoint (``.../models``), also gets the path unchanged.
-    Every other base URL is a resource: the deployment is the option ``deployment`` or else the model, and ``/models``
-    stays without a deployment.
+    Every other base URL is a resource: the deployment is the option ``deployment`` or else the model, for the endpoints
+    that have one.
     """
     base = urlsplit(endpoint.base_url)
     below = base.path.rstrip("/")
     if below.endswith("/v1"):
-        return join(endpoint, path, query, model)
+        return join(endpoint, path, DATED.sub("", query).removeprefix("&"), model)
     version = endpoint.options.get("api_version") or API_VERSION
     if "api-version=" not in query and "api-version=" not in base.query:
         query = "&".join(part for part in (query, f"api-version={version}") if part)
@@ -30,7 +37,7 @@ def deployment(endpoint: Endpoint, path: str, query: str, model: str) -> str:
         return join(endpoint, path, query, model)
     name = endpoint.options.get("deployment") or model
     prefix = "" if below.endswith("/openai") else "/openai"
-    if name and not path.startswith("/models"):
+    if name and path.startswith(DEPLOYED):
         prefix += f"/deployments/{quote(name, safe='')}"
     return join(endpoint, prefix + path, query, model)
 
@@ -46,4 +53,5 @@ AZURE: Final = replace(
     locate=deployment,
     authorize=api_key,
     credential_headers=("authorization", "api-key", "x-api-key"),
+    versioned=True,
 )

@@ -23,6 +23,14 @@ def join_under_v1(endpoint: Endpoint, path: str, query: str, model: str) -> str:
     return join(endpoint, path, query, model)
 
 
+def join_at_root(endpoint: Endpoint, path: str, query: str) -> str:
+    """Append a path to the root of a self-hosted server: its base URL without ``/v1``."""
+    base = urlsplit(endpoint.base_url)
+    root = base.path.rstrip("/").removesuffix("/v1")
+    joined = "&".join(part for part in (base.query, query) if part)
+    return urlunsplit((base.scheme, base.netloc, root + path, joined, ""))
+
+
 def bearer(key: str) -> dict[str, str]:
     """Return the header that carries the key as a bearer token."""
     return {"authorization": f"Bearer {key}"}

@@ -1,5 +1,6 @@
 """A provider as a frozen record: how to build its URLs, how to authorise, how to read its answers."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -93,7 +94,12 @@ class Provider:
     """Body of the model list -> context window by model id; {} when the list states none."""
     read_usage: Callable[[bytes], Usage | None]
     """JSON body or data of one stream event -> the billed token counts, or None."""
-    credential_headers: tuple[str, ...] = ("authorization", "x-api-key")
+    credential_headers: tuple[str, ...] = ("authorization", "x-api-key", "api-key")
     """Client headers that carry credentials: replaced when the endpoint has a key, hashed to separate tenants."""
+    native: re.Pattern[str] | None = None
+    """Matches the server's own endpoints that are passed through, as ``METHOD /path`` below its root; None for none. Not the ones that
+    change the server or show what others do there."""
+    versioned: bool = False
+    """Whether the server reads ``api-version`` in the query: others may refuse it."""
     authorize_messages: Authorize | None = None
     """How the Messages API carries the key, if different. Its requests have the header ``anthropic-version``."""

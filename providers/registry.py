@@ -8,6 +8,7 @@ from typing import Final
 from providers.anthropic import ANTHROPIC
 from providers.azure import AZURE
 from providers.cerebras import CEREBRAS
+from providers.native import LLAMA_CPP, OLLAMA, SGLANG, TGI, VLLM
 from providers.openai import OPENAI, join
 from providers.record import Provider
 
@@ -16,13 +17,13 @@ GENERIC: Final = replace(OPENAI, name="generic", locate=join)
 ROWS: Final = (
     OPENAI,
     AZURE,
-    GENERIC,
+    replace(GENERIC, versioned=True),  # it may be Azure under another name
     # Self-hosted servers, which have nothing but /v1: a bare host is enough.
-    replace(OPENAI, name="vllm"),
-    replace(OPENAI, name="sglang"),
-    replace(OPENAI, name="tgi"),
-    replace(OPENAI, name="ollama"),
-    replace(OPENAI, name="llama.cpp"),
+    replace(OPENAI, name="vllm", native=VLLM),
+    replace(OPENAI, name="sglang", native=SGLANG),
+    replace(OPENAI, name="tgi", native=TGI),
+    replace(OPENAI, name="ollama", native=OLLAMA),
+    replace(OPENAI, name="llama.cpp", native=LLAMA_CPP),
     replace(OPENAI, name="lmstudio"),
     replace(OPENAI, name="litellm"),
     # Services, each with its own path.

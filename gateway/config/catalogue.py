@@ -8,14 +8,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import msgspec
 import yaml
 
 KEPT_NAMES: Final = 4096
 """Cached lookups. Bounded because clients may send any name."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFacts:
+class ModelFacts(msgspec.Struct, frozen=True):
     """Facts about one model, with their source. All sizes are tokens."""
 
     name: str

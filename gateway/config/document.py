@@ -7,9 +7,9 @@ value.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
 import yaml
 
 VARIABLE: Final = re.compile(r"\$\$|\$\{([^}]*)\}?")
@@ -30,16 +30,15 @@ class WrongValue(ValueError):
     """A value is wrong; the text completes the sentence "... is not"."""
 
 
-@dataclass(slots=True)
-class DocumentReading:
+class DocumentReading(msgspec.Struct):
     """One pass over one document: its source, and all its problems."""
 
     where: str
     environ: Mapping[str, str]
-    lines: dict[str, int] = field(default_factory=dict)
-    written: dict[str, str] = field(default_factory=dict)
+    lines: dict[str, int] = {}
+    written: dict[str, str] = {}
     """The written form of each value that came from the environment; messages show it instead of the value."""
-    noted: list[tuple[int, str, str]] = field(default_factory=list)
+    noted: list[tuple[int, str, str]] = []
 
     def note(self, path: str, text: str) -> None:
         """Add a problem; it is reported with the line of ``path`` or of its nearest parent."""
@@ -64,8 +63,7 @@ class DocumentReading:
         return tuple(dict.fromkeys(text for _, _, text in sorted(self.noted, key=lambda noted: noted[0])))
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(msgspec.Struct, frozen=True):
     """A value of the document and its place. Children are built on demand, so a document that refers to itself does no
     harm."""
 

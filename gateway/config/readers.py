@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
+
+import msgspec
 
 from gateway.config.document import NUMBER, Node, WrongValue
 
@@ -41,8 +42,7 @@ Network = IPv4Network | IPv6Network | Literal["unix"]
 BOOLEANS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(msgspec.Struct, frozen=True):
     """A key of the file: its reader, and its attribute's name if that differs."""
 
     read: Reader

@@ -6,8 +6,10 @@ attribute, and run `make settings`. Defaults are only in `values.py`.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, fields
 from typing import Any, Final
+
+import msgspec
 
 from gateway.config import readers as read
 from gateway.config.kinds import (
@@ -62,8 +64,7 @@ ANY: Final = "*"
 """In a path, a name that the operator chooses: ``models.*.name``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(msgspec.Struct, frozen=True):
     """One key of the file."""
 
     path: str

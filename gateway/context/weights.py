@@ -70,7 +70,8 @@ IDENTIFIER_OF_RECORD: Final = 3.0
 NAMED_IN_CALL: Final = 16.0
 """Factor for a value that was an argument of a call."""
 NAMED_IN_CALL_OF_AUTONOMOUS: Final = 6.0
-"""The same for an agent that works on its own (see `LinePool.autonomous`): its calls carry whole pieces of code."""
+"""The same for an agent that works on its own (see `LinePool.autonomous`): its calls carry whole pieces of code. E-mail addresses
+have `NAMED_IN_CALL` there, too."""
 NAMED_BY_USER: Final = 4.0
 """Factor for a value that the user named."""
 NAMED_BY_ASSISTANT: Final = 2.2

@@ -114,7 +114,7 @@ class EnvoyAttempt:
     @property
     def _format(self) -> Format | None:
         """The format of the request's body; None for a path that is not folded."""
-        path = self.headers.get(":path", "").partition("?")[0]
+        path = self.headers.get(":path", "").partition("?")[0].removesuffix("/")
         if self.headers.get(":method") != "POST":
             return None
         return next((format for known, format in FORMATS.items() if path.endswith(known.removeprefix("/v1"))), None)

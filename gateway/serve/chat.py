@@ -32,6 +32,7 @@ from gateway.serve.incoming.errors import OUR_FAULT, ClientError
 from gateway.serve.keys import check_model, reserve
 from gateway.serve.request import finish, texts, work
 from gateway.serve.request.decisions import decide
+from gateway.serve.request.deployment import with_model
 from gateway.serve.request.mode import mode_of
 from gateway.serve.request.outcome import Ending, Times
 from gateway.serve.request.work import ServedRequest
@@ -55,6 +56,8 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     setup = gateway.setup  # once: it is replaced when the configuration changes, and a request keeps its own
     raw = await read(request, setup.settings.server)
     times.read = time.perf_counter()
+    named = record.deployment
+    request, raw = await with_model(gateway, request, raw, named) if named else (request, raw)
     asked = await _parse(gateway, request, raw, format, setup)
     if asked is None or (not asked.model and "model" in asked.head and len(setup.targets) > 1):
         return await forward(gateway, request, raw)

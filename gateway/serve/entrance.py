@@ -29,7 +29,7 @@ from gateway.serve.incoming.guard import (
     preflight,
     shared_with,
 )
-from gateway.serve.incoming.paths import PROBES, served_path, with_path
+from gateway.serve.incoming.paths import PROBES, address_below, is_native, with_path
 from gateway.serve.incoming.uploads import SlowUpload
 from gateway.serve.record import Record
 from gateway.serve.sockets import websocket
@@ -63,7 +63,7 @@ async def handle(gateway: Gateway, request: web.BaseRequest, entrance: Entrance)
     """Serve one request on the client port. Every failure becomes an error in the API's shape, and every request leaves
     a record."""
     client = entrance.proxies.client(peer_of(request), request.headers)
-    record = records.open_record(request, client, served_path(request.rel_url.raw_path, entrance.base_path))
+    record = records.open_record(request, client, address_below(request.rel_url.raw_path, entrance.base_path))
     try:
         response = await _check_and_serve(gateway, request, entrance, record)
         record.complete(response)
@@ -134,7 +134,7 @@ async def _check_and_serve(
 async def _route(gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
     """Give a request to the handler of its path, within the limits of keys, admission and upload speed."""
     path = request.rel_url.raw_path
-    if not path.startswith("/v1/"):
+    if not path.startswith("/v1/") and not is_native(request.method, path):
         return _own_page(gateway, request, path)
     settings = gateway.settings
     if settings.asks_for_keys:

@@ -20,6 +20,7 @@ from gateway.serve.incoming import headers as http
 from gateway.serve.incoming.addresses import within
 from gateway.serve.incoming.callers import CREDENTIALS
 from gateway.serve.incoming.errors import ClientError
+from gateway.serve.incoming.paths import models_in
 from gateway.serve.record import Record
 from gateway.state.rates import Used, expected
 from gateway.upstream.client import CALLER
@@ -32,7 +33,9 @@ PROTOCOL: Final = "openai-insecure-api-key."
 """How a browser, which cannot set headers, gives the key of a WebSocket: https://platform.openai.com/docs/guides/realtime-websocket."""
 MODEL_HOLDERS: Final = ("response", "session")
 """Members of a WebSocket message that may also name a model."""
-HOW_TO_SEND: Final = "Send the key that the operator gave you as `Authorization: Bearer KEY` or `x-api-key: KEY`."
+HOW_TO_SEND: Final = (
+    "Send the key that the operator gave you as `Authorization: Bearer KEY`, `x-api-key: KEY` or `api-key: KEY`."
+)
 
 
 class RateLimited(ClientError):
@@ -162,9 +165,10 @@ def forwarded(request: web.BaseRequest) -> CIMultiDict[str]:
 
 
 def check_model(request: web.BaseRequest, model: str) -> None:
-    """Refuse a model that the request's key does not allow. Raises ClientError."""
+    """Refuse a model that the request's key does not allow, also one that only the URL names: LiteLLM lets ``?model=`` replace
+    the body's. Raises ClientError."""
     key = records.of(request).key
-    if key is None or key.may_use(model):
+    if key is None or not key.models or all(map(key.may_use, (model, *models_in(request.rel_url)))):
         return
     named = "names no model" if not model else "names a model that this key is not for"
     raise ClientError(

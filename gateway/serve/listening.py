@@ -14,7 +14,7 @@ from gateway.serve.entrance import Entrance, handle
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming import aiohttp_parts, errors
 from gateway.serve.incoming.connection import Connection, Connections
-from gateway.serve.incoming.paths import api_path, root_of, served_path
+from gateway.serve.incoming.paths import address_below, root_of
 from gateway.serve.record import Record
 
 log = structlog.get_logger(__name__)
@@ -50,7 +50,7 @@ def _handler(gateway: Gateway, entrance: Entrance) -> Handler:
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
         if gateway.tracing is None:
             return await handle(gateway, request, entrance)
-        path = api_path(served_path(request.rel_url.raw_path, entrance.base_path))
+        path = address_below(request.rel_url.raw_path, entrance.base_path).path
         with gateway.tracing.request(request.method, path, root_of(path), request.headers):
             return await handle(gateway, request, entrance)
 

@@ -13,6 +13,7 @@ from gateway.config import Settings
 from gateway.observe.metrics import Metrics
 from gateway.serve.gateway import Gateway, bounds_of
 from gateway.serve.request import measure
+from gateway.state import garbage
 from gateway.state.records.base import RecordLog
 from gateway.state.records.opening import open_log
 from gateway.state.store import Store, open_store
@@ -55,8 +56,10 @@ async def _load(gateway: Gateway) -> None:
 
 
 def load_remaining_code() -> None:
-    """Load the code that the start did not need, and that the first refusal and the first fold would otherwise wait for."""
+    """Load the code that the start did not need, and that the first refusal, the first fold and the first quiet moment would otherwise
+    wait for."""
     signs.prepare()
+    garbage.trimmer()
     importlib.import_module("gateway.context.write.fold")
 
 

@@ -17,7 +17,8 @@ from gateway.context.life import identity
 from gateway.observe.exchange import Action, Call, Exchange, Why
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.callers import Identity, identity_of
-from gateway.upstream.client import Target
+from gateway.serve.incoming.paths import Address
+from gateway.upstream.client import Target, UpstreamCall
 from gateway.wire.message import OPENING_CHARACTERS
 from providers.record import Usage
 
@@ -43,6 +44,10 @@ class Record(msgspec.Struct, eq=False):
     """The client's address, as trusted proxies say; "" on a Unix socket."""
     path: str = ""
     """The path of the request in the API, with ``/v1``; "" for a path that is not served."""
+    deployment: str = ""
+    """The model that the client's path named, and `path` does not; see `gateway.serve.incoming.paths`."""
+    translated: bool = False
+    """Whether the client wrote the path of another API."""
     why: Why = "not_chat"
     upstream: str = ""
     model: str = ""
@@ -129,6 +134,14 @@ class Record(msgspec.Struct, eq=False):
         seconds = time.perf_counter() - self.started
         self.calls = (*self.calls, Call(self.upstream, self.model_used[:LONGEST_NAME], status, seconds=seconds))
 
+    def call(self, request: web.BaseRequest, model: str) -> UpstreamCall:
+        """Return the call to an upstream that the request asks for; ``model`` is the upstream's name of the model."""
+        url = request.rel_url
+        path = url.raw_path
+        if path.startswith("/v1/"):
+            return UpstreamCall(request.method, path[3:], url.raw_query_string, model, self.translated)
+        return UpstreamCall(request.method, path, url.raw_query_string, model, self.translated, native=True)
+
     def complete(self, response: web.StreamResponse) -> None:
         """Add `shared` to an answer. Take status and size from it if its handler did not set them."""
         if self.shared and not response.prepared:
@@ -204,7 +217,7 @@ def of(request: web.BaseRequest) -> Record:
     return request[RECORD]
 
 
-def open_record(request: web.BaseRequest, client: str, path: str) -> Record:
-    """Create the record of an arriving request. ``client`` is the client's address."""
-    record = request[RECORD] = Record(client, path)
+def open_record(request: web.BaseRequest, client: str, address: Address) -> Record:
+    """Create the record of an arriving request. ``client`` is the client's network address, ``address`` what it asks for."""
+    record = request[RECORD] = Record(client, *address)
     return record

@@ -1,7 +1,8 @@
 """Facts about upstreams: kind, evidence and time, and how they are encoded and shown."""
 
-from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+import msgspec
 
 from gateway.context.count.calibration import LEAST_RATIO, MOST_RATIO, MOST_REPORTS, Calibration
 from gateway.context.life.evidence import SMALLEST_WINDOW
@@ -33,8 +34,7 @@ Holds = Literal["everyone", "its caller", "its conversation", "nobody yet"]
 """For whom a fact is used."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatedSize:
+class StatedSize(msgspec.Struct, frozen=True, kw_only=True):
     """A window stated in an upstream's refusals. Times are seconds since 1970."""
 
     tokens: int
@@ -49,8 +49,7 @@ class StatedSize:
     until: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmallerSize:
+class SmallerSize(msgspec.Struct, frozen=True, kw_only=True):
     """The size to which one conversation is folded."""
 
     upstream: str
@@ -65,8 +64,7 @@ class SmallerSize:
     until: float
 
 
-@dataclass(frozen=True, slots=True)
-class Windows:
+class Windows(msgspec.Struct, frozen=True):
     """All facts about one model's window for one caller."""
 
     stated: tuple[StatedSize, ...] = ()
@@ -78,8 +76,7 @@ class Windows:
     """Until this time some conversation may have its own smaller size."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ratio:
+class Ratio(msgspec.Struct, frozen=True):
     """The ratio between a model's bills to one caller and our counts."""
 
     calibration: Calibration
@@ -87,8 +84,7 @@ class Ratio:
     until: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class Fact(msgspec.Struct, frozen=True, kw_only=True):
     """One learned fact, as shown to operators."""
 
     kind: Kind
@@ -123,7 +119,7 @@ _STATED: Final = values.fields(
 
 def pack_windows(known: Windows) -> bytes:
     """Encode the facts about a model's window."""
-    stated = [{name: getattr(one, name) for name in StatedSize.__slots__} for one in known.stated]
+    stated = [{name: getattr(one, name) for name in StatedSize.__struct_fields__} for one in known.stated]
     return values.pack(
         VERSION,
         stated=stated,
@@ -147,7 +143,7 @@ def read_windows(stored: bytes) -> Windows | None:
     )
     if value is None:
         return None
-    stated = tuple(StatedSize(**{name: one[name] for name in StatedSize.__slots__}) for one in value["stated"])
+    stated = tuple(StatedSize(**{name: one[name] for name in StatedSize.__struct_fields__}) for one in value["stated"])
     return Windows(stated, value["largest"], value["largest_since"], value["largest_until"], value["smaller_until"])
 
 
@@ -187,7 +183,7 @@ def read_ratio(stored: bytes) -> Ratio | None:
 
 def pack_smaller(known: SmallerSize) -> bytes:
     """Encode the size to which one conversation is folded."""
-    return values.pack(VERSION, **{name: getattr(known, name) for name in SmallerSize.__slots__})
+    return values.pack(VERSION, **{name: getattr(known, name) for name in SmallerSize.__struct_fields__})
 
 
 def read_smaller(stored: bytes) -> SmallerSize | None:
@@ -206,7 +202,7 @@ def read_smaller(stored: bytes) -> SmallerSize | None:
         since=_TIME,
         until=_TIME,
     )
-    return None if value is None else SmallerSize(**{name: value[name] for name in SmallerSize.__slots__})
+    return None if value is None else SmallerSize(**{name: value[name] for name in SmallerSize.__struct_fields__})
 
 
 def read_usage(stored: bytes) -> dict[str, Any] | None:

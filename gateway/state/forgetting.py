@@ -7,8 +7,10 @@ deletion are not used, even if a process that has not read the value yet writes 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from gateway.state.facts import Model, Windows
 from gateway.state.store import values
@@ -65,17 +67,16 @@ class NotForgotten(Exception):
     """The store did not keep the deletion time, so other processes will not learn of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Forgotten:
+class Forgotten(msgspec.Struct, frozen=True):
     """The times since which facts are believed, in seconds since 1970."""
 
     at: float = 0.0
     """Everything learned before this time is forgotten."""
-    models: Mapping[str, float] = field(default_factory=dict)
+    models: Mapping[str, float] = {}
     """The same for one model at one upstream."""
     memories: float = 0.0
     """When copies in memory were last deleted; includes the memory of single callers."""
-    callers: Mapping[str, float] = field(default_factory=dict)
+    callers: Mapping[str, float] = {}
     """By key hash, when a caller's records were deleted; ``*`` stands for all callers."""
 
     def covers(self, model: Model, since: float) -> bool:

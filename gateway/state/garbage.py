@@ -10,11 +10,10 @@ in use, some 3 MB after folds.
 """
 
 import asyncio
-import ctypes
 import gc
 import os
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 from gateway.state.pool import Pool
@@ -46,9 +45,12 @@ NEVER: Final = 2**31 - 1
 """Threshold at which Python itself never collects older objects: a large body under way has millions of them, which took 0.25 s."""
 
 
+@cache
 def trimmer() -> Callable[[], object]:
     """Return a function that makes the C library give free pages back. Only glibc has one (0.2 ms for 60 MB, measured); for other
     libraries the returned function does nothing."""
+    import ctypes  # noqa: PLC0415  # a hundredth of the start, which does not need it
+
     library = ctypes.CDLL(None) if os.name == "posix" else None
     trim: Callable[[int], int] | None = getattr(library, "malloc_trim", None)
     return partial(trim, 0) if trim is not None else lambda: None
@@ -69,7 +71,7 @@ class Sweeper:
         self._pool = pool
         self._under_way = under_way
         self._begun = begun
-        self._give_back = give_back or trimmer()
+        self._give_back = give_back
         self._timer: asyncio.TimerHandle | None = None
         self._usual_thresholds = gc.get_threshold()
         self._last = 0.0
@@ -79,8 +81,8 @@ class Sweeper:
         """The pool's number of jobs at the last check whether memory can be given back."""
         self._checked_memory = 0.0
         """When that check was."""
-        self._jobs_given_back = 0
-        """The pool's number of jobs when memory was last given back."""
+        self._jobs_given_back = -1
+        """The pool's number of jobs when memory was last given back; -1 before what the start has left is given back."""
         self._work_at_last = 0
         """`_work` at the last collection."""
 
@@ -88,7 +90,6 @@ class Sweeper:
         """Exclude all present objects from collections, since they stay for good, and start the timer."""
         gc.collect()
         gc.freeze()
-        self._give_back()
         gc.set_threshold(AUTOMATIC_AFTER, NEVER, NEVER)
         self._last = self._last_full = asyncio.get_running_loop().time()
         self._schedule()
@@ -121,7 +122,7 @@ class Sweeper:
         quiet, self._jobs_seen = self._jobs_seen == self._pool.jobs and not self._pool.waiting, self._pool.jobs
         if quiet and self._jobs_given_back != self._jobs_seen:
             self._jobs_given_back = self._jobs_seen
-            self._give_back()
+            (self._give_back or trimmer())()
 
     def close(self) -> None:
         """Stop the timer, and let Python collect as it usually does."""

@@ -10,10 +10,11 @@ about its own conversation only. Only an upstream's own model list holds for eve
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+import msgspec
 import structlog
+from msgspec.structs import replace
 
 from gateway.context.count.calibration import Calibration
 from gateway.context.count.tokens import Anchor
@@ -62,11 +63,10 @@ STORED_AGAIN_AFTER: Final = NEWEST_LOOKED_UP // 2
 """Messages after which a smaller fold is stored again for the grown conversation. Fewer than `NEWEST_LOOKED_UP`, or it would be lost."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(msgspec.Struct, frozen=True):
     """The facts about one model that one caller's requests taught."""
 
-    windows: Windows = field(default_factory=Windows)
+    windows: Windows = msgspec.field(default_factory=Windows)
     ratio: Ratio | None = None
     fetched_at: float | None = None
     """When they were last fetched from the store; None before the first time."""

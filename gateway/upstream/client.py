@@ -19,6 +19,7 @@ from gateway.config import Upstream, address_of, is_loopback
 from gateway.upstream.hops import HOPS, extended
 from gateway.upstream.public_http import PublicHttp, failure
 from gateway.upstream.response import AskFailed, Response
+from providers.openai import join_at_root
 from providers.record import Endpoint, Provider
 from providers.registry import find
 
@@ -33,6 +34,8 @@ VENDORS: Final = frozenset(
 """Providers that are services. Operators of vLLM, llama.cpp or a relay choose model names freely."""
 CALLER: Final = "x-turnfold-caller"
 """A header inside the gateway only: the client key whose stored facts a request may use. It is removed before anything is sent."""
+AZURE_KEY: Final = "api-key"
+"""The header in which clients of Azure's send their key."""
 Payload = bytes | aiohttp.StreamReader | None
 
 
@@ -56,11 +59,10 @@ class UpstreamCall(msgspec.Struct, frozen=True):
     path: str
     query: str
     model: str
-
-
-def call_of(method: str, url: URL, model: str) -> UpstreamCall:
-    """Return the call for a client's URL below ``/v1``."""
-    return UpstreamCall(method, url.raw_path.removeprefix("/v1"), url.raw_query_string, model)
+    translated: bool = False
+    """Whether the client wrote another API's path, such as Azure's: then an ``api-version`` is for servers that read it."""
+    native: bool = False
+    """Whether this is one of the server's own endpoints: ``path`` is the whole path below the server's root."""
 
 
 @dataclass(slots=True)
@@ -78,6 +80,8 @@ class Target:
     credentials: frozenset[str] = field(default_factory=frozenset)
     """Client headers that the configured key replaces, in lower case; empty when the client's own are forwarded."""
 
+    model_in_url: bool = False
+    """Whether the URLs name the model, so that it must be known before anything is sent."""
     proxy: str = field(default="", repr=False)
     """The URL of the proxy to the upstream; empty for none."""
     _urls: dict[UpstreamCall, URL] = field(default_factory=dict)
@@ -93,18 +97,35 @@ class Target:
         if found is None:
             if len(self._urls) >= URLS_KEPT:
                 self._urls.clear()
-            where = self.provider.locate(self.endpoint, call.path, call.query, call.model)
-            found = self._urls[call] = URL(where, encoded=True)
+            found = self._urls[call] = URL(self._address(call), encoded=True)
         return found
 
+    def _address(self, call: UpstreamCall) -> str:
+        query = call.query
+        if call.translated and not self.provider.versioned:
+            query = "&".join(part for part in query.split("&") if not part.startswith("api-version="))
+        if call.native:
+            return join_at_root(self.endpoint, call.path, query)
+        return self.provider.locate(self.endpoint, call.path, query, call.model)
+
+    def has_native(self, method: str, path: str) -> bool:
+        """Return whether the server has this endpoint of its own, and it may be passed through."""
+        native = self.provider.native
+        return native is not None and native.fullmatch(f"{method} {path}") is not None
+
     def authorised(self, headers: CIMultiDict[str]) -> CIMultiDict[str]:
-        """Replace the client's credentials by the configured key, if there is one; add configured headers."""
+        """Replace the client's credentials by the configured key, if there is one; add configured headers.
+
+        Without one, the key of a client of Azure's is also sent in the header that this upstream reads.
+        """
         headers.popall(CALLER, None)
         if self.endpoint.key:
             for name in self.credentials:
                 headers.popall(name, None)
             native = self.provider.authorize_messages if "anthropic-version" in headers else None
             headers.update((native or self.provider.authorize)(self.endpoint.key))
+        elif AZURE_KEY in headers and "authorization" not in headers:
+            headers.update(self.provider.authorize(headers[AZURE_KEY]))
         if self.headers:
             headers.update(self.headers)
         return headers
@@ -113,16 +134,18 @@ class Target:
 def target(upstream: Upstream) -> Target:
     """Build the target of a configured upstream."""
     provider = find(upstream.provider)
+    endpoint = Endpoint(upstream.base_url, upstream.api_key, upstream.options)
     return Target(
         name=upstream.name,
         provider=provider,
-        endpoint=Endpoint(upstream.base_url, upstream.api_key, upstream.options),
+        endpoint=endpoint,
         headers=dict(upstream.headers),
         timeout=aiohttp.ClientTimeout(
             total=None, sock_connect=upstream.connect_timeout_s, sock_read=upstream.timeout_s
         ),
         patience_s=upstream.timeout_s,
         tls=context_for(upstream),
+        model_in_url=len({provider.locate(endpoint, "/completions", "", model) for model in ("a", "b")}) > 1,
         proxy=proxy_for(upstream.base_url),
         credentials=frozenset(name.lower() for name in provider.credential_headers),
     )

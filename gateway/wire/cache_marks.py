@@ -7,9 +7,9 @@ stays the same for many turns. https://platform.claude.com/docs/en/build-with-cl
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from gateway.wire.message import CACHE_CONTROL
@@ -24,8 +24,7 @@ BlockPosition = tuple[int, int]
 """Index of the message and of the block in it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SentBlock:
+class SentBlock(msgspec.Struct, frozen=True, eq=False):
     """A block to be sent: its bytes, and its position in the original body."""
 
     raw: bytes

@@ -8,8 +8,9 @@ already counted in that request, and nothing in them says so.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 CITATIONS: Final = "citations"
 _DOCUMENT: Final = "document"
@@ -22,8 +23,7 @@ _DEEPEST: Final = 4
 """Levels of content that are searched for sources: a fetched page has two inside its block."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(msgspec.Struct, frozen=True):
     """Everything in a request that answers may cite, in order."""
 
     documents: list[Any]

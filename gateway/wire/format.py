@@ -13,8 +13,9 @@ This file does not know what any field is called on the wire, what a window is, 
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
+
+import msgspec
 
 from gateway.wire.memory import Memory
 from gateway.wire.message import Message
@@ -90,8 +91,7 @@ class Conversation(Protocol):
         """The messages in chat-completions shape, in order. Leading instructions are a system message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edits:
+class Edits(msgspec.Struct, frozen=True):
     """The core's decisions about a body. A field that is None changes nothing."""
 
     model: str | None = None
@@ -101,7 +101,7 @@ class Edits:
     """The output limit in tokens; only larger limits in the body are lowered to it."""
     keeps_thinking: bool = True
     """False removes the signed thinking of earlier answers, if the format has it."""
-    added: Mapping[str, Any] = field(default_factory=dict)
+    added: Mapping[str, Any] = {}
     """Members to add to the body, each where the client has none of that name."""
     may_drop_thinking: bool = False
     """Whether the upstream may drop signed thinking that follows another conversation than the one it was made in, if the
@@ -118,8 +118,7 @@ def _never(_: bytes) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(msgspec.Struct, frozen=True):
     """How one API writes requests, errors and stream events."""
 
     name: FormatName
@@ -147,7 +146,7 @@ class Format:
     whole answer."""
     rejects_thinking: Callable[[bytes], bool] = _never
     """Returns whether an error says that signed thinking is not accepted."""
-    drop_thinking_headers: Mapping[str, str] = field(default_factory=dict)
+    drop_thinking_headers: Mapping[str, str] = {}
     """Headers that a body with `Edits.may_drop_thinking` needs; each value is added to existing ones."""
     usage_in_first_event: bool = False
     """Whether a stream states the prompt's usage in its first events and the output's in its last."""

@@ -5,10 +5,11 @@ keeps its own.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import msgspec
 import orjson
+from msgspec.structs import replace
 
 from gateway.wire import cache_marks, citations
 from gateway.wire.format import Edits
@@ -25,8 +26,7 @@ THINKING_SHARE: Final = 0.75
 room."""
 
 
-@dataclass(slots=True)
-class _SentMessage:
+class _SentMessage(msgspec.Struct):
     """One message to send."""
 
     at: int | None

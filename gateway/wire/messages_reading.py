@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from gateway.wire import exact_json, piecewise
@@ -32,8 +33,7 @@ REMINDER: Final = "<system-reminder>"
 """Claude Code puts such blocks after tool results (https://code.claude.com/docs). They are no question of the user."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlockOrigin:
+class BlockOrigin(msgspec.Struct, frozen=True):
     """The origin of a view: the message in the body and its blocks, None when its content is one text."""
 
     at: int
@@ -41,8 +41,7 @@ class BlockOrigin:
     blocks: tuple[int, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class BodyMessage:
+class BodyMessage(msgspec.Struct, frozen=True):
     """One message of the body."""
 
     raw: bytes

@@ -14,12 +14,15 @@ import msgspec
 
 from gateway.wire import surrogates
 from gateway.wire.lenient_json import members_of
-from gateway.wire.raw_json import all_members, occurs
+from gateway.wire.raw_json import all_members, occurs, occurs_in_any_case
 
 NO_MODEL: Final = ""
 """The body was parsed and names no model."""
-_ESCAPED: Final = rb"\u006"
+_ESCAPED: Final = (rb"\u004", rb"\u005", rb"\u006", rb"\u007")
 """How letters of ASCII are escaped, also those of a member's name."""
+FORMS: Final = ("multipart/form-data", "application/x-www-form-urlencoded")
+"""The content types of forms."""
+_JSON_STARTS: Final = (b"{", b"[")
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _BOUNDARY: Final = re.compile(r"[0-9A-Za-z'()+_,./:=? -]{1,70}")
 """Characters that RFC 2046 section 5.1.1 allows in a boundary."""
@@ -30,6 +33,8 @@ def model_in(body: bytes, content_type: str) -> str | None:
     declared = Message()
     declared["content-type"] = content_type
     kind = declared.get_content_type()
+    if kind in FORMS and body.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] in _JSON_STARTS:
+        return None  # some servers read JSON whatever it is called, and only the first value
     if kind == "multipart/form-data":
         return _in_form(body, str(declared.get_param("boundary", "")))
     if kind == "application/x-www-form-urlencoded":
@@ -47,11 +52,17 @@ _read: Final = msgspec.json.Decoder(_Body).decode
 
 
 def is_ambiguous(body: bytes, names: Sequence[str] = ("model",)) -> bool:
-    """Return whether a JSON object has a member twice, with different values: some parsers take the first, others the last."""
-    if not occurs(_ESCAPED, body) and not any(occurs(b'"%b"' % name.encode(), body, 2) for name in names):
+    """Return whether a JSON object has a member twice, with different values: some parsers take the first, others the last.
+
+    Letters of any case count, because Go does not tell ``model`` from ``Model``.
+    """
+    quoted = (b'"%b"' % name.encode() for name in names)
+    if not any(occurs(sign, body) for sign in _ESCAPED) and not any(
+        occurs_in_any_case(name, body, 2) for name in quoted
+    ):
         return False
     try:
-        found = [(name, bytes(value)) for name, value in all_members(body) if name in names]
+        found = [(name.lower(), bytes(value)) for name, value in all_members(body) if name.lower() in names]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         whole = surrogates.repaired(body)
         return whole is not body and is_ambiguous(whole, names)

@@ -24,8 +24,8 @@ MOST_TEXT_BYTES: Final = 40 * 2**20
 of its text take four bytes: then it is ten million characters, the most that OpenAI accepts in one text."""
 _FOUR_BYTES: Final = re.compile("[\U00010000-\U0010ffff]")
 """Characters that take four bytes, and make every other character of their text take four (PEP 393)."""
-_TWO_BYTES: Final = re.compile("[\u0100-\uffff]")
-"""Characters that make every character of their text take two bytes."""
+_BEYOND_LATIN_1: Final = re.compile("[^\x00-\xff]")
+"""Characters that make every character of their text take two bytes or more."""
 _QUOTE: Final = b'"'
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _rows: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -78,7 +78,7 @@ def _width(text: str) -> int:
     """Return the bytes that each character of a text takes."""
     if text.isascii():
         return 1
-    return 4 if _FOUR_BYTES.search(text) else 2 if _TWO_BYTES.search(text) else 1
+    return 4 if _FOUR_BYTES.search(text) else 2 if _BEYOND_LATIN_1.search(text) else 1
 
 
 class TooLarge(orjson.JSONDecodeError):

@@ -38,6 +38,15 @@ def occurs(text: bytes, raw: bytes, times: int = 1) -> bool:
     return not times
 
 
+def occurs_in_any_case(text: bytes, raw: bytes, times: int = 1) -> bool:
+    """Return whether bytes contain a short text so many times; ``text`` is in lower case."""
+    start, step = 0, PIECE_BYTES
+    while times and start < len(raw):
+        times -= min(times, raw[start : start + step + len(text) - 1].lower().count(text))
+        start += step
+    return not times
+
+
 def copies(raw: bytes, start: int, end: int) -> list[bytes]:
     """Return the bytes between two positions in pieces. Joining pieces lets other threads run (`Objects/stringlib/join.h`),
     copying a long one does not."""

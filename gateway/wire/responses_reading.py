@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from gateway.wire import piecewise
@@ -40,8 +41,7 @@ TEXT_OUTPUTS: Final = frozenset(
 """Outputs that may be a text."""
 
 
-@dataclass(frozen=True, slots=True)
-class ItemOrigin:
+class ItemOrigin(msgspec.Struct, frozen=True):
     """The origin of a view: its items; none for ``instructions`` and for an ``input`` that is one text."""
 
     items: tuple[int, ...] = ()

@@ -8,8 +8,7 @@ it, up to the end of its last message. Comparing the two costs a hundredth of re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from itertools import repeat
-from operator import attrgetter, is_not, itemgetter
+from struct import Struct
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -39,6 +38,9 @@ READ_MEMBERS: Final = ("model", "stream", *OUTPUT_FIELDS, "tools", "prompt_cache
 """The members that are read besides the messages."""
 BEGINNING_BYTES: Final = 2**14
 """Bytes at the beginning of a body, by which the body before it is found. Chosen: shorter bodies are parsed."""
+BEGINNING_STEP: Final = 16
+"""Of so many bytes at the beginning one is looked at. Chosen: names and dates in which bodies differ are longer, and hashing takes a
+seventh of the work. Whole bodies are compared afterwards."""
 BODIES_SHARE: Final = 1 / 2
 """Share of the memory's budget for whole bodies. Folds need the rest."""
 _MESSAGES_NAMES: Final = (b'"messages"', rb"\u006", rb"\u007")
@@ -91,7 +93,7 @@ class SkimmedBody(NamedTuple):
 def skimmed(raw: bytes, memory: Memory) -> Skimmed | None:
     """Return what a skim reads of a body; None if it is no body of this format."""
     bodies = memory.part(skimmed, partial(_bodies, memory))
-    beginning = raw[:BEGINNING_BYTES]  # one object, which is hashed once
+    beginning = raw[:BEGINNING_BYTES:BEGINNING_STEP]
     last = bodies.get(beginning)
     if last is not None and last.raw == raw:
         return last.found
@@ -120,13 +122,10 @@ def _bodies(memory: Memory) -> Recent[bytes, SkimmedBody]:
     return Recent(memory, lambda beginning, current: len(beginning) + current.size, BODIES_SHARE)
 
 
-_content: Final = attrgetter("content")
-_audio: Final = attrgetter("audio")
-_tool_calls: Final = attrgetter("tool_calls")
-_first_byte: Final = itemgetter(0)
-_view: Final[Callable[[msgspec.Raw], "memoryview[int]"]] = memoryview
+# Of a message that was read, a field is read in half of the work that `attrgetter` takes, and a byte in half of what a view takes.
+_first_byte: Final[Callable[[msgspec.Raw], tuple[int]]] = Struct("B").unpack_from
 _QUOTE: Final = ord('"')
-_TEXT_OR_NULL: Final = frozenset(b'"n')
+_TEXT_OR_NULL: Final = frozenset([tuple(b'"'), tuple(b"n")])
 _Body: Final = msgspec.defstruct(
     "_Body", [("messages", list[_Message]), *((name, Any, msgspec.UNSET) for name in READ_MEMBERS)]
 )
@@ -149,7 +148,7 @@ def _read(raw: bytes, *, opening: bool = True) -> Skimmed | None:
         outline,
         len(messages),
         _opening(first) if first is not None else None,
-        max(map(len, filter(None, map(_tool_calls, messages))), default=0) > 1,
+        any([len(message.tool_calls) > 1 for message in messages if message.tool_calls]),
     )
 
 
@@ -222,11 +221,8 @@ def _common_bytes(raw: bytes, other: bytes) -> int:
 
 
 def _with_more_than_text(messages: list[_Message]) -> list[_Message]:
-    """Return the messages whose content is more than one text. If there are none, no loop runs in Python."""
-    begins = map(_first_byte, map(_view, map(_content, messages)))
-    if _TEXT_OR_NULL.issuperset(begins) and not any(map(is_not, map(_audio, messages), repeat(_ABSENT))):
-        return []
-    return [m for m in messages if memoryview(m.content)[0] not in _TEXT_OR_NULL or m.audio is not _ABSENT]
+    """Return the messages whose content is more than one text."""
+    return [m for m in messages if _first_byte(m.content) not in _TEXT_OR_NULL or m.audio is not _ABSENT]
 
 
 def _outline(message: _Message) -> Message:

@@ -48,8 +48,7 @@ class Opaque(dict[str, Any]):
         """Whether all of it is in the body, so that the body's size bounds its tokens."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(msgspec.Struct, frozen=True):
     """One item or content block: its bytes and its values."""
 
     raw: bytes

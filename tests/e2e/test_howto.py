@@ -30,6 +30,8 @@ PYTHON = [
         "howto.md", "from anthropic import Anthropic", "",
         'print(client.messages.create(model="gpt-4o", max_tokens=99, messages=[{"role": "user", "content": "Hello"}]).content[0].text)', sys.executable,
     ),
+    ("howto.md", "from openai import AzureOpenAI", "", SAY, sys.executable),
+    ("howto.md", "import AzureChatOpenAI", "", 'print(model.invoke("Hello").content)', sys.executable),
     ("howto.md", "from langchain_openai import ChatOpenAI", "", 'print(model.invoke("Hello").content)', sys.executable),
     ("howto.md", "from llama_index", "", 'print(llm.complete("Hello").text)', FRAMEWORKS),
 ]  # fmt: skip
@@ -50,7 +52,13 @@ def at(text, gateway):
 
 def said(command, **variables):
     """Run a program as a reader would; return what it prints."""
-    environment = {**os.environ, "OPENAI_API_KEY": "sk-mine", "ANTHROPIC_API_KEY": "sk-mine", **variables}
+    environment = {
+        **os.environ,
+        "OPENAI_API_KEY": "sk-mine",
+        "ANTHROPIC_API_KEY": "sk-mine",
+        "AZURE_OPENAI_API_KEY": "sk-mine",
+        **variables,
+    }
     done = subprocess.run(
         command, cwd=NODE, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )

@@ -60,6 +60,9 @@ SAYS_NO_MODEL = {
 TWICE = {
     "a model twice": b'{"model":"main","messages":[{"role":"user","content":"hi"}],"input":"hi","model":"other"}',
     "a model twice, one written in escapes": b'{"mod\\u0065l":"main","messages":[{"role":"user","content":"hi"}],"input":"hi","model":"other"}',
+    "a model in capitals, which Go reads": b'{"model":"main","messages":[{"role":"user","content":"hi"}],"input":"hi","MODEL":"other"}',
+    "a model with one capital": b'{"Model":"main","messages":[{"role":"user","content":"hi"}],"input":"hi","model":"other"}',
+    "a capital written in an escape": b'{"model":"main","messages":[{"role":"user","content":"hi"}],"input":"hi","\\u004dodel":"other"}',
     "a model, and null": b'{"model":"other","messages":[{"role":"user","content":"hi"}],"input":"hi","model":null}',
     "a model twice in text that is not strict": b'{"model":"main","a":NaN,"messages":[{"role":"user","content":"hi"}],"model":"other"}',
     "a model twice in a long body": b'{"model":"main","messages":[{"role":"user","content":"%b"}],"input":"hi","model":"other"}'
@@ -79,6 +82,11 @@ CANNOT_BE_TOLD = {
     "a form with another boundary": (FORM, form(("model", "other"), boundary=b"xyz")),
     "a form without a boundary": ("multipart/form-data", form(("model", "other"))),
     "UTF-16": (JSON, '{"model":"other"}'.encode("utf-16")),
+    "JSON called a plain form": (
+        "application/x-www-form-urlencoded",
+        b'{"a":"&model=main&","model":"other"}',
+    ),
+    "JSON before a form": (FORM, b'\n {"model":"main"}\r\n' + form(("model", "other"))),
     "a plain form that names two": ("application/x-www-form-urlencoded", b"model=other&model=main"),
     "a bottomless pit": (JSON, b'{"a":' * 100_000),
 }
@@ -232,6 +240,8 @@ SOCKET_MESSAGES = [
     ("hello", "model_unreadable"),
     ('{"type":"response.create","model":"other","input":"hi","model":"main"}', "model_unreadable"),
     ('{"type":"response.create","model":"other","input":"hi","type":"response.cancel"}', "model_of_another_upstream"),
+    ('{"type":"response.create","model":"main","input":"hi","Model":"other"}', "model_unreadable"),
+    ('{"type":"response.cancel","model":"other","t\\u0079pe":"response.create"}', "model_of_another_upstream"),
     ('{"type":"response.cancel","event_id":"a","event_id":"b"}', ""),
 ]
 

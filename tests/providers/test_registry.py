@@ -71,6 +71,38 @@ URLS = [
         "",
         "https://res.openai.azure.com/openai/models?api-version=2024-10-21",
     ),
+    (
+        "azure",
+        "https://res.openai.azure.com",
+        {},
+        "/responses/r/input_items",
+        "",
+        "https://res.openai.azure.com/openai/responses/r/input_items?api-version=2024-10-21",
+    ),
+    (
+        "azure",
+        "https://res.openai.azure.com",
+        {},
+        "/audio/speech",
+        "",
+        "https://res.openai.azure.com/openai/deployments/gpt%2F4o/audio/speech?api-version=2024-10-21",
+    ),
+    (
+        "azure",
+        "https://res.openai.azure.com/openai/v1",
+        {},
+        CHAT,
+        "a=1&api-version=2024-10-21&b=2",
+        "https://res.openai.azure.com/openai/v1/chat/completions?a=1&b=2",
+    ),
+    (
+        "azure",
+        "https://res.openai.azure.com/openai/v1",
+        {},
+        CHAT,
+        "api-version=preview",
+        "https://res.openai.azure.com/openai/v1/chat/completions?api-version=preview",
+    ),
 ]
 
 

@@ -3,11 +3,11 @@
 import gc
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from benchmarks.speed import bodies
 from gateway.context.count.message_cost import counter

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gateway.wire.chat import parse, skim
 from gateway.wire.memory import Memory
-from gateway.wire.skim import BEGINNING_BYTES, OUTSIDE_MEMBERS, Skimmed, skimmed
+from gateway.wire.skim import BEGINNING_BYTES, BEGINNING_STEP, OUTSIDE_MEMBERS, Skimmed, skimmed
 
 TEXTS = st.text(max_size=20)
 PARTS = st.fixed_dictionaries(
@@ -201,6 +201,16 @@ def test_of_a_grown_conversation_only_what_is_new_is_read():
     longer = orjson.dumps({"model": "m", "messages": [LONG, question, {"role": "assistant"}, question, LONG]})
     latest = skimmed(longer, memory)
     assert latest is not None and latest.outline[1] is later.outline[1]
+
+
+@pytest.mark.parametrize("place", range(BEGINNING_STEP + 1))
+def test_a_body_that_differs_in_one_byte_is_read_as_if_it_were_new(place):
+    """Whether it is one of the bytes by which an earlier body is found or not."""
+    before = orjson.dumps({"messages": [LONG, {"role": "user"}]})
+    at = BEGINNING_BYTES // 2 + place
+    now = before[:at] + b"y" + before[at + 1 :]
+
+    assert same(read_after(now, before), read_after(now))
 
 
 def test_a_body_larger_than_a_share_of_the_memory_is_not_kept():

@@ -6,8 +6,9 @@ own.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from gateway.context import frames
 from gateway.wire.message import CACHE_CONTROL, PINNED_ROLES, RESULT_ROLES, Message
@@ -18,8 +19,7 @@ MOST_MARKS: Final = 4
 older ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class MarkStyle:
+class MarkStyle(msgspec.Struct, frozen=True):
     """How one API writes a mark."""
 
     member: str
@@ -36,8 +36,7 @@ CACHE_CONTROL_STYLE: Final = MarkStyle(CACHE_CONTROL, {"type": "ephemeral"}, on_
 """https://platform.claude.com/docs/en/build-with-claude/prompt-caching"""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheTerms:
+class CacheTerms(msgspec.Struct, frozen=True):
     """What may be added to a request for its provider's cache."""
 
     style: MarkStyle | None = None

@@ -1,8 +1,9 @@
 """The prompt that a provider makes of a request: its blocks, each with its tokens and its cache mark."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from gateway.context.cache.marking import BREAKPOINT_STYLE, CACHE_CONTROL_STYLE
 from gateway.context.cache.rules import CacheRule, Matching

@@ -4,9 +4,11 @@ Prices are multiples of the price of one uncached input token. Sizes are tokens,
 documentation page and the day it was read; where a page says nothing, the comment states the assumption.
 """
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 
 class Matching(StrEnum):
@@ -20,8 +22,7 @@ class Matching(StrEnum):
     """Entries are written at marks that the client sets, and searched backwards from them."""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheRule:
+class CacheRule(msgspec.Struct, frozen=True):
     """What one kind of cache does with a request."""
 
     name: str

@@ -5,14 +5,15 @@ pure: it takes a cache and a request and returns the next cache and the bill.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate
+
+import msgspec
+from msgspec.structs import replace
 
 from gateway.context.cache.rules import CacheRule, Matching
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """One part of a rendered prompt: a tool list, a message or one of its content parts."""
 
     section: str
@@ -23,8 +24,7 @@ class Block:
     """Lifetime, in seconds, of the entry that the client requests at the end of this block; 0 for no entry."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bill:
+class Bill(msgspec.Struct, frozen=True):
     """The tokens of one request, by price."""
 
     read: int = 0
@@ -50,8 +50,7 @@ class Bill:
         return self.read * rule.read + self.written * rule.written + self.written_long * rule.written_long + self.fresh
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One prompt prefix in the cache."""
 
     tokens: tuple[int, ...]
@@ -59,8 +58,7 @@ class Entry:
     lifetime_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Cache:
+class Cache(msgspec.Struct, frozen=True):
     """The entries of one provider, the most recently used first."""
 
     rule: CacheRule

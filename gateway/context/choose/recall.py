@@ -302,7 +302,7 @@ def _with_neighbours(
     order, rank = pool.order, pool.rank
     best_by_rank = {rank[index]: score for index, score in best.items()}
     shares = neighbour_shares(best_by_rank, len(order))
-    if pool.autonomous:
+    if pool.has_many_calls:
         # Hundreds of calls may be between two messages without calls. So these are neighbours of each other, too.
         ranks = [rank[index] for index in pool.messages_without_calls]
         best_by_number = {number: best_by_rank[at] for number, at in enumerate(ranks) if at in best_by_rank}
@@ -313,7 +313,7 @@ def _with_neighbours(
     for at in best_by_rank.keys() | shares.keys():
         index, share = order[at], shares.get(at, 0.0)
         factor = role_factors.get(pool.readings[index].role, 1.0)
-        tells_findings = pool.autonomous and pool.readings[index].role == "assistant"
+        tells_findings = pool.has_many_calls and pool.readings[index].role == "assistant"
         for passage in pool.passages(index):
             if envelope.issuperset(passage):
                 continue

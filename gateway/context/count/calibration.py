@@ -6,9 +6,11 @@ report far away changes nothing until later reports agree with it. Two of the la
 bills repair any ratio within three requests.
 """
 
-from dataclasses import dataclass, replace
 from math import ceil, log
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 RATIO_STEP: Final = 1.05
 """Factor between two steps of the ratio. Chosen: 5 % is within an estimate's error and rarely moves a cut."""
@@ -46,8 +48,7 @@ Report = tuple[int, int]
 """Our token count and the billed one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
+class Calibration(msgspec.Struct, frozen=True):
     """The calibration of one model at one upstream."""
 
     ratio: float = 1.0

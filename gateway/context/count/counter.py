@@ -1,7 +1,8 @@
 """A counter: the functions that count tokens for one model."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from gateway.wire.message import Message
 
@@ -9,8 +10,7 @@ CountText = Callable[[str], int]
 """Counts the tokens of a bare text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counter:
+class Counter(msgspec.Struct, frozen=True):
     """The functions that count tokens for one model; both are pure and cached by content.
 
     ``message`` includes the per-message overhead of the template; ``text`` counts a bare text. A counter whose numbers

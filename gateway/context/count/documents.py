@@ -2,8 +2,9 @@
 
 import re
 import zlib
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 _PAGE: Final = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
 _PAGES: Final = re.compile(rb"/Count\s+(\d{1,5})")
@@ -14,8 +15,7 @@ LARGEST_DOCUMENT: Final = 2_000_000
 """Bytes of a document that are read, and bytes to which its streams may unpack; the rest is estimated from the size."""
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(msgspec.Struct, frozen=True):
     """Pages and characters of a document; both are too low when fonts or object streams hide content."""
 
     pages: int

@@ -6,8 +6,10 @@ know model names: the catalogue maps models to families.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 Tools = Literal["typescript", "lines", "list", "pretty", "compact", "functions", "bare", "none"]
 """How the template writes tool definitions: see `gateway.context.count.tools`."""
@@ -21,8 +23,7 @@ class Undercount(NamedTuple):
     """Of tools, schema and preambles."""
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(msgspec.Struct, frozen=True):
     """How the models of one family turn a request into tokens."""
 
     vocabulary: str
@@ -42,12 +43,12 @@ class Family:
     """Tokens for each request: the begin mark and the start of the answer."""
     message: int = 4
     """Tokens around each message; ``roles`` has the exceptions by role."""
-    roles: Mapping[str, int] = field(default_factory=dict)
+    roles: Mapping[str, int] = {}
     preamble: int = 0
     """Tokens of the system text that the template adds to every request."""
     default_system: int = 0
     """Tokens of the text that the template adds when the request has no system message."""
-    effort: Mapping[str, int] = field(default_factory=dict)
+    effort: Mapping[str, int] = {}
     """Tokens added when the request switches thinking ``on`` or ``off``."""
 
     task_budget: int = 0

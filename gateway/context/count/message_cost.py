@@ -5,10 +5,11 @@ every place; costs that depend on other messages are in ``tokens.cross_message_t
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from math import ceil
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from gateway.context.count import media, tools
 from gateway.context.count.counter import Counter, CountText

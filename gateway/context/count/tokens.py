@@ -5,9 +5,10 @@ Costs that depend on other messages (several calls wrapped into one, reasoning t
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from math import ceil
 from typing import Final, Literal
+
+import msgspec
 
 from gateway.context.count import media
 from gateway.context.count.families import Undercount, family_of
@@ -24,8 +25,7 @@ LEARNED_ERROR: Final = 0.05
 """Relative error of a count that was corrected by an earlier bill."""
 
 
-@dataclass(frozen=True, slots=True)
-class TokenCount:
+class TokenCount(msgspec.Struct, frozen=True):
     """The token count of a request and its reliability."""
 
     messages: int
@@ -44,8 +44,7 @@ class TokenCount:
         return self.messages + self.fixed
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(msgspec.Struct, frozen=True):
     """The billed tokens of a conversation's first messages, including everything billed besides them."""
 
     covered: int

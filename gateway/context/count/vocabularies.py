@@ -9,11 +9,12 @@ counted in pieces: other threads run between them.
 import importlib
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from math import ceil
 from threading import Lock
 from typing import Any, Final
+
+import msgspec
 
 from gateway.wire.memory import Memory, Recent
 
@@ -52,8 +53,7 @@ def count(text: str, vocabulary: str) -> int:
 _CAPITALS: Final = re.compile(r"[A-Z]{4,}")
 
 
-@dataclass(frozen=True, slots=True)
-class ApproximateVocabulary:
+class ApproximateVocabulary(msgspec.Struct, frozen=True):
     """An unpublished vocabulary, whose counts are computed from those of a published one. The numbers are fitted to bills."""
 
     vocabulary: str
@@ -193,9 +193,12 @@ def _last_safe_cut(text: str, start: int, end: int) -> int:
     return end
 
 
-_CLASSES: Final = re.compile(
-    r"([A-Za-z0-9+/=_-]{60,})|([A-Z]?[a-z]+|[A-Z]+)|([0-9]{1,3})|([\u0300-\u036f\u200b-\u200f\u202a-\u202e\U00010000-\U0010ffff])|([\u0080-\u02ff\u0370-\u200a\u2010-\u2029\u202f-\u2e7f]+)|([\u2e80-\uffff])|(\s+)|[^\w\s]|_"
-)
+@cache
+def _classes() -> re.Pattern[str]:
+    """Return the pattern of the classes. It is made when it is first needed: a hundredth of the start."""
+    return re.compile(
+        r"([A-Za-z0-9+/=_-]{60,})|([A-Z]?[a-z]+|[A-Z]+)|([0-9]{1,3})|([\u0300-\u036f\u200b-\u200f\u202a-\u202e\U00010000-\U0010ffff])|([\u0080-\u02ff\u0370-\u200a\u2010-\u2029\u202f-\u2e7f]+)|([\u2e80-\uffff])|(\s+)|[^\w\s]|_"
+    )
 
 
 def estimate(text: str) -> int:
@@ -207,7 +210,7 @@ def estimate(text: str) -> int:
     basic plane two.
     """
     total = 0
-    for found in _CLASSES.finditer(text):
+    for found in _classes().finditer(text):
         kind = found.lastindex
         length = found.end() - found.start()
         if kind == 1:

@@ -1,15 +1,15 @@
 """The budget: the tokens of a window that are left for messages."""
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 QUESTION_SHARE: Final = 0.7
 """Share of the window without all other messages that a question gets at least when it must be cut. Chosen: texts are cut
 by rows, so it then keeps at least half of the window in any case."""
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(msgspec.Struct, frozen=True):
     """All token arithmetic of one request against one window. Every value is in tokens."""
 
     window: int

@@ -5,8 +5,9 @@ until the cut moves. Real growth is coarser and moves the cut at least as far.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from gateway.context.cut import replay
 from gateway.context.cut.layout import Layout, Source
@@ -26,8 +27,7 @@ LEAST_SHARE: Final = 0.1
 """Share of the free room. A smaller part is not worth a summary: the digest has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryGoal:
+class SummaryGoal(msgspec.Struct, frozen=True):
     """A summary to make: of the first ``covers`` messages. Without pinned ones, these cost ``replaced_tokens``."""
 
     covers: int

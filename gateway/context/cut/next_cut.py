@@ -4,8 +4,9 @@ Shares are of the free room, which is the room without the pinned messages.
 """
 
 from bisect import bisect_left, bisect_right
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from gateway.context.cut.cost_sums import CostSums
 from gateway.context.cut.shares import (

@@ -1,11 +1,11 @@
 """The rungs of the ladder, from the original request to its smallest form, and the limits of each."""
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Rung:
+
+class Rung(msgspec.Struct, frozen=True):
     """The limits of a fold. None means: no limit except the room."""
 
     name: str

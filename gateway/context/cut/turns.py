@@ -5,8 +5,9 @@ call ids, not sizes.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from gateway.wire.message import CONTINUES, PINNED_ROLES, RESULT_ROLES, Message
 
@@ -24,8 +25,7 @@ class Turn(NamedTuple):
         return self.user + tuple(index for step in self.steps for index in step)
 
 
-@dataclass(frozen=True, slots=True)
-class SplitConversation:
+class SplitConversation(msgspec.Struct, frozen=True):
     """The pinned messages, wherever they are, and the turns of all other messages, oldest first."""
 
     pinned: tuple[int, ...]

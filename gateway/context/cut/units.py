@@ -5,8 +5,9 @@ sent, and a digest replaces them. Units after it are *kept*: in full, *trimmed* 
 *stubbed* (tool results are reduced to a stub).
 """
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+import msgspec
 
 
 class Unit(NamedTuple):
@@ -25,8 +26,7 @@ class Unit(NamedTuple):
     """User messages and tool results can be the end of a request; a plain answer cannot."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(msgspec.Struct, frozen=True):
     """Where a conversation is cut. All numbers are positions of units."""
 
     first_kept: int = 0
@@ -56,8 +56,7 @@ UNKNOWN_PRICES: Final = Prices()
 """The prices of a provider whose prices are not known: processing a token costs, reading it from a cache does not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(msgspec.Struct, frozen=True):
     """The room that decides where a cut is placed, and its shares."""
 
     free: int

@@ -13,9 +13,10 @@ The first row whose condition holds is taken. Nothing here does I/O, and no stat
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
+
+import msgspec
 
 from gateway.context.life import conditions as when
 from gateway.context.life import moves as then
@@ -49,8 +50,7 @@ class NoTransition(Exception):
     """The table has no row for an event in a state: a bug of our own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """One transition: in this state, at this event, if the condition holds, the next state follows."""
 
     state: type[Any]

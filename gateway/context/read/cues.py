@@ -212,11 +212,11 @@ def asks(text: str) -> bool:
 
 
 _QUESTION_BEGINNINGS: Final = (
-    r"(?:tell|remind) me\b|(?:list|recap|summari[sz]e) |(?:everything|all) (?:that|i|we|you|about|the)\b",
+    r"(?:tell|remind) me\b|(?:give|show) (?:me|us) (?:the|all|both|every|our|my)\b|(?:list|recap|summari[sz]e) |(?:everything|all) (?:that|i|we|you|about|the)\b",
     r"(?:what|who|when|where|why|how|which)(?:'?s\b| (?:is|was|are|were|did|do|does|had|has|have|should|shall|can|could|would|will|much|many|long|often|old|far|time|day)\b)",
     r"(?:which|whose|whom|who) (?!knows|cares)\w|(?:from|with|to|for|on|in|at|by|about) (?:whom|which|what) ",
     r"(?:did|do|does|have|has) (?:i|we|you|he|she|they|my|our)\b",
-    r"(?:sag|erinnere?) mi[rc]h?\b|(?:nenn|liste|zähl)e? |alles,? was\b",
+    r"(?:sag|erinnere?) mi[rc]h?\b|(?:gib|zeige?) (?:mir|uns) (?:die|das|den|alle|alles|beide)\b|(?:nenn|liste|zähl)e? |alles,? was\b",
     r"(?:was|wo|wie|wer) (?:ist|sind|war|waren|hat|hatten?|haben?|hab|heißt|hieß|viele?|lange|oft|kam|kommt|gibt|macht|machen|darf|sollen?|muss|kann|können|wollte)\b",
     r"(?:(?:ab|an|für|mit|von|zu|seit|bis|in|bei|auf|über) )?(?:wen|wem|wann|wohin|woher|womit|worauf|wofür|wovon|warum|wieso|weshalb|welche[rsnm]?) \w",
     r"(?:dis|rappelle)-moi\b|tout ce qu|qu'est-ce|(?:qui|que|quand|où|pourquoi|comment|combien|quelle?s?) (?:est|était|sont|étaient|ai?|avait|as)\b",

@@ -11,7 +11,7 @@ from typing import Final
 
 import orjson
 
-from gateway.context.read import wishes
+from gateway.context.read import pasted, wishes
 from gateway.context.read.cues import binding, binding_points, errors_in, reports_error, sentence_of
 from gateway.context.read.line import (
     CALL,
@@ -116,45 +116,32 @@ def _head_and_tail(text: str) -> str:
     return text if len(text) <= MOST_PROSE_CHARACTERS else f"{text[:half]}\n{text[-half:]}"
 
 
-FENCE: Final = "```"
-LEAST_BLOCK_ROWS: Final = 3
-"""The least rows of a fenced block that is read as output, behind one line about it. A shorter block is read as sentences."""
 _DECLARATION: Final = re.compile(
     r"^[^\S\n]*(?:export |public |async |static )*(?:class|def|function|func|fn|interface|struct|CREATE \w+) +([\w.]+)",
     re.M | re.I,
 )
 MOST_DECLARED_NAMES: Final = 4
 """The most names in the line about a block."""
-_LANGUAGE: Final = re.compile(r"\A[\w+#.-]{0,20}[^\S\n]*\n")
-"""The first row of a fenced block: its language, or nothing."""
 
 
 def _message_lines(text: str, words: Words, *, user: bool) -> Iterator[Line]:
-    """Return the lines of a speaker: sentences, and for each fenced block a line about it, with its rows as output."""
+    """Return the lines of a speaker: sentences, and for each pasted block a line about it, with its rows as output."""
     split = _user_sentences if user else _answer_lines
-    if FENCE not in text:
-        yield from _prose_lines(list(split(text)), 1, words, user=user)
-        return
-    for number, part in enumerate(text.split(FENCE)):
-        block = number % 2 == 1
-        if block and part.count("\n") >= LEAST_BLOCK_ROWS:
-            yield from _block_lines(part, words, user=user, group=number + 1)
+    for number, part in enumerate(pasted.parts_of(text), 1):
+        if part.is_block:
+            yield from _block_lines(part, words, user=user, group=number)
         else:
-            bare = _LANGUAGE.sub("", part, 1) if block else part
-            yield from _prose_lines(list(split(bare)), 1, words, user=user)
+            yield from _prose_lines(list(split(part.text)), 1, words, user=user)
 
 
-def _block_lines(part: str, words: Words, *, user: bool, group: int) -> Iterator[Line]:
-    """Return one line about a fenced block, and its rows."""
+def _block_lines(part: pasted.Part, words: Words, *, user: bool, group: int) -> Iterator[Line]:
+    """Return one line about a block, and its rows."""
     verb = "pasted" if user else "wrote"
-    language, _, block = part.partition("\n")
-    rows = block.strip("\n").count("\n") + 1
-    names = ", ".join(list(dict.fromkeys(_DECLARATION.findall(block)))[:MOST_DECLARED_NAMES])
-    description = (
-        f"[{verb} {rows} rows{f' of {language.strip()}' if language.strip() else ''}{f': {names}' if names else ''}]"
-    )
+    rows = part.text.strip("\n").count("\n") + 1
+    names = ", ".join(list(dict.fromkeys(_DECLARATION.findall(part.text)))[:MOST_DECLARED_NAMES])
+    description = f"[{verb} {rows} rows{f' of {part.name}' if part.name else ''}{f': {names}' if names else ''}]"
     yield make(description, SENTENCE, words(names), 1, wish_cues=wishes.NO_WISH_CUES)  # the words are not the user's
-    for line in _output_lines(block, words):
+    for line in _output_lines(part.text, words):
         yield line._replace(group=line.group + group * MOST_LINES)
 
 
@@ -257,7 +244,7 @@ def _rows(lines: Iterable[str]) -> Iterator[str]:
         if len(line) <= MOST_LINE_CHARACTERS:
             yield line
         else:
-            yield from pieces(line, MOST_LINE_CHARACTERS)
+            yield from _joined_sentences(line, user=False)
 
 
 _SENTENCE_END: Final = re.compile(r"""[.!?…。！？；](?:(?<=[。！？；])|["'”’)\]]*\s+)""")

@@ -26,7 +26,7 @@ class Shape(IntEnum):
     """A path, an address, an identifier of a program."""
     DATE = 5
     IDENT = 6
-    """An identifier: letters and digits mixed, or a long number. Only a look-up can restore it."""
+    """An identifier: letters and digits mixed, a long number, or an e-mail address. Only a look-up can restore it."""
 
 
 PLAIN, NUMBER, NAME, CODE, SYMBOL, DATE, IDENT = Shape
@@ -77,6 +77,7 @@ _DATE: Final = re.compile(
 )
 _DIGIT: Final = re.compile(r"\d")
 _OF_SYMBOLS: Final = re.compile(r"[_@/\\:.]")
+_ADDRESS: Final = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _NUMBER: Final = re.compile(r"\d[\d.,]*%?")
 # Scripts written without spaces: each pair of neighbouring characters is one word.
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
@@ -158,7 +159,7 @@ def _shape(bare: str) -> Shape:
         number = _NUMBER.fullmatch(bare)
         return NUMBER if number and not (len(bare) >= 7 and bare.isdigit()) else IDENT
     if _OF_SYMBOLS.search(bare):
-        return SYMBOL
+        return IDENT if _ADDRESS.fullmatch(bare) else SYMBOL
     return NAME if bare[0].isupper() else PLAIN
 
 
@@ -169,6 +170,11 @@ def _shape_of_letters(bare: str) -> Shape:
         return CODE
     # A word with one capital at its beginning is a name; a word with capitals inside is a program's identifier.
     return NAME if bare[0].isupper() and (len(bare) == 1 or bare[1:].islower()) else SYMBOL
+
+
+def is_address(key: str) -> bool:
+    """Return whether a word, given by its key, is an e-mail address or the like."""
+    return "@" in key
 
 
 def stem(word: str) -> str:

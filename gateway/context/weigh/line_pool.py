@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from gateway.context import weights
 from gateway.context.cut.shares import AUTONOMOUS_RESULTS
 from gateway.context.read.line import CALL, RECORD, SENTENCE, MessageLines
-from gateway.context.read.words import Word
+from gateway.context.read.words import Word, is_address
 from gateway.context.weigh.changes import replaced_positions
 from gateway.context.weigh.speakers import Dialogue, dialogue_of
 from gateway.context.weigh.standing_wishes import StandingWishes, standing_wishes
@@ -182,7 +182,7 @@ class LinePool:
                 own_worth = weights.ERROR_LINE if line.error else 0.0
                 if line.kind is CALL:
                     own_worth += weights.CALL_LINE
-                elif user:
+                elif user and line.kind is SENTENCE:
                     own_worth += (weights.BINDING_LINE * line.binding + first_message_worth + sentence_worth) * min(
                         line.size / weights.FULL_WORTH_TOKENS, 1.0
                     )
@@ -393,6 +393,10 @@ class LinePool:
             (named_in_call, counts.in_calls),
         ):
             use_factors.update(dict.fromkeys([word.key for word in found], value))
+        if self.autonomous:
+            # To whom an agent wrote, it writes again.
+            addresses = [word.key for word in counts.in_calls if is_address(word.key)]
+            use_factors.update(dict.fromkeys(addresses, weights.NAMED_IN_CALL))
         return use_factors
 
     @cached_property

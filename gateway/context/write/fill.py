@@ -49,16 +49,20 @@ class QuotesToFill:
             return found
         return sorted({*found, *digest.choose(self.pool, left, self.count, known=known, relevance=candidates)})
 
-    def with_talk(self, found: list[int], scores: Mapping[Passage, float]) -> list[int]:
-        """Add what was said and is less relevant to the question, the most relevant first; ``scores`` are the relevance of passages.
+    def with_less_relevant(
+        self, found: list[int], scores: Mapping[Passage, float], *, only_talk: bool = False
+    ) -> list[int]:
+        """Add what is less relevant to the question, the most relevant first; ``scores`` are the relevance of passages.
 
-        Where tools are called often, what people say is a small part of all, and records have more words of the question.
+        With ``only_talk``, only what people say is added. Where tools are called often, it is a small part of all, and records
+        have more words of the question.
         """
         left = self.most_tokens - self._size(found)
         if left < LEAST_TOKENS:
             return found
-        data = [position for position, line in enumerate(self.pool.lines) if line.kind is not SENTENCE]
-        hidden = {*self.hidden, *found, *data}
+        hidden = {*self.hidden, *found}
+        if only_talk:
+            hidden.update([at for at, line in enumerate(self.pool.lines) if line.kind is not SENTENCE])
         return sorted({*found, *recall.choose(self.pool, scores, left, self.count, hidden, least_score_share=0.0)})
 
     def with_wishes(self, found: list[int], in_note: Collection[int]) -> list[int]:

@@ -164,7 +164,7 @@ def _order_in(body: bytes) -> Order:
 
 def _shown(fact: Fact) -> dict[str, Any]:
     return {
-        **{name: getattr(fact, name) for name in Fact.__slots__},
+        **{name: getattr(fact, name) for name in Fact.__struct_fields__},
         "since": datetime.fromtimestamp(fact.since, UTC).isoformat(timespec="seconds"),
         "until": datetime.fromtimestamp(fact.until, UTC).isoformat(timespec="seconds"),
     }

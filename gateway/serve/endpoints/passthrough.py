@@ -1,4 +1,4 @@
-"""Every other path and method under /v1: streamed through with its query, headers and status.
+"""Every other path and method: under /v1, and the own endpoints of self-hosted servers. Streamed through with its query, headers and status.
 
 With one upstream no body is read. With several, the body is read to find its model and so its upstream. A body whose
 model cannot be read is answered with 400, because the default upstream and its key may be the wrong ones.
@@ -6,11 +6,10 @@ model cannot be read is answered with 400, because the default upstream and its 
 
 import asyncio
 import time
-from typing import Final, cast
+from typing import Final, NamedTuple
 
 import msgspec
 from aiohttp import web
-from multidict import CIMultiDict
 
 from gateway.serve import keys
 from gateway.serve import record as records
@@ -20,9 +19,10 @@ from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.body import READS_FASTER, decompress, read
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_name
-from gateway.serve.incoming.paths import known, models_in
+from gateway.serve.incoming.paths import LISTS, known, models_in
 from gateway.serve.record import Record
-from gateway.upstream.client import Payload, UpstreamUnreachable, call_of
+from gateway.serve.request.deployment import is_form, with_model
+from gateway.upstream.client import Payload, Target, UpstreamUnreachable
 from gateway.wire.model_name import NO_MODEL, model_in
 from gateway.wire.splice import splice
 
@@ -41,30 +41,22 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     when it was already read, and is not a chat request.
     """
     setup, record = gateway.setup, records.of(request)
-    headers = keys.forwarded(request)
-    if body is not None:
-        readable = await gateway.pool.run(
-            lambda: _is_json(request, body, gateway), size_bytes=len(body) // READS_FASTER
-        )
-        record.why = "not_understood" if readable else "not_json"
-    elif not known(request.rel_url.raw_path):
-        record.why = "unknown_endpoint"
+    await _set_why(gateway, request, body)
     record.body_bytes = request.content_length or 0
-    must_know_model = keys.must_know_model(setup, request)
-    payload = await _payload(setup, request, headers, body, must_know_model=must_know_model)
-    model = NO_MODEL
-    if isinstance(payload, bytes):
-        record.body_bytes = len(payload)
-        model = await _model(gateway, request, payload) if must_know_model else NO_MODEL
-        keys.check_model(request, model)
-        payload = await _renamed(gateway, setup, model, payload) if model else payload
+    asked = await _read_models(gateway, request, body)
+    request, payload, model = asked.request, asked.payload, asked.body_model or asked.url_model
+    target, name = setup.target_of(model), setup.settings.route(model).name if model else NO_MODEL
+    _check_endpoint(request, target)
+    if isinstance(payload, bytes) and asked.body_model:
+        payload = await _renamed(gateway, model, name, payload)
     if "json" in request.headers.get("Content-Type", "") and not request.rel_url.raw_path.startswith(WITHOUT_MODEL):
         await keys.reserve(gateway, record, record.body_bytes, setup.settings.default_window, 0)
-    target = setup.target_of(model or only_model(request))
-    record.set_upstream(target, model, setup.settings.route(model).name if model else "", headers)
-    call = call_of(request.method, request.rel_url, model)
+    headers = keys.forwarded(request)
+    record.set_upstream(target, model, name, headers)
+    if payload is not None and not isinstance(payload, bytes) and request.content_length is not None:
+        headers["Content-Length"] = str(request.content_length)
     try:
-        response = await gateway.client.send(target, call, target.authorised(headers), payload)
+        response = await gateway.client.send(target, record.call(request, name), target.authorised(headers), payload)
     except UpstreamUnreachable:
         if (broken := request.content.exception()) is not None:
             raise broken from None  # the client's body broke off
@@ -76,13 +68,85 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
         return await _relayed(gateway, request, answer, record)
 
 
+class _Asked(NamedTuple):
+    """A request, its body, and the models that it names."""
+
+    request: web.BaseRequest
+    payload: Payload
+    body_model: str
+    url_model: str
+
+
+async def _read_models(gateway: Gateway, request: web.BaseRequest, body: bytes | None) -> _Asked:
+    """Read the models that a request names, as far as they must be known. Raises ClientError when the key is not for them."""
+    setup, record = gateway.setup, records.of(request)
+    url_model, must_know_model = only_model(request), keys.must_know_model(setup, request)
+    payload = await _payload(setup, request, body, must_know_model=must_know_model)
+    if not isinstance(payload, bytes):
+        if url_model or _shows_models(request):
+            keys.check_model(request, url_model)
+        return _Asked(request, payload, NO_MODEL, url_model)
+    record.body_bytes = len(payload)
+    body_model = NO_MODEL
+    if record.deployment and not is_form(request):
+        body_model = record.deployment
+        request, payload = await with_model(gateway, request, payload, body_model)
+    if must_know_model or (_is_in_url(setup) and not url_model):
+        body_model = await _model(gateway, request, payload)
+    if must_know_model and url_model and body_model not in (NO_MODEL, url_model):
+        raise _unclear("The URL and the body name two models")
+    keys.check_model(request, body_model)
+    return _Asked(request, payload, body_model, url_model)
+
+
+async def _set_why(gateway: Gateway, request: web.BaseRequest, body: bytes | None) -> None:
+    """Set the reason why a request is passed through. ``body`` is that of a request that is not understood."""
+    record = records.of(request)
+    if body is not None:
+        readable = await gateway.pool.run(
+            lambda: _is_json(request, body, gateway), size_bytes=len(body) // READS_FASTER
+        )
+        record.why = "not_understood" if readable else "not_json"
+    elif _is_below_v1(request) and not known(request.rel_url.raw_path):
+        record.why = "unknown_endpoint"
+
+
+def _is_below_v1(request: web.BaseRequest) -> bool:
+    return request.rel_url.raw_path.startswith("/v1/")
+
+
+def _shows_models(request: web.BaseRequest) -> bool:
+    """Return whether an endpoint may show models without being asked for one: then it is not for a key that is held to some."""
+    return not _is_below_v1(request) or request.rel_url.raw_path in LISTS
+
+
+def _is_in_url(setup: Setup) -> bool:
+    """Return whether the default upstream has the model in its URLs."""
+    return setup.targets[setup.settings.default_upstream].model_in_url
+
+
+def _check_endpoint(request: web.BaseRequest, target: Target) -> None:
+    """Refuse an endpoint of another kind of server than the upstream. Raises ClientError."""
+    path = request.rel_url.raw_path
+    if not _is_below_v1(request) and not target.has_native(request.method, path):
+        message = f"Nothing is served at {request.method} {path}: upstreams.{target.name} has provider {target.provider.name}."
+        raise ClientError(404, message, code="not_found")
+
+
 def only_model(request: web.BaseRequest) -> str:
     """Return the model that a request's URL names, or "". Raises ClientError for a URL that names two."""
     named = models_in(request.rel_url)
+    if deployment := records.of(request).deployment:
+        named.add(deployment)
     if len(named) > 1:
-        message = "The URL names two models, so it is not clear which upstream it is for. Name one."
-        raise ClientError(400, message, code="model_unreadable")
+        raise _unclear("The URL names two models")
     return check_name(named.pop()) if named else NO_MODEL
+
+
+def _unclear(problem: str) -> ClientError:
+    return ClientError(
+        400, f"{problem}, so it is not clear which upstream it is for. Name one.", code="model_unreadable"
+    )
 
 
 async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, record: Record) -> web.StreamResponse:
@@ -101,18 +165,15 @@ async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, r
     return relayed.response
 
 
-async def _payload(
-    setup: Setup, request: web.BaseRequest, headers: CIMultiDict[str], body: bytes | None, *, must_know_model: bool
-) -> Payload:
-    """Return the body to send: whole if its model must be known, otherwise a stream of known length."""
+async def _payload(setup: Setup, request: web.BaseRequest, body: bytes | None, *, must_know_model: bool) -> Payload:
+    """Return the body to send: whole if its model must be known or written, otherwise a stream."""
     if body is not None or not request.can_read_body:
-        return cast("Payload", body)
-    if must_know_model and not request.rel_url.raw_path.startswith(WITHOUT_MODEL):
-        limits = setup.settings.server
-        return await read(request, limits)
-    if request.content_length is not None:
-        headers["Content-Length"] = str(request.content_length)
-    return cast("Payload", request.content)
+        return body
+    deployment = records.of(request).deployment
+    is_read = must_know_model or (not is_form(request) if deployment else _is_in_url(setup))
+    if is_read and not request.rel_url.raw_path.startswith(WITHOUT_MODEL):
+        return await read(request, setup.settings.server)
+    return request.content
 
 
 def _is_json(request: web.BaseRequest, body: bytes, gateway: Gateway) -> bool:
@@ -141,9 +202,8 @@ async def _model(gateway: Gateway, request: web.BaseRequest, body: bytes) -> str
     return check_name(model)
 
 
-async def _renamed(gateway: Gateway, setup: Setup, model: str, body: bytes) -> bytes:
+async def _renamed(gateway: Gateway, model: str, name: str, body: bytes) -> bytes:
     """Insert the upstream's name of the model. A body that is not a whole JSON object keeps its bytes."""
-    name = setup.settings.route(model).name
     if name == model:
         return body
     try:

@@ -11,7 +11,7 @@ from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import parse, read
 from gateway.serve.request import measure
 from gateway.serve.request.places import Place, place_of
-from gateway.upstream.client import Target, call_of
+from gateway.upstream.client import Target
 from gateway.wire.format import Conversation, Edits, Format
 
 
@@ -38,7 +38,7 @@ async def send(gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Co
     if route.name != asked.model:
         headers.popall("Content-Encoding", None)
         body = await gateway.pool.run(lambda: asked.format.encode(asked, Edits(model=route.name)), size_bytes=len(raw))
-    call = call_of("POST", request.rel_url, route.name)
+    call = records.of(request).call(request, route.name)
     response = await gateway.client.send(target, call, target.authorised(headers), body)
     records.of(request).add_call(response.status)
     return Answer(target, response, asked.format)

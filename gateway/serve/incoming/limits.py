@@ -10,6 +10,8 @@ from gateway.wire.format import Conversation
 
 LONGEST_NAME: Final = 256
 """Bytes of a model's name. The longest real ones, ARNs of inference profiles, have 150."""
+DOTS: Final = frozenset({".", ".."})
+"""Names that are steps in a path: some upstreams have the model's name in theirs."""
 SHORT_BODY: Final = 2**13
 """Bytes of a body up to which counting its brackets is quicker than walking through its values."""
 COUNTED_AT_ONCE: Final = 2**14
@@ -24,7 +26,9 @@ _STEP: Final = [1 if byte in _OPENING else -1 if byte in _CLOSING else 0 for byt
 
 
 def check_name(model: str) -> str:
-    """Return the name of a model. Raises ClientError for a name that is too long."""
+    """Return the name of a model. Raises ClientError for a name that is too long, or that would change an upstream's path."""
+    if model in DOTS:
+        raise ClientError(400, "model: a name may not be a dot segment.", code="invalid_model")
     if len(model) > LONGEST_NAME or len(model.encode("utf-8", "surrogatepass")) > LONGEST_NAME:
         message = f"model: the name is longer than {LONGEST_NAME} bytes."
         raise ClientError(400, message, code="invalid_model")

@@ -1,11 +1,18 @@
-"""Paths on the client port: a client's calls are recognised with or without ``/v1`` in its base URL."""
+"""Paths on the client port: a client's call is recognised in whatever form its base URL makes of it.
 
+A path becomes an `Address` before anything else looks at it, and only the address is checked, routed and sent. So two forms of one path
+cannot be treated differently.
+"""
+
+import re
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from aiohttp import web
 from yarl import URL
+
+from providers.registry import ROWS
 
 ROOTS: Final = frozenset(
     {
@@ -26,21 +33,78 @@ OTHERS: Final = frozenset(
 )  # fmt: skip
 """Further documented first parts of paths below ``/v1``, which are not recognised without it."""
 
+PREFIXES: Final = (
+    "/openai/v1/",  # Azure, Groq, Bedrock
+    "/v1/openai/",  # DeepInfra; Azure's client with /v1 in its endpoint
+    "/openai/",  # Azure
+    "/v1beta/openai/",  # Gemini
+    "/api/v1/",  # OpenRouter
+    "/api/v0/",  # LM Studio
+    "/api/v3/",  # Volcengine
+    "/api/paas/v4/",  # Zhipu
+    "/inference/v1/",  # Fireworks
+    "/inference/",  # GitHub
+    "/compatible-mode/v1/",  # DashScope
+    "/anthropic/",  # Foundry, DeepSeek, Moonshot; Anthropic's libraries write /v1 behind it
+)
+"""What vendors have before their endpoints instead of ``/v1``. The first that matches is used."""
+
+ENDINGS: Final = (
+    ("/chat/completions", "/v1/chat/completions"),
+    ("/v1/responses", "/v1/responses"),
+    ("/v1/responses/compact", "/v1/responses/compact"),
+    ("/v1/responses/input_tokens", "/v1/responses/input_tokens"),
+    ("/v1/messages", "/v1/messages"),
+    ("/v1/messages/count_tokens", "/v1/messages/count_tokens"),
+    ("/v1/models/embeddings", "/v1/embeddings"),  # Azure's model inference, whose base URL ends in /models
+)
+"""Endings of paths that are these endpoints, whatever stands before. ``/messages`` alone may be a message of something else."""
+
+DEPLOYMENTS: Final = ("/deployments/", "/engines/")
+"""What stands before the name of a model in paths of Azure, and of LiteLLM."""
+DEPLOYED: Final = (
+    "/chat/completions", "/completions", "/embeddings", "/audio/transcriptions", "/audio/translations", "/audio/speech",
+    "/images/generations", "/images/edits",
+)  # fmt: skip
+"""Endpoints that Azure has below a deployment. A longer one stands before its own ending."""
 
 KEPT: Final = 256
 """Paths whose form is remembered, a number: most requests have one of three."""
-NAMING: Final = ("/v1/models/", "/v1/engines/")
-"""Beginnings of paths that name a model behind them."""
+MODELS: Final = "/v1/models/"
+"""The beginning of the path of one model, whose name may have slashes."""
+NAMING: Final = ("/models/", "/model/", *DEPLOYMENTS)
+"""Parts of paths behind which a model is named: Vertex, Bedrock, Azure."""
+_END_OF_NAME: Final = re.compile("[/:]")
+LISTS: Final = frozenset({"/v1/deployments", "/v1/engines"})
+"""Paths of lists of all models, beside ``/v1/models``."""
+NAMES: Final = ("model", "deployment")
+"""Members of a query that name a model: OpenAI's sockets, Azure's."""
+_UNRESERVED: Final = re.compile(r"%(?:4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-9AE]|3[0-9]|2[DE]|5F)", re.IGNORECASE)
+"""Escapes of signs that need none: https://www.rfc-editor.org/rfc/rfc3986#section-2.3."""
+_SLASHES: Final = re.compile("//+")
+_NATIVE: Final = re.compile("|".join(dict.fromkeys(row.native.pattern for row in ROWS if row.native is not None)))
+
+
+class Address(NamedTuple):
+    """A client's path in the words of our API."""
+
+    path: str
+    """The path with ``/v1``, or that of another endpoint; "" outside the base path."""
+    deployment: str = ""
+    """The model that the client's path names and ``path`` does not."""
+    translated: bool = False
+    """Whether the client wrote the path of another API than OpenAI's and Anthropic's."""
 
 
 def models_in(url: URL) -> set[str]:
     """Return the models that a URL below ``/v1`` names, in its query or in its path."""
-    named = {model for model in url.query.getall("model", ()) if model}
+    named = {model for name, model in url.query.items() if name.lower() in NAMES}
     path = url.raw_path
-    for start in NAMING:
-        if path.startswith(start) and (rest := path.removeprefix(start)):
-            named.add(unquote(rest if start == NAMING[0] else rest.partition("/")[0]))
-    return named
+    if path.startswith(MODELS):
+        named.add(unquote(path.removeprefix(MODELS)))
+    else:
+        named |= {unquote(_END_OF_NAME.split(path.partition(part)[2], 1)[0]) for part in NAMING}
+    return named - {""}
 
 
 def root_of(path: str) -> str:
@@ -53,7 +117,29 @@ def known(path: str) -> bool:
     return path.removeprefix("/v1/").partition("/")[0] in ROOTS | OTHERS
 
 
-def api_path(path: str) -> str:
+def is_native(method: str, path: str) -> bool:
+    """Return whether some kind of server has this endpoint of its own, and it may be passed through."""
+    return _NATIVE.fullmatch(f"{method} {path}") is not None
+
+
+def address_of(path: str) -> Address:
+    """Return the address that a path means."""
+    path = _SLASHES.sub("/", _UNRESERVED.sub(lambda escape: unquote(escape[0]), path))
+    for mark in DEPLOYMENTS:
+        _, _, rest = path.removesuffix("/").partition(mark)
+        endpoint = next((each for each in DEPLOYED if rest.endswith(each)), "")
+        if endpoint and (name := rest.removesuffix(endpoint)):
+            return Address(f"/v1{endpoint}", unquote(name), translated=True)
+    prefix = next((each for each in PREFIXES if path.startswith(each)), "")
+    path = _with_v1(f"/v1/{path.removeprefix(prefix)}" if prefix else path)
+    whole = path.removesuffix("/").lower()  # some servers do not tell case in a path
+    for ending, endpoint in ENDINGS:
+        if whole.endswith(ending):
+            return Address(endpoint, translated=bool(prefix) or whole != endpoint)
+    return Address(path, translated=bool(prefix))
+
+
+def _with_v1(path: str) -> str:
     """Return a path with exactly one ``/v1``: Anthropic's libraries add it to the base URL, OpenAI's do not."""
     while path.startswith("/v1/v1/"):
         path = path.removeprefix("/v1")
@@ -62,15 +148,15 @@ def api_path(path: str) -> str:
 
 
 @lru_cache(maxsize=KEPT)
-def served_path(path: str, base_path: str) -> str:
-    """Return a path below the base path as the API has it; "" outside. Probes find `/healthz` and `/readyz` at the root too."""
+def address_below(path: str, base_path: str) -> Address:
+    """Return the address that a path below the base path means. Probes find `/healthz` and `/readyz` at the root too."""
     if base_path and path not in PROBES:
         if path == base_path:
-            return "/"
+            return Address("/")
         if not path.startswith(f"{base_path}/"):
-            return ""
+            return Address("")
         path = path.removeprefix(base_path)
-    return api_path(path)
+    return address_of(path)
 
 
 def with_path(request: web.BaseRequest, path: str) -> web.BaseRequest:

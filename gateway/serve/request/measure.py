@@ -4,6 +4,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from msgspec import structs
+
 from gateway.config import Settings, is_pattern
 from gateway.context.choose import embedding
 from gateway.context.count import delay, fixed_cost, message_cost, proof, tokens
@@ -38,7 +40,9 @@ def _as_estimate_if_guessed(count: TokenCount, place: Place, calibration: Calibr
     if count.basis == "anchor" or not has_guessed_family(place):
         return count
     error = tokens.LEARNED_ERROR if calibration.confirmed else error_of(place)
-    return replace(count, basis="estimate", error=max(count.error, error) if calibration.ratio == 1.0 else error)
+    return structs.replace(
+        count, basis="estimate", error=max(count.error, error) if calibration.ratio == 1.0 else error
+    )
 
 
 async def fits_by_size(gateway: Gateway, place: Place, request: Conversation) -> bool:

@@ -32,7 +32,7 @@ from gateway.serve.request.contents import AttemptContents
 from gateway.serve.request.outcome import Ending, Outcome
 from gateway.serve.request.places import UNKNOWN, Place, larger_places, place_at, window_at
 from gateway.serve.request.sessions import session_of
-from gateway.upstream.client import Target, UpstreamUnreachable, call_of
+from gateway.upstream.client import Target, UpstreamUnreachable
 
 log = structlog.get_logger(__name__)
 
@@ -197,7 +197,7 @@ async def _call_upstream(served: ServedRequest, place: Place, attempt: Attempt, 
         for name, value in life.request.format.drop_thinking_headers.items():
             headers[name] = ",".join([*headers.popall(name, ()), value])
     headers = place.target.authorised(headers)
-    call = call_of("POST", served.request.rel_url, place.route.name)
+    call = served.record.call(served.request, place.route.name)
     response = await served.gateway.client.send(place.target, call, headers, body)
     return await peek(place.target, response, life.request.format, served.gateway.failed)
 

@@ -19,7 +19,6 @@ from gateway.serve.sockets import socket_fold
 from gateway.serve.sockets.socket_fold import Message, NotServed
 from gateway.serve.sockets.socket_retry import Retries
 from gateway.serve.sockets.socket_turns import Turns
-from gateway.upstream.client import call_of
 
 LARGEST_FRAME: Final = 2**24
 """Bytes. Realtime audio travels as base64 in JSON frames; the largest documented one is 15 MB."""
@@ -53,7 +52,7 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     record = records.of(request)
     record.why = "websocket"
     record.set_upstream(target, model, gateway.settings.route(model).name if model else "", headers)
-    call = call_of("GET", request.rel_url, model)
+    call = record.call(request, model)
     offered = keys.upstream_protocols(request)
     upstream = await gateway.client.connect(target, call, target.authorised(headers), offered, LARGEST_FRAME)
     record.add_call(101)

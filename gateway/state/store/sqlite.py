@@ -10,11 +10,11 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 from uuid import uuid4
 
+import msgspec
 import structlog
 
 log = structlog.get_logger(__name__)
@@ -53,8 +53,7 @@ COMMIT;
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(msgspec.Struct, frozen=True):
     """The tables of one file of ours."""
 
     script: str

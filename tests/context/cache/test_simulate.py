@@ -1,10 +1,9 @@
 """The simulated caches do what the published rules say."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gateway.context.cache.prompt import rendered
 from gateway.context.cache.rules import ANTHROPIC, LLAMA_CPP, OPENAI, OPENAI_BOUNDARY, RULES, VLLM, Matching

@@ -1,11 +1,11 @@
 """Where the cut stands as a conversation grows."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gateway.context.cut.budget import Budget
 from gateway.context.cut.replay import grow, replay

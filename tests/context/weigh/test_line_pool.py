@@ -122,6 +122,18 @@ def test_the_first_message_of_the_user_is_worth_more_than_the_same_said_later() 
     assert worth(pool(*told), 0) < worth(pool(*told), 1)
 
 
+def test_a_document_in_the_first_message_is_not_worth_more_than_one_later() -> None:
+    """Chats about documents begin with one: only the user's own words say what the conversation is about."""
+    told = [
+        said("user", f"<context>\nThe {thing} is closed.\nIt is old.\nIt is red.\n</context>")
+        for thing in ("shed", "barn")
+    ]
+    found = pool(*told, first=0)
+
+    rows = [found.worth(found.positions[message].start + 1, *found.word_odds) for message in (0, 1)]
+    assert rows[0] < rows[1]
+
+
 def test_a_call_is_worth_something_where_all_its_facts_are_known() -> None:
     found = pool(call(OLD))
     nothing = dict.fromkeys(found.word_odds[0], 0.0)
@@ -153,3 +165,19 @@ def test_a_newer_value_replaces_an_older_one_only_where_they_share_most_of_their
     found = pool(said("user", older), *MANY, said("user", newer))
 
     assert (0 in found.replaced) is replaces
+
+
+def test_an_address_that_an_agent_wrote_to_keeps_its_worth_however_it_works() -> None:
+    """Other values in the calls of an agent that works on its own are pieces of code. To whom it wrote, it writes again."""
+    values = ("ann@example.com", OLD)
+
+    def worths(*more: Message) -> list[float]:
+        return [
+            worth(pool(result(f"{value} stored"), call(value), said("user", "Go on."), *more), 0) for value in values
+        ]
+
+    results = [result(f"step {number} fine") for number in range(9)]
+    ordinary, autonomous = worths(), worths(*results)
+
+    assert ordinary[0] == pytest.approx(ordinary[1], rel=0.2)
+    assert autonomous[0] > 1.5 * autonomous[1]

@@ -1,0 +1,162 @@
+"""The parts of a message: a speaker's own words, and what is pasted between them: code, documents, output.
+
+What is pasted is material. No standing wish is taken from it, and a question is searched by the user's own words. Pasted is what
+the speaker has marked so: text between fences, between tags that name a document (``<context>``, ``<file path="...">``), or between
+two rows of dashes.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+FENCE: Final = "```"
+LEAST_BLOCK_ROWS: Final = 3
+"""The least rows of a block. A shorter one is read as the speaker's own words, unless it is long."""
+LONG_ROW_CHARACTERS: Final = 360
+"""Characters. Text of so many between two tags is a block even if it has fewer rows."""
+
+_DOCUMENT_WORDS: Final = frozenset(
+    [
+        "article",
+        "articles",
+        "attachment",
+        "attachments",
+        "chunk",
+        "chunks",
+        "code",
+        "codebase",
+        "content",
+        "contents",
+        "context",
+        "contract",
+        "csv",
+        "cv",
+        "data",
+        "diff",
+        "doc",
+        "docs",
+        "document",
+        "documents",
+        "email",
+        "emails",
+        "environment",
+        "excerpt",
+        "excerpts",
+        "file",
+        "files",
+        "history",
+        "html",
+        "json",
+        "knowledge",
+        "letter",
+        "log",
+        "logs",
+        "mail",
+        "output",
+        "page",
+        "pages",
+        "paper",
+        "passage",
+        "passages",
+        "reference",
+        "references",
+        "reminder",
+        "report",
+        "repository",
+        "result",
+        "results",
+        "resume",
+        "snippet",
+        "snippets",
+        "source",
+        "sources",
+        "stderr",
+        "stdout",
+        "table",
+        "text",
+        "transcript",
+        "web",
+        "webpage",
+    ]
+)
+"""Words in the names of tags around documents: ``search_results``, ``environment_details``, ``system-reminder``."""
+_SPEECH_WORDS: Final = frozenset(
+    ["instruction", "instructions", "message", "prompt", "query", "question", "request", "rules", "task"]
+)
+"""Words in the names of tags around the user's own words: ``user_query``, ``custom_instructions``."""
+
+_MARK: Final = re.compile(
+    r"(?P<fence>```)|^[^\S\n]{0,8}(?P<rule>-{5,}|={5,}|\"{3})[^\S\n]*$|<(?P<end>/?)(?P<tag>[A-Za-z][\w.-]{0,40})(?:[^\S\n][^<>\n]*)?>",
+    re.M,
+)
+_NAME_PARTS: Final = re.compile(r"[_.-]+|(?<=[a-z])(?=[A-Z])")
+_LANGUAGE: Final = re.compile(r"\A[\w+#.-]{0,20}[^\S\n]*\n")
+"""The first row of a fenced block: its language, or nothing."""
+
+
+class Part(NamedTuple):
+    """A part of a message."""
+
+    text: str
+    is_block: bool = False
+    """Whether it is pasted."""
+    name: str = ""
+    """The language of code, or the tag around a document; empty where nothing is said."""
+
+
+def parts_of(text: str) -> list[Part]:
+    """Split a message into the speaker's own words and blocks. Short blocks are among the own words."""
+    if FENCE not in text and "<" not in text and "-----" not in text and "=====" not in text and '"""' not in text:
+        return [Part(text)]
+    return list(_parts(text))
+
+
+def own_words(text: str) -> str:
+    """Return a message without what is pasted; all of it if nothing else is said."""
+    parts = parts_of(text)
+    if len(parts) == 1:
+        return text
+    own = "\n".join([part.text.strip() for part in parts if not part.is_block and part.text.strip()])
+    return own or text
+
+
+def _parts(text: str) -> Iterator[Part]:
+    marks = [mark for mark in _MARK.finditer(text) if _may_enclose(mark)]
+    last_end = {_kind(mark): mark.start() for mark in marks if not mark["tag"] or mark["end"]}
+    start = 0
+    opened: re.Match[str] | None = None
+    for mark in marks:
+        if opened is None:
+            # A fence that is never closed encloses the rest; other marks need their end.
+            if not mark["end"] and (mark["fence"] or last_end.get(_kind(mark), -1) > mark.start()):
+                yield Part(text[start : mark.start()])
+                opened, start = mark, mark.end()
+        elif _kind(mark) == _kind(opened) and (not mark["tag"] or mark["end"]):
+            yield _block(opened, text[start : mark.start()])
+            opened, start = None, mark.end()
+    yield _block(opened, text[start:]) if opened else Part(text[start:])
+
+
+def _kind(mark: re.Match[str]) -> str:
+    """Return by what a block ends: the same fence, a rule of the same sign, or the end of the same tag."""
+    return mark["fence"] or (mark["rule"] or "")[:1] or mark["tag"].lower()
+
+
+def _may_enclose(mark: re.Match[str]) -> bool:
+    """Return whether a mark is a fence, a rule, or a tag that names a document."""
+    if not mark["tag"]:
+        return True
+    words = {word.lower() for word in _NAME_PARTS.split(mark["tag"])}
+    return not words.isdisjoint(_DOCUMENT_WORDS) and words.isdisjoint(_SPEECH_WORDS)
+
+
+def _block(opened: re.Match[str], text: str) -> Part:
+    """Return the text behind an opening mark as a block, or as own words if it is short."""
+    if opened["fence"]:
+        if text.count("\n") >= LEAST_BLOCK_ROWS:
+            language, _, rows = text.partition("\n")
+            return Part(rows, True, language.strip())
+        return Part(_LANGUAGE.sub("", text, 1))
+    if text.strip().count("\n") + 1 >= LEAST_BLOCK_ROWS or len(text) > LONG_ROW_CHARACTERS:
+        return Part(text, True, opened["tag"] or "")
+    return Part(text)
