@@ -35,11 +35,11 @@ from gateway.serve.request.decisions import decide
 from gateway.serve.request.deployment import with_model
 from gateway.serve.request.mode import mode_of
 from gateway.serve.request.outcome import Ending, Times
-from gateway.serve.request.work import Caller
+from gateway.serve.request.work import ServedRequest
 from gateway.state.pool import LARGE
 from gateway.wire.format import Conversation, Format
 
-WORK: Final[Mapping[type[Any], Callable[[Caller, Any], Awaitable[Event]]]] = MappingProxyType(
+WORK: Final[Mapping[type[Any], Callable[[ServedRequest, Any], Awaitable[Event]]]] = MappingProxyType(
     {
         Received: work.find_places,
         Ready: work.send,
@@ -66,44 +66,44 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
         await _reserve(gateway, record, asked, setup.settings)
     if compact.wants_compaction(asked):
         return await compact.compact_conversation(gateway, request, raw, asked)
-    caller = work.caller_of(gateway, setup, request, raw, asked.model)
-    return await _live(caller, Received(Life(asked, mode_of(request, caller.route))), times)
+    served = work.served_request(gateway, setup, request, raw, asked.model)
+    return await _live(served, Received(Life(asked, mode_of(request, served.route))), times)
 
 
-async def _live(caller: Caller, received: Received, times: Times) -> web.StreamResponse:
+async def _live(served: ServedRequest, received: Received, times: Times) -> web.StreamResponse:
     """Measure, fold if needed, send, retry refusals, forward the answer; inform every observer."""
     state: State = received
     asked, ending = received.life.request, Ending(records.CLIENT_GONE)
     # The name of another model is written into the body, which takes long in a large one.
-    writes_long = len(asked.raw) >= LARGE and caller.route.name != asked.model
+    writes_long = len(asked.raw) >= LARGE and served.route.name != asked.model
     try:
         while (work_of := WORK.get(type(state))) is not None:
-            event = await work_of(caller, state)
+            event = await work_of(served, state)
             if writes_long:
-                state = await work.next_state_in_pool(caller, state, event)
+                state = await work.next_state_in_pool(served, state, event)
             else:
-                state = work.next_state(caller, state, event)
+                state = work.next_state(served, state, event)
             if not times.decided and type(state) is Ready:
                 times.decided = time.perf_counter()
         ended = cast("Ended", state)
         times.first_byte, ending = time.perf_counter(), Ending(finish.status_of(ended))
-        response, ending = await _end(caller, ended)
+        response, ending = await _end(served, ended)
         if isinstance(state, Answered):
-            ending = await finish.learn_after_delivery(caller, state, ending)
+            ending = await finish.learn_after_delivery(served, state, ending)
         return response
     except (asyncio.CancelledError, ConnectionResetError):  # the client left
         if not ending.delivered:
-            ending = caller.left or Ending(ending.status, "client_gone")
+            ending = served.left or Ending(ending.status, "client_gone")
         raise
     except Exception:
         ending = Ending(OUR_FAULT.status, OUR_FAULT.code)
         raise
     finally:
-        work.close_all(caller)
+        work.close_all(served)
         if type(state) is not PassedThrough:  # whose record stays open, as for any other path
-            caller.record.done = True
-            finish.observe(caller, state, times, ending)
-            texts.keep(caller, state)
+            served.record.done = True
+            finish.observe(served, state, times, ending)
+            texts.keep(served, state)
 
 
 async def _reserve(gateway: Gateway, record: records.Record, asked: Conversation, settings: Settings) -> None:
@@ -130,18 +130,18 @@ async def _parse(
         return None
 
 
-async def _end(caller: Caller, state: Ended) -> tuple[web.StreamResponse, Ending]:
+async def _end(served: ServedRequest, state: Ended) -> tuple[web.StreamResponse, Ending]:
     """Send the client its answer."""
     match state:
         case Answered():
-            return await finish.forward_answer(caller, state)
+            return await finish.forward_answer(served, state)
         case TooLarge():
-            return await finish.refuse_too_large(caller, state)
+            return await finish.refuse_too_large(served, state)
         case Unreachable():
-            return finish.report_unreachable(caller, state)
+            return finish.report_unreachable(served, state)
         case PassedThrough():
-            response = await forward(caller.gateway, caller.request, caller.raw)
-            caller.record.why = "failed"
+            response = await forward(served.gateway, served.request, served.raw)
+            served.record.why = "failed"
             return response, Ending(response.status)
         case _:
             assert_never(state)

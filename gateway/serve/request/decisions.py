@@ -41,55 +41,55 @@ class Decidable(Protocol):
     contents: AttemptContents | None
 
 
-def decide(caller: Decidable, state: Undecided) -> Awaitable[Event]:
+def decide(served: Decidable, state: Undecided) -> Awaitable[Event]:
     """Do the work of a state that needs no upstream."""
     match state:
         case Chosen():
-            return _measure(caller, state)
+            return _measure(served, state)
         case Measured():
-            return _first_attempt(caller, state)
+            return _first_attempt(served, state)
         case Uncounted():
-            return _count(caller, state)
+            return _count(served, state)
         case Refused():
-            return _smaller_attempt(caller, state)
+            return _smaller_attempt(served, state)
         case _:
             assert_never(state)
 
 
-async def _measure(caller: Decidable, state: Chosen) -> Event:
+async def _measure(served: Decidable, state: Chosen) -> Event:
     """Check whether the request fits by its size alone; else count it."""
     try:
-        if await measure.fits_by_size(caller.gateway, place_at(state.visit), state.life.request):
+        if await measure.fits_by_size(served.gateway, place_at(state.visit), state.life.request):
             return FIT_PROVEN
-        task = await _task(caller, state.life, state.visit)
-        return Counted(await summary.with_summary(caller.gateway, place_at(state.visit), task))
+        task = await _task(served, state.life, state.visit)
+        return Counted(await summary.with_summary(served.gateway, place_at(state.visit), task))
     except Exception as error:  # noqa: BLE001  # promise 6: the request is sent unchanged
-        caller.gateway.failed("fold", error)
+        served.gateway.failed("fold", error)
         return PartFailed()
 
 
-async def _count(caller: Decidable, state: Uncounted) -> Event:
+async def _count(served: Decidable, state: Uncounted) -> Event:
     """Count a request that was refused although its size seemed to prove that it fits."""
     try:
-        return Counted(await _task(caller, state.life, state.visit))
+        return Counted(await _task(served, state.life, state.visit))
     except Exception as error:  # noqa: BLE001  # promise 6: the client still gets the upstream's own answer
-        caller.gateway.failed("ladder", error)
+        served.gateway.failed("ladder", error)
         return PartFailed()
 
 
-async def _task(caller: Decidable, life: Life, visit: Visit) -> Task:
+async def _task(served: Decidable, life: Life, visit: Visit) -> Task:
     """Count a request at its place; return what it must fit there."""
     place = place_at(visit)
     return await measure.task_for(
-        caller.gateway, place, life.request, identity_of(place.target, caller.headers, "").scope
+        served.gateway, place, life.request, identity_of(place.target, served.headers, "").scope
     )
 
 
-async def _first_attempt(caller: Decidable, state: Measured) -> Event:
+async def _first_attempt(served: Decidable, state: Measured) -> Event:
     """Make the first attempt: in the pool if the conversation is long."""
-    gateway = caller.gateway
+    gateway = served.gateway
     try:
-        made = await gateway.pool.run(lambda: _make_first(caller, state), size_bytes=len(state.life.request.raw))
+        made = await gateway.pool.run(lambda: _make_first(served, state), size_bytes=len(state.life.request.raw))
     except Exception as error:  # noqa: BLE001  # promise 6: a bug of ours never costs the client its answer
         gateway.failed("fold", error)
         return PartFailed()
@@ -98,31 +98,31 @@ async def _first_attempt(caller: Decidable, state: Measured) -> Event:
     return made
 
 
-def _make_first(caller: Decidable, state: Measured) -> AttemptMade:
+def _make_first(served: Decidable, state: Measured) -> AttemptMade:
     """Make the first attempt, and keep its contents. Slow for a long conversation."""
     made = state.make_attempt()
-    _keep_contents(caller, state.task, made.attempt)
+    _keep_contents(served, state.task, made.attempt)
     return made
 
 
-def _make_smaller(caller: Decidable, state: Refused) -> Attempt | None:
+def _make_smaller(served: Decidable, state: Refused) -> Attempt | None:
     """Make a smaller attempt after a refusal, and keep its contents. Slow for a long conversation."""
     attempt = state.make_smaller_attempt()
-    _keep_contents(caller, state.task, attempt)
+    _keep_contents(served, state.task, attempt)
     return attempt
 
 
-def _keep_contents(caller: Decidable, task: Task, attempt: Attempt | None) -> None:
+def _keep_contents(served: Decidable, task: Task, attempt: Attempt | None) -> None:
     """Keep the contents of an attempt for the record. A failure is ignored here: the record tries again, and counts it."""
     if attempt is not None:
         with suppress(Exception):
-            caller.contents = contents_of(task, attempt)
+            served.contents = contents_of(task, attempt)
 
 
-async def _smaller_attempt(caller: Decidable, state: Refused) -> Event:
+async def _smaller_attempt(served: Decidable, state: Refused) -> Event:
     """Learn from the refusal and make a smaller attempt."""
-    gateway, size_bytes = caller.gateway, len(state.life.request.raw)
-    log.info("attempt_refused", request_id=caller.request_id, upstream=state.visit.place.upstream, sign=state.refusal.sign,
+    gateway, size_bytes = served.gateway, len(state.life.request.raw)
+    log.info("attempt_refused", request_id=served.request_id, upstream=state.visit.place.upstream, sign=state.refusal.sign,
              limit=state.refusal.numbers.limit, rung=state.attempt.rung, prompt=state.attempt.prompt)  # fmt: skip
     learned: tuple[Lesson, ...] = ()
     try:
@@ -131,7 +131,7 @@ async def _smaller_attempt(caller: Decidable, state: Refused) -> Event:
     except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this refusal
         gateway.failed("learning", error)
     try:
-        attempt = await gateway.pool.run(lambda: _make_smaller(caller, state), size_bytes=size_bytes)
+        attempt = await gateway.pool.run(lambda: _make_smaller(served, state), size_bytes=size_bytes)
         return AttemptMade(attempt, lessons=learned)
     except Exception as error:  # noqa: BLE001  # promise 6: the client still gets the upstream's own answer
         gateway.failed("ladder", error)

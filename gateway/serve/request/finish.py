@@ -23,7 +23,7 @@ from gateway.serve.request import outcome, summary, uncounted_bill
 from gateway.serve.request.missing_endpoint import missing_endpoint_message, says_endpoint_missing
 from gateway.serve.request.outcome import Ending, Origin, Times
 from gateway.serve.request.places import place_at
-from gateway.serve.request.work import Caller
+from gateway.serve.request.work import ServedRequest
 from gateway.state.pool import INLINE
 from gateway.upstream.client import UpstreamUnreachable
 from providers.record import Usage
@@ -45,119 +45,122 @@ def status_of(state: Ended) -> int:
             return records.CLIENT_GONE
 
 
-async def forward_answer(caller: Caller, state: Answered) -> tuple[web.StreamResponse, Ending]:
+async def forward_answer(served: ServedRequest, state: Answered) -> tuple[web.StreamResponse, Ending]:
     """Forward an upstream's answer. A complete answer is learned from first, so that its headers can carry a warning."""
     answer: Answer = state.reply.handle
     usage, warning = None, ""
     if state.good and answer.complete:
-        usage = usage_in(answer, readable(answer.response, answer.held), caller.gateway.failed)
-        warning = await _learn(caller, state, usage)
-    headers = headers_of(caller, state, warning)
-    format = state.life.request.format
-    if answer.complete and says_endpoint_missing(format, answer.status, answer.text):
-        refused = errors.ClientError(
-            400, missing_endpoint_message(format, state.visit.place.upstream), code="format_not_supported"
-        )
-        return errors.response(refused, {**headers, "x-turnfold-action": "error"}, format=format), Ending(
-            400, refused.code
-        )
+        usage = usage_in(answer, readable(answer.response, answer.held), served.gateway.failed)
+        warning = await _learn(served, state, usage)
+    headers = headers_of(served, state, warning)
+    if answer.complete and says_endpoint_missing(state.life.request.format, answer.status, answer.text):
+        return _refuse_missing_endpoint(state, headers)
     tail = tail_of(answer)
     try:
-        relayed = await relay(caller.request, answer, headers, tail)
+        relayed = await relay(served.request, answer, headers, tail)
     except (asyncio.CancelledError, ConnectionResetError):
-        caller.left = _ending_without_client(caller, state, usage, tail.text())
+        served.left = _ending_without_client(served, state, usage, tail.text())
         raise
     last_bytes = tail.text() if state.good else b""
     if state.good and not answer.complete:
-        usage = usage_in(answer, last_bytes, caller.gateway.failed)
+        usage = usage_in(answer, last_bytes, served.gateway.failed)
     error = relayed.error
-    if not error and state.good and ends_in_error(answer, last_bytes, caller.gateway.failed):
+    if not error and state.good and ends_in_error(answer, last_bytes, served.gateway.failed):
         error = "response_failed"
     return relayed.response, Ending(answer.status, error, usage, warning, delivered=True)
 
 
-def _ending_without_client(caller: Caller, state: Answered, usage: Usage | None, tail: bytes) -> Ending:
+def _refuse_missing_endpoint(state: Answered, headers: Mapping[str, str]) -> tuple[web.StreamResponse, Ending]:
+    """Refuse a request whose API the upstream does not have."""
+    format = state.life.request.format
+    message = missing_endpoint_message(format, state.visit.place.upstream)
+    refused = errors.ClientError(400, message, code="format_not_supported")
+    response = errors.response(refused, {**headers, "x-turnfold-action": "error"}, format=format)
+    return response, Ending(400, refused.code)
+
+
+def _ending_without_client(served: ServedRequest, state: Answered, usage: Usage | None, tail: bytes) -> Ending:
     """Return how an answer ended if the client left. Many clients leave after the last event: then the answer is complete."""
     answer: Answer = state.reply.handle
     if not state.good or answer.complete:
         return Ending(answer.status, "client_gone", usage)
-    usage = usage_in(answer, tail, caller.gateway.failed)
-    if not ends_in(answer, tail, caller.gateway.failed):
+    usage = usage_in(answer, tail, served.gateway.failed)
+    if not ends_in(answer, tail, served.gateway.failed):
         return Ending(answer.status, "client_gone", usage)
-    _consider_summary(caller, state)
-    caller.gateway.tasks.start(_learn(caller, state, usage), "learn", must_finish=True)
+    _consider_summary(served, state)
+    served.gateway.tasks.start(_learn(served, state, usage), "learn", must_finish=True)
     return Ending(answer.status, usage=usage, delivered=True)
 
 
-async def learn_after_delivery(caller: Caller, state: Answered, ending: Ending) -> Ending:
+async def learn_after_delivery(served: ServedRequest, state: Answered, ending: Ending) -> Ending:
     """Learn from a delivered answer, and request a summary. This goes on if the client leaves meanwhile."""
     if not state.good:
         return ending
-    _consider_summary(caller, state)
+    _consider_summary(served, state)
     if state.reply.handle.complete:
         return ending  # already learned from before it was sent
-    learning = caller.gateway.tasks.start(_learn(caller, state, ending.usage), "learn", must_finish=True)
+    learning = served.gateway.tasks.start(_learn(served, state, ending.usage), "learn", must_finish=True)
     return ending if learning is None else replace(ending, warning=await asyncio.shield(learning))
 
 
-async def refuse_too_large(caller: Caller, state: TooLarge) -> tuple[web.StreamResponse, Ending]:
+async def refuse_too_large(served: ServedRequest, state: TooLarge) -> tuple[web.StreamResponse, Ending]:
     """Refuse a request whose smallest form does not fit; the error states the sizes."""
-    headers = headers_of(caller, state)
-    body = await caller.gateway.pool.run(state.refusal, size_bytes=len(state.life.request.raw))
+    headers = headers_of(served, state)
+    body = await served.gateway.pool.run(state.refusal, size_bytes=len(state.life.request.raw))
     response = web.Response(status=400, body=body, headers=headers, content_type=errors.JSON)
     return response, Ending(400, "context_length_exceeded")
 
 
-def report_unreachable(caller: Caller, state: Unreachable) -> tuple[web.StreamResponse, Ending]:
+def report_unreachable(served: ServedRequest, state: Unreachable) -> tuple[web.StreamResponse, Ending]:
     """Tell the client that no upstream answered."""
     error = _unreachable(state)
-    response = errors.response(error, headers_of(caller, state), format=state.life.request.format)
+    response = errors.response(error, headers_of(served, state), format=state.life.request.format)
     return response, Ending(error.status, error.code)
 
 
-def headers_of(caller: Caller, state: Ended, warning: str = "") -> Mapping[str, str]:
+def headers_of(served: ServedRequest, state: Ended, warning: str = "") -> Mapping[str, str]:
     """Return the headers that say what the gateway did; after a failure of our own, only the request's id."""
     try:
-        caller.outcome = outcome.of(state)
-        return outcome.headers(caller.outcome, caller.request_id, warning)
+        served.outcome = outcome.of(state)
+        return outcome.headers(served.outcome, served.request_id, warning)
     except Exception as error:  # noqa: BLE001  # promise 6
-        caller.gateway.failed("headers", error)
-        return {"x-turnfold-request-id": caller.request_id, "x-turnfold-action": "none"}
+        served.gateway.failed("headers", error)
+        return {"x-turnfold-request-id": served.request_id, "x-turnfold-action": "none"}
 
 
-def observe(caller: Caller, state: State, times: Times, ending: Ending) -> None:
+def observe(served: ServedRequest, state: State, times: Times, ending: Ending) -> None:
     """Make the one record of the request and inform every observer."""
-    origin = _origin(caller, state)
+    origin = _origin(served, state)
     try:
-        found = caller.outcome  # made for the headers
+        found = served.outcome  # made for the headers
         if found is None or found.state is not state:
             found = outcome.of(state)
         record = outcome.exchange(found, origin, times, ending)
     except Exception as error:  # noqa: BLE001  # promise 6
-        caller.gateway.failed("record", error)
+        served.gateway.failed("record", error)
         record = Exchange.passed(
-            caller.request_id, "failed", ending.status, error=ending.error, at=time.time(), client=origin.client,
+            served.request_id, "failed", ending.status, error=ending.error, at=time.time(), client=origin.client,
             key=origin.key, method=origin.method, path=origin.path, calls=origin.calls,
         )  # fmt: skip
-    caller.gateway.observe(record)
+    served.gateway.observe(record)
 
 
-def _origin(caller: Caller, state: State) -> Origin:
+def _origin(served: ServedRequest, state: State) -> Origin:
     """Collect where a request came from and where it went."""
-    request, known = caller.request, caller.record
+    request, known = served.request, served.record
     visit: Visit | None = getattr(state, "visit", None)
-    target = place_at(visit).target if visit is not None else caller.setup.targets[caller.route.upstream]
+    target = place_at(visit).target if visit is not None else served.setup.targets[served.route.upstream]
     return Origin(
-        request_id=caller.request_id,
+        request_id=served.request_id,
         method=request.method,
         path=records.path_of(request),
         client=known.client,
         key=known.key.name if known.key is not None else "",
-        session=caller.session,
-        caller=caller.identity_at(target).key,
+        session=served.session,
+        caller=served.identity_at(target).key,
         answer_bytes=known.answer_bytes,
-        calls=tuple(caller.calls),
-        contents=caller.contents,
+        calls=tuple(served.calls),
+        contents=served.contents,
     )
 
 
@@ -166,20 +169,20 @@ def _unreachable(state: Unreachable) -> UpstreamUnreachable:
     return state.error
 
 
-async def _learn(caller: Caller, state: Answered, usage: Usage | None) -> str:
+async def _learn(served: ServedRequest, state: Answered, usage: Usage | None) -> str:
     """Learn from an answer; return the warning that it causes, or an empty text."""
-    gateway, size_bytes = caller.gateway, len(state.life.request.raw)
+    gateway, size_bytes = served.gateway, len(state.life.request.raw)
     try:
         if size_bytes < INLINE or _is_quick(state, usage):
-            learned = _learned(caller, state, usage)
+            learned = _learned(served, state, usage)
         else:
-            learned = await gateway.pool.run(lambda: _learned(caller, state, usage), size_bytes=size_bytes)
+            learned = await gateway.pool.run(lambda: _learned(served, state, usage), size_bytes=size_bytes)
         gateway.learning.learn(learned.lessons, place_at(state.visit).caller)
     except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this answer
         gateway.failed("learning", error)
         return ""
     if learned.warning:
-        log.warning("truncated_silently", request_id=caller.request_id, upstream=state.visit.place.upstream,
+        log.warning("truncated_silently", request_id=served.request_id, upstream=state.visit.place.upstream,
                     told=learned.warning)  # fmt: skip
     return learned.warning
 
@@ -192,16 +195,16 @@ def _is_quick(state: Answered, usage: Usage | None) -> bool:
     )
 
 
-def _learned(caller: Caller, state: Answered, usage: Usage | None) -> Learned:
+def _learned(served: ServedRequest, state: Answered, usage: Usage | None) -> Learned:
     bill = BilledPrompt(usage.prompt, usage.cached) if usage else None
     if not state.visit.fit_proven or state.visit.task is not None or bill is None:
         return state.lessons(bill)
     place = place_at(state.visit)
-    return uncounted_bill.learn(caller.gateway, place, state.life.request, caller.identity_at(place.target).scope, bill)
+    return uncounted_bill.learn(served.gateway, place, state.life.request, served.identity_at(place.target).scope, bill)
 
 
-def _consider_summary(caller: Caller, state: Answered) -> None:
+def _consider_summary(served: ServedRequest, state: Answered) -> None:
     try:
-        summary.request_if_needed(caller.gateway, caller.setup, state, caller.headers)
+        summary.request_if_needed(served.gateway, served.setup, state, served.headers)
     except Exception as error:  # noqa: BLE001  # promise 6: this conversation has no summary
-        caller.gateway.failed("summary", error)
+        served.gateway.failed("summary", error)

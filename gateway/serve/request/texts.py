@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gateway.context.life import ladder
 from gateway.context.life.states import State
-from gateway.serve.request.work import Caller
+from gateway.serve.request.work import ServedRequest
 from gateway.wire.message import Message, text_of
 
 if TYPE_CHECKING:
@@ -17,20 +17,20 @@ MOST_LINES: Final = 4000
 """Lines of one request that are kept, the newest. Chosen: 200 KB in the store."""
 
 
-def keep(caller: Caller, state: State) -> None:
+def keep(served: ServedRequest, state: State) -> None:
     """Keep the lines of a request that has ended, in the background."""
-    if caller.setup.settings.observe.text:
-        caller.gateway.tasks.start(_keep(caller, state), "text", must_finish=True)
+    if served.setup.settings.observe.text:
+        served.gateway.tasks.start(_keep(served, state), "text", must_finish=True)
 
 
-async def _keep(caller: Caller, state: State) -> None:
-    gateway = caller.gateway
+async def _keep(served: ServedRequest, state: State) -> None:
+    gateway = served.gateway
     try:
         lines = await gateway.pool.run_later(lambda: lines_of(state), size_bytes=len(state.life.request.raw))
     except Exception as error:  # noqa: BLE001  # promise 6: this record has no text
         gateway.failed("text", error)
         return
-    await gateway.records.put_text(caller.request_id, lines)
+    await gateway.records.put_text(served.request_id, lines)
 
 
 def lines_of(state: State) -> list[dict[str, Any]]:

@@ -42,8 +42,8 @@ KEY_STATUSES: Final = frozenset({429})
 """Statuses about the quota of one key: the upstream is then avoided for this key only."""
 
 
-class Caller(msgspec.Struct, eq=False):
-    """The client's side of one request, and the configuration at its start."""
+class ServedRequest(msgspec.Struct, eq=False):
+    """A client's request while it is served: its bytes, the configuration at its start, and everything that was opened for it."""
 
     gateway: Gateway
     setup: Setup
@@ -76,90 +76,90 @@ class Caller(msgspec.Struct, eq=False):
         return self.record.identity_at(target, self.headers)
 
 
-def caller_of(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, model: str) -> Caller:
-    """Collect what stays the same during the life of a request."""
+def served_request(gateway: Gateway, setup: Setup, request: web.BaseRequest, raw: bytes, model: str) -> ServedRequest:
+    """Return a request at the beginning of its life."""
     headers = keys.forwarded(request)
     if "Accept-Encoding" in headers:
         headers["Accept-Encoding"] = readable_encodings(headers["Accept-Encoding"])
     record = records.of(request)
     request_id = record.request_id or gateway.request_id()
-    return Caller(gateway, setup, request, record, raw, setup.settings.route(model), headers, request_id)
+    return ServedRequest(gateway, setup, request, record, raw, setup.settings.route(model), headers, request_id)
 
 
-async def find_places(caller: Caller, state: Received) -> Event:
+async def find_places(served: ServedRequest, state: Received) -> Event:
     """Return the places to try in order; upstreams that failed lately come last. Facts about a model are fetched when they are due."""
-    gateway, setup, route = caller.gateway, caller.setup, caller.route
+    gateway, setup, route = served.gateway, served.setup, served.route
     try:
         for name, _ in route.choices:
-            await _fetch_facts(caller, setup.targets[name])
-        caller.session = session_of(caller.headers, state.life.request.head)
+            await _fetch_facts(served, setup.targets[name])
+        served.session = session_of(served.headers, state.life.request.head)
 
         def learner(target: Target) -> str:
-            return caller.identity_at(target).learner
+            return served.identity_at(target).learner
 
         found = places.places_for(
-            gateway, setup, route, state.life.request, learner, key=_own_key(caller), session=caller.session
+            gateway, setup, route, state.life.request, learner, key=_own_key(served), session=served.session
         )
         if len(found) > 1:
-            found.sort(key=lambda place: gateway.balance.resting(place.target.name, _key_for(caller, place)))
+            found.sort(key=lambda place: gateway.balance.resting(place.target.name, _key_for(served, place)))
         return PlacesFound(tuple(found), tuple(larger_places(gateway, setup, route, learner)))
     except Exception as error:  # noqa: BLE001  # promise 6: the request is passed through
         gateway.failed("places", error)
         return PartFailed()
 
 
-async def _fetch_facts(caller: Caller, target: Target) -> None:
+async def _fetch_facts(served: ServedRequest, target: Target) -> None:
     """Fetch what the store and the upstream's model list say about a model, where that is due."""
-    learning = caller.gateway.learning
-    owner = target.name, caller.route.name, caller.identity_at(target).learner
+    learning = served.gateway.learning
+    owner = target.name, served.route.name, served.identity_at(target).learner
     if learning.is_due(owner):
         await learning.fetch(owner)
-    if learning.lists.is_due(target.name) and _needs_list(caller, target):
-        await model_lists.ask_windows(caller.gateway, target, caller.headers)
+    if learning.lists.is_due(target.name) and _needs_list(served, target):
+        await model_lists.ask_windows(served.gateway, target, served.headers)
 
 
-def _needs_list(caller: Caller, target: Target) -> bool:
+def _needs_list(served: ServedRequest, target: Target) -> bool:
     """Return whether an upstream's model list may tell more about the window or the vocabulary, and the request could be too
     long."""
-    names_prove_nothing = not target.vendor and len(caller.raw) > SHORT_BODY
-    if caller.route.window is not None:
-        return names_prove_nothing and caller.route.tokenizer == "auto" and len(caller.raw) > caller.route.window
-    _, source = window_at(caller.gateway, caller.setup, caller.route, target)
+    names_prove_nothing = not target.vendor and len(served.raw) > SHORT_BODY
+    if served.route.window is not None:
+        return names_prove_nothing and served.route.tokenizer == "auto" and len(served.raw) > served.route.window
+    _, source = window_at(served.gateway, served.setup, served.route, target)
     return source in UNKNOWN or names_prove_nothing
 
 
-def _own_key(caller: Caller) -> str:
+def _own_key(served: ServedRequest) -> str:
     """Return the hash of the client's key at the model's own upstream. Empty if no choice of an upstream depends on it: there is
     only one, or the key is configured."""
-    target = caller.setup.targets[caller.route.upstream]
-    if len(caller.route.choices) == 1 or target.endpoint.key:
+    target = served.setup.targets[served.route.upstream]
+    if len(served.route.choices) == 1 or target.endpoint.key:
         return ""
-    return caller.identity_at(target).key
+    return served.identity_at(target).key
 
 
-def _key_for(caller: Caller, place: Place) -> str:
+def _key_for(served: ServedRequest, place: Place) -> str:
     """Return the hash of the client's key if it is sent, because its quota is its owner's; empty when the key is
     configured."""
-    return "" if place.target.endpoint.key else caller.identity_at(place.target).key
+    return "" if place.target.endpoint.key else served.identity_at(place.target).key
 
 
-async def send(caller: Caller, state: Ready) -> Event:
+async def send(served: ServedRequest, state: Ready) -> Event:
     """Send the attempt, and read the answer far enough to recognise a refusal."""
-    place, balance = place_at(state.visit), caller.gateway.balance
-    name, key, began = place.target.name, _key_for(caller, place), time.perf_counter()
-    if name not in caller.used:
-        caller.used.append(name)
+    place, balance = place_at(state.visit), served.gateway.balance
+    name, key, began = place.target.name, _key_for(served, place), time.perf_counter()
+    if name not in served.used:
+        served.used.append(name)
         balance.began(name)
     try:
-        answer = await _call_upstream(caller, place, state.attempt, state.life)
+        answer = await _call_upstream(served, place, state.attempt, state.life)
     except UpstreamUnreachable as error:
-        caller.calls.append(_call_record(state, place, 0, None, began))
+        served.calls.append(_call_record(state, place, 0, None, began))
         balance.failed(name)
         log.warning("upstream_failed", upstream=name, reason=str(error))
         return NoReply(error)
-    caller.opened.append(answer)
+    served.opened.append(answer)
     reply = answer.reply()
-    caller.calls.append(_call_record(state, place, reply.status, reply.refusal, began))
+    served.calls.append(_call_record(state, place, reply.status, reply.refusal, began))
     if reply.status in FAULT_STATUSES and reply.refusal is None:
         balance.failed(name, answer.retry_after_s(), key if reply.status in KEY_STATUSES else "")
     else:
@@ -181,67 +181,67 @@ def _call_record(state: Ready, place: Place, status: int, refusal: Refusal | Non
     )
 
 
-async def _call_upstream(caller: Caller, place: Place, attempt: Attempt, life: Life) -> Answer:
+async def _call_upstream(served: ServedRequest, place: Place, attempt: Attempt, life: Life) -> Answer:
     """Send an attempt with the headers for its place, and return the start of the answer. Raises UpstreamUnreachable."""
-    headers = CIMultiDict(caller.headers)
-    if place.target.name not in dict(caller.route.choices):
+    headers = CIMultiDict(served.headers)
+    if place.target.name not in dict(served.route.choices):
         # The client gave its key to the model it named, not to a model that replaces it.
         for name in CREDENTIALS:
             headers.popall(name, None)
     body = attempt.body
     if body is life.request.raw and not life.request.rewritten:
-        body = caller.raw  # unchanged, in its original encoding
+        body = served.raw  # unchanged, in its original encoding
     else:
         headers.popall("Content-Encoding", None)
     if attempt.may_drop_thinking:
         for name, value in life.request.format.drop_thinking_headers.items():
             headers[name] = ",".join([*headers.popall(name, ()), value])
     headers = place.target.authorised(headers)
-    call = caller.record.call(caller.request, place.route.name)
-    response = await caller.gateway.client.send(place.target, call, headers, body)
-    return await peek(place.target, response, life.request.format, caller.gateway.failed)
+    call = served.record.call(served.request, place.route.name)
+    response = await served.gateway.client.send(place.target, call, headers, body)
+    return await peek(place.target, response, life.request.format, served.gateway.failed)
 
 
-def next_state(caller: Caller, state: State, event: Event) -> State:
+def next_state(served: ServedRequest, state: State, event: Event) -> State:
     """Return the next state, and close the connections of answers that will not be forwarded."""
-    following = _advance(caller, state, event)
-    _close_others(caller, following)
+    following = _advance(served, state, event)
+    _close_others(served, following)
     return following
 
 
-async def next_state_in_pool(caller: Caller, state: State, event: Event) -> State:
+async def next_state_in_pool(served: ServedRequest, state: State, event: Event) -> State:
     """Like `next_state`, in the pool: writing another model's name into a large body would delay the event loop."""
-    work = partial(_advance, caller, state, event)
-    following = await caller.gateway.pool.run(work, size_bytes=len(caller.raw))
-    _close_others(caller, following)
+    work = partial(_advance, served, state, event)
+    following = await served.gateway.pool.run(work, size_bytes=len(served.raw))
+    _close_others(served, following)
     return following
 
 
-def _advance(caller: Caller, state: State, event: Event) -> State:
+def _advance(served: ServedRequest, state: State, event: Event) -> State:
     """Look up the next state in the table."""
     try:
         return advance(state, event)
     except Exception as error:  # noqa: BLE001  # promise 6: a bug in the table never costs the client its answer
-        caller.gateway.failed("life", error)
+        served.gateway.failed("life", error)
         return after_failed_transition(state, event)
 
 
-def close_all(caller: Caller) -> None:
+def close_all(served: ServedRequest) -> None:
     """Close the connections of all answers, and count the request as ended at every upstream it used."""
-    for name in caller.used:
-        caller.gateway.balance.ended(name)
-    caller.used.clear()
-    _close(caller, ())
+    for name in served.used:
+        served.gateway.balance.ended(name)
+    served.used.clear()
+    _close(served, ())
 
 
-def _close_others(caller: Caller, state: State) -> None:
+def _close_others(served: ServedRequest, state: State) -> None:
     """Close the connections of all answers except those that a state may still forward."""
-    if caller.opened:
-        _close(caller, [reply.handle for reply in replies_in(state)])
+    if served.opened:
+        _close(served, [reply.handle for reply in replies_in(state)])
 
 
-def _close(caller: Caller, kept: Sequence[object]) -> None:
-    for answer in caller.opened:
+def _close(served: ServedRequest, kept: Sequence[object]) -> None:
+    for answer in served.opened:
         if answer not in kept:
             answer.drop()
-    caller.opened[:] = [answer for answer in caller.opened if answer in kept]
+    served.opened[:] = [answer for answer in served.opened if answer in kept]
