@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import orjson
-
 from benchmarks.recall import timing
 from benchmarks.recall.agents import as_tool_calls
+from benchmarks.recall.authored import Kind, rows_of, sets_of
 from benchmarks.recall.baselines import BASELINES
 from benchmarks.recall.needed import Point, found, going_on, points, probes, stands, whole
 from benchmarks.recall.ours import COUNTER, turnfold, without_recall
@@ -25,30 +24,6 @@ from benchmarks.recall.variants import VARIANTS
 from gateway.context.cut.layout import id_tokens
 
 DATA = Path(os.environ.get("TURNFOLD_DATA", Path(__file__).resolve().parents[2].parent / "shared")) / "conversations"
-HELD_OUT = Path(__file__).with_name("held_out.jsonl")
-"""Four chats with questions and standing wishes, two English, one Spanish, one Japanese. Their author knew neither the code nor the other
-chats, and nothing is chosen on them."""
-HELD_OUT_LATER = Path(__file__).with_name("held_out_later.jsonl")
-"""Four more, written the same way once all weights were chosen: two English, one German, one French."""
-HELD_OUT_LAST = Path(__file__).with_name("held_out_last.jsonl")
-"""Two more, one French, one in the English of a foreigner: written after everything that is measured on them, and nothing was changed since they were seen."""
-HELD_OUT_FINAL = Path(__file__).with_name("held_out_final.jsonl")
-"""Two more in English, written when all that is measured on them was built."""
-FRIENDS = Path(__file__).with_name("friends.jsonl")
-"""Two chats of half a year between two friends, with questions of a third person about either: how such a chat is recognised was chosen on them."""
-FRIENDS_HELD_OUT = Path(__file__).with_name("friends_held_out.jsonl")
-"""Another, written by another author and measured once that was chosen."""
-CODING_AGENTS = Path(__file__).with_name("coding_agents.jsonl")
-"""Three long sessions of coding agents in plain wording, with questions of the developer about the work, and standing wishes: what a fold does with
-such sessions was chosen on them."""
-CODING_AGENTS_HELD_OUT = Path(__file__).with_name("coding_agents_held_out.jsonl")
-"""Three more, one in German, by another author. They were measured before and after that was chosen."""
-SERVICE = Path(__file__).with_name("service.jsonl")
-"""Nine conversations of customer service with tools, of a telephone company, a shop and hotels, two of three in English, with questions of the
-customer and standing wishes. Their author knew nothing of the code: how such questions are answered, and what back ends write around answers,
-was chosen on them."""
-SERVICE_HELD_OUT = Path(__file__).with_name("service_held_out.jsonl")
-"""Nine more by the same author, of a bank, clinics and an insurance company. They were measured before and after that was chosen."""
 BUDGETS = (0.10, 0.25, 0.50)
 SMALL_BUDGETS = (0.02, 0.05)
 """Rooms in which every request moves the cut."""
@@ -67,10 +42,6 @@ def load(name: str) -> list[dict[str, Any]]:
     return rows_of(path) if path.exists() else []
 
 
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    return [orjson.loads(row) for row in path.read_bytes().splitlines()]
-
-
 def main() -> None:
     parser = ArgumentParser(prog="python -m benchmarks.recall", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="sixty requests of each set")
@@ -86,7 +57,9 @@ def main() -> None:
         for inside in (False, True):
             label = f"{name}, {'inside turns' if inside else 'at user messages'}"
             sets[label] = [point for talk in recorded[name] for point in points(talk, inside_turns=inside)]
-    service = {"service of six companies": rows_of(SERVICE), "the same, held out": rows_of(SERVICE_HELD_OUT)}
+    chats = {"natural chats": load("chats.jsonl"), **{each.label: each.talks for each in sets_of(Kind.CHAT)}}
+    agents = {each.label: each.talks for each in sets_of(Kind.AGENT)}
+    service = {each.label: each.talks for each in sets_of(Kind.SERVICE)}
     for label, talks in service.items():
         for inside in (False, True):
             place = "inside turns" if inside else "at user messages"
@@ -94,19 +67,6 @@ def main() -> None:
     sets["swe_agent, inside turns"] = [
         point for talk in recorded["swe_agent"] for point in points(as_tool_calls(talk), inside_turns=True)
     ]
-    chats = {
-        "natural chats": load("chats.jsonl"),
-        "held-out chats": rows_of(HELD_OUT),
-        "held-out chats, later": rows_of(HELD_OUT_LATER),
-        "held-out chats, last": rows_of(HELD_OUT_LAST),
-        "held-out chats, final": rows_of(HELD_OUT_FINAL),
-        "chats between friends": rows_of(FRIENDS),
-        "chats between friends, held out": rows_of(FRIENDS_HELD_OUT),
-    }
-    agents = {
-        "coding agents": rows_of(CODING_AGENTS),
-        "coding agents, held out": rows_of(CODING_AGENTS_HELD_OUT),
-    }
     talks_with_questions = {**chats, **agents, **service}
     asked = {
         label: [point for talk in talks for point in probes(talk)] for label, talks in talks_with_questions.items()

@@ -1,0 +1,109 @@
+"""The conversations of this folder: with questions about them, and with standing wishes.
+
+Each was written by an author who knew nothing of the code. On half of the sets something was chosen. On the others nothing was: they
+tell how good a fold is for conversations that nobody has seen.
+"""
+
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+
+class Kind(Enum):
+    """What a conversation is."""
+
+    CHAT = "chat"
+    AGENT = "agent"
+    """An agent that works on its own between two messages of the user. What it knows in the middle of its work is measured, too."""
+    SERVICE = "service"
+    """Customers and an assistant with tools. What later calls need is measured, too."""
+
+
+class Authored(NamedTuple):
+    """A set of conversations."""
+
+    label: str
+    file: str
+    kind: Kind
+    about: str
+    """What it is, and what was chosen on it."""
+
+    @property
+    def talks(self) -> list[dict[str, Any]]:
+        """Return its conversations, each with ``messages``, ``probes`` and ``rules``."""
+        return rows_of(Path(__file__).with_name(f"{self.file}.jsonl"))
+
+
+SETS: Final = (
+    Authored(
+        "held-out chats", "held_out", Kind.CHAT,
+        "Four chats, two English, one Spanish, one Japanese. Nothing is chosen on them.",
+    ),
+    Authored(
+        "held-out chats, later", "held_out_later", Kind.CHAT,
+        "Four more, written once all weights were chosen: two English, one German, one French.",
+    ),
+    Authored(
+        "held-out chats, last", "held_out_last", Kind.CHAT,
+        "Two more, one French, one in the English of a foreigner, written after everything that is measured on them.",
+    ),
+    Authored(
+        "held-out chats, final", "held_out_final", Kind.CHAT,
+        "Two more in English, written when all that is measured on them was built.",
+    ),
+    Authored(
+        "chats between friends", "friends", Kind.CHAT,
+        "Two chats of half a year between two friends, with questions of a third person about either. How such a chat is recognised was chosen on them.",
+    ),
+    Authored(
+        "chats between friends, held out", "friends_held_out", Kind.CHAT,
+        "Another, by another author, measured once that was chosen.",
+    ),
+    Authored(
+        "chats about documents", "documents", Kind.CHAT,
+        "Three chats whose users put passages of documents, drafts and exercises into their messages. How pasted text is told from the user's own words was"
+        " chosen on them.",
+    ),
+    Authored(
+        "chats about documents, held out", "documents_held_out", Kind.CHAT,
+        "Two more, measured before and after that was chosen.",
+    ),
+    Authored(
+        "coding agents", "coding_agents", Kind.AGENT,
+        "Three long sessions, with questions of the developer about the work. What a fold does with such sessions was chosen on them.",
+    ),
+    Authored(
+        "coding agents, held out", "coding_agents_held_out", Kind.AGENT,
+        "Three more, one in German, by another author, measured before and after that was chosen.",
+    ),
+    Authored(
+        "research agents", "research_agents", Kind.AGENT,
+        "Three long sessions: research on the web, analysis of data, an office with mail and calendar. The length of quotes for such agents, and the"
+        " weight of addresses, were chosen on them.",
+    ),
+    Authored(
+        "research agents, held out", "research_agents_held_out", Kind.AGENT,
+        "Three more of the same, measured before and after that was chosen.",
+    ),
+    Authored(
+        "service of six companies", "service", Kind.SERVICE,
+        "Nine conversations of a telephone company, a shop and hotels, two of three in English. How such questions are answered, and what back ends"
+        " write around answers, was chosen on them.",
+    ),
+    Authored(
+        "service of six companies, held out", "service_held_out", Kind.SERVICE,
+        "Nine more, of a bank, clinics and an insurance company, measured before and after that was chosen.",
+    ),
+)  # fmt: skip
+
+
+def sets_of(*wanted: Kind) -> list[Authored]:
+    """Return the sets of these kinds."""
+    return [each for each in SETS if each.kind in wanted]
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """Return the conversations of a file, one in a row."""
+    return [orjson.loads(row) for row in path.read_bytes().splitlines()]
