@@ -29,8 +29,8 @@ COMMON_WORD: Final = 0.7
 SPEAKER_FACTOR: Final = 2.2
 """Factor for the messages of the speaker whom a question is about: of the user, where the question says *my* or *I*."""
 USER_FACTOR: Final = 1.8
-"""Factor for the user's messages where a question is about no speaker: most answers are in what the user told. The sentences of an
-agent that works on its own have it, too. They say what it found; its calls and their results only contain the words."""
+"""Factor for the user's messages where a question is about no speaker: most answers are in what the user told. Where tools are called
+often, the sentences of the assistant have it, too. They say what it found or did; its calls and their results only contain the words."""
 QUOTE_SHARE_WITHOUT_QUESTION: Final = 0.5
 """Share of the tokens of quotes that the quotes of a message without a question may take."""
 EARLIER_QUOTES_SHARE: Final = 0.2

@@ -69,7 +69,7 @@ class Search:
 
     def find_and_fill(self, query: Query, kept: Mapping[int, Message]) -> Quotes:
         """Return quotes with the lines that are relevant to the newest message; the rest of its tokens is filled with wishes,
-        with less relevant lines, and with calls and records.
+        where tools are called often with less relevant lines, and with calls and records.
 
         Lines that were cut out of kept messages may be quoted too. They are added last, because the model has not read them yet.
         """
@@ -108,7 +108,8 @@ class Search:
         found = rest.with_wishes(found, in_note)
         if pool.has_many_calls:
             found = rest.with_less_relevant(found, scores, only_talk=True)
-        found = rest.with_less_relevant(found, scores)
+        if pool.autonomous:
+            found = rest.with_less_relevant(found, scores)
         shown = known.union(word.key for position in {*found, *in_note} for word in pool.lines[position].words)
         found = rest.with_facts(found, shown)
         if shortened:
