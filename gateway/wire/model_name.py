@@ -2,11 +2,15 @@
 
 A body decides which upstream, and so whose key, a request gets. Text that is not strict JSON (NaN, a lone surrogate,
 bytes that are not UTF-8, a missing end) and forms still contain their model's name.
+
+Servers differ in how they read odd bodies. So a body that some server may read as naming another model counts as unreadable.
 """
 
 import re
 from collections.abc import Sequence
 from email.message import Message
+from email.utils import collapse_rfc2231_value
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -15,23 +19,32 @@ import msgspec
 from gateway.wire import surrogates
 from gateway.wire.lenient_json import members_of
 from gateway.wire.raw_json import all_members, occurs
+from gateway.wire.surrogates import PIECE_BYTES
 
 NO_MODEL: Final = ""
 """The body was parsed and names no model."""
 _ESCAPED: Final = rb"\u006"
 """How letters of ASCII are escaped, also those of a member's name."""
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_OBJECT: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\{")
+"""How a JSON object begins."""
 _BOUNDARY: Final = re.compile(r"[0-9A-Za-z'()+_,./:=? -]{1,70}")
 """Characters that RFC 2046 section 5.1.1 allows in a boundary."""
+_FOLD: Final = re.compile(rb"\r\n(?=[ \t])")
+"""A line break inside a header."""
+_BARE_BREAK: Final = re.compile(rb"\r(?!\n)|(?<!\r)\n")
+"""Half of a line break: some parsers end a line there."""
 
 
 def model_in(body: bytes, content_type: str) -> str | None:
     """Return the model in a body, `NO_MODEL` when it names none, or None when it cannot be read."""
+    if _OBJECT.match(body):  # llama.cpp, Ollama and others read JSON whatever its type is called
+        return _in_json(body)
     declared = Message()
     declared["content-type"] = content_type
     kind = declared.get_content_type()
     if kind == "multipart/form-data":
-        return _in_form(body, str(declared.get_param("boundary", "")))
+        return _in_form(body, _parameters(declared, "content-type", "boundary"))
     if kind == "application/x-www-form-urlencoded":
         return _one(parse_qs(body.decode("latin-1"), max_num_fields=None).get("model", []))
     return NO_MODEL if not body.strip() else _in_json(body)
@@ -47,15 +60,38 @@ _read: Final = msgspec.json.Decoder(_Body).decode
 
 
 def is_ambiguous(body: bytes, names: Sequence[str] = ("model",)) -> bool:
-    """Return whether a JSON object has a member twice, with different values: some parsers take the first, others the last."""
-    if not occurs(_ESCAPED, body) and not any(occurs(b'"%b"' % name.encode(), body, 2) for name in names):
+    """Return whether a JSON object has a member twice, with different values: some parsers take the first, others the last.
+
+    Names that differ in case alone count as one, because Go's parser reads them so.
+    """
+    if not occurs(_ESCAPED, body) and not _occur_twice(tuple(names), body):
         return False
     try:
-        found = [(name, bytes(value)) for name, value in all_members(body) if name in names]
+        found = [(name.lower(), bytes(value)) for name, value in all_members(body) if name.lower() in names]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         whole = surrogates.repaired(body)
         return whole is not body and is_ambiguous(whole, names)
     return len(set(found)) > len({name for name, _ in found})
+
+
+def _occur_twice(names: tuple[str, ...], body: bytes) -> bool:
+    """Return whether any of the names are in a JSON text twice, in any case. It looks piece by piece, so that other threads run."""
+    quoted, found = _quoted(names), 0
+    for start in range(0, len(body), PIECE_BYTES):
+        end = start + PIECE_BYTES
+        found += sum(each.start() < end for each in quoted.finditer(body, start, end + _LONGEST_QUOTED))
+        if found > 1:
+            return True
+    return False
+
+
+_LONGEST_QUOTED: Final = 64
+"""Bytes by which a piece reaches into the next one: longer than any name that is looked for, with its quotes."""
+
+
+@lru_cache
+def _quoted(names: tuple[str, ...]) -> re.Pattern[bytes]:
+    return re.compile(b'"(?:%b)"' % "|".join(names).encode(), re.IGNORECASE)
 
 
 def _in_json(body: bytes) -> str | None:
@@ -73,7 +109,7 @@ def _in_text(text: str) -> str | None:
     found: str | None = None
     try:
         for member in members_of(text):
-            if member.name == "model":
+            if member.name.lower() == "model":
                 if found not in (None, member.value):
                     return None
                 found = _name(member.value)
@@ -86,31 +122,49 @@ def _name(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _in_form(body: bytes, boundary: str) -> str | None:
+def _in_form(body: bytes, boundaries: list[str]) -> str | None:
     """Read the field `model` of a multipart form."""
-    if not _BOUNDARY.fullmatch(boundary):
+    if len(boundaries) != 1 or not _BOUNDARY.fullmatch(boundaries[0]):
         return None
-    mark = b"--" + boundary.encode()
+    mark = b"--" + boundaries[0].encode()
     parts = (b"\r\n" + body).split(b"\r\n" + mark)
     if len(parts) < 2:
         return None
+    if any(b"\n" + mark in part or b"\r" + mark in part for part in parts):  # some parsers see a boundary there, too
+        return None
     found = []
     for part in parts[1:]:
+        if part.strip() == b"--":  # behind the last part
+            continue
         head, gap, value = part.partition(b"\r\n\r\n")
-        if gap and _field(head) == "model":
+        field = _field(head)
+        if field is None:
+            return None
+        if gap and field == "model":
             found.append(value.decode("utf-8", "replace").strip())
     return _one(found)
 
 
-def _field(head: bytes) -> str:
-    """Return the name of the field in a part of a form."""
+def _field(head: bytes) -> str | None:
+    """Return the name of the field in a part of a form; None when some parser may read another one."""
+    head = _FOLD.sub(b"", head)
+    if _BARE_BREAK.search(head):
+        return None
+    declared = Message()
     for line in head.split(b"\r\n"):
         name, _, value = line.decode("utf-8", "replace").partition(":")
         if name.strip().lower() == "content-disposition":
-            declared = Message()
             declared["content-disposition"] = value.strip()
-            return str(declared.get_param("name", "", "content-disposition"))
-    return ""
+    names = _parameters(declared, "content-disposition", "name")
+    if len(names) > 1 or len(declared) > 1:
+        return None
+    name = names[0] if names else ""
+    return None if name != "model" and name.replace("\\", "").strip().lower() == "model" else name
+
+
+def _parameters(declared: Message, header: str, name: str) -> list[str]:
+    """Return every value of one parameter of a header."""
+    return [collapse_rfc2231_value(value) for key, value in declared.get_params([], header) if key.lower() == name]
 
 
 def _one(found: list[str]) -> str | None:
