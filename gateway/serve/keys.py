@@ -33,6 +33,8 @@ PROTOCOL: Final = "openai-insecure-api-key."
 """How a browser, which cannot set headers, gives the key of a WebSocket: https://platform.openai.com/docs/guides/realtime-websocket."""
 MODEL_HOLDERS: Final = ("response", "session")
 """Members of a WebSocket message that may also name a model."""
+NAMES: Final = ("type", "model", *MODEL_HOLDERS)
+"""Members of a WebSocket message that decide its model."""
 HOW_TO_SEND: Final = (
     "Send the key that the operator gave you as `Authorization: Bearer KEY`, `x-api-key: KEY` or `api-key: KEY`."
 )
@@ -59,6 +61,9 @@ async def admit(gateway: Gateway, request: web.BaseRequest, record: Record) -> N
     key, presented = _find_key(settings, request)
     record.key, record.credential = key, presented
     _check_use(key, record)
+    if key.models:
+        for model in models_in(request.rel_url):
+            check_model(request, model)
     await _count_request(gateway, key, record)
 
 
@@ -209,9 +214,11 @@ def allows_message(request: web.BaseRequest, text: str) -> bool:
         return False
     raw = text.encode("utf-8", "surrogatepass")
     inner = [value for name, value in (raw_json.members(raw) or {}).items() if name in MODEL_HOLDERS]
-    if is_ambiguous(raw, ("type", "model", *MODEL_HOLDERS)) or any(map(is_ambiguous, inner)):
+    if is_ambiguous(raw, NAMES) or any(map(is_ambiguous, inner)):
         return False
     parts = [message, *(message[name] for name in MODEL_HOLDERS if isinstance(message.get(name), dict))]
+    if any(name not in NAMES and name.lower() in NAMES for part in parts for name in part):  # Go's parser ignores case
+        return False
     named = [part["model"] for part in parts if "model" in part]
     if not named:
         return bool(request.rel_url.query.get("model")) or message.get("type") != "response.create"

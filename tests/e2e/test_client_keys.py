@@ -208,6 +208,14 @@ BODIES = [
     ("/embeddings", b'{"model":"dear","input":"hi","model":"gpt-4o"}', "application/json"),
     ("/audio/transcriptions", b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\ndear\r\n--b--\r\n', "multipart/form-data; boundary=b"),
     ("/images/generations", b"not JSON at all", "application/json"),
+    ("/chat/completions", b'{"model":"gpt-4o","Model":"dear","messages":[{"role":"user","content":"hi"}]}', "application/json"),
+    ("/embeddings", b'{"MODEL":"dear","input":"hi","model":"gpt-4o"}', "application/json"),
+    ("/embeddings", b'{"model":"dear","input":"&model=gpt-4o&"}', "application/x-www-form-urlencoded"),
+    ("/embeddings", b'{"model":"dear"}\r\n--b\r\nContent-Disposition: form-data; name="model"\r\n\r\ngpt-4o\r\n--b--\r\n', "multipart/form-data; boundary=b"),
+    ("/embeddings?model=dear", b'{"model":"gpt-4o","input":"hi"}', "application/json"),
+    ("/engines/dear/completions", b'{"model":"gpt-4o","prompt":"hi"}', "application/json"),
+    ("/models/dear:generateContent", b'{"model":"gpt-4o"}', "application/json"),
+    ("/chat/completions?model=dear", b'{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}]}', "application/json"),
 ]  # fmt: skip
 
 
@@ -216,6 +224,14 @@ async def test_no_form_of_a_body_reaches_another_model(guarded, standin, path, b
     running = await guarded(models=["gpt-4o"])
     answer = await running.ask("POST", path, body, {"content-type": kind, **BEARER})
     assert answer.status in (400, 403)
+    assert not standin.requests
+
+
+@pytest.mark.parametrize("path", ["/models/dear", "/models/ft:dear", "/engines/dear"])
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_no_url_reaches_another_model(guarded, standin, method, path):
+    running = await guarded(models=["gpt-4o"])
+    assert (await running.ask(method, path, headers=BEARER)).status == 403
     assert not standin.requests
 
 
@@ -518,6 +534,10 @@ FRAMES = [
     ('{"type":"response.create","model":"gpt-4o","response":{"model":"dear"},"response":{"model":"gpt-4o"}}', False),
     ('{"type":"response.create","input":"hi","type":"response.cancel"}', False),
     ('{"type":"response.create","model":"gpt-4o","response":{"model":"dear","model":"gpt-4o"}}', False),
+    ({"type": "response.create", "model": "gpt-4o", "Model": "dear"}, False),
+    ({"type": "response.cancel", "Type": "response.create"}, False),
+    ({"type": "session.update", "Session": {"model": "dear"}}, False),
+    ({"type": "session.update", "session": {"MODEL": "dear"}}, False),
 ]
 
 

@@ -49,6 +49,14 @@ SAYS_ITS_MODEL = {
     "a form with its file first": (FORM, form(("file", b"RIFF" * 400_000), ("model", "other"))),
     "a form with a quoted boundary": ('multipart/form-data; boundary="abc123"', form(("model", "other"))),
     "a plain form": ("application/x-www-form-urlencoded", b"a=1&model=other"),
+    "JSON called a plain form": ("application/x-www-form-urlencoded", b'{"model":"other","input":"hi"}'),
+    "JSON called a form": (FORM, b'{"model":"other"}'),
+    "a form with a folded header": (FORM, form(("model", "other")).replace(b": form-data", b":\r\n form-data")),
+    "a form with a name in RFC 2231": (FORM, form(("model", "other")).replace(b'name="model"', b"name*=utf-8''model")),
+    "a file whose name is odd": (
+        FORM,
+        form(("model", "other"), ("file", b"x")).replace(b'"a.wav"', b'"a; name=\\"b\\".wav"'),
+    ),
 }
 SAYS_NO_MODEL = {
     "nothing": (JSON, b""),
@@ -65,10 +73,12 @@ TWICE = {
     "a capital written in an escape": b'{"model":"main","messages":[{"role":"user","content":"hi"}],"input":"hi","\\u004dodel":"other"}',
     "a model, and null": b'{"model":"other","messages":[{"role":"user","content":"hi"}],"input":"hi","model":null}',
     "a model twice in text that is not strict": b'{"model":"main","a":NaN,"messages":[{"role":"user","content":"hi"}],"model":"other"}',
+    "a model in two cases in text that is not strict": b'{"model":"main","a":"\\ud83d","Model":"other"}',
+    "a model in two cases": b'{"model":"main","messages":[{"role":"user","content":"hi"}],"input":"hi","MoDel":"other"}',
     "a model twice in a long body": b'{"model":"main","messages":[{"role":"user","content":"%b"}],"input":"hi","model":"other"}'
     % (b"word " * 50_000),
 }
-"""Go, Rust and C++ differ in which of two members with one name they take."""
+"""Go, Rust and C++ differ in which of two members with one name they take, and for Go names of other cases are one."""
 CANNOT_BE_TOLD = {
     **{name: (JSON, body) for name, body in TWICE.items()},
     "no JSON": (JSON, b"hello"),
@@ -81,7 +91,39 @@ CANNOT_BE_TOLD = {
     "a form that names two": (FORM, form(("model", "other"), ("model", "main"))),
     "a form with another boundary": (FORM, form(("model", "other"), boundary=b"xyz")),
     "a form without a boundary": ("multipart/form-data", form(("model", "other"))),
+    "a form with two boundaries": (
+        f"{FORM}; boundary=xyz",
+        form(("model", "other"), boundary=b"xyz") + form(("model", "main")),
+    ),
+    "a form with the field in another case": (FORM, form(("model", "main"), ("Model", "other"))),
+    "a form with a field of two names": (FORM, form(("model", "main"), ('x"; name="model', "other"))),
+    "a form with two dispositions": (
+        FORM,
+        form(("model", "main"), ('x"\r\ncontent-disposition: form-data; name="model', "other")),
+    ),
+    "a form with an escape in a name": (FORM, form(("model", "main"), ("mod\\el", "other"))),
+    "a form whose second part begins with half a line break": (
+        FORM,
+        form(("model", "main"), ("model", "other")).replace(b"main\r\n--", b"main\n--"),
+    ),
+    "a form with half a line break in a header": (
+        FORM,
+        form(("model", "main"), ("x", "y")).replace(
+            b'Content-Disposition: form-data; name="x"', b'X: y\nContent-Disposition: form-data; name="model"\n\nother'
+        ),
+    ),
+    "a form with a part without an end of its head": (
+        FORM,
+        form(("model", "main")).replace(
+            b"--abc123--", b'--abc123\r\nContent-Disposition: form-data; name="model"\n\nother\r\n--abc123--'
+        ),
+    ),
     "UTF-16": (JSON, '{"model":"other"}'.encode("utf-16")),
+    "JSON that is a plain form, too": (
+        "application/x-www-form-urlencoded",
+        b'{"model":"other","input":"&model=main&"}',
+    ),
+    "JSON before a form": (FORM, b'{"model":"other"}\r\n' + form(("model", "main"))),
     "JSON called a plain form": (
         "application/x-www-form-urlencoded",
         b'{"a":"&model=main&","model":"other"}',
