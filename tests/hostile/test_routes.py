@@ -123,7 +123,6 @@ CANNOT_BE_TOLD = {
         "application/x-www-form-urlencoded",
         b'{"model":"other","input":"&model=main&"}',
     ),
-    "JSON before a form": (FORM, b'{"model":"other"}\r\n' + form(("model", "main"))),
     "JSON called a plain form": (
         "application/x-www-form-urlencoded",
         b'{"a":"&model=main&","model":"other"}',
