@@ -404,6 +404,15 @@ async def test_an_endpoint_that_only_looks_like_a_conversation_passes(gateway, s
     assert standin.requests[-1].body == body
 
 
+@pytest.mark.parametrize(
+    "path", ["/v1/x?model=a&model=b", "/v1/x?model=a&deployment=b", "/v1/models/a/models/b?model=c"]
+)
+async def test_a_url_that_names_two_models_passes_where_neither_decides_anything(gateway, standin, path):
+    ports = await gateway(standin)
+    assert (await raw.ask(ports.port, raw.request(path))).status == 200
+    assert standin.requests[-1].raw_target == path
+
+
 # Attacks
 
 
@@ -479,6 +488,13 @@ FORBIDDEN = [
     ("/openai/deployments/main/chat/completions", b'main","model":"other'),
     ("/deployments/other/embeddings", b"main"),
     ("/v1/deployments/other/embeddings", b"main"),
+    ("/openai/Deployments/other/embeddings", b"main"),
+    ("/openai/deployments/other/Embeddings", b"main"),
+    ("/openai/DEPLOYMENTS/other/anything", b"main"),
+    ("/v1/deployments;x/other/embeddings", b"main"),
+    ("/v1/deployments/main/deployments/other/anything", b"main"),
+    ("/v1/projects/models/main/publishers/google/models/other:rawPredict", b"main"),
+    ("/v1/Models/other:generateContent", b"main"),
     ("/v1/engines/other/completions", b"main"),
     ("/v1/engines/other/edits", b"main"),
     ("/v1/embeddings?model=other", b"main"),
@@ -527,7 +543,13 @@ async def test_a_body_that_is_called_a_form_is_held_to_its_own_model(target, bod
         assert (main.requests, other.requests) == ([], [])
 
 
-@pytest.mark.parametrize("path", ["/api/tags", "/api/ps", "/api/version", "/openai/deployments", "/v1/engines"])
+LISTS = [
+    *["/api/tags", "/api/ps", "/api/version", "/openai/deployments", "/v1/engines"],
+    *["/v1/engines/", "/v1/Engines", "/openai/Deployments/"],
+]
+
+
+@pytest.mark.parametrize("path", LISTS)
 async def test_a_key_for_some_models_does_not_see_a_servers_own_lists(path):
     async with two_upstreams(["main"]) as (ports, main, _):
         reply = await raw.ask(ports.port, raw.request(path, authorization=f"Bearer {KEY}"))
@@ -541,6 +563,7 @@ async def test_a_key_for_some_models_cannot_touch_another_by_its_url(method):
             "/v1/models/other",
             "/v1//models/other",
             "/v1/%6dodels/other",
+            "/v1/Models/other",
             "/models/other",
             "/openai/models/other",
         ):

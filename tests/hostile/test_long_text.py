@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from gateway.context.shrink.gaps import LONGEST_CLUSTER
 from gateway.context.shrink.text import shrink_text
 from gateway.context.write import pools
 from gateway.context.write.compress import compress
+from gateway.context.write.quote_room import question_text
 from gateway.wire.message import text_of
 from tests.fakes import assistant, call, result, user
 
@@ -137,5 +139,48 @@ def test_one_message_of_any_length_is_read_in_a_bounded_number_of_steps(
     some, more = (
         steps(lambda size=size: lines.read({"role": role, "content": unit * (size // len(unit))}))
         for size in (10_000, 80_000)
+    )
+    assert more < 1.2 * some
+
+
+@pytest.mark.parametrize("unit", ["a whale ", "a. ", "B. ", "\u3002", "\u9cb8\u9c7c\u3002"])
+def test_one_row_of_output_of_any_length_is_read_in_a_bounded_number_of_steps(
+    unit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "MOST_PROSE_CHARACTERS", 8_000)
+    some, more = (
+        steps(
+            lambda size=size: lines.read({"role": "tool", "tool_call_id": "c", "content": unit * (size // len(unit))})
+        )
+        for size in (10_000, 80_000)
+    )
+    assert more < 1.2 * some
+
+
+class Copied(str):
+    """A text that counts the characters that are copied from it."""
+
+    copied = 0
+
+    def __getitem__(self, part: Any) -> str:
+        found = super().__getitem__(part)
+        Copied.copied += len(found)
+        return found
+
+
+@pytest.mark.parametrize("unit", ["a. ", "B. ", "Dr. ", "x. a ", "1"])
+def test_sentences_that_do_not_end_are_not_copied_again_and_again(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = Copied(unit * 2000 + ". " + "a. " * 2000)
+    monkeypatch.setattr(Copied, "copied", 0)
+    list(lines._sentences(line))  # the loop over one line, without its bounds
+    assert Copied.copied < 20 * len(line)
+
+
+@pytest.mark.parametrize("unit", ["```\n", "<file>\n", "-----\n", "a whale "])
+def test_what_a_user_asks_is_read_in_a_bounded_number_of_steps(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "MOST_PROSE_CHARACTERS", 8_000)
+    some, more = (
+        steps(lambda message=message: question_text(SimpleNamespace(messages=[message]), (0,)))
+        for message in (user(unit * (size // len(unit)) + "Where was the whale?") for size in (10_000, 80_000))
     )
     assert more < 1.2 * some

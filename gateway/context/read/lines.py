@@ -101,7 +101,7 @@ def _read(message: Message, words: Words) -> Iterator[Line]:
     if role in RESULT_ROLES:
         yield from _result_lines(text, words)
     else:
-        yield from _message_lines(_head_and_tail(text), words, user=role == "user")
+        yield from _message_lines(head_and_tail(text), words, user=role == "user")
     for number, call in enumerate(tool_calls(message), FIRST_CALL):
         yield _call_line(call_name(call), call_arguments(call), number, words)
 
@@ -110,7 +110,7 @@ MOST_PROSE_CHARACTERS: Final = MOST_LINES * MOST_LINE_CHARACTERS
 """The most characters of a message that are split into sentences: as many as the most lines can have."""
 
 
-def _head_and_tail(text: str) -> str:
+def head_and_tail(text: str) -> str:
     """Return the head and the tail of a huge text; any other text as it is."""
     half = MOST_PROSE_CHARACTERS // 2
     return text if len(text) <= MOST_PROSE_CHARACTERS else f"{text[:half]}\n{text[-half:]}"
@@ -244,12 +244,15 @@ def _rows(lines: Iterable[str]) -> Iterator[str]:
         if len(line) <= MOST_LINE_CHARACTERS:
             yield line
         else:
-            yield from _joined_sentences(line, user=False)
+            for part in head_and_tail(line).split("\n"):
+                yield from _joined_sentences(part, user=False)
 
 
 _SENTENCE_END: Final = re.compile(r"""[.!?…。！？；](?:(?<=[。！？；])|["'”’)\]]*\s+)""")
 _ABBREVIATION: Final = re.compile(r"(?:^|[\s(\"'“‘])(?:(?:[^\W\d_]\.)*[^\W\d_]|[A-Z][a-z])$")
 """Text before a full stop that does not end a sentence: an initial, letters with stops (e.g., z.B.), a title (Dr., Nr.)."""
+LONGEST_NUMBER: Final = 20
+"""Characters of a number that begins a sentence (*2. Open the valve*). Longer texts are not looked at: a line may be one sentence of megabytes."""
 
 
 def _sentences(line: str) -> Iterator[str]:
@@ -264,7 +267,7 @@ def _sentences(line: str) -> Iterator[str]:
         if continues and mark in ".…" and (not mostly_small or line[stop.start() - 1 : stop.start()].isdigit()):
             continue
         if mark == "." and (
-            line[start : stop.start()].isdigit()
+            (stop.start() - start <= LONGEST_NUMBER and line[start : stop.start()].isdigit())
             or _ABBREVIATION.search(line, max(start - 1, stop.start() - 8, 0), stop.start())
         ):
             continue

@@ -153,10 +153,11 @@ def _may_enclose(mark: re.Match[str]) -> bool:
 def _block(opened: re.Match[str], text: str) -> Part:
     """Return the text behind an opening mark as a block, or as own words if it is short."""
     if opened["fence"]:
+        language = _LANGUAGE.match(text)
+        rows = text[language.end() :] if language else text
         if text.count("\n") >= LEAST_BLOCK_ROWS:
-            language, _, rows = text.partition("\n")
-            return Part(rows, True, language.strip())
-        return Part(_LANGUAGE.sub("", text, 1))
+            return Part(rows, True, language[0].strip() if language else "")
+        return Part(rows)
     if text.strip().count("\n") + 1 >= LEAST_BLOCK_ROWS or len(text) > LONG_ROW_CHARACTERS:
         return Part(text, True, opened["tag"] or "")
     return Part(text)

@@ -14,6 +14,7 @@ from gateway.context.choose import lookup
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.units import Cut, Unit
 from gateway.context.read.cues import asks_for_information, is_question, request_in
+from gateway.context.read.lines import head_and_tail
 from gateway.context.read.pasted import own_words
 from gateway.context.read.subject import names_a_subject
 from gateway.context.weigh import speakers
@@ -178,7 +179,7 @@ def asked_in(text: str) -> str:
 
 def question_text(source: Source, indices: tuple[int, ...]) -> str:
     """Return the end of what the user says in a question's last message: what is asked, without pasted documents."""
-    return own_words(text_of(source.messages[indices[-1]]))[-QUESTION_CHARACTERS:]
+    return own_words(head_and_tail(text_of(source.messages[indices[-1]])))[-QUESTION_CHARACTERS:]
 
 
 def is_long(layout: Layout) -> bool:

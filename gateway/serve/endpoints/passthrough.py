@@ -82,7 +82,7 @@ class _Asked(NamedTuple):
 async def _read_models(gateway: Gateway, request: web.BaseRequest, body: bytes | None) -> _Asked:
     """Read the models that a request names, as far as they must be known. Raises ClientError when the key is not for them."""
     setup, record = gateway.setup, records.of(request)
-    url_model, must_know_model = only_model(request), keys.must_know_model(setup, request)
+    url_model, must_know_model = only_model(setup, request), keys.must_know_model(setup, request)
     payload = await _payload(setup, request, body, must_know_model=must_know_model)
     if not isinstance(payload, bytes):
         if url_model or _shows_models(request):
@@ -119,7 +119,7 @@ def _is_below_v1(request: web.BaseRequest) -> bool:
 
 def _shows_models(request: web.BaseRequest) -> bool:
     """Return whether an endpoint may show models without being asked for one: then it is not for a key that is held to some."""
-    return not _is_below_v1(request) or request.rel_url.raw_path in LISTS
+    return not _is_below_v1(request) or request.rel_url.raw_path.rstrip("/").lower() in LISTS
 
 
 def _is_in_url(setup: Setup) -> bool:
@@ -144,14 +144,16 @@ async def _reserve(gateway: Gateway, request: web.BaseRequest, record: Record, w
         await keys.reserve(gateway, record, record.body_bytes, window, 0)
 
 
-def only_model(request: web.BaseRequest) -> str:
-    """Return the model that a request's URL names, or "". Raises ClientError for a URL that names two."""
-    named = models_in(request.rel_url)
-    if deployment := records.of(request).deployment:
+def only_model(setup: Setup, request: web.BaseRequest) -> str:
+    """Return the model that a request's URL names, or "". Raises ClientError for a URL that names two, if the model must be known."""
+    named, deployment = models_in(request.rel_url), records.of(request).deployment
+    if deployment:
         named.add(deployment)
-    if len(named) > 1:
+    if len(named) <= 1:
+        return check_name(named.pop()) if named else NO_MODEL
+    if keys.must_know_model(setup, request):
         raise _unclear("The URL names two models")
-    return check_name(named.pop()) if named else NO_MODEL
+    return check_name(deployment)
 
 
 def _unclear(problem: str) -> ClientError:

@@ -60,8 +60,8 @@ ENDINGS: Final = (
 )
 """Endings of paths that are these endpoints, whatever stands before. ``/messages`` alone may be a message of something else."""
 
-DEPLOYMENTS: Final = ("/deployments/", "/engines/")
-"""What stands before the name of a model in paths of Azure, and of LiteLLM."""
+_DEPLOYMENT: Final = re.compile("/(?:deployments|engines)/", re.IGNORECASE)
+"""What stands before the name of a model in paths of Azure, and of LiteLLM. Azure does not tell case in a path."""
 DEPLOYED: Final = (
     "/chat/completions", "/completions", "/embeddings", "/audio/transcriptions", "/audio/translations", "/audio/speech",
     "/images/generations", "/images/edits",
@@ -72,11 +72,10 @@ KEPT: Final = 256
 """Paths whose form is remembered, a number: most requests have one of three."""
 MODELS: Final = "/v1/models/"
 """The beginning of the path of one model, whose name may have slashes."""
-NAMING: Final = ("/models/", "/model/", *DEPLOYMENTS)
-"""Parts of paths behind which a model is named: Vertex, Bedrock, Azure."""
-_END_OF_NAME: Final = re.compile("[/:]")
+_NAMED: Final = re.compile("/(?:models?|deployments|engines)(?:;[^/]*)?(?=/([^/:]+))", re.IGNORECASE)
+"""Parts of paths behind which a model is named, and the name: Vertex, Bedrock, Azure. Some servers ignore what is behind a semicolon."""
 LISTS: Final = frozenset({"/v1/deployments", "/v1/engines"})
-"""Paths of lists of all models, beside ``/v1/models``."""
+"""Paths of lists of all models, beside ``/v1/models``, in small letters and without a slash at the end."""
 NAMES: Final = ("model", "deployment")
 """Members of a query that name a model: OpenAI's sockets, Azure's."""
 _UNRESERVED: Final = re.compile(r"%(?:4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-9AE]|3[0-9]|2[DE]|5F)", re.IGNORECASE)
@@ -103,7 +102,7 @@ def models_in(url: URL) -> set[str]:
     if path.startswith(MODELS):
         named.add(unquote(path.removeprefix(MODELS)))
     else:
-        named |= {unquote(_END_OF_NAME.split(path.partition(part)[2], 1)[0]) for part in NAMING}
+        named.update(map(unquote, _NAMED.findall(path)))
     return named - {""}
 
 
@@ -125,10 +124,10 @@ def is_native(method: str, path: str) -> bool:
 def address_of(path: str) -> Address:
     """Return the address that a path means."""
     path = _SLASHES.sub("/", _UNRESERVED.sub(lambda escape: unquote(escape[0]), path))
-    for mark in DEPLOYMENTS:
-        _, _, rest = path.removesuffix("/").partition(mark)
-        endpoint = next((each for each in DEPLOYED if rest.endswith(each)), "")
-        if endpoint and (name := rest.removesuffix(endpoint)):
+    if mark := _DEPLOYMENT.search(path):
+        rest = path[mark.end() :].removesuffix("/")
+        endpoint = next((each for each in DEPLOYED if rest[-len(each) :].lower() == each), "")
+        if endpoint and (name := rest[: -len(endpoint)]):
             return Address(f"/v1{endpoint}", unquote(name), translated=True)
     prefix = next((each for each in PREFIXES if path.startswith(each)), "")
     path = _with_v1(f"/v1/{path.removeprefix(prefix)}" if prefix else path)
@@ -140,11 +139,14 @@ def address_of(path: str) -> Address:
 
 
 def _with_v1(path: str) -> str:
-    """Return a path with exactly one ``/v1``: Anthropic's libraries add it to the base URL, OpenAI's do not."""
+    """Return a path with exactly one ``/v1``: Anthropic's libraries add it to the base URL, OpenAI's do not. The documented part
+    behind it is in small letters, so that a server that does not tell case gets nothing that we took for another endpoint."""
     while path.startswith("/v1/v1/"):
         path = path.removeprefix("/v1")
-    first = path.split("/", 2)[1] if path.startswith("/") else ""
-    return f"/v1{path}" if first in ROOTS else path
+    has_v1 = path.startswith("/v1/")
+    first, slash, rest = path.removeprefix("/v1" if has_v1 else "").removeprefix("/").partition("/")
+    is_known = first.lower() in (ROOTS | OTHERS if has_v1 else ROOTS)
+    return f"/v1/{first.lower()}{slash}{rest}" if is_known else path
 
 
 @lru_cache(maxsize=KEPT)

@@ -46,7 +46,7 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     headers = keys.forwarded(request)
     for name in _HANDSHAKE:
         headers.popall(name, None)
-    model = _check_model(request)
+    model = _check_model(gateway, request)
     speaks_responses = socket_fold.speaks_responses(request)
     target = gateway.setup.target_of(model)
     record = records.of(request)
@@ -133,14 +133,14 @@ def _check_key(gateway: Gateway, request: web.BaseRequest) -> None:
     try:
         keys.check_again(gateway, record)
         if record.key is not before:
-            _check_model(request)
+            _check_model(gateway, request)
     except ClientError as refusal:
         raise NotServed(refusal.code) from None
 
 
-def _check_model(request: web.BaseRequest) -> str:
+def _check_model(gateway: Gateway, request: web.BaseRequest) -> str:
     """Return the model in the URL of a socket, or "". Raises ClientError for one that the client's key does not allow."""
-    model = only_model(request)
+    model = only_model(gateway.setup, request)
     if model or not socket_fold.speaks_responses(request):  # a Responses socket names the model in each message
         keys.check_model(request, model)
     return model

@@ -5,6 +5,7 @@ import pytest
 from gateway.context.read.line import LineKind
 from gateway.context.read.lines import read
 from gateway.context.read.pasted import own_words, parts_of
+from tests.hostile.test_long_text import steps
 
 DOCUMENT = "[1] Housing\nThe host site rents a flat.\nPets are never allowed in the flat."
 ASKED = "May I bring the dog?"
@@ -71,6 +72,19 @@ def test_no_text_is_lost_or_doubled() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("row", "language"),
+    [("python", "python"), ("c++ ", "c++"), ("", ""), ("The host site rents a flat.", ""), ("x" * 100_000, "")],
+)
+def test_the_first_row_behind_a_fence_is_a_language_or_a_row_of_the_block(row: str, language: str) -> None:
+    text = f"Look:\n```{row}\n{DOCUMENT}\n```"
+
+    block = parts_of(text)[1]
+    assert block.name == language
+    assert block.text.split() == ([] if language else row.split()) + DOCUMENT.split()
+    assert len(read({"role": "user", "content": text})[1].text) < 100
+
+
 def test_a_document_binds_nobody() -> None:
     """It is quoted as rows, and no standing wish is taken from it."""
     lines = read({"role": "user", "content": f"<context>\n{DOCUMENT}\n</context>\nNever call me by my first name."})
@@ -85,8 +99,6 @@ def test_a_document_binds_nobody() -> None:
 @pytest.mark.parametrize(
     "piece", ["<context>", "</context>", "<file ", "```", "-----\n", '"""\n', "<", "<a" + " " * 30]
 )
-def test_very_many_marks_are_read_in_one_pass(piece: str) -> None:
-    """Each mark is looked at once, so half a megabyte of them is read like any text."""
-    text = piece * (500_000 // len(piece))
-
-    assert sum(len(part.text) for part in parts_of(text)) <= len(text)
+def test_twice_as_many_marks_take_twice_the_steps(piece: str) -> None:
+    few, many = (steps(lambda size=size: parts_of(piece * (size // len(piece)))) for size in (20_000, 80_000))
+    assert many < 5 * few + 100
