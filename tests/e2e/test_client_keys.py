@@ -542,13 +542,20 @@ FRAMES = [
 
 
 @pytest.fixture
-async def echo():
+def received():
+    """What reached the server `echo`."""
+    return []
+
+
+@pytest.fixture
+async def echo(received):
     """A server with a WebSocket that sends back what it gets."""
 
     async def handler(request):
         socket = web.WebSocketResponse()
         await socket.prepare(request)
         async for frame in socket:
+            received.append(frame.data)
             await (socket.send_str if frame.type is aiohttp.WSMsgType.TEXT else socket.send_bytes)(frame.data)
         return socket
 
@@ -559,10 +566,15 @@ async def echo():
         yield str(server.make_url("/v1"))
 
 
+def written(frame):
+    return frame if isinstance(frame, str) else orjson.dumps(frame).decode()
+
+
+REFUSED = (1008, "model_not_allowed")
+"""The code and the reason with which a socket ends whose message is not for the key."""
 DEAR = orjson.dumps({"type": "response.create", "model": "dear", "input": "hi"})
 BYTES = [
-    (orjson.dumps({"type": "response.create", "model": "gpt-4o", "input": "hi"}), True),
-    (DEAR, False),
+    *[(written(frame).encode(), passes) for frame, passes in FRAMES if not isinstance(frame, list)],
     (b" \n" + DEAR, False),
     (b"\xef\xbb\xbf" + DEAR, False),
     (DEAR[:-1] + b',"n":NaN}', False),
@@ -578,12 +590,13 @@ BYTES = [
 
 
 @pytest.mark.parametrize(("data", "passes"), BYTES)
-async def test_a_message_in_a_binary_frame_is_held_to_the_keys_models(gateway, echo, data, passes):
+async def test_a_message_in_a_binary_frame_is_held_to_the_keys_models(gateway, echo, received, data, passes):
     running = await gateway(echo, {"keys": {"alice": {"hash": hashed(KEY), "models": ["gpt-4o"]}}})
     async with running.session.ws_connect(f"{running.base_url}/responses", headers=BEARER) as socket:
         await socket.send_bytes(data)
         answer = await socket.receive()
-        assert answer.data == (data if passes else 1008)
+        assert (answer.data, answer.extra) == ((data, "") if passes else REFUSED)
+    assert received == ([data] if passes else [])
 
 
 CHANGES = [
@@ -603,7 +616,7 @@ CREATE = '{"type":"response.create","model":"gpt-4o","input":"hi"}'
     [("/responses", CREATE), ("/realtime?model=gpt-4o", '{"type":"input_audio_buffer.append"}'), ("/realtime?model=gpt-4o", b"\0\1")],
 )  # fmt: skip
 @pytest.mark.parametrize(("entry", "reason"), CHANGES)
-async def test_a_socket_ends_when_its_key_may_no_longer_be_used(gateway, echo, path, message, entry, reason):
+async def test_a_socket_ends_when_its_key_may_no_longer_be_used(gateway, echo, received, path, message, entry, reason):
     others = {"bob": {"hash": hashed(OTHER + "2")}}
     running_gateway = await gateway(echo, {"keys": {"alice": {"hash": hashed(KEY)}, **others}})
     async with running_gateway.session.ws_connect(f"{running_gateway.base_url}{path}", headers=BEARER) as socket:
@@ -616,15 +629,16 @@ async def test_a_socket_ends_when_its_key_may_no_longer_be_used(gateway, echo, p
         await send(message)
         answer = await socket.receive()
         assert (answer.data, answer.extra) == ((1008, reason) if reason else (message, ""))
+    assert received == ([message] if reason else [message, message])
 
 
 @pytest.mark.parametrize(("frame", "passes"), FRAMES)
-async def test_each_message_of_a_socket_is_held_to_the_keys_models(gateway, echo, frame, passes):
+async def test_each_message_of_a_socket_is_held_to_the_keys_models(gateway, echo, received, frame, passes):
     config = {"keys": {"alice": {"hash": hashed(KEY), "models": ["gpt-4o"]}}}
     running = await gateway(echo, config)
+    text = written(frame)
     async with running.session.ws_connect(f"{running.base_url}/responses", headers=BEARER) as socket:
-        await socket.send_str(frame if isinstance(frame, str) else orjson.dumps(frame).decode())
+        await socket.send_str(text)
         answer = await socket.receive()
-        assert (answer.type is aiohttp.WSMsgType.TEXT) == passes
-        if not passes:
-            assert socket.close_code == 1008
+        assert (answer.data, answer.extra) == ((text, "") if passes else REFUSED)
+    assert received == ([text] if passes else [])
