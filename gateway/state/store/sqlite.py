@@ -25,6 +25,8 @@ PAGE_BYTES: Final = 4096
 """SQLite's default page: https://www.sqlite.org/pragma.html#pragma_page_size"""
 BUSY_TIMEOUT_S: Final = 0.2
 """The longest a writer waits for another process's writer: a hundred times the duration of one write."""
+ASK_AGAIN_S: Final = 0.01
+"""Time after which the mode of a new file is set again. Chosen: several times the duration of one write."""
 UPKEEP_EVERY: Final = 256
 """Writes between two deletions of expired values."""
 FULL_SHARE: Final = 0.9
@@ -248,12 +250,13 @@ def _open(path: Path, max_pages: int, schema: Schema) -> sqlite3.Connection:
     _create(path)
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     try:
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        # In this order: tables and id are written at once, and another connection may do so between the two lines.
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
         if tables and application != APPLICATION_ID:
             raise FileExistsError("this database belongs to another program")
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        connection.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(connection)
         connection.execute("PRAGMA synchronous = NORMAL")  # a power failure loses the last writes, never the file
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute(f"PRAGMA journal_size_limit = {8 * 1024 * 1024}")
@@ -266,6 +269,21 @@ def _open(path: Path, max_pages: int, schema: Schema) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Set the journal's mode. SQLite does not wait for another connection that does the same to a new file, so this asks again."""
+    patience_s = BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or patience_s <= 0.0:
+                raise
+            time.sleep(ASK_AGAIN_S)
+            patience_s -= ASK_AGAIN_S
+        else:
+            return
 
 
 def _create(path: Path) -> None:

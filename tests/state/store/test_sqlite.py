@@ -40,6 +40,20 @@ def remove_all(directory: Path) -> None:
         path.unlink()
 
 
+async def test_a_new_file_may_be_opened_by_several_at_once(tmp_path: Path) -> None:
+    """Each store has two connections of its own, and workers start together."""
+    for number in range(20):
+        stores = [SqliteStore(tmp_path / f"{number}.db") for _ in range(3)]
+        try:
+            calls = [each for store in stores for each in (store.get("summary", "a"), store.add("n", 1, ttl_s=HOUR_S))]
+            answers = await asyncio.gather(*calls)
+        finally:
+            for store in stores:
+                await store.close()
+        assert answers[::2] == [None] * 3
+        assert sorted(filter(None, answers[1::2])) == [1, 2, 3]
+
+
 async def test_values_outlive_the_process(tmp_path: Path) -> None:
     first = at(tmp_path / "new" / "folder" / "t.db")
     await first.put("summary", "a", b"words", ttl_s=HOUR_S)
