@@ -47,7 +47,7 @@ def model_in(body: bytes, content_type: str) -> str | None:
         in_form = _in_form(body, _parameters(declared, "content-type", "boundary"))
     else:
         in_form = _one(parse_qs(body.decode("latin-1"), max_num_fields=None).get("model", []))
-    # Some servers read JSON whatever it is called, and only the first value; curl calls it a form unless told otherwise.
+    # Some servers read JSON under any content type, up to the end of its first value. And curl sends JSON as a form by default.
     return _in_json_called_form(body, in_form) if _OBJECT.match(body) else in_form
 
 

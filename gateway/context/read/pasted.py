@@ -15,75 +15,17 @@ LEAST_BLOCK_ROWS: Final = 3
 LONG_ROW_CHARACTERS: Final = 360
 """Characters. Text of so many between two tags is a block even if it has fewer rows."""
 
-_DOCUMENT_WORDS: Final = frozenset(
-    [
-        "article",
-        "articles",
-        "attachment",
-        "attachments",
-        "chunk",
-        "chunks",
-        "code",
-        "codebase",
-        "content",
-        "contents",
-        "context",
-        "contract",
-        "csv",
-        "cv",
-        "data",
-        "diff",
-        "doc",
-        "docs",
-        "document",
-        "documents",
-        "email",
-        "emails",
-        "environment",
-        "excerpt",
-        "excerpts",
-        "file",
-        "files",
-        "history",
-        "html",
-        "json",
-        "knowledge",
-        "letter",
-        "log",
-        "logs",
-        "mail",
-        "output",
-        "page",
-        "pages",
-        "paper",
-        "passage",
-        "passages",
-        "reference",
-        "references",
-        "reminder",
-        "report",
-        "repository",
-        "result",
-        "results",
-        "resume",
-        "snippet",
-        "snippets",
-        "source",
-        "sources",
-        "stderr",
-        "stdout",
-        "table",
-        "text",
-        "transcript",
-        "web",
-        "webpage",
-    ]
+_DOCUMENT_WORDS: Final = (
+    "article articles attachment attachments chunk chunks code codebase content contents context contract csv cv data diff"
+    " doc docs document documents email emails environment excerpt excerpts file files history html json knowledge letter"
+    " log logs mail output page pages paper passage passages reference references reminder report repository result results"
+    " resume snippet snippets source sources stderr stdout table text transcript web webpage"
 )
 """Words in the names of tags around documents: ``search_results``, ``environment_details``, ``system-reminder``."""
-_SPEECH_WORDS: Final = frozenset(
-    ["instruction", "instructions", "message", "prompt", "query", "question", "request", "rules", "task"]
-)
+_SPEECH_WORDS: Final = "instruction instructions message prompt query question request rules task"
 """Words in the names of tags around the user's own words: ``user_query``, ``custom_instructions``."""
+_DOCUMENT: Final = frozenset(_DOCUMENT_WORDS.split())
+_SPEECH: Final = frozenset(_SPEECH_WORDS.split())
 
 _MARK: Final = re.compile(
     r"(?P<fence>```)|^[^\S\n]{0,8}(?P<rule>-{5,}|={5,}|\"{3})[^\S\n]*$|<(?P<end>/?)(?P<tag>[A-Za-z][\w.-]{0,40})(?:[^\S\n][^<>\n]*)?>",
@@ -147,7 +89,7 @@ def _may_enclose(mark: re.Match[str]) -> bool:
     if not mark["tag"]:
         return True
     words = {word.lower() for word in _NAME_PARTS.split(mark["tag"])}
-    return not words.isdisjoint(_DOCUMENT_WORDS) and words.isdisjoint(_SPEECH_WORDS)
+    return not words.isdisjoint(_DOCUMENT) and words.isdisjoint(_SPEECH)
 
 
 def _block(opened: re.Match[str], text: str) -> Part:
