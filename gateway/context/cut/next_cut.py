@@ -14,6 +14,7 @@ from gateway.context.cut.shares import (
     CHAT,
     GROWTH_REQUESTS,
     GROWTH_TURNS,
+    LEAST_DIGEST_ROOM,
     LEAST_DIGEST_SHARE,
     LEAST_GROWTH_REQUESTS,
     LEAST_QUOTE_TOKENS,
@@ -155,7 +156,7 @@ def _usual_digest(sums: CostSums, newest: int, left: int, shares: Shares) -> int
     free = sums.room.free
     if shares is CHAT and LEAST_ROOM_TO_GROW <= free < LONG_MESSAGE_REQUESTS * sums.tokens_per_request(newest):
         return 0
-    least = min(shares.least_digest_tokens, free * LEAST_DIGEST_SHARE)
+    least = min(shares.least_digest_tokens, free * LEAST_DIGEST_SHARE) if free >= LEAST_DIGEST_ROOM else 0
     size = int(max(free * shares.digest, least))
     turns = max(sums.units[newest].turn + 1, sums.requests[newest] / STEPS_PER_TURN)
     return size if left - size >= GROWTH_TURNS * sums.full[newest + 1] / turns else 0

@@ -13,6 +13,8 @@ LEAST_DIGEST_TOKENS: Final = 800
 bring them."""
 LEAST_DIGEST_SHARE: Final = 1 / 3
 """Share of the free room that these tokens may take."""
+LEAST_DIGEST_ROOM: Final = 1500
+"""Tokens of free room from which on these tokens are taken. In a smaller room questions need the quotes more."""
 LEAST_QUOTE_TOKENS: Final = 40
 """Tokens. Fewer quotes are not worth their frame."""
 GROWTH_TURNS: Final = 2
@@ -47,7 +49,7 @@ class Shares(NamedTuple):
     digest: float
     """Share of a digest in a usual room."""
     least_digest_tokens: float
-    """The least tokens of a digest in a usual room. They take at most `LEAST_DIGEST_SHARE` of the free room."""
+    """The least tokens of a digest in a usual room, within `LEAST_DIGEST_SHARE` and from `LEAST_DIGEST_ROOM` on."""
     quotes: float
     """Share that a usual room keeps free for quotes. A message that asks nothing needs few. A question gets the free
     room, or the oldest kept messages are left out for its quotes."""
