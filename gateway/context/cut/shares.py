@@ -9,8 +9,7 @@ CHAT_QUOTE_TOKENS: Final = 200
 """Tokens of quotes that a chat keeps free. A reply to a message that is not mainly a question takes few of its words from
 the folded part alone: 400 tokens of quotes have 5 % of these words, 200 tokens 4 % (docs/decisions.md)."""
 LEAST_DIGEST_TOKENS: Final = 800
-"""Tokens of a chat's digest in a usual room, at least: about what its standing wishes take. Where nothing is asked, no quotes
-bring them."""
+"""Tokens of a chat's digest, at least: about what its standing wishes take. Where nothing is asked, no quotes bring them."""
 LEAST_DIGEST_SHARE: Final = 1 / 3
 """Share of the free room that these tokens may take."""
 LEAST_DIGEST_ROOM: Final = 1500
@@ -49,7 +48,7 @@ class Shares(NamedTuple):
     digest: float
     """Share of a digest in a usual room."""
     least_digest_tokens: float
-    """The least tokens of a digest in a usual room, within `LEAST_DIGEST_SHARE` and from `LEAST_DIGEST_ROOM` on."""
+    """The least tokens of a digest, except in a tight room: within `LEAST_DIGEST_SHARE`, and from `LEAST_DIGEST_ROOM` on."""
     quotes: float
     """Share that a usual room keeps free for quotes. A message that asks nothing needs few. A question gets the free
     room, or the oldest kept messages are left out for its quotes."""
