@@ -111,8 +111,8 @@ def _ranked(
 def _fitting(
     pool: LinePool, ranked: Sequence[Passage], room: int, count: CountText, hidden: frozenset[int]
 ) -> list[int]:
-    """Return the positions of the best passages that fit, in order, the first of a long result with its title. Their size is estimated
-    first and counted at the end."""
+    """Return the positions of the best passages that fit, in order. Their size is estimated first and counted at the
+    end."""
     chosen: list[tuple[Passage, list[int]]] = []
 
     def positions(number: int) -> list[int]:
@@ -125,27 +125,8 @@ def _fitting(
 
     title_of = cache(partial(title_lines, pool))
     left = float(room)
-    opened: set[int] = set()
     for _ in range(3):  # the estimate is corrected by the count
-        taken = {passage for passage, _ in chosen}
-        for passage in ranked:
-            if passage in taken:
-                continue
-            new = [position for position in passage if position not in hidden]
-            if not new:
-                continue
-            message = pool.message_of[passage.start]
-            if message not in opened:
-                new = sorted({*new, *[at for at in title_of(message) if at not in hidden]})
-            cost = sum([pool.lines[position].size + 1 for position in new]) + (
-                0 if message in opened else OPENING_TOKENS
-            )
-            if cost <= left:
-                chosen.append((passage, new))
-                opened.add(message)
-                left -= cost
-            elif left < OPENING_TOKENS:
-                break
+        left = _add_by_estimate(pool, ranked, chosen, left, hidden=hidden, title_of=title_of)
         spent = size(len(chosen))
         if spent > room:
             # The size grows with the number of passages, so the largest number that fits is found by bisection.
@@ -156,6 +137,38 @@ def _fitting(
         # The estimate was too high: the room that is left is filled in another round.
         left = float(room - spent)
     return positions(len(chosen))
+
+
+def _add_by_estimate(
+    pool: LinePool,
+    ranked: Sequence[Passage],
+    chosen: list[tuple[Passage, list[int]]],
+    left: float,
+    *,
+    hidden: frozenset[int],
+    title_of: Callable[[int], Sequence[int]],
+) -> float:
+    """Add to the chosen passages those that fit into ``left`` estimated tokens, with the positions of their lines. The first of a
+    message brings its title. Return the tokens that are left."""
+    taken = {passage for passage, _ in chosen}
+    opened = {pool.message_of[passage.start] for passage in taken}
+    for passage in ranked:
+        new = {position for position in passage if position not in hidden}
+        if passage in taken or not new:
+            continue
+        message = pool.message_of[passage.start]
+        opening = 0.0
+        if message not in opened:
+            new.update([position for position in title_of(message) if position not in hidden])
+            opening = OPENING_TOKENS
+        cost = opening + sum([pool.lines[position].size + 1 for position in sorted(new)])
+        if cost <= left:
+            chosen.append((passage, sorted(new)))
+            opened.add(message)
+            left -= cost
+        elif left < OPENING_TOKENS:
+            break
+    return left
 
 
 def relevance(
