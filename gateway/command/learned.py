@@ -1,7 +1,7 @@
 """`turnfold models` and `turnfold forget`: show and delete what the gateway has learned and stored."""
 
 import asyncio
-import os
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -11,9 +11,11 @@ from multidict import CIMultiDict
 from rich.console import Console
 from rich.table import Table
 
+from gateway.command import usable
 from gateway.command.cells import cell
 from gateway.command.waiting import waiting
-from gateway.config import Settings, SettingsError, load
+from gateway.config import Settings, SettingsError
+from gateway.config.report import many
 from gateway.config.values import is_pattern
 from gateway.observe.log import beside_result
 from gateway.serve import process
@@ -30,7 +32,7 @@ SHOWN: Final = 12
 
 def show_models(config: Path) -> int:
     """Print every model named in the file, by its upstreams or in past answers: its window, and every learned fact."""
-    settings = _settings(config)
+    settings = _settings(usable.with_upstreams, config)
     if settings is None:
         return 1
     with waiting("Asking the upstreams for their models"):
@@ -52,7 +54,7 @@ def show_models(config: Path) -> int:
 
 def forget(config: Path, order: Order) -> int:
     """Delete what an operator orders, and print how many values were deleted; running processes follow."""
-    settings = _settings(config)
+    settings = _settings(usable.with_store, config)
     if settings is None:
         return 1
     try:
@@ -63,7 +65,7 @@ def forget(config: Path, order: Order) -> int:
     except Exception as error:  # noqa: BLE001  # whatever the store's library raises, the person must know that it did not work
         click.echo(f"Nothing was forgotten: the store failed ({type(error).__name__}: {error})", err=True)
         return 1
-    click.echo(f"{count} value{'s' * (count != 1)} forgotten")
+    click.echo(f"{many(count, 'value')} forgotten")
     return 0
 
 
@@ -112,10 +114,11 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%m-%d %H:%M:%S")
 
 
-def _settings(config: Path) -> Settings | None:
+def _settings(read: Callable[[Path], Settings], config: Path) -> Settings | None:
+    """Read the configuration; None when it has mistakes, which are then printed."""
     beside_result()
     try:
-        return load(config, os.environ)
+        return read(config)
     except SettingsError as error:
         click.echo("\n".join(error.problems), err=True)
         return None

@@ -44,6 +44,9 @@ FALLBACK_ENDPOINTS: Final = MappingProxyType(
 )
 """Endpoints that the gateway serves itself if the upstream does not have them."""
 
+OPERATORS: Final = ("/dashboard", "/metrics", "/api/")
+"""Beginnings of paths of the admin port, which people try on the client port."""
+
 
 class Entrance(msgspec.Struct, frozen=True):
     """The settings of the client port that decide who may send a request."""
@@ -175,8 +178,11 @@ def _status_page(word: str, status: int = 200) -> web.Response:
 
 
 def _not_found(request: web.BaseRequest, base_path: str) -> errors.ClientError:
-    hint = f"the API lives under {base_path}/v1: set the client's base URL to http://HOST:PORT{base_path}/v1"
     path = request.rel_url.raw_path[:200]
+    if path.removeprefix(base_path).startswith(OPERATORS):
+        hint = "it is served on the admin port, which has a number of its own (admin.port, by default 8788)"
+    else:
+        hint = f"the API lives under {base_path}/v1: set the client's base URL to http://HOST:PORT{base_path}/v1"
     return errors.ClientError(404, f"Nothing is served at {request.method} {path}; {hint}.", code="not_found")
 
 
