@@ -50,6 +50,8 @@ def run(path: Path, config: Path | None, window: int | None, upstream: str | Non
     if as_json:
         click.echo(orjson.dumps(decision, option=orjson.OPT_INDENT_2).decode())
     else:
+        if config is None and window is not None:
+            decision["window_from"] = "--window"
         _show(Console(), decision, lines)
     return 0
 

@@ -1,6 +1,7 @@
 """`turnfold standin`: a strict model server without a model on this machine, for a first try without a key."""
 
 import asyncio
+import os
 from typing import Final
 
 import click
@@ -18,11 +19,9 @@ def run(port: int, window: int) -> int:
     try:
         asyncio.run(_serve(port, window))
     except OSError as error:
-        return fail(
-            (
-                f"--port: 127.0.0.1:{port} cannot be bound ({error.strerror or error}); end the program that uses it, or choose another port",
-            )
-        )
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        remedy = "end the program that uses it, or choose another port: --port PORT"
+        return fail((f"127.0.0.1:{port} cannot be bound ({reason}); {remedy}",))
     return 0
 
 

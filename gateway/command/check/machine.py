@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -52,11 +53,12 @@ def warnings(settings: Settings) -> tuple[str, ...]:
     scheme, _, rest = settings.store.url.partition(":///")
     if scheme != "sqlite":
         return ()
-    return tuple(
+    found = (
         f"store.url: {file} {reason}; nothing will be remembered from one start to the next"
         for file in (Path(rest), records_file(Path(rest)))
         if (reason := _unwritable(file) or foreign(file))
     )
+    return tuple(islice(found, 1))  # the file of the records is in the same folder
 
 
 def endpoints(settings: Settings) -> Iterator[str]:

@@ -23,16 +23,16 @@ def of_model(file: Path, environ: Mapping[str, str], model: str) -> str:
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     if settings.models and settings.entry(model) is None:
         lines.append(
-            f'Note: no entry under models is for "{model}"{nearest(model, settings.models)}{_others(settings)}'
+            f'Note: no entry under models is for "{model}"{nearest(model, settings.models) or "."} {_named(settings)}'
         )
     return "\n".join(lines)
 
 
-def _others(settings: Settings) -> str:
-    """Return the entries of the file in words; of many the first ones."""
+def _named(settings: Settings) -> str:
+    """Return the models that the file names, in one sentence; of many the first ones."""
     names = list(settings.models)
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f". Its entries: {', '.join(names[:NAMED])}{more}"
+    return f"The file has: {', '.join(names[:NAMED])}{more}"
 
 
 def _rows(settings: Settings, model: str) -> list[tuple[str, str, str]]:
