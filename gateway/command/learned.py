@@ -1,7 +1,7 @@
 """`turnfold models` and `turnfold forget`: show and delete what the gateway has learned and stored."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -9,7 +9,8 @@ from typing import Final
 import click
 from multidict import CIMultiDict
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
+from rich.text import Text
 
 from gateway.command import usable
 from gateway.command.cells import cell
@@ -26,6 +27,8 @@ from gateway.state import forgetting
 from gateway.state.facts import Fact
 from gateway.state.forgetting import Order
 
+WIDE: Final = 150
+"""Columns of a terminal from which learned facts are a table. Chosen: in a narrower one its words would be cut."""
 SHOWN: Final = 12
 """Characters of a caller's key hash in the table: enough to tell callers apart."""
 
@@ -38,18 +41,36 @@ def show_models(config: Path) -> int:
     with waiting("Asking the upstreams for their models"):
         rows, facts = asyncio.run(_models(settings))
     console = Console()
-    table = Table("model", "upstream", "window", "from", box=None, header_style="dim")
+    table = Table(*(Column(name, overflow="fold") for name in ("model", "upstream", "window", "from")), box=None,
+                  header_style="dim")  # fmt: skip
     for row in rows:
         table.add_row(*map(cell, row))
     console.print(table)
-    if facts:
-        learned = Table("kind", "what", "model", "upstream", "value", "holds for", "caller", "since", "until", "evidence",
-                        box=None, header_style="dim", title="learned", title_justify="left")  # fmt: skip
-        for fact in facts:
-            learned.add_row(fact.kind, fact.what, cell(fact.model), cell(fact.upstream), f"{fact.value:,}", fact.holds,
-                            cell(fact.caller[:SHOWN]), _time(fact.since), _time(fact.until), cell(fact.evidence))  # fmt: skip
-        console.print(learned)
+    if facts and console.width >= WIDE:
+        console.print(_facts_table(facts))
+    elif facts:
+        console.print(Text("\nlearned", style="dim"), *map(_fact_in_lines, facts), sep="\n")
     return 0
+
+
+def _facts_table(facts: Sequence[Fact]) -> Table:
+    table = Table("kind", "what", "model", "upstream", "value", "holds for", "caller", "since", "until", "evidence",
+                  box=None, header_style="dim", title="learned", title_justify="left")  # fmt: skip
+    for fact in facts:
+        table.add_row(fact.kind, fact.what, cell(fact.model), cell(fact.upstream), f"{fact.value:,}", fact.holds,
+                      cell(fact.caller[:SHOWN]), _time(fact.since), _time(fact.until), cell(fact.evidence))  # fmt: skip
+    return table
+
+
+def _fact_in_lines(fact: Fact) -> Text:
+    """Return a fact for a narrow terminal: the same words as a row of the table has."""
+    caller = f" (caller {fact.caller[:SHOWN]})" if fact.caller else ""
+    lines = (
+        f"{fact.model} at {fact.upstream}: {fact.what} {fact.value:,}, {fact.kind}",
+        f"   holds for {fact.holds}{caller}, {_time(fact.since)} to {_time(fact.until)}",
+        f"   {fact.evidence}",
+    )
+    return Text("\n").join(map(cell, lines))
 
 
 def forget(config: Path, order: Order) -> int:

@@ -1,5 +1,6 @@
 """The entrance of requests: check who may send one, route it to its handler, and turn failures into errors."""
 
+import re
 from types import MappingProxyType
 from typing import Final
 
@@ -44,8 +45,8 @@ FALLBACK_ENDPOINTS: Final = MappingProxyType(
 )
 """Endpoints that the gateway serves itself if the upstream does not have them."""
 
-OPERATORS: Final = ("/dashboard", "/metrics", "/api/")
-"""Beginnings of paths of the admin port, which people try on the client port."""
+OPERATORS: Final = re.compile(r"/(?:dashboard|metrics|api)(?:/|\Z)")
+"""Paths of the admin port, which people try on the client port."""
 
 
 class Entrance(msgspec.Struct, frozen=True):
@@ -179,7 +180,7 @@ def _status_page(word: str, status: int = 200) -> web.Response:
 
 def _not_found(request: web.BaseRequest, base_path: str) -> errors.ClientError:
     path = request.rel_url.raw_path[:200]
-    if path.removeprefix(base_path).startswith(OPERATORS):
+    if OPERATORS.match(path.removeprefix(base_path)):
         hint = "it is served on the admin port, which has a number of its own (admin.port, by default 8788)"
     else:
         hint = f"the API lives under {base_path}/v1: set the client's base URL to http://HOST:PORT{base_path}/v1"
