@@ -8,6 +8,7 @@ word of the question.
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache, partial
 from itertools import accumulate, chain
 from math import inf, log, sqrt
 from typing import Final, NamedTuple
@@ -16,6 +17,7 @@ from gateway.context import frames
 from gateway.context.choose import fields, rows
 from gateway.context.choose.lookup import distinguishes, neighbour_shares
 from gateway.context.choose.salience import salience
+from gateway.context.choose.title import title_lines
 from gateway.context.count.counter import CountText
 from gateway.context.read.cues import instructs, wants_to_know
 from gateway.context.read.line import SENTENCE
@@ -109,18 +111,19 @@ def _ranked(
 def _fitting(
     pool: LinePool, ranked: Sequence[Passage], room: int, count: CountText, hidden: frozenset[int]
 ) -> list[int]:
-    """Return the positions of the best passages that fit, in order. Their size is estimated first and counted at the
-    end."""
+    """Return the positions of the best passages that fit, in order, the first of a long result with its title. Their size is estimated
+    first and counted at the end."""
     chosen: list[tuple[Passage, list[int]]] = []
 
     def positions(number: int) -> list[int]:
         """Return the positions of the lines of the first so many chosen passages."""
-        return sorted(position for _, new in chosen[:number] for position in new)
+        return sorted({position for _, new in chosen[:number] for position in new})
 
     def size(number: int) -> int:
         """Return the tokens of the first so many chosen passages."""
         return count(rows.render(pool, positions(number))) if number else 0
 
+    title_of = cache(partial(title_lines, pool))
     left = float(room)
     opened: set[int] = set()
     for _ in range(3):  # the estimate is corrected by the count
@@ -132,6 +135,8 @@ def _fitting(
             if not new:
                 continue
             message = pool.message_of[passage.start]
+            if message not in opened:
+                new = sorted({*new, *[at for at in title_of(message) if at not in hidden]})
             cost = sum([pool.lines[position].size + 1 for position in new]) + (
                 0 if message in opened else OPENING_TOKENS
             )

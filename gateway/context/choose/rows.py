@@ -4,7 +4,8 @@ A row has one speaker and one message. If something is left out between two text
 seem to answer the wrong message, and code that lacks a row would be misread.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import zip_longest
 from typing import Final
 
 from gateway.context import frames
@@ -33,7 +34,7 @@ def render(pool: LinePool, positions: Sequence[int]) -> str:
     last = -1
     messages = {message_of[position] for position in positions}
     chosen = set(positions)
-    for position in positions:
+    for position in _without_repeated_calls(pool, positions, messages):
         line = lines[position]
         if last >= 0 and message_of[last] == message_of[position]:
             written.append(_next_of_message(pool, last, position))
@@ -45,6 +46,19 @@ def render(pool: LinePool, positions: Sequence[int]) -> str:
             written.append(CUT_OFF)
         last = position
     return "".join(written).lstrip("\n")
+
+
+def _without_repeated_calls(pool: LinePool, positions: Sequence[int], messages: Collection[int]) -> list[int]:
+    """Return the positions without the calls that the row of their result repeats. A call that stands directly before its result
+    is not repeated. ``messages`` are those of all positions."""
+    kept: list[int] = []
+    following = [pool.message_of[position] for position in positions[1:]]
+    for position, message in zip_longest(positions, following):
+        line = pool.lines[position]
+        result = _result_of(pool, position) if line.kind is CALL else -1
+        if message == result or result not in messages or pool.readings[result].tool != line.text:
+            kept.append(position)
+    return kept
 
 
 def _continues_in_next_line(pool: LinePool, position: int) -> bool:

@@ -14,6 +14,8 @@ from gateway.context.cut.shares import (
     CHAT,
     GROWTH_REQUESTS,
     GROWTH_TURNS,
+    LEAST_DIGEST_ROOM,
+    LEAST_DIGEST_SHARE,
     LEAST_GROWTH_REQUESTS,
     LEAST_QUOTE_TOKENS,
     LEAST_ROOM_TO_GROW,
@@ -154,7 +156,7 @@ def _usual_digest(sums: CostSums, newest: int, left: int, shares: Shares) -> int
     free = sums.room.free
     if shares is CHAT and LEAST_ROOM_TO_GROW <= free < LONG_MESSAGE_REQUESTS * sums.tokens_per_request(newest):
         return 0
-    size = int(free * shares.digest)
+    size = max(int(free * shares.digest), _least_digest(free, shares))
     turns = max(sums.units[newest].turn + 1, sums.requests[newest] / STEPS_PER_TURN)
     return size if left - size >= GROWTH_TURNS * sums.full[newest + 1] / turns else 0
 
@@ -163,6 +165,12 @@ def _small_digest(sums: CostSums, newest: int, left: int, shares: Shares) -> int
     """Return the tokens of a digest beside which a few more requests fit; 0 if the room holds too few requests."""
     free, request = sums.room.free, sums.tokens_per_request(newest)
     least, most = shares.small_digest
-    size = int(min(max(left - GROWTH_REQUESTS * request, least * free), most * free))
+    share = int(min(max(left - GROWTH_REQUESTS * request, least * free), most * free))
+    size = max(share, _least_digest(free, shares))
     can_grow = free >= LEAST_ROOM_TO_GROW and free >= shares.tight_requests * request
     return size if can_grow and left - size >= LEAST_GROWTH_REQUESTS * request else 0
+
+
+def _least_digest(free: int, shares: Shares) -> int:
+    """Return the tokens that a usual and a small digest have at least; 0 for agents, and in a room that is too small."""
+    return int(min(shares.least_digest_tokens, free * LEAST_DIGEST_SHARE)) if free >= LEAST_DIGEST_ROOM else 0

@@ -8,6 +8,12 @@ from typing import Final, NamedTuple
 CHAT_QUOTE_TOKENS: Final = 200
 """Tokens of quotes that a chat keeps free. A reply to a message that is not mainly a question takes few of its words from
 the folded part alone: 400 tokens of quotes have 5 % of these words, 200 tokens 4 % (docs/decisions.md)."""
+LEAST_DIGEST_TOKENS: Final = 800
+"""Tokens of a chat's digest, at least: about what its standing wishes take. Where nothing is asked, no quotes bring them."""
+LEAST_DIGEST_SHARE: Final = 1 / 3
+"""Share of the free room that these tokens may take."""
+LEAST_DIGEST_ROOM: Final = 1500
+"""Tokens of free room from which on these tokens are taken. In a smaller room questions need the quotes more."""
 LEAST_QUOTE_TOKENS: Final = 40
 """Tokens. Fewer quotes are not worth their frame."""
 GROWTH_TURNS: Final = 2
@@ -41,6 +47,8 @@ class Shares(NamedTuple):
 
     digest: float
     """Share of a digest in a usual room."""
+    least_digest_tokens: float
+    """The least tokens of a digest, except in a tight room: within `LEAST_DIGEST_SHARE`, and from `LEAST_DIGEST_ROOM` on."""
     quotes: float
     """Share that a usual room keeps free for quotes. A message that asks nothing needs few. A question gets the free
     room, or the oldest kept messages are left out for its quotes."""
@@ -59,6 +67,7 @@ class Shares(NamedTuple):
 
 AGENT: Final = Shares(
     digest=0.27,
+    least_digest_tokens=0,
     quotes=0.33,
     most_quote_tokens=float("inf"),
     tight_requests=5.0,
@@ -69,6 +78,7 @@ AGENT: Final = Shares(
 """Tools are called often. Later calls need tool results that no question names, so the digest is larger."""
 CHAT: Final = Shares(
     digest=0.22,
+    least_digest_tokens=LEAST_DIGEST_TOKENS,
     quotes=0.5,
     most_quote_tokens=CHAT_QUOTE_TOKENS,
     tight_requests=4.0,

@@ -65,6 +65,22 @@ class QuotesToFill:
             hidden.update([at for at, line in enumerate(self.pool.lines) if line.kind is not SENTENCE])
         return sorted({*found, *recall.choose(self.pool, scores, left, self.count, hidden, least_score_share=0.0)})
 
+    def with_rest_of_messages(self, found: list[int], scores: Mapping[Passage, float]) -> list[int]:
+        """Add the other passages of the messages that have relevant passages, those of the most relevant message first. A list in a
+        page often has the words of the question only above it."""
+        left = self.most_tokens - self._size(found)
+        if left < LEAST_TOKENS:
+            return found
+        is_quoted = set(found)
+        best: dict[int, float] = {}
+        for passage, score in scores.items():
+            if not is_quoted.isdisjoint(passage):
+                message = self.pool.message_of[passage.start]
+                best[message] = max(score, best.get(message, 0.0))
+        by_message = {passage: score for message, score in best.items() for passage in self.pool.passages(message)}
+        hidden = {*self.hidden, *found}
+        return sorted({*found, *recall.choose(self.pool, by_message, left, self.count, hidden, least_score_share=0.0)})
+
     def with_wishes(self, found: list[int], in_note: Collection[int]) -> list[int]:
         """Add the standing wishes that are neither in the note nor in the quotes.
 

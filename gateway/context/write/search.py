@@ -69,7 +69,8 @@ class Search:
 
     def find_and_fill(self, query: Query, kept: Mapping[int, Message]) -> Quotes:
         """Return quotes with the lines that are relevant to the newest message; the rest of its tokens is filled with wishes,
-        where tools are called often with less relevant lines, and with calls and records.
+        where tools are called often with less relevant lines, and with calls and records. An agent that works on its own gets the rest
+        of pages and files first whose passages were found.
 
         Lines that were cut out of kept messages may be quoted too. They are added last, because the model has not read them yet.
         """
@@ -109,6 +110,7 @@ class Search:
         if pool.has_many_calls:
             found = rest.with_less_relevant(found, scores, only_talk=True)
         if pool.autonomous:
+            found = rest.with_rest_of_messages(found, scores)
             found = rest.with_less_relevant(found, scores)
         shown = known.union(word.key for position in {*found, *in_note} for word in pool.lines[position].words)
         found = rest.with_facts(found, shown)

@@ -188,12 +188,22 @@ def test_a_call_without_a_result_says_nothing_of_one() -> None:
     assert written(alone) == ["ls(path=src)"]
 
 
-def test_each_result_of_several_calls_names_its_own() -> None:
-    assert written(listed("src", "docs")) == [
+def test_each_result_of_several_calls_stands_behind_its_own_call() -> None:
+    assert written(listed("src", "docs")) == ["ls(path=src) -> src/fields.py", "ls(path=docs) -> docs/fields.py"]
+
+
+def test_a_call_whose_result_names_only_the_tool_is_written() -> None:
+    calls = MessageLines(0, "assistant", lines.read(calling("src", "docs")))
+    results = [
+        MessageLines(number, "tool", lines.read({"role": "tool", "content": f"row {number} of it"}), "ls")
+        for number in (1, 2)
+    ]
+
+    assert written(LinePool([calls, *results])) == [
         "ls(path=src)",
         "ls(path=docs)",
-        "ls(path=src) -> src/fields.py",
-        "ls(path=docs) -> docs/fields.py",
+        "ls -> row 1 of it",
+        "ls -> row 2 of it",
     ]
 
 

@@ -92,3 +92,21 @@ def test_a_question_fills_its_room_with_what_is_less_relevant(room: int) -> None
     draft = compress([*session(), question], Budget(room, 0, 0, 0), COUNTER, Policy())
 
     assert 0.9 * room < draft.cost <= room
+
+
+@pytest.mark.parametrize("paragraphs", [20, 40, 80])
+def test_a_list_in_a_page_is_quoted_with_the_heading_that_a_question_finds(paragraphs: int) -> None:
+    """Only the heading has the question's words."""
+    items = "* the one behind the old mill, open on most days\n* the one beside the long road, open on most days"
+    story = [
+        f"Paragraph {n} tells how the valley was settled, and who kept the mill in year {1700 + n}."
+        for n in range(paragraphs)
+    ]
+    page = "\n\n".join(["Registered scrapyards of the district", *story, items])
+    messages = session()
+    messages[2:2] = [call("page", "fetch", url="https://example.com/yards"), result("page", page)]
+    question = message("user", "Which registered scrapyards are there in the district?")
+
+    draft = compress([*messages, question], Budget(1500, 0, 0, 0), COUNTER, Policy())
+
+    assert items in all_text(list(draft.messages))
