@@ -124,7 +124,11 @@ async def test_every_command_runs(folder, command):
         name, value, program = completion.groups()
         run(folder, [str(Path(sys.executable).with_name(program))], {name: value})
     elif words[:2] == ["turnfold", "serve"]:
-        await serves(folder, words[2:])
+        port, admin_port = free_ports(2)
+        await serves(folder, [*words[1:], "--port", str(port), "--admin-port", str(admin_port)], port)
+    elif words[:2] == ["turnfold", "standin"]:
+        [port] = free_ports(1)
+        await serves(folder, [*words[1:], "--port", str(port)], port)
     elif words[0] == "turnfold":
         if words[1] == "keys":
             with_keys(folder)
@@ -164,11 +168,10 @@ def run(folder: Path, command: list[str], variables: Mapping[str, str] = Mapping
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-async def serves(folder: Path, arguments: list[str]) -> None:
-    """Start a gateway and wait until it accepts connections."""
-    port, admin_port = free_ports(2)
+async def serves(folder: Path, arguments: list[str], port: int) -> None:
+    """Run a command that serves, and wait until it accepts connections at its port."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "gateway", "serve", *arguments, "--port", str(port), "--admin-port", str(admin_port),
+        sys.executable, "-m", "gateway", *arguments,
         cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     try:

@@ -1,4 +1,5 @@
-"""The command line: serve, extproc, init, check, schema, explain, replay, report, models, forget, keys, demo.
+"""The command line: serve, extproc, init, check, schema, explain, replay, report, models, forget, keys,
+demo, standin.
 
 Each command imports its modules when it runs: `turnfold check` need not load a web server.
 """
@@ -12,6 +13,26 @@ from typing import Any
 import click
 
 from gateway import __version__
+
+
+class Number(click.IntRange):
+    """An integer within bounds; ``what`` says in words which numbers are meant."""
+
+    def __init__(self, what: str, least: int, most: int | None = None) -> None:
+        super().__init__(least, most)
+        self._what = what
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number. Raises click.BadParameter."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            return self.fail(f"{value} is not {self._what}.", param, ctx)
+
+
+PORT = Number("a port number from 0 to 65535 (0: any free one)", 0, 65535)
+WINDOW = Number("a number of tokens, 256 or more, such as 128000", 256)
+WORKERS = Number("a number of processes, 1 to 256", 1, 256)
 
 _config = click.option(
     "--config", "config", type=click.Path(path_type=Path, dir_okay=False),
@@ -29,11 +50,11 @@ def main() -> None:
 @click.option("--config", "config", type=click.Path(path_type=Path, dir_okay=False),
               help="The YAML configuration. Default: turnfold.yaml in the current folder, unless --upstream is given.")  # fmt: skip
 @click.option("--host", help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0: any free port.")
-@click.option("--admin-port", type=click.IntRange(0, 65535), help="Port of the admin interface; 0: any free port.")
+@click.option("--port", type=PORT, help="Port to listen on; 0: any free port.")
+@click.option("--admin-port", type=PORT, help="Port of the admin interface; 0: any free port.")
 @click.option("--upstream", help="Base URL of the one upstream, for example http://127.0.0.1:8000/v1.")
-@click.option("--window", type=click.IntRange(min=256), help="Context window of every model of --upstream, in tokens.")
-@click.option("--workers", type=click.IntRange(1, 256), help="Processes that share the port.")
+@click.option("--window", type=WINDOW, help="Context window of every model of --upstream, in tokens.")
+@click.option("--workers", type=WORKERS, help="Processes that share the port.")
 @click.option(
     "--open", is_flag=True, default=None, help="Let everyone who reaches the port use the configured keys of upstreams."
 )
@@ -53,7 +74,7 @@ def serve(**options: Any) -> None:
               show_default=True, help="The YAML configuration.")  # fmt: skip
 @click.option("--listen", default="127.0.0.1:8789", show_default=True, metavar="HOST:PORT",
               help="Address for Envoy: a host and port, or unix:/path.")  # fmt: skip
-@click.option("--admin-port", type=click.IntRange(0, 65535), help="Port of the admin interface; 0: any free port.")
+@click.option("--admin-port", type=PORT, help="Port of the admin interface; 0: any free port.")
 @click.option("--notice", type=click.FloatRange(0, 600), default=5.0, show_default=True, metavar="SECONDS",
               help="Time of serving after SIGTERM, until Envoy's health checks have noticed.")  # fmt: skip
 def extproc(config: Path, listen: str, *, admin_port: int | None, notice: float) -> None:
@@ -132,7 +153,7 @@ def schema() -> None:
 @main.command()
 @click.argument("request", type=click.Path(path_type=Path, allow_dash=True))
 @_config
-@click.option("--window", type=click.IntRange(min=256), help="Pretend that the model has this context window.")
+@click.option("--window", type=WINDOW, help="Pretend that the model has this context window.")
 @click.option("--upstream", help="Base URL of the one upstream, instead of a configuration. Nothing is sent there.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a picture.")
 def explain(request: Path, config: Path | None, window: int | None, upstream: str | None, *, as_json: bool) -> None:
@@ -145,9 +166,9 @@ def explain(request: Path, config: Path | None, window: int | None, upstream: st
 @main.command()
 @click.argument("logs", type=click.Path(path_type=Path, exists=True))
 @_config
-@click.option("--window", type=click.IntRange(min=256), help="Pretend that every model has this context window.")
+@click.option("--window", type=WINDOW, help="Pretend that every model has this context window.")
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Also write a page with charts.")
-@click.option("--cores", type=click.IntRange(1, 256), help="Processes. Default: all cores.")
+@click.option("--cores", type=WORKERS, help="Processes. Default: all cores.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def replay(
     logs: Path, config: Path | None, window: int | None, html: Path | None, cores: int | None, *, as_json: bool
@@ -288,3 +309,13 @@ def demo(format: str) -> None:
     from gateway.command.demo import run  # noqa: PLC0415
 
     sys.exit(run(format))
+
+
+@main.command()
+@click.option("--port", type=PORT, default=8000, show_default=True, help="Port to listen on, on this machine alone.")
+@click.option("--window", type=WINDOW, default=8192, show_default=True, help="Its context window, in tokens.")
+def standin(port: int, window: int) -> None:
+    """Serve as a strict model server without a model, for a first try. You need no key."""
+    from gateway.command.standin import run  # noqa: PLC0415
+
+    sys.exit(run(port, window))

@@ -1,7 +1,6 @@
 """`turnfold explain`: one request's explanation on a terminal, in colour or as JSON."""
 
 import asyncio
-import os
 import sys
 from codecs import BOM_UTF8
 from pathlib import Path
@@ -13,7 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gateway.config import Settings, SettingsError, WrongValue, checked_url, load
+from gateway.command import usable
+from gateway.config import Settings, SettingsError, WrongValue, checked_url
 from gateway.context.write.explain import PINNED, UNCHANGED, Fate
 from gateway.serve.admin.explain import explain, fates
 from gateway.serve.gateway import Gateway
@@ -31,7 +31,7 @@ def run(path: Path, config: Path | None, window: int | None, upstream: str | Non
     one."""
     try:
         raw = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-        settings = load(config, os.environ) if config else Settings.simple(_url(upstream), window)
+        settings = usable.alone(config) if config else Settings.simple(_url(upstream), window)
     except OSError as error:
         click.echo(f"{path}: {error.strerror}", err=True)
         return 2
@@ -50,6 +50,8 @@ def run(path: Path, config: Path | None, window: int | None, upstream: str | Non
     if as_json:
         click.echo(orjson.dumps(decision, option=orjson.OPT_INDENT_2).decode())
     else:
+        if config is None and window is not None:
+            decision["window_from"] = "--window"
         _show(Console(), decision, lines)
     return 0
 

@@ -15,6 +15,7 @@ from gateway.command.check.upstreams import WITHOUT_LIST, NoAnswer, fetch
 from gateway.config import Settings, SettingsError, Upstream, WrongValue, checked_url, parse
 from gateway.config.catalogue import load as load_catalogue
 from gateway.config.generated import COMMENT_COLUMN
+from gateway.config.report import many
 from gateway.upstream.client import Client
 from providers.model_list import ANY_MODEL, read_named_entries
 from providers.registry import find
@@ -57,7 +58,7 @@ def init(url: str, file: Path, provider: str, key_env: str, *, force: bool) -> i
         return _failed(error.problems)
     except OSError as error:
         return _failed((f"{file} cannot be written ({error.strerror or error})",))
-    click.echo(f"{file}: written, for a server with {count} model{'s' * (count != 1)}.")
+    click.echo(f"{file}: written, for a server with {many(count, 'model')}.")
     click.echo(f"Next: `turnfold check {file}`, then `turnfold serve --config {file}`.")
     return 0
 

@@ -67,7 +67,13 @@ def show(config: Path) -> int:
         keys = load(config, os.environ).keys
     except SettingsError as error:
         return _failed(error)
-    rows = [("name", "models", "modes", "rpm", "tpm", "expires", "addresses"), *map(_row, keys.values())]
+    if not keys:
+        click.echo("No client keys. `turnfold keys add NAME` makes one.")
+        return 0
+    rows = [
+        ("name", "models", "modes", "requests/min", "tokens/min", "expires", "addresses"),
+        *map(_row, keys.values()),
+    ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -80,7 +86,11 @@ def _row(key: ClientKey) -> tuple[str, ...]:
         expires += " (expired)"
     modes = "all" if key.modes == MODES else ", ".join(key.modes) or "none"
     addresses = ", ".join(map(str, key.addresses)) or "all"
-    return key.name, ", ".join(key.models) or "all", modes, str(key.rpm or "-"), str(key.tpm or "-"), expires, addresses
+    return key.name, ", ".join(key.models) or "all", modes, _limit(key.rpm), _limit(key.tpm), expires, addresses
+
+
+def _limit(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"
 
 
 def _entry(key: str, options: Mapping[str, Any]) -> dict[str, Any]:

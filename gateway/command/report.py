@@ -1,7 +1,6 @@
 """`turnfold report`: sum up what was observed, or done, from the stored records."""
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,9 +14,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gateway.command import usable
 from gateway.command.cells import cell
 from gateway.command.waiting import waiting
-from gateway.config import Settings, SettingsError, load
+from gateway.config import Settings, SettingsError
+from gateway.config.report import many
 from gateway.observe.log import beside_result
 from gateway.observe.shape import RecordJson
 from gateway.observe.sums import Sums
@@ -68,12 +69,12 @@ class Report:
         """Yield sentences about the result of mode enforce: the one that it would have, and the one that it had."""
         if seen := self.sums.modes.get("observe"):
             yield (
-                f"Observed {seen.requests:,} requests. With enforce: {seen.failed:,} refusals avoided, "
+                f"Observed {many(seen.requests, 'request')}. With enforce: {many(seen.failed, 'refusal')} avoided, "
                 f"{seen.saved_share:.0%} fewer tokens."
             )
         if done := self.sums.modes.get("enforce"):
             yield (
-                f"Enforced on {done.requests:,} requests: {done.folded:,} folded, {done.saved_share:.0%} fewer tokens, "
+                f"Enforced on {many(done.requests, 'request')}: {done.folded:,} folded, {done.saved_share:.0%} fewer tokens, "
                 f"{done.failed:,} refused all the same."
             )
         if not self.sums.modes:
@@ -85,7 +86,7 @@ def run(config: Path, since: str, key: str, model: str, *, as_json: bool) -> int
     beside_result()
     now = time.time()
     try:
-        settings = load(config, os.environ)
+        settings = usable.with_store(config)
         query = Query(key=key, model=model, since=moment("--since", since, now), until=now, limit=MOST_FOUND)
         with waiting("Reading the records"):
             report = asyncio.run(_summed(settings, query))
@@ -139,7 +140,7 @@ def _print(console: Console, report: Report) -> None:
     for sentence in report.sentences():
         console.print(Text(sentence, style="bold"))
     reasons = ", ".join(f"{why} {count:,}" for why, count in report.sums.why.most_common())
-    console.print(Text(f"{report.sums.totals['requests']:,} records: {reasons}"))
+    console.print(Text(": ".join(filter(None, (many(report.sums.totals["requests"], "record"), reasons)))))
     if worst := report.sums.worst(WORST):
         table = Table("conversation", "model", "key", "folded", "turns", "lines", "images", "question", box=None,
                       header_style="dim", title="lose most (the most that one request lost)", title_justify="left")  # fmt: skip

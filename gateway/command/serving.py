@@ -43,6 +43,8 @@ def run(config: Path | None, given: Mapping[str, Any]) -> int:
     if not workers.is_worker():
         for warning in machine.warnings(settings):
             log.warning("store_unwritable", reason=warning)
+        for note in machine.endpoints(settings):
+            log.warning("base_url_names_endpoint", reason=note)
         for note in machine.keyless(settings):
             log.warning("upstream_without_key", reason=note)
     if settings.server.workers > 1 and not workers.is_worker():

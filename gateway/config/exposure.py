@@ -14,6 +14,8 @@ SECRET_WORDS: Final = ("auth", "cookie", "key", "password", "secret", "token")
 """Parts of names of headers whose values are credentials: x-portkey-api-key, cf-access-client-secret, cookie."""
 _NUMERIC: Final = re.compile(r"[0-9a-fx.]+", re.IGNORECASE)
 """Characters of an IPv4 address in any form that `inet_aton` reads: one to four numbers, decimal, octal or hexadecimal."""
+ENDPOINT: Final = re.compile(r"/(?:chat/completions|completions|responses|messages|embeddings|models)\Z")
+"""Endpoints that documentation of APIs shows in full; a base URL ends before them."""
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 Problem = tuple[str, str]
@@ -64,6 +66,12 @@ def _loops(settings: Settings) -> list[Problem]:
         if (server.port and leads_to(upstream.base_url, server.host, server.port))
         or (admin.port and leads_to(upstream.base_url, admin.host, admin.port))
     ]
+
+
+def endpoint_in(base_url: str) -> str:
+    """Return the endpoint of an API in which a base URL ends, such as ``/chat/completions``; empty without one."""
+    found = ENDPOINT.search(urlsplit(base_url).path.rstrip("/"))
+    return found[0] if found else ""
 
 
 def leads_to(url: str, host: str, port: int) -> bool:

@@ -17,6 +17,9 @@ Reader = Callable[[Node], Any]
 MEASURE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\Z")
 SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 BYTES: Final = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+SHORT: Final = re.compile(r"([0-9]+)([kKmM])\Z")
+THOUSANDS: Final = {"k": 10**3, "m": 10**6}
+"""Endings with which people shorten numbers."""
 KEY_HASH: Final = re.compile(r"sha256:[0-9a-f]{64}\Z")
 CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -99,7 +102,8 @@ def number(what: str, least: float, most: float | None = None) -> Reader:
     def read(node: Node) -> int:
         found = node.text()
         if not NUMBER.match(found) or "." in found:
-            raise WrongValue(what)
+            short = SHORT.match(found.strip()) if node.is_literal else None
+            raise WrongValue(what + (f"; did you mean {int(short[1]) * THOUSANDS[short[2].lower()]}?" if short else ""))
         value = int(found.replace("_", ""))
         if value < least or (most is not None and value > most):
             raise WrongValue(what)
@@ -128,7 +132,7 @@ def duration(node: Node) -> float:
     """Read a duration, in seconds. A bare 0 needs no unit."""
     if node.text().strip() == "0":
         return 0.0
-    return _measure(node, SECONDS, str, "a duration with its unit, such as 30s, 500ms or 5m")
+    return _measure(node, SECONDS, str, "a duration with its unit, such as 30s, 500ms or 5m", likely="s")
 
 
 def patience(node: Node) -> float:
@@ -143,11 +147,15 @@ def size(node: Node) -> int:
     return int(_measure(node, BYTES, str.lower, "a size with its unit, such as 64MiB, 10MB or 512KiB"))
 
 
-def _measure(node: Node, units: Mapping[str, float], fold: Callable[[str], str], expected: str) -> float:
+def _measure(
+    node: Node, units: Mapping[str, float], fold: Callable[[str], str], expected: str, *, likely: str = ""
+) -> float:
+    """Read a number with its unit. ``likely`` is the unit that a number without one is probably meant in."""
     match = MEASURE.match(node.text().strip())
     unit = units.get(fold(match[2])) if match else None
     if match is None or unit is None:
-        raise WrongValue(expected)
+        plain = node.is_literal and NUMBER.match(node.text().strip()) and not node.text().startswith("-")
+        raise WrongValue(expected + (f"; did you mean {node.text().strip()}{likely}?" if plain and likely else ""))
     return float(match[1]) * unit
 
 

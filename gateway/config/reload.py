@@ -5,16 +5,25 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
 from gateway.config import Settings, SettingsError, key_file, load, parse
+from gateway.config.schema import SETTINGS
 
 log = structlog.get_logger(__name__)
 
-FIXED: Final = ("server", "admin", "store", "log")
-"""Sections that are read only when the process starts; a change takes effect at the next start."""
+READ_AT_START: Final = (
+    "server.host", "server.port", "server.socket", "server.workers", "server.allowed_hosts", "server.cors_origins", "server.trusted_proxies",
+    "server.base_path", "server.preload", "server.max_header", "server.header_timeout", "server.keep_alive", "server.shutdown_grace",
+    "server.tls.cert", "server.tls.key", "admin.host", "admin.port", "store.url", "store.timeout", "store.ttl", "store.max_size",
+    "store.encryption_key", "log.format", "log.level", "observe.traces",
+)  # fmt: skip
+"""Settings that are read only when the process starts; a change takes effect at the next start."""
+
+NAMES: Final = {setting.path: setting.name for setting in SETTINGS}
+"""The attribute of each setting, by the setting's path in the file."""
 
 Stamp = tuple[int, int, int] | None
 """Identifies a state of a file: modification time, inode and size; None while there is no file."""
@@ -72,9 +81,11 @@ class Watcher:
             settings = load(self._path, self._environ)
         except SettingsError as error:
             return self._refused(error.problems)
-        waiting = [name for name in FIXED if self._current and getattr(settings, name) != getattr(self._current, name)]
+        waiting = [
+            path for path in READ_AT_START if self._current and _value(settings, path) != _value(self._current, path)
+        ]
         if waiting:
-            log.warning("restart_needed", path=str(self._path), sections=waiting)
+            log.warning("restart_needed", path=str(self._path), settings=waiting)
         try:
             done = self._on_change(settings)
             if inspect.isawaitable(done):
@@ -108,6 +119,11 @@ def files_of(path: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
     named = [key_file(path, settings)] if settings.server.keys_file else []
     server = settings.server
     return (path, *named, *(Path(file) for file in (server.tls_cert, server.tls_key) if file))
+
+
+def _value(settings: Settings, path: str) -> Any:
+    """Return the value of a setting by its path in the file."""
+    return getattr(getattr(settings, path.partition(".")[0]), NAMES[path])
 
 
 def stamp(path: Path) -> Stamp:

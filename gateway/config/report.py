@@ -21,7 +21,12 @@ def report(path: Path | str, environ: Mapping[str, str]) -> tuple[str, tuple[str
 
 def counted(path: Path | str, problems: Sequence[str]) -> str:
     """Return the number of problems in words."""
-    return f"{path}: {len(problems)} problem{'s' * (len(problems) > 1)}"
+    return f"{path}: {many(len(problems), 'problem')}"
+
+
+def many(count: int, what: str) -> str:
+    """Return a number of things in words: 1 request, 1,200 requests."""
+    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def describe(settings: Settings, catalogue: Catalogue, where: str) -> str:
@@ -38,7 +43,7 @@ def describe(settings: Settings, catalogue: Catalogue, where: str) -> str:
         (
             f"{where}: all right",
             "",
-            f"clients   {'https' if server.tls_cert else 'http'}://{server.host}:{server.port}{server.base_path}/v1   ({server.workers} worker{'s' * (server.workers > 1)}, {_asked(settings)})",
+            f"clients   {'https' if server.tls_cert else 'http'}://{server.host}:{server.port}{server.base_path}/v1   ({many(server.workers, 'worker')}, {_asked(settings)})",
             f"admin     http://{admin.host}:{admin.port}   ({token})",
             f"store     {settings.store.url.partition('://')[0]}",
             f"fold      {_fold_line(settings)}",
@@ -57,8 +62,7 @@ def describe(settings: Settings, catalogue: Catalogue, where: str) -> str:
 
 
 def _asked(settings: Settings) -> str:
-    count = len(settings.keys)
-    return f"{count} client key{'s' * (count != 1)}" if settings.asks_for_keys else "no client keys"
+    return many(len(settings.keys), "client key") if settings.asks_for_keys else "no client keys"
 
 
 def _fold_line(settings: Settings) -> str:
@@ -74,7 +78,7 @@ def _fold_line(settings: Settings) -> str:
 def _upstream_row(upstream: Upstream, settings: Settings) -> tuple[str, ...]:
     name = f"{upstream.name} (default)" if upstream.name == settings.default_upstream else upstream.name
     key = "configured" if has_key(upstream) else "none" if settings.asks_for_keys else "the client's"
-    return name, upstream.provider, _without_password(upstream.base_url), key, ", ".join(upstream.fallbacks)
+    return name, upstream.provider, without_password(upstream.base_url), key, ", ".join(upstream.fallbacks)
 
 
 def _model_row(name: str, settings: Settings, catalogue: Catalogue) -> tuple[str, ...]:
@@ -106,6 +110,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
 
 
-def _without_password(url: str) -> str:
+def without_password(url: str) -> str:
+    """Return a URL without the name and the password in it."""
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}" if "@" in rest.partition("/")[0] else url

@@ -1,5 +1,6 @@
 """The entrance of requests: check who may send one, route it to its handler, and turn failures into errors."""
 
+import re
 from types import MappingProxyType
 from typing import Final
 
@@ -43,6 +44,9 @@ FALLBACK_ENDPOINTS: Final = MappingProxyType(
     {**dict.fromkeys(counting.PATHS, counting.count), compact.PATH: compact.compact}
 )
 """Endpoints that the gateway serves itself if the upstream does not have them."""
+
+OPERATORS: Final = re.compile(r"/(?:dashboard|metrics|api)(?:/|\Z)")
+"""Paths of the admin port, which people try on the client port."""
 
 
 class Entrance(msgspec.Struct, frozen=True):
@@ -175,8 +179,11 @@ def _status_page(word: str, status: int = 200) -> web.Response:
 
 
 def _not_found(request: web.BaseRequest, base_path: str) -> errors.ClientError:
-    hint = f"the API lives under {base_path}/v1: set the client's base URL to http://HOST:PORT{base_path}/v1"
     path = request.rel_url.raw_path[:200]
+    if OPERATORS.match(path.removeprefix(base_path)):
+        hint = "it is served on the admin port, which has a number of its own (admin.port, by default 8788)"
+    else:
+        hint = f"the API lives under {base_path}/v1: set the client's base URL to http://HOST:PORT{base_path}/v1"
     return errors.ClientError(404, f"Nothing is served at {request.method} {path}; {hint}.", code="not_found")
 
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from aiohappyeyeballs import AddrInfoType, start_connection
 
-from gateway.upstream.response import CertificateRefused, NameUnknown, NotConnected
+from gateway.upstream.response import CertificateRefused, NameUnknown, NotConnected, TlsFailed
 
 NEXT_ADDRESS_S: Final = 0.25
 """Seconds after which the next address is tried as well (RFC 8305 section 5)."""
@@ -70,10 +70,10 @@ async def _start_protocol(make: Callable[[], Made], sock: socket.socket, host: s
     loop = asyncio.get_running_loop()
     try:
         _, protocol = await loop.create_connection(make, sock=sock, ssl=tls, server_hostname=name)
-    except ssl.SSLError as error:
+    except ssl.SSLCertVerificationError as error:
         raise CertificateRefused from error
     except TimeoutError:
         raise
     except OSError as error:
-        raise NotConnected from error
+        raise (NotConnected if tls is None else TlsFailed) from error
     return protocol

@@ -22,6 +22,7 @@ from gateway.upstream.response import (
     InvalidHttp,
     NameUnknown,
     NotConnected,
+    TlsFailed,
 )
 
 AUTOMATIC: Final = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
@@ -39,7 +40,7 @@ AT_ONCE: Final = 2**20
 _FAILURES: Final[tuple[tuple[type[Exception], type[AskFailed]], ...]] = (
     (aiohttp.ClientConnectorDNSError, NameUnknown),
     (aiohttp.ClientConnectorCertificateError, CertificateRefused),
-    (aiohttp.ClientSSLError, CertificateRefused),
+    (aiohttp.ClientSSLError, TlsFailed),
     (aiohttp.ClientConnectorError, NotConnected),
     (aiohttp.ServerDisconnectedError, Disconnected),
     (aiohttp.ClientOSError, Disconnected),

@@ -41,9 +41,15 @@ class NameUnknown(AskFailed):
 
 
 class CertificateRefused(AskFailed):
-    """No TLS connection was made."""
+    """The upstream's certificate is not valid for its name, or no known authority signed it."""
 
     reason = "its certificate was not accepted"
+
+
+class TlsFailed(AskFailed):
+    """The TLS handshake failed for another reason than the certificate: most often the upstream speaks plain HTTP."""
+
+    reason = "the TLS handshake failed; if it speaks plain HTTP, its URL begins with http://"
 
 
 class NotConnected(AskFailed):

@@ -2,6 +2,8 @@
 
 import asyncio
 import re
+import sqlite3
+from contextlib import closing
 
 import orjson
 import pytest
@@ -10,7 +12,8 @@ from click.testing import CliRunner
 from gateway.command.cli import main
 from gateway.config import SettingsError, parse
 from gateway.context.choose import embedding
-from gateway.standin import StandIn
+from gateway.standin import Raw, StandIn
+from gateway.state.store.sqlite import SCHEMA
 from tests import fakes
 from tests.context.choose.paraphrase import WITH_EXTRA
 
@@ -179,3 +182,78 @@ def test_a_password_in_a_url_that_nobody_sends_is_told(tmp_path):
     assert "Note: upstreams.u.base_url: the name and the password in it are not sent" in done.output
     assert "upstreams.v.base_url" not in done.output
     assert "hidden" not in done.output
+
+
+def test_a_model_without_an_entry_gets_the_names_of_the_file(tmp_path):
+    text = HEAD + "models: {gpt-4o-mini: {context_window: 8000}, 'llama-*': {upstream: v}}"
+    done = checked(tmp_path, text, "--model", "gtp-4o-mini")
+    assert done.exit_code == 0
+    note = (
+        'Note: no entry under models is for "gtp-4o-mini"; did you mean gpt-4o-mini? The file has: gpt-4o-mini, llama-*'
+    )
+    assert done.output.splitlines()[-1] == note
+    assert "Note" not in checked(tmp_path, text, "--model", "llama-3").output
+    assert "Note" not in checked(tmp_path, HEAD, "--model", "gtp-4o-mini").output, "a file without models names none"
+
+
+@pytest.mark.parametrize("end", ["/v1/chat/completions", "/v1/responses/", "/v1/messages", "/v1/models"])
+def test_a_base_url_that_goes_on_to_an_endpoint_is_told(tmp_path, end):
+    done = checked(tmp_path, HEAD.replace(":9/v1'}, v", f":9{end}'}}, v"))
+    assert done.exit_code == 0, done.output
+    endpoint = end.removeprefix("/v1").rstrip("/")
+    assert f"Note: upstreams.u.base_url: ends in the endpoint {endpoint}, and" in done.output
+    assert "write http://127.0.0.1:9/v1\n" in done.output
+    assert "upstreams.v" not in done.output
+
+
+PAGE = b"<!doctype html><html><body>Welcome to nginx</body></html>"
+NO_LISTS = [(PAGE, "a web page"), (b'{"status": "ok"}', "something else than a list of models")]
+
+
+@pytest.mark.parametrize(("body", "kind"), NO_LISTS)
+async def test_an_answer_that_is_no_list_of_models_is_told(tmp_path, body, kind):
+    async with StandIn(model_list=Raw(chunks=(body,), headers={"content-type": "text/html"})) as standin:
+        done = await live(tmp_path, standin.base_url)
+    assert done.exit_code == 1
+    assert (
+        f"upstreams.u: answers GET /models with {kind}; does its base_url lead to an API, and end in /v1?"
+        in done.output
+    )
+
+
+def database(file, kind):
+    """Make the file of a store: another program's database, a text, an empty file, or one of ours."""
+    if kind == "a text":
+        file.write_text("no database, but longer than the hundred bytes of a head of SQLite. " * 9)
+    elif kind == "empty":
+        file.touch()
+    else:
+        with closing(sqlite3.connect(file)) as connection:
+            connection.executescript("CREATE TABLE t (a);" if kind == "another program's" else SCHEMA)
+
+
+FILES = [
+    ("another program's", "is a database of another program"),
+    ("a text", "is not a database of SQLite"),
+    ("empty", ""),
+    ("ours", ""),
+]
+
+
+@pytest.mark.parametrize("name", ["s.db", "s-records.db"])
+@pytest.mark.parametrize(("kind", "says"), FILES)
+def test_a_store_file_of_another_program_is_told_and_left_alone(tmp_path, kind, says, name):
+    database(tmp_path / name, kind)
+    before = (tmp_path / name).read_bytes()
+    done = checked(tmp_path, HEAD.replace("memory://", f"sqlite:///{tmp_path}/s.db"))
+    assert (done.exit_code, (tmp_path / name).read_bytes()) == (1 if says else 0, before)
+    assert not says or f"store.url: {tmp_path}/{name} {says}; nothing will be remembered" in done.output
+    assert {file.name for file in tmp_path.iterdir()} == {name, "t.yaml"}
+
+
+def test_a_redis_that_does_not_answer_is_told(tmp_path):
+    pytest.importorskip("redis")
+    done = checked(tmp_path, HEAD.replace("memory://", "redis://:hunter2@127.0.0.1:1/0"))
+    assert done.exit_code == 0, "it may be reachable from where the gateway will run"
+    assert "Note: store.url: the server does not answer (ConnectionError)" in done.output
+    assert "hunter2" not in done.output

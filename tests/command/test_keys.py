@@ -135,3 +135,12 @@ def test_a_file_that_is_there_keeps_its_mode(run, tmp_path):
     (tmp_path / "k.yaml").chmod(0o640)
     run("add", "bob")
     assert stat.S_IMODE((tmp_path / "k.yaml").stat().st_mode) == 0o640
+
+
+def test_a_list_says_its_units_and_how_to_begin(run):
+    run("add", "bob"), run("remove", "bob")
+    assert run("list").stdout == "No client keys. `turnfold keys add NAME` makes one.\n"
+    run("add", "alice", "--rpm", "60", "--tpm", "2000000")
+    head, row = run("list").stdout.splitlines()
+    assert head.split()[3:5] == ["requests/min", "tokens/min"]
+    assert row.split()[3:5] == ["60", "2,000,000"]

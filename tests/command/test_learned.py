@@ -11,9 +11,9 @@ from tests.fakes import chat, system
 from tests.running import ROOT, configured
 
 
-async def turnfold(*arguments: str) -> str:
+async def turnfold(*arguments: str, columns: int = 240) -> str:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "gateway", *arguments, cwd=ROOT, env={"COLUMNS": "240", "PATH": "/usr/bin:/bin"},
+        sys.executable, "-m", "gateway", *arguments, cwd=ROOT, env={"COLUMNS": str(columns), "PATH": "/usr/bin:/bin"},
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     out, _ = await process.communicate()
@@ -42,6 +42,10 @@ async def test_what_a_running_gateway_learned_is_shown_and_forgotten(gateway, tm
         assert "llama-of-nobody" in shown, "though no file names it"
         for told in ("stated", "8,192", "its caller", "2 refusals"):
             assert told in shown
+        narrow = await turnfold("models", "--config", str(file), columns=80)
+        assert max(map(len, narrow.partition(" model ")[2].splitlines())) <= 80  # before it: the log
+        assert "llama-of-nobody at standin: window 8,192, stated\n   holds for its caller (caller " in narrow
+        assert "…" not in narrow, "no word is cut"
 
         assert "forgotten" in await turnfold("forget", "--config", str(file), *order)
         assert "2 refusals" not in await turnfold("models", "--config", str(file))

@@ -223,3 +223,30 @@ async def test_a_hangup_kills_no_gateway_without_a_file(tmp_path, standin, worke
         async with asyncio.timeout(PATIENCE_S):
             await process.communicate()
     assert process.returncode == 0
+
+
+NUMBERS = [
+    ("--window", "100", "100 is not a number of tokens, 256 or more, such as 128000."),
+    ("--window", "8k", "8k is not a number of tokens, 256 or more, such as 128000."),
+    ("--port", "70000", "70000 is not a port number from 0 to 65535 (0: any free one)."),
+    ("--workers", "0", "0 is not a number of processes, 1 to 256."),
+]
+
+
+@pytest.mark.parametrize(("option", "value", "says"), NUMBERS)
+async def test_a_wrong_number_on_the_command_line_is_told_in_words(tmp_path, option, value, says):
+    status, lines = await run(tmp_path, "serve", "--upstream", "http://127.0.0.1:9/v1", option, value)
+    assert status == 2
+    assert lines[-1] == f"Error: Invalid value for '{option}': {says}"
+
+
+async def test_a_base_url_that_goes_on_to_an_endpoint_is_told_at_the_start(tmp_path):
+    [port, admin] = free_ports(2)
+    url = "http://127.0.0.1:9/v1/chat/completions"
+    async with started(
+        tmp_path, "serve", "--upstream", url, "--port", str(port), "--admin-port", str(admin)
+    ) as process:
+        async with asyncio.timeout(PATIENCE_S):
+            told = (await process.stdout.readline()).decode()
+    assert "base_url_names_endpoint" in told
+    assert "write http://127.0.0.1:9/v1" in told

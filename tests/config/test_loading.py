@@ -117,7 +117,7 @@ BAD = [
     ),
     (
         "server: {shutdown_grace: 30}",
-        "1: server.shutdown_grace: 30 is not a duration with its unit, such as 30s, 500ms or 5m",
+        "1: server.shutdown_grace: 30 is not a duration with its unit, such as 30s, 500ms or 5m; did you mean 30s?",
     ),
     (
         "server: {shutdown_grace: 30 sec}",
@@ -160,7 +160,7 @@ BAD = [
     ("fold: {summary: {upstream: a}}", '1: fold.summary.upstream: "a" is not an upstream; known: openai'),
     (
         "models: {gpt-4o: {context_window: 128k}}",
-        '1: models.gpt-4o.context_window: "128k" is not a number of tokens, such as 128000',
+        '1: models.gpt-4o.context_window: "128k" is not a number of tokens, such as 128000; did you mean 128000?',
     ),
     (
         "models:\n  gpt-4.1:\n    context_window: 0",

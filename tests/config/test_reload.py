@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from gateway.config import Settings
-from gateway.config.reload import Watcher
+from gateway.config.reload import READ_AT_START, Watcher, _value
 
 
 @dataclass
@@ -123,14 +123,21 @@ async def test_a_symbolic_link_that_is_swapped_is_a_change(tmp_path):
 
 async def test_what_only_a_restart_can_change_is_said(file):
     watcher = file.watcher()
-    file.write("server: {port: 9999}\nfold: {mode: observe}")
+    file.write(
+        "server: {port: 9999, max_body: 1MiB}\nlog: {level: error}\nobserve: {traces: 'http://h/v1/traces'}\nfold: {mode: observe}"
+    )
     with capture_logs() as logs:
         assert await look(watcher)
-    assert [(entry["event"], entry.get("sections")) for entry in logs] == [
-        ("restart_needed", ["server"]),
+    assert [(entry["event"], entry.get("settings")) for entry in logs] == [
+        ("restart_needed", ["server.port", "log.level", "observe.traces"]),
         ("configuration_reloaded", None),
     ]
     assert file.taken[0].fold.mode == "observe"
+
+
+def test_every_setting_that_is_read_at_the_start_has_a_value():
+    for path in READ_AT_START:
+        _value(Settings.simple("http://h/v1"), path)
 
 
 async def test_whoever_takes_settings_up_may_take_its_time(file):

@@ -20,6 +20,11 @@ def check(file: Path, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]
     )
     if found:
         return "\n".join((*found, counted(file, found))), found
-    # A gateway that runs with this file has its ports: this is not a mistake.
-    notes = (*machine.keyless(settings), *machine.busy_ports(settings))
+    # A gateway that runs with this file has its ports, and its store may be elsewhere: these are not mistakes.
+    notes = (
+        *machine.endpoints(settings),
+        *machine.keyless(settings),
+        *machine.unreachable_store(settings),
+        *machine.busy_ports(settings),
+    )
     return "\n".join((text, *(f"Note: {note}" for note in notes))), ()

@@ -1,5 +1,6 @@
 """Check whether this machine has everything that a valid configuration needs: packages, keys, files, ports."""
 
+import asyncio
 import errno
 import os
 import socket
@@ -8,14 +9,18 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from gateway.config import Server, Settings, SettingsError, Upstream
-from gateway.config.exposure import has_key
+from gateway.config.exposure import endpoint_in, has_key
+from gateway.config.report import without_password
 from gateway.context.choose import embedding
 from gateway.serve.incoming.tls import certificate
-from gateway.state.store import open_store
+from gateway.state.records.opening import records_file
+from gateway.state.store import REDIS_SCHEMES, open_store, reach
+from gateway.state.store.sqlite import foreign
 from gateway.upstream.client import context_for
 
 BUSY = frozenset({errno.EADDRINUSE, errno.EACCES})
@@ -24,23 +29,54 @@ BUSY = frozenset({errno.EADDRINUSE, errno.EACCES})
 def problems(settings: Settings) -> tuple[str, ...]:
     """Return each reason why the gateway cannot start, one line each, without keys and passwords."""
     found = [
-        _store_problem(settings),
+        store_problem(settings),
         _traces_problem(settings),
         semantic_problem(settings),
         _tls_problem(settings.server),
-        *map(_certificate_problem, settings.upstreams.values()),
-        *map(_client_certificate_problem, settings.upstreams.values()),
+        *upstream_problems(settings),
     ]
     return tuple(problem for problem in found if problem)
 
 
+def upstream_problems(settings: Settings) -> tuple[str, ...]:
+    """Return each reason why an upstream cannot be called: a certificate that cannot be read."""
+    found = [
+        problem(upstream)
+        for problem in (_certificate_problem, _client_certificate_problem)
+        for upstream in settings.upstreams.values()
+    ]
+    return tuple(filter(None, found))
+
+
 def warnings(settings: Settings) -> tuple[str, ...]:
-    """Return each defect that the gateway can tolerate, one line each: a store without write access."""
+    """Return each defect that the gateway can tolerate, one line each: a store in a file that cannot be written, or is not ours."""
     scheme, _, rest = settings.store.url.partition(":///")
-    reason = _unwritable(Path(rest)) if scheme == "sqlite" else ""
-    if not reason:
+    if scheme != "sqlite":
         return ()
-    return (f"store.url: {rest} cannot be written ({reason}); nothing will be remembered from one start to the next",)
+    found = (
+        f"store.url: {file} {reason}; nothing will be remembered from one start to the next"
+        for file in (Path(rest), records_file(Path(rest)))
+        if (reason := _unwritable(file) or foreign(file))
+    )
+    return tuple(islice(found, 1))  # the file of the records is in the same folder
+
+
+def endpoints(settings: Settings) -> Iterator[str]:
+    """Name the upstreams whose base URL goes on to an endpoint, as documentation of APIs shows it, one line each."""
+    for name, upstream in settings.upstreams.items():
+        if endpoint := endpoint_in(upstream.base_url):
+            yield (
+                f"upstreams.{name}.base_url: ends in the endpoint {endpoint}, and every request adds its own; "
+                f"write {without_password(upstream.base_url.removesuffix(endpoint))}"
+            )
+
+
+def unreachable_store(settings: Settings) -> Iterator[str]:
+    """Say that no server of the store answers, in one line. A gateway serves without it, and asks again."""
+    if settings.store.url.startswith(tuple(f"{scheme}://" for scheme in REDIS_SCHEMES)):
+        reason = asyncio.run(reach(settings.store.url))
+        if reason:
+            yield f"store.url: the server does not answer ({reason}); without it nothing is shared or remembered. Is it running, and is this its address?"
 
 
 def keyless(settings: Settings) -> Iterator[str]:
@@ -73,7 +109,7 @@ def busy_ports(settings: Settings) -> Iterator[str]:
             yield f"{name}.host: {host}:{port} cannot be bound ({reason}); choose an address of this machine, such as 127.0.0.1 or 0.0.0.0"
 
 
-def _store_problem(settings: Settings) -> str:
+def store_problem(settings: Settings) -> str:
     """Return why the store cannot be opened. Opening needs its package and its key; it reads and writes nothing."""
     try:
         open_store(settings.store.url, encryption_key=settings.store.encryption_key)
@@ -135,13 +171,17 @@ def _client_certificate_problem(upstream: Upstream) -> str:
 
 def _unwritable(path: Path) -> str:
     if path.exists():
-        return "" if path.is_file() and os.access(path, os.W_OK) else "not a file that this user may write"
+        return (
+            ""
+            if path.is_file() and os.access(path, os.W_OK)
+            else "cannot be written (not a file that this user may write)"
+        )
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     try:
         with tempfile.TemporaryFile(dir=folder):
             return ""
     except OSError as error:
-        return error.strerror or str(error)
+        return f"cannot be written ({error.strerror or error})"
 
 
 def _busy(host: str, port: int) -> tuple[str, bool] | None:

@@ -3,21 +3,36 @@
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from gateway.config import Settings, load
 from gateway.config.catalogue import load as load_catalogue
+from gateway.config.readers import nearest
 from gateway.config.report import window_of
+
+NAMED: Final = 20
+"""Entries that are named where none is for a model. Chosen: two lines on a terminal."""
 
 
 def of_model(file: Path, environ: Mapping[str, str], model: str) -> str:
-    """Return a line for each value: its name, the value, its source. Raises SettingsError."""
+    """Return a line for each value: its name, the value, its source; and one that says so if no entry is for this model. Raises
+    SettingsError."""
     settings = load(file, environ)
     rows = [("setting", "value", "from"), *_rows(settings, model)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    if settings.models and settings.entry(model) is None:
+        lines.append(
+            f'Note: no entry under models is for "{model}"{nearest(model, settings.models) or "."} {_named(settings)}'
+        )
+    return "\n".join(lines)
+
+
+def _named(settings: Settings) -> str:
+    """Return the models that the file names, in one sentence; of many the first ones."""
+    names = list(settings.models)
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"The file has: {', '.join(names[:NAMED])}{more}"
 
 
 def _rows(settings: Settings, model: str) -> list[tuple[str, str, str]]:

@@ -6,12 +6,14 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from multidict import CIMultiDict
 
 from gateway.config import Upstream, load
+from gateway.config.report import many
 from gateway.upstream.client import Client, UpstreamCall, UpstreamUnreachable, target
-from gateway.upstream.response import read_body
+from gateway.upstream.response import Disconnected, read_body
 from providers.model_list import LONGEST_LIST_BYTES, read_named_entries
 
 PATIENCE_S: Final = 10.0
@@ -64,12 +66,20 @@ async def _ask(client: Client, upstream: Upstream) -> LiveCheck:
     try:
         status, body = await fetch(client, upstream)
     except NoAnswer as error:
-        return LiveCheck(False, f"upstreams.{upstream.name}: {error}")
-    return _judge(upstream, status, len(read_named_entries(body) or ()))
+        return LiveCheck(False, f"upstreams.{upstream.name}: {error}{_remedy(upstream, error)}")
+    return _judge(upstream, status, body)
 
 
-def _judge(upstream: Upstream, status: int, count: int) -> LiveCheck:
-    """Judge an upstream by the status of its answer, and report the number of its models."""
+def _remedy(upstream: Upstream, error: NoAnswer) -> str:
+    """Return what to try where a server closes a plain connection at once, as one that expects TLS does; else nothing."""
+    unreachable = error.__cause__
+    closed = unreachable is not None and isinstance(unreachable.__cause__, Disconnected)
+    plain = urlsplit(upstream.base_url).scheme == "http"
+    return "; if it speaks TLS, its URL begins with https://" if closed and plain else ""
+
+
+def _judge(upstream: Upstream, status: int, body: bytes) -> LiveCheck:
+    """Judge an upstream by its answer, and report the number of its models."""
     if status in (401, 403):
         if upstream.api_key:
             return LiveCheck(False, f"upstreams.{upstream.name}: does not accept the configured key (status {status})")
@@ -80,4 +90,11 @@ def _judge(upstream: Upstream, status: int, count: int) -> LiveCheck:
         return LiveCheck(True, f"upstreams.{upstream.name}: is there, and lists no models (status {status})")
     if status != 200:
         return LiveCheck(False, f"upstreams.{upstream.name}: answers GET /models with status {status}")
-    return LiveCheck(True, f"upstreams.{upstream.name}: is there, with {count} models")
+    entries = read_named_entries(body)
+    if entries is None:
+        kind = "a web page" if body.lstrip().startswith(b"<") else "something else than a list of models"
+        return LiveCheck(
+            False,
+            f"upstreams.{upstream.name}: answers GET /models with {kind}; does its base_url lead to an API, and end in /v1?",
+        )
+    return LiveCheck(True, f"upstreams.{upstream.name}: is there, with {many(len(entries), 'model')}")

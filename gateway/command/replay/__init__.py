@@ -15,12 +15,14 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 from rich.text import Text
 
+from gateway.command import usable
 from gateway.command.cells import cell
 from gateway.command.replay.deciding import Decider, Results
 from gateway.command.replay.logs import Batch, batches, files_in
 from gateway.command.replay.page import page
 from gateway.command.replay.sums import ReplaySums
-from gateway.config import Settings, SettingsError, load
+from gateway.config import Settings, SettingsError
+from gateway.config.report import many
 
 AHEAD: Final = 2
 """Batches that wait for each process, beside the one it works on. Chosen: no process is ever idle."""
@@ -33,7 +35,7 @@ def run(
 ) -> int:
     """Replay a log file or a folder of logs; return the exit status: 2 when nothing could be read."""
     try:
-        settings = load(config, os.environ) if config else Settings.simple(NOWHERE, window)
+        settings = usable.alone(config) if config else Settings.simple(NOWHERE, window)
     except SettingsError as error:
         click.echo("\n".join(error.problems), err=True)
         return 2
@@ -51,7 +53,7 @@ def run(
         return 2
     if not sums.all.requests:
         click.echo(
-            f"{path}: no request was found in {len(files)} files, {sums.unreadable} lines: expected one JSON body a line",
+            f"{path}: no request was found in {many(len(files), 'file')}, {many(sums.unreadable, 'line')}: expected one JSON body a line",
             err=True,
         )
         return 2
@@ -78,7 +80,7 @@ def _written(html: Path, text: str) -> bool:
 def headline(found: Mapping[str, Any]) -> str:
     """Return one sentence about the result that mode enforce would have."""
     return (
-        f"{found['requests']:,} requests: with enforce {found['refusals_avoided']:,} refusals avoided, "
+        f"{many(found['requests'], 'request')}: with enforce {many(found['refusals_avoided'], 'refusal')} avoided, "
         f"{found['saved_share']:.0%} fewer tokens; {found['too_large']:,} too large in any form."
     )
 

@@ -68,6 +68,11 @@ class Answer(msgspec.Struct, eq=False):
     def is_stream(self) -> bool:
         return is_events(self.response.headers.get("Content-Type", ""))
 
+    @property
+    def is_web_page(self) -> bool:
+        """Whether the answer is a page for people, as a wrong address or a proxy in between sends it."""
+        return self.response.headers.get("Content-Type", "").lower().startswith("text/html")
+
     def reply(self) -> Reply:
         """Return the part of the answer that decisions need."""
         return Reply(self.status, self.refusal, self.text, self.empty_stream, self)

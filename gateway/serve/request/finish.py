@@ -52,6 +52,9 @@ async def forward_answer(served: ServedRequest, state: Answered) -> tuple[web.St
     if state.good and answer.complete:
         usage = usage_in(answer, readable(answer.response, answer.held), served.gateway.failed)
         warning = await _learn(served, state, usage)
+    if usage is None and answer.is_web_page:
+        log.warning("upstream_sent_web_page", request_id=served.request_id, upstream=state.visit.place.upstream,
+                    status=answer.status, expected="JSON; check its base_url, which often ends in /v1")  # fmt: skip
     headers = headers_of(served, state, warning)
     if answer.complete and says_endpoint_missing(state.life.request.format, answer.status, answer.text):
         return _refuse_missing_endpoint(state, headers)

@@ -11,10 +11,14 @@ def open_log(url: str, bounds: Bounds) -> RecordLog | None:
     """Return the log beside a store; None for a store in memory. Nothing is opened before the first use."""
     scheme, _, rest = url.partition("://")
     if scheme == "sqlite":
-        path = Path(rest.partition("/")[2])
-        return SqliteLog(path.with_name(f"{path.stem}-records{path.suffix}"), bounds)
+        return SqliteLog(records_file(Path(rest.partition("/")[2])), bounds)
     if scheme in REDIS_SCHEMES:
         from gateway.state.records.redis import RedisLog  # noqa: PLC0415 - optional: imported when it is used
 
         return RedisLog(url.replace("valkey", "redis", 1), bounds)
     return None
+
+
+def records_file(store: Path) -> Path:
+    """Return the file of the records beside the file of a SQLite store."""
+    return store.with_name(f"{store.stem}-records{store.suffix}")

@@ -1,5 +1,6 @@
 """The store for derived values that outlive a request: one protocol, three implementations."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -11,9 +12,11 @@ from gateway.state.store.memory import MemoryStore
 from gateway.state.store.sealing import CHECKED, Sealing
 from gateway.state.store.sqlite import SqliteStore
 
-__all__ = ["REDIS_SCHEMES", "Store", "open_store", "sealing_of"]
+__all__ = ["REDIS_SCHEMES", "Store", "open_store", "reach", "sealing_of"]
 
 REDIS_SCHEMES: Final = ("redis", "rediss", "valkey", "valkeys", "unix")
+REACH_S: Final = 2.0
+"""Seconds that `turnfold check` waits for a server. Chosen: longer than a busy one takes, short for a person."""
 
 
 def open_store(
@@ -64,6 +67,19 @@ def _redis(url: str) -> Store:
             "store.url: Redis needs the package redis: pip install 'redis[hiredis]' (the extra turnfold[redis])"
         ) from error
     return RedisStore(url)
+
+
+async def reach(url: str) -> str:
+    """Ask the server of a Redis URL for a sign of life; return why none came, or an empty text. Raises ValueError without its package."""
+    store = _redis(url.replace("valkey", "redis", 1))
+    try:
+        async with asyncio.timeout(REACH_S):
+            await store.get("reach", "")
+    except Exception as error:  # noqa: BLE001 - a driver raises what it likes, and its text may quote the password
+        return type(error).__name__
+    finally:
+        await store.close()
+    return ""
 
 
 def _encrypted(keys: str) -> Sealing:

@@ -307,6 +307,23 @@ def _create(path: Path) -> None:
         draft.unlink()
 
 
+def foreign(path: Path) -> str:
+    """Return why a file is not one of ours, which then stays untouched; empty for ours, an empty one and none."""
+    try:
+        # "immutable" reads without locks, and makes no file beside it.
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+    except sqlite3.Error:
+        return ""
+    try:
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+    except sqlite3.DatabaseError as error:
+        return "is not a database of SQLite" if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB else ""
+    finally:
+        connection.close()
+    return "is a database of another program" if tables and application != APPLICATION_ID else ""
+
+
 def _evict(connection: sqlite3.Connection) -> None:
     """Delete the oldest tenth. Row ids grow with each write, so the smallest are the oldest."""
     connection.execute(
