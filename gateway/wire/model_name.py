@@ -7,7 +7,7 @@ Servers differ in how they read odd bodies. So a body that some server may read 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection
 from email.message import Message
 from email.utils import collapse_rfc2231_value
 from typing import Any, Final
@@ -17,7 +17,7 @@ import msgspec
 
 from gateway.wire import surrogates
 from gateway.wire.lenient_json import members_of
-from gateway.wire.raw_json import all_members, occurs, occurs_in_any_case
+from gateway.wire.raw_json import all_members, occurs, occurs_in_any_case, readable
 
 NO_MODEL: Final = ""
 """The body was parsed and names no model."""
@@ -27,6 +27,9 @@ FORMS: Final = ("multipart/form-data", "application/x-www-form-urlencoded")
 """The content types of forms."""
 _OBJECT: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\{")
 """How a JSON object begins."""
+HOLDERS: Final = frozenset({"response", "session"})
+"""Members of a WebSocket message that may also name a model."""
+_QUOTED: Final = b'"model"'
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _BOUNDARY: Final = re.compile(r"[0-9A-Za-z'()+_,./:=? -]{1,70}")
 """Characters that RFC 2046 section 5.1.1 allows in a boundary."""
@@ -42,7 +45,7 @@ def model_in(body: bytes, content_type: str) -> str | None:
     declared["content-type"] = content_type
     kind = declared.get_content_type()
     if kind not in FORMS:
-        return NO_MODEL if not body.strip() else _in_json(body)
+        return NO_MODEL if not body.strip() else _in_json(body)[0]
     if kind == "multipart/form-data":
         in_form = _in_form(body, _parameters(declared, "content-type", "boundary"))
     else:
@@ -52,20 +55,12 @@ def model_in(body: bytes, content_type: str) -> str | None:
 
 
 def _in_json_called_form(body: bytes, in_form: str | None) -> str | None:
-    """Return the model in JSON; None if it is not strict, or if it names another model as a form."""
-    in_json = _in_json(body)
-    if in_form == in_json:
-        return in_json
-    return in_json if not in_form and _is_strict_json(body) else None
+    """Return the model in JSON; None if it is not strict, or if it names another model as a form.
 
-
-def _is_strict_json(body: bytes) -> bool:
-    """Return whether a whole body is one JSON object. Then it has no line that begins a part of a form."""
-    try:
-        _read(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return False
-    return True
+    A body that is one JSON object has no line that begins a part of a form.
+    """
+    in_json, is_strict = _in_json(body)
+    return in_json if in_form == in_json or (not in_form and is_strict) else None
 
 
 class _Body(msgspec.Struct):
@@ -77,32 +72,60 @@ class _Body(msgspec.Struct):
 _read: Final = msgspec.json.Decoder(_Body).decode
 
 
-def is_ambiguous(body: bytes, names: Sequence[str] = ("model",)) -> bool:
-    """Return whether a JSON object has a member twice, with different values: some parsers take the first, others the last.
+def folded(name: str) -> str:
+    """Return the name of a member as parsers read it that ignore the case of letters. Go does, by Unicode's rules: to it ``ſ`` is an ``s``.
+    Java also takes ``ı`` and ``İ`` for an ``i``."""
+    return name.lower() if name.isascii() else name.upper().casefold().replace("\u0307", "")
 
-    Letters of any case count, because Go does not tell ``model`` from ``Model``.
-    """
-    quoted = (b'"%b"' % name.encode() for name in names)
-    if not any(occurs(sign, body) for sign in _ESCAPED) and not any(
-        occurs_in_any_case(name, body, 2) for name in quoted
+
+def is_ambiguous(body: bytes) -> bool:
+    """Return whether servers differ in the model that they read in a JSON object; see `differs`. Most bodies are not parsed for this."""
+    if (
+        any(occurs(sign, body) for sign in _ESCAPED)
+        or occurs_in_any_case(_QUOTED, body, 2)
+        or (not occurs(_QUOTED, body) and occurs_in_any_case(_QUOTED, body))
     ):
-        return False
+        return differs(body, ("model",))
+    return False
+
+
+def differs(body: bytes, names: Collection[str]) -> bool:
+    """Return whether servers differ in the value that they read for one of these members of a JSON object.
+
+    If a member stands twice, some take the first value and others the last. If the case of its letters differs, some read it and
+    others do not.
+    """
     try:
-        found = [(name.lower(), bytes(value)) for name, value in all_members(body) if name.lower() in names]
+        found = [(name, bytes(value)) for name, value in all_members(body) if folded(name) in names]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         whole = surrogates.repaired(body)
-        return whole is not body and is_ambiguous(whole, names)
-    return len(set(found)) > len({name for name, _ in found})
+        return whole is not body and differs(whole, names)
+    values = {(folded(name), value) for name, value in found}
+    exact = {name for name, _ in found if name in names}
+    return len(values) > len(exact)
 
 
-def _in_json(body: bytes) -> str | None:
+def models_in_message(raw: bytes) -> frozenset[str] | None:
+    """Return the models that a WebSocket message names, itself or in one of `HOLDERS`; None when one cannot be read."""
+    whole, members = readable(raw)
+    parts = [raw]
+    if members is not None:
+        if differs(whole, HOLDERS):
+            return None
+        parts += [members[name] for name in HOLDERS if members.get(name, b"").startswith(b"{")]
+    named = [model_in(part, "") for part in parts]
+    return None if None in named else frozenset(filter(None, named))
+
+
+def _in_json(body: bytes) -> tuple[str | None, bool]:
+    """Return the model in JSON, and whether the whole body is one JSON object."""
     try:
         model = _read(body).model
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _in_text(body.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace"))
-    if model is msgspec.UNSET:
-        return NO_MODEL
-    return None if is_ambiguous(body) else _name(model)
+        return _in_text(body.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")), False
+    if is_ambiguous(body):
+        return None, True
+    return NO_MODEL if model is msgspec.UNSET else _name(model), True
 
 
 def _in_text(text: str) -> str | None:
@@ -110,8 +133,8 @@ def _in_text(text: str) -> str | None:
     found: str | None = None
     try:
         for member in members_of(text):
-            if member.name.lower() == "model":
-                if found not in (None, member.value):
+            if folded(member.name) == "model":
+                if member.name != "model" or found not in (None, member.value):
                     return None
                 found = _name(member.value)
     except (ValueError, RecursionError):

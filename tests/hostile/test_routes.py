@@ -129,6 +129,11 @@ CANNOT_BE_TOLD = {
     ),
     "JSON before a form": (FORM, b'\n {"model":"main"}\r\n' + form(("model", "other"))),
     "a plain form that names two": ("application/x-www-form-urlencoded", b"model=other&model=main"),
+    "a model in capitals alone, which Go reads": (
+        JSON,
+        b'{"MODEL":"other","messages":[{"role":"user","content":"hi"}],"input":"hi"}',
+    ),
+    "a model in capitals alone in text that is not strict": (JSON, b'{"MODEL":"other","a":NaN}'),
     "a bottomless pit": (JSON, b'{"a":' * 100_000),
 }
 
@@ -284,6 +289,9 @@ SOCKET_MESSAGES = [
     ('{"type":"response.create","model":"main","input":"hi","Model":"other"}', "model_unreadable"),
     ('{"type":"response.cancel","model":"other","t\\u0079pe":"response.create"}', "model_of_another_upstream"),
     ('{"type":"response.cancel","event_id":"a","event_id":"b"}', ""),
+    ('{"type":"response.create","input":"hi","MODEL":"other"}', "model_unreadable"),
+    ('{"type":"response.create","model":"main","response":{"model":"other"}}', "model_of_another_upstream"),
+    ('{"type":"response.create","model":"main","reſponse":{"model":"other"}}', "model_unreadable"),
     (b'{"type":"response.create","model":"main","input":"hi"}', ""),
     (b'{"type":"response.create","model":"other","input":"hi"}', "model_of_another_upstream"),
     (b"\x01\x02", ""),

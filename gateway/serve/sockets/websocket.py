@@ -105,9 +105,9 @@ async def _edit_and_open_turn(request: web.BaseRequest, turns: Turns, retries: R
 
 async def _check_models(gateway: Gateway, request: web.BaseRequest, edit: Edit, text: str) -> Message:
     """Edit a message that names only models that the client's key allows. Raises NotServed for any other."""
-    if keys.is_restricted(request) and not await gateway.pool.run(
-        lambda: keys.allows_message(request, text), size_bytes=len(text) // READS_FASTER
-    ):
+    # Of a Responses socket the upstream reads no model in the URL.
+    allows = partial(keys.allows_message, request, text, names_model=socket_fold.speaks_responses(request))
+    if keys.is_restricted(request) and not await gateway.pool.run(allows, size_bytes=len(text) // READS_FASTER):
         raise NotServed("model_not_allowed")
     return await edit(text)
 
