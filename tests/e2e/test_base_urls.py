@@ -9,11 +9,14 @@ from hashlib import sha256
 import openai
 import orjson
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from anthropic import AsyncAnthropic, AsyncAnthropicBedrock, AsyncAnthropicVertex, NotFoundError
 from anthropic.lib.foundry import AsyncAnthropicFoundry
 from langchain_openai import AzureChatOpenAI, AzureOpenAIEmbeddings
 from openai import AsyncAzureOpenAI, AsyncOpenAI, PermissionDeniedError
 from structlog.testing import capture_logs
+from websockets.exceptions import ConnectionClosedError, InvalidStatus
 
 from gateway.standin import StandIn
 from tests import fakes, raw, running
@@ -175,6 +178,79 @@ async def test_the_foundry_client_of_anthropic_is_folded(gateway, standin):
     assert standin.requests[-1].raw_target == "/v1/messages"
     assert "api-key" not in standin.requests[-1].headers
     assert standin.requests[-1].headers["x-api-key"] == OWN
+
+
+# Sockets
+
+
+@asynccontextmanager
+async def realtime_server(asked):
+    """A server at every path whose socket keeps what opened it, and sends back each message."""
+
+    async def handler(request):
+        asked.append((request.path_qs, request.headers))
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        async for frame in socket:
+            asked.append(frame.data)
+            await socket.send_str(frame.data)
+        return socket
+
+    application = web.Application()
+    application.router.add_get("/{path:.*}", handler)
+    async with TestServer(application) as server:
+        yield str(server.make_url("")).rstrip("/")
+
+
+def realtime_client(ports, kind):
+    """A client of the Realtime API of OpenAI, of Azure, or of Azure's v1."""
+    sockets = root_of(ports).replace("http", "ws")
+    if kind == "azure":
+        return azure(ports, api_key=KEY, websocket_base_url=f"{sockets}/openai")
+    base = f"{root_of(ports)}/openai/v1/" if kind == "azure v1" else ports.base_url
+    return AsyncOpenAI(base_url=base, api_key=KEY, max_retries=0)
+
+
+REALTIME = [
+    # provider, base URL, what opens the upstream's socket
+    ("openai", "/v1", "/v1/realtime?model=real"),
+    ("azure", "", "/openai/realtime?api-version=2024-10-21&deployment=real"),
+    ("azure", "/openai/v1", "/openai/v1/realtime?model=real"),
+]
+CREATE = {"type": "response.create", "response": {"instructions": "Greet."}}
+
+
+@pytest.mark.parametrize(("provider", "base", "opened"), REALTIME)
+@pytest.mark.parametrize("kind", ["openai", "azure", "azure v1"])
+async def test_realtime_sockets_of_azure_and_openai_open_at_either(gateway, provider, base, opened, kind):
+    asked = []
+    keys = {"alice": {"hash": f"sha256:{sha256(KEY.encode()).hexdigest()}", "models": ["fast"]}}
+    async with realtime_server(asked) as url:
+        ports = await gateway(url, {"keys": keys, **upstream(None, provider, base=url + base, key=OWN), **SMALL})
+        async with realtime_client(ports, kind) as client, client.realtime.connect(model="fast") as socket:
+            await socket.send(CREATE)
+            assert orjson.loads(await socket.recv_bytes()) == CREATE, "it is not closed"
+        (target, headers), message = asked
+        assert target == opened
+        assert KEY not in f"{target}{headers}"
+        assert orjson.loads(message) == CREATE
+        with pytest.raises(InvalidStatus, match="403"):
+            async with realtime_client(ports, kind) as client, client.realtime.connect(model="small"):
+                pass
+        assert len(asked) == 2
+
+
+@pytest.mark.parametrize("kind", ["openai", "azure", "azure v1"])
+async def test_a_message_on_azures_socket_is_held_to_the_keys_models(gateway, kind):
+    asked = []
+    keys = {"alice": {"hash": f"sha256:{sha256(KEY.encode()).hexdigest()}", "models": ["fast"]}}
+    async with realtime_server(asked) as url:
+        ports = await gateway(f"{url}/v1", {"keys": keys, **SMALL})
+        async with realtime_client(ports, kind) as client, client.realtime.connect(model="fast") as socket:
+            await socket.send({"type": "session.update", "session": {"model": "small"}})
+            with pytest.raises(ConnectionClosedError, match="model_not_allowed"):
+                await socket.recv_bytes()
+        assert len(asked) == 1
 
 
 # Keys
