@@ -293,6 +293,30 @@ async def test_without_a_configured_key_a_clients_api_key_goes_where_the_upstrea
     assert standin.requests[-1].headers["authorization"] == "Bearer b", "a client that sends both is left alone"
 
 
+async def test_a_clients_api_key_goes_where_anthropics_endpoint_reads_it(gateway, standin):
+    ports = await gateway(standin, upstream(standin, "anthropic"))
+    async with AsyncAnthropicFoundry(base_url=f"{root_of(ports)}/anthropic", api_key="k", max_retries=0) as client:
+        await client.messages.create(model="m", max_tokens=5, messages=[fakes.user("hi")])
+    assert standin.requests[-1].headers["x-api-key"] == "k"
+    assert "authorization" not in standin.requests[-1].headers
+    async with azure(ports) as client:
+        await client.chat.completions.create(model="m", messages=[fakes.user("hi")])
+    assert standin.requests[-1].headers["authorization"] == "Bearer azure-key"
+    assert "x-api-key" not in standin.requests[-1].headers
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "azure"])
+@pytest.mark.parametrize("other", [{"x-api-key": "b"}, {"authorization": "Bearer b"}])
+async def test_a_clients_api_key_is_not_sent_anew_beside_its_other_key(gateway, standin, provider, other):
+    ports = await gateway(standin, upstream(standin, provider))
+    for path, more in (("/chat/completions", {}), ("/messages", {"anthropic-version": "2023-06-01"})):
+        body = orjson.dumps({"model": "m", "max_tokens": 5, "messages": [fakes.user("hi")]})
+        await ports.ask("POST", path, body, {"api-key": "a", "content-type": JSON, **more, **other})
+        sent = {name.lower(): value for name, value in standin.requests[-1].headers.items()}
+        keys = {name: sent[name] for name in ("api-key", "x-api-key", "authorization") if name in sent}
+        assert keys == {"api-key": "a", **other}
+
+
 # Other base URLs
 
 CHAT = {"model": "small", "messages": LONG}
