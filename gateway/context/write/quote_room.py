@@ -83,7 +83,7 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
     step = max(wanted // 2, 1)
     boundary = min(first + bisect_left(sums, -(-missing // step) * step), len(units) - 1)
     reread = sums[-1] - sums[min(boundary - first, len(sums) - 1)]
-    if reread * (2 if layout.calls_often else 1) > MOST_REREAD * missing:
+    if reread > MOST_REREAD * missing:
         return layout
     if layout.autonomous:
         return replace(layout, set_aside=_steps_before(source, layout, boundary))

@@ -7,11 +7,12 @@ cannot be treated differently.
 import re
 from functools import lru_cache
 from typing import Final, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote, unquote_plus
 
 from aiohttp import web
 from yarl import URL
 
+from providers.azure import DEPLOYED
 from providers.registry import ROWS
 
 ROOTS: Final = frozenset(
@@ -62,11 +63,6 @@ ENDINGS: Final = (
 
 _DEPLOYMENT: Final = re.compile("/(?:deployments|engines)/", re.IGNORECASE)
 """What stands before the name of a model in paths of Azure, and of LiteLLM. Azure does not tell case in a path."""
-DEPLOYED: Final = (
-    "/chat/completions", "/completions", "/embeddings", "/audio/transcriptions", "/audio/translations", "/audio/speech",
-    "/images/generations", "/images/edits",
-)  # fmt: skip
-"""Endpoints that Azure has below a deployment. A longer one stands before its own ending."""
 
 KEPT: Final = 256
 """Paths whose form is remembered, a number: most requests have one of three."""
@@ -104,6 +100,15 @@ def models_in(url: URL) -> set[str]:
     else:
         named.update(map(unquote, _NAMED.findall(path)))
     return named - {""}
+
+
+def query_for(query: str, model: str) -> str:
+    """Return a raw query that names a model as OpenAI's API does, if it names one: ``model=NAME``. One that does so already keeps its bytes."""
+    parts, named = query.split("&"), f"model={quote(model, safe='')}"
+    found = [part for part in parts if unquote_plus(part.partition("=")[0]).lower() in NAMES]
+    if not found or (len(found) == 1 and unquote_plus(found[0]) == f"model={model}"):
+        return query
+    return "&".join(named if part is found[0] else part for part in parts if part is found[0] or part not in found)
 
 
 def root_of(path: str) -> str:
