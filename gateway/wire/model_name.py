@@ -8,22 +8,21 @@ Servers differ in how they read odd bodies. So a body that some server may read 
 
 import re
 from collections.abc import Collection
-from email.message import Message
-from email.utils import collapse_rfc2231_value
 from typing import Any, Final
 from urllib.parse import parse_qs
 
 import msgspec
 
-from gateway.wire import surrogates
+from gateway.wire import form, surrogates
 from gateway.wire.lenient_json import members_of
 from gateway.wire.raw_json import all_members, occurs, occurs_in_any_case, readable
+from gateway.wire.splice import splice
 
 NO_MODEL: Final = ""
 """The body was parsed and names no model."""
 _ESCAPED: Final = (rb"\u004", rb"\u005", rb"\u006", rb"\u007")
 """How letters of ASCII are escaped, also those of a member's name."""
-FORMS: Final = ("multipart/form-data", "application/x-www-form-urlencoded")
+FORMS: Final = (form.MULTIPART, "application/x-www-form-urlencoded")
 """The content types of forms."""
 _OBJECT: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\{")
 """How a JSON object begins."""
@@ -31,25 +30,18 @@ HOLDERS: Final = frozenset({"response", "session"})
 """Members of a WebSocket message that may also name a model."""
 _QUOTED: Final = b'"model"'
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-_BOUNDARY: Final = re.compile(r"[0-9A-Za-z'()+_,./:=? -]{1,70}")
-"""Characters that RFC 2046 section 5.1.1 allows in a boundary."""
-_FOLD: Final = re.compile(rb"\r\n(?=[ \t])")
-"""A line break inside a header."""
-_BARE_BREAK: Final = re.compile(rb"\r(?!\n)|(?<!\r)\n")
-"""Half of a line break: some parsers end a line there."""
 
 
 def model_in(body: bytes, content_type: str) -> str | None:
     """Return the model in a body, `NO_MODEL` when it names none, or None when it cannot be read."""
-    declared = Message()
-    declared["content-type"] = content_type
-    kind = declared.get_content_type()
+    kind = form.kind_of(content_type)
     if kind not in FORMS:
         return NO_MODEL if not body.strip() else _in_json(body)[0]
-    if kind == "multipart/form-data":
-        in_form = _in_form(body, _parameters(declared, "content-type", "boundary"))
+    if kind == form.MULTIPART:
+        fields = form.values_of(body, content_type, "model")
     else:
-        in_form = _one(parse_qs(body.decode("latin-1"), max_num_fields=None).get("model", []))
+        fields = parse_qs(body.decode("latin-1"), max_num_fields=None).get("model", [])
+    in_form = None if fields is None else _one(fields)
     # Some servers read JSON under any content type, up to the end of its first value. And curl sends JSON as a form by default.
     return _in_json_called_form(body, in_form) if _OBJECT.match(body) else in_form
 
@@ -146,53 +138,15 @@ def _name(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _in_form(body: bytes, boundaries: list[str]) -> str | None:
-    """Read the field `model` of a multipart form."""
-    if len(boundaries) != 1 or not _BOUNDARY.fullmatch(boundaries[0]):
-        return None
-    mark = b"--" + boundaries[0].encode()
-    parts = (b"\r\n" + body).split(b"\r\n" + mark)
-    if len(parts) < 2:
-        return None
-    if any(b"\n" + mark in part or b"\r" + mark in part for part in parts):  # some parsers see a boundary there, too
-        return None
-    found = []
-    for part in parts[1:]:
-        if part.strip() == b"--":  # behind the last part
-            continue
-        head, gap, value = part.partition(b"\r\n\r\n")
-        field = _field(head)
-        if field is None:
-            return None
-        if gap and field == "model":
-            found.append(value.decode("utf-8", "replace").strip())
-    return _one(found)
-
-
-def _field(head: bytes) -> str | None:
-    """Return the name of the field in a part of a form; None when some parser may read another one."""
-    head = _FOLD.sub(b"", head)
-    if _BARE_BREAK.search(head):
-        return None
-    declared = Message()
-    for line in head.split(b"\r\n"):
-        name, _, value = line.decode("utf-8", "replace").partition(":")
-        if name.strip().lower() == "content-disposition":
-            declared["content-disposition"] = value.strip()
-    names = _parameters(declared, "content-disposition", "name")
-    if len(names) > 1 or len(declared) > 1:
-        return None
-    name = names[0] if names else ""
-    return None if name != "model" and name.replace("\\", "").strip().lower() == "model" else name
-
-
-def _parameters(declared: Message, header: str, name: str) -> list[str]:
-    """Return every value of one parameter of a header."""
-    return [collapse_rfc2231_value(value) for key, value in declared.get_params([], header) if key.lower() == name]
-
-
 def _one(found: list[str]) -> str | None:
     """Return the only value; two different values would be read differently by us and the upstream."""
     if not found:
         return NO_MODEL
     return found[0] if len(set(found)) == 1 and found[0] else None
+
+
+def with_model_in(body: bytes, content_type: str, model: str) -> bytes:
+    """Return a body that names this model: JSON, or a multipart form. Raises ValueError for one in which it cannot be written."""
+    if form.kind_of(content_type) != form.MULTIPART or _OBJECT.match(body):
+        return splice(body, {"model": model})
+    return form.with_value(body, content_type, "model", model)

@@ -23,6 +23,7 @@ from tests import fakes, raw, running
 
 VERSION = "2024-10-21"
 KEY, OWN = "tfk_the-key-of-alice", "sk-of-the-operator"
+HASH = f"sha256:{sha256(KEY.encode()).hexdigest()}"
 SMALL = {"models": {"small": {"context_window": 2000}, "fast": {"name": "real", "context_window": 2000}}}
 LONG = fakes.chat(60)
 JSON = "application/json"
@@ -180,6 +181,111 @@ async def test_the_foundry_client_of_anthropic_is_folded(gateway, standin):
     assert standin.requests[-1].headers["x-api-key"] == OWN
 
 
+@pytest.mark.parametrize("provider", ["openai", "azure"])
+async def test_a_deployment_may_have_a_slash_in_its_name(gateway, standin, provider):
+    base = root_of(standin) if provider == "azure" else standin.base_url
+    ports = await gateway(
+        standin, {**upstream(standin, provider, base=base, key=OWN), "models": {"org/small": {"name": "small"}}}
+    )
+    async with azure(ports) as client:
+        await client.chat.completions.with_raw_response.create(model="org/small", messages=[fakes.user("hi")])
+    seen = standin.requests[-1]
+    assert seen.json["model"] == "small"
+    assert seen.path == (
+        "/openai/deployments/small/chat/completions" if provider == "azure" else "/v1/chat/completions"
+    )
+
+
+async def test_without_a_deployment_in_the_path_the_bodys_model_counts(gateway, standin):
+    ports = await gateway(standin, SMALL)
+    reply = await raw.ask(
+        ports.port,
+        raw.request("/openai/deployments//chat/completions", "POST", orjson.dumps(CHAT), content_type=JSON),
+    )
+    assert (reply.status, reply.headers["x-turnfold-action"]) == (200, "fold")
+    assert standin.requests[-1].raw_target == "/v1/chat/completions"
+
+
+@pytest.mark.parametrize("endpoint", ["chat/completions", "embeddings"])
+@pytest.mark.parametrize("several", [False, True])
+async def test_at_azure_a_body_that_cannot_be_read_is_sent_because_the_path_decides(
+    gateway, standin, endpoint, several
+):
+    more = {"other": {"provider": "openai", "base_url": standin.base_url}} if several else {}
+    config = azure_upstream(standin, OWN)
+    config["upstreams"] |= more
+    ports = await gateway(standin, config)
+    target = f"/openai/deployments/m/{endpoint}"
+    for body, encoding in ((b"\x1bpacked", {"content_encoding": "br"}), (b"hello", {})):
+        reply = await raw.ask(ports.port, raw.request(target, "POST", body, content_type=JSON, **encoding))
+        assert (reply.status, standin.requests[-1].body) == (200, body)
+        assert standin.requests[-1].path == target
+    keyed = await gateway(standin, {**config, "keys": {"a": {"hash": HASH, "models": ["m"]}}})
+    before = len(standin.requests)
+    asked = raw.request(target, "POST", b"\x1bpacked", content_type=JSON, content_encoding="br", api_key=KEY)
+    assert (await raw.ask(keyed.port, asked)).status == 400, "a relay of Azure's API may read the body"
+    assert len(standin.requests) == before
+
+
+# Forms
+
+
+def form(*fields):
+    """A form with a file and these fields."""
+    head = '--b\r\nContent-Disposition: form-data; name="{}"\r\n\r\n{}\r\n'
+    texts = "".join(head.format(*each) for each in fields).encode()
+    file = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\nRI\r\n\r\nFF\r\n--b--\r\n'
+    return texts + file
+
+
+FORM_KIND = "multipart/form-data; boundary=b"
+FORMS = [
+    # the fields that are sent, the fields that the upstream gets
+    ((), (("model", "ears"),)),
+    ((("model", "ears"), ("language", "de")), (("model", "ears"), ("language", "de"))),
+    ((("language", "de"), ("model", "whisper-1")), (("language", "de"), ("model", "ears"))),
+    ((("model", "x"), ("model", "x")), (("model", "ears"), ("model", "ears"))),
+]
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize(("sent", "got"), FORMS)
+async def test_the_deployment_is_written_into_a_form(gateway, standin, keyed, sent, got):
+    keys = {"keys": {"a": {"hash": HASH, "models": ["ears"]}}} if keyed else {}
+    ports = await gateway(standin, keys)
+    path = "/openai/deployments/ears/audio/transcriptions"
+    asked = raw.request(path, "POST", form(*sent), content_type=FORM_KIND, api_key=KEY)
+    assert (await raw.ask(ports.port, asked)).status == 200
+    assert (standin.requests[-1].path, standin.requests[-1].body) == ("/v1/audio/transcriptions", form(*got))
+
+
+async def test_azures_client_sends_a_file_with_a_key_for_some_models(gateway, standin):
+    keys = {"keys": {"a": {"hash": HASH, "models": ["ears"]}}}
+    for config in (upstream(standin, key=OWN), azure_upstream(standin, OWN)):
+        ports = await gateway(standin, {**config, **keys})
+        async with azure(ports, api_key=KEY, azure_deployment="ears") as client:
+            await client.audio.transcriptions.with_raw_response.create(model="whisper-1", file=("a.wav", b"RIFF"))
+        async with azure(ports, api_key=KEY, azure_deployment="eyes") as client:
+            with pytest.raises(PermissionDeniedError):
+                await client.audio.transcriptions.create(model="ears", file=("a.wav", b"RIFF"))
+    assert len(posts(standin)) == 2
+
+
+NOT_WRITTEN = [
+    ("ears", form(("model", "ears"), ("Model", "dear"))),
+    ("ears", form(("model", "ears"), ("model", "dear")).replace(b"ears\r\n--b", b"ears\n--b")),
+    ("ears%0d%0a--b%0d%0aContent-Disposition: form-data; name=file%0d%0a%0d%0ax", form()),
+]
+
+
+@pytest.mark.parametrize(("name", "body"), NOT_WRITTEN)
+async def test_a_form_that_servers_read_differently_reaches_no_deployment(gateway, standin, name, body):
+    ports = await gateway(standin, {"keys": {"a": {"hash": HASH, "models": ["ears*"]}}})
+    path = f"/openai/deployments/{name.replace(' ', '%20')}/audio/transcriptions"
+    reply = await raw.ask(ports.port, raw.request(path, "POST", body, content_type=FORM_KIND, api_key=KEY))
+    assert (reply.status, standin.requests) == (400, []) or (reply.status, standin.requests) == (403, [])
+
+
 # Sockets
 
 
@@ -224,7 +330,7 @@ CREATE = {"type": "response.create", "response": {"instructions": "Greet."}}
 @pytest.mark.parametrize("kind", ["openai", "azure", "azure v1"])
 async def test_realtime_sockets_of_azure_and_openai_open_at_either(gateway, provider, base, opened, kind):
     asked = []
-    keys = {"alice": {"hash": f"sha256:{sha256(KEY.encode()).hexdigest()}", "models": ["fast"]}}
+    keys = {"alice": {"hash": HASH, "models": ["fast"]}}
     async with realtime_server(asked) as url:
         ports = await gateway(url, {"keys": keys, **upstream(None, provider, base=url + base, key=OWN), **SMALL})
         async with realtime_client(ports, kind) as client, client.realtime.connect(model="fast") as socket:
@@ -243,7 +349,7 @@ async def test_realtime_sockets_of_azure_and_openai_open_at_either(gateway, prov
 @pytest.mark.parametrize("kind", ["openai", "azure", "azure v1"])
 async def test_a_message_on_azures_socket_is_held_to_the_keys_models(gateway, kind):
     asked = []
-    keys = {"alice": {"hash": f"sha256:{sha256(KEY.encode()).hexdigest()}", "models": ["fast"]}}
+    keys = {"alice": {"hash": HASH, "models": ["fast"]}}
     async with realtime_server(asked) as url:
         ports = await gateway(f"{url}/v1", {"keys": keys, **SMALL})
         async with realtime_client(ports, kind) as client, client.realtime.connect(model="fast") as socket:
@@ -257,7 +363,7 @@ async def test_a_message_on_azures_socket_is_held_to_the_keys_models(gateway, ki
 
 
 async def test_the_api_key_header_is_a_client_key_and_ends_at_the_gateway(gateway, standin):
-    keys = {"alice": {"hash": f"sha256:{sha256(KEY.encode()).hexdigest()}", "models": ["small"]}}
+    keys = {"alice": {"hash": HASH, "models": ["small"]}}
     ports = await gateway(standin, {"keys": keys, **upstream(standin, key=OWN), **SMALL})
     with capture_logs() as logs:
         async with azure(ports, api_key=KEY) as client:
@@ -528,11 +634,7 @@ async def two_upstreams(restricted=()):
                     "other": {"provider": "azure", "base_url": root_of(other), "api_key": "sk-other"},
                 },
                 "models": {"other": {"upstream": "other"}, "alias": {"upstream": "other", "name": "real"}},
-                **(
-                    {"keys": {"a": {"hash": f"sha256:{sha256(KEY.encode()).hexdigest()}", "models": list(restricted)}}}
-                    if restricted
-                    else {}
-                ),
+                **({"keys": {"a": {"hash": HASH, "models": list(restricted)}}} if restricted else {}),
             },
         )
         async with running.in_process(text) as ports:
