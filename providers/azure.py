@@ -12,8 +12,15 @@ API_VERSION: Final = "2024-10-21"
 """The latest generally available version, as a date. The v1 API does not need one."""
 
 
-DEPLOYED: Final = ("/chat/completions", "/completions", "/embeddings", "/audio/", "/images/")
-"""Beginnings of the paths that stand below a deployment; Responses, files and others stand directly below ``/openai``."""
+DEPLOYED: Final = (
+    "/chat/completions", "/completions", "/embeddings", "/audio/transcriptions", "/audio/translations", "/audio/speech",
+    "/images/generations", "/images/edits",
+)  # fmt: skip
+"""Endpoints that stand below a deployment; Responses, files and others stand directly below ``/openai``. A longer one stands before its
+own ending."""
+REALTIME: Final = "/realtime"
+"""The endpoint whose deployment stands in the query:
+https://learn.microsoft.com/en-us/azure/ai-foundry/openai/how-to/realtime-audio-websockets."""
 DATED: Final = re.compile(r"(?:^|&)api-version=\d[^&]*")
 """A dated version of the older API, which the v1 API refuses."""
 
@@ -24,7 +31,7 @@ def deployment(endpoint: Endpoint, path: str, query: str, model: str) -> str:
     A base URL that ends in ``/v1`` is the v1 API: the path is appended. A base URL that names its deployment
     (``.../deployments/NAME``), or that is the model-inference endpoint (``.../models``), also gets the path unchanged.
     Every other base URL is a resource: the deployment is the option ``deployment`` or else the model, for the endpoints
-    that have one.
+    that have one. A socket of the Realtime API has it in its query.
     """
     base = urlsplit(endpoint.base_url)
     below = base.path.rstrip("/")
@@ -37,8 +44,11 @@ def deployment(endpoint: Endpoint, path: str, query: str, model: str) -> str:
         return join(endpoint, path, query, model)
     name = endpoint.options.get("deployment") or model
     prefix = "" if below.endswith("/openai") else "/openai"
-    if name and path.startswith(DEPLOYED):
+    if name and path in DEPLOYED:
         prefix += f"/deployments/{quote(name, safe='')}"
+    if name and path == REALTIME:
+        parts = [part for part in query.split("&") if part and not part.startswith("model=")]
+        query = "&".join([*parts, f"deployment={quote(name, safe='')}"])
     return join(endpoint, prefix + path, query, model)
 
 

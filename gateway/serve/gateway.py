@@ -53,6 +53,8 @@ class Setup(msgspec.Struct, frozen=True):
 
     settings: Settings
     targets: Mapping[str, Target]
+    has_aliases: bool
+    """Whether some model has another name at its upstream, so that bodies are read to replace it."""
 
     def target_of(self, model: str) -> Target:
         """Return the upstream of a request that is not folded: its model's, else the default one."""
@@ -62,7 +64,8 @@ class Setup(msgspec.Struct, frozen=True):
 
 def setup(settings: Settings) -> Setup:
     """Build the upstreams of a configuration. Raises OSError when a certificate file cannot be read."""
-    return Setup(settings, {name: target(upstream) for name, upstream in settings.upstreams.items()})
+    targets = {name: target(upstream) for name, upstream in settings.upstreams.items()}
+    return Setup(settings, targets, any(model.name for model in settings.models.values()))
 
 
 def bounds_of(settings: Settings) -> Bounds:

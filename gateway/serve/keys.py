@@ -24,17 +24,12 @@ from gateway.serve.incoming.paths import models_in
 from gateway.serve.record import Record
 from gateway.state.rates import Used, expected
 from gateway.upstream.client import CALLER
-from gateway.wire import raw_json
-from gateway.wire.model_name import is_ambiguous
+from gateway.wire.model_name import differs, models_in_message
 
 HEADERS: Final = ("Authorization", "x-api-key", "api-key")
 """Headers in which clients send a key: OpenAI's libraries, Anthropic's, Azure's."""
 PROTOCOL: Final = "openai-insecure-api-key."
 """How a browser, which cannot set headers, gives the key of a WebSocket: https://platform.openai.com/docs/guides/realtime-websocket."""
-MODEL_HOLDERS: Final = ("response", "session")
-"""Members of a WebSocket message that may also name a model."""
-NAMES: Final = ("type", "model", *MODEL_HOLDERS)
-"""Members of a WebSocket message that decide its model."""
 HOW_TO_SEND: Final = (
     "Send the key that the operator gave you as `Authorization: Bearer KEY`, `x-api-key: KEY` or `api-key: KEY`."
 )
@@ -202,27 +197,21 @@ def check_model(request: web.BaseRequest, model: str) -> None:
     )
 
 
-def allows_message(request: web.BaseRequest, text: str) -> bool:
-    """Return whether a WebSocket message names only models that the key allows; on a socket opened without a model, a
-    message that begins an answer must name one.
+def allows_message(request: web.BaseRequest, text: str, *, names_model: bool) -> bool:
+    """Return whether a WebSocket message names only models that the key allows. With ``names_model`` a message that begins an answer
+    must name one, because the URL of its socket names none that the upstream is sure to use.
     """
+    raw = text.encode("utf-8", "surrogatepass")
     try:
-        message = orjson.loads(text)
+        message = orjson.loads(raw)
     except orjson.JSONDecodeError:
         return False
-    if not isinstance(message, dict):
+    if not isinstance(message, dict) or differs(raw, ("type",)):
         return False
-    raw = text.encode("utf-8", "surrogatepass")
-    inner = [value for name, value in (raw_json.members(raw) or {}).items() if name in MODEL_HOLDERS]
-    if is_ambiguous(raw, NAMES) or any(map(is_ambiguous, inner)):
-        return False
-    parts = [message, *(message[name] for name in MODEL_HOLDERS if isinstance(message.get(name), dict))]
-    if any(name not in NAMES and name.lower() in NAMES for part in parts for name in part):  # Go's parser ignores case
-        return False
-    named = [part["model"] for part in parts if "model" in part]
-    if not named:
-        return bool(request.rel_url.query.get("model")) or message.get("type") != "response.create"
-    return all(isinstance(model, str) and allows_model(request, model) for model in named)
+    models = models_in_message(raw)
+    if not models:
+        return models is not None and not (names_model and message.get("type") == "response.create")
+    return all(allows_model(request, model) for model in models)
 
 
 def allows_model(request: web.BaseRequest, model: str) -> bool:

@@ -36,6 +36,8 @@ CALLER: Final = "x-turnfold-caller"
 """A header inside the gateway only: the client key whose stored facts a request may use. It is removed before anything is sent."""
 AZURE_KEY: Final = "api-key"
 """The header in which clients of Azure's send their key."""
+OTHER_KEYS: Final = ("authorization", "x-api-key")
+"""The headers in which other clients send theirs."""
 Payload = bytes | aiohttp.StreamReader | None
 
 
@@ -116,19 +118,24 @@ class Target:
     def authorised(self, headers: CIMultiDict[str]) -> CIMultiDict[str]:
         """Replace the client's credentials by the configured key, if there is one; add configured headers.
 
-        Without one, the key of a client of Azure's is also sent in the header that this upstream reads.
+        Without one, the key of a client of Azure's is also sent in the header that this upstream reads, unless the client sends another
+        key beside it.
         """
         headers.popall(CALLER, None)
         if self.endpoint.key:
             for name in self.credentials:
                 headers.popall(name, None)
-            native = self.provider.authorize_messages if "anthropic-version" in headers else None
-            headers.update((native or self.provider.authorize)(self.endpoint.key))
-        elif AZURE_KEY in headers and "authorization" not in headers:
-            headers.update(self.provider.authorize(headers[AZURE_KEY]))
+            headers.update(self._carrying(headers, self.endpoint.key))
+        elif AZURE_KEY in headers and not any(name in headers for name in OTHER_KEYS):
+            headers.update(self._carrying(headers, headers[AZURE_KEY]))
         if self.headers:
             headers.update(self.headers)
         return headers
+
+    def _carrying(self, headers: CIMultiDict[str], key: str) -> dict[str, str]:
+        """Return the headers that carry a key in a request with these headers."""
+        native = self.provider.authorize_messages if "anthropic-version" in headers else None
+        return (native or self.provider.authorize)(key)
 
 
 def target(upstream: Upstream) -> Target:

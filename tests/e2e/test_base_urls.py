@@ -9,17 +9,21 @@ from hashlib import sha256
 import openai
 import orjson
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from anthropic import AsyncAnthropic, AsyncAnthropicBedrock, AsyncAnthropicVertex, NotFoundError
 from anthropic.lib.foundry import AsyncAnthropicFoundry
 from langchain_openai import AzureChatOpenAI, AzureOpenAIEmbeddings
 from openai import AsyncAzureOpenAI, AsyncOpenAI, PermissionDeniedError
 from structlog.testing import capture_logs
+from websockets.exceptions import ConnectionClosedError, InvalidStatus
 
 from gateway.standin import StandIn
 from tests import fakes, raw, running
 
 VERSION = "2024-10-21"
 KEY, OWN = "tfk_the-key-of-alice", "sk-of-the-operator"
+HASH = f"sha256:{sha256(KEY.encode()).hexdigest()}"
 SMALL = {"models": {"small": {"context_window": 2000}, "fast": {"name": "real", "context_window": 2000}}}
 LONG = fakes.chat(60)
 JSON = "application/json"
@@ -177,11 +181,189 @@ async def test_the_foundry_client_of_anthropic_is_folded(gateway, standin):
     assert standin.requests[-1].headers["x-api-key"] == OWN
 
 
+@pytest.mark.parametrize("provider", ["openai", "azure"])
+async def test_a_deployment_may_have_a_slash_in_its_name(gateway, standin, provider):
+    base = root_of(standin) if provider == "azure" else standin.base_url
+    ports = await gateway(
+        standin, {**upstream(standin, provider, base=base, key=OWN), "models": {"org/small": {"name": "small"}}}
+    )
+    async with azure(ports) as client:
+        await client.chat.completions.with_raw_response.create(model="org/small", messages=[fakes.user("hi")])
+    seen = standin.requests[-1]
+    assert seen.json["model"] == "small"
+    assert seen.path == (
+        "/openai/deployments/small/chat/completions" if provider == "azure" else "/v1/chat/completions"
+    )
+
+
+async def test_without_a_deployment_in_the_path_the_bodys_model_counts(gateway, standin):
+    ports = await gateway(standin, SMALL)
+    reply = await raw.ask(
+        ports.port,
+        raw.request("/openai/deployments//chat/completions", "POST", orjson.dumps(CHAT), content_type=JSON),
+    )
+    assert (reply.status, reply.headers["x-turnfold-action"]) == (200, "fold")
+    assert standin.requests[-1].raw_target == "/v1/chat/completions"
+
+
+@pytest.mark.parametrize("endpoint", ["chat/completions", "embeddings"])
+@pytest.mark.parametrize("several", [False, True])
+async def test_at_azure_a_body_that_cannot_be_read_is_sent_because_the_path_decides(
+    gateway, standin, endpoint, several
+):
+    more = {"other": {"provider": "openai", "base_url": standin.base_url}} if several else {}
+    config = azure_upstream(standin, OWN)
+    config["upstreams"] |= more
+    ports = await gateway(standin, config)
+    target = f"/openai/deployments/m/{endpoint}"
+    for body, encoding in ((b"\x1bpacked", {"content_encoding": "br"}), (b"hello", {})):
+        reply = await raw.ask(ports.port, raw.request(target, "POST", body, content_type=JSON, **encoding))
+        assert (reply.status, standin.requests[-1].body) == (200, body)
+        assert standin.requests[-1].path == target
+    keyed = await gateway(standin, {**config, "keys": {"a": {"hash": HASH, "models": ["m"]}}})
+    before = len(standin.requests)
+    asked = raw.request(target, "POST", b"\x1bpacked", content_type=JSON, content_encoding="br", api_key=KEY)
+    assert (await raw.ask(keyed.port, asked)).status == 400, "a relay of Azure's API may read the body"
+    assert len(standin.requests) == before
+
+
+# Forms
+
+
+def form(*fields):
+    """A form with a file and these fields."""
+    head = '--b\r\nContent-Disposition: form-data; name="{}"\r\n\r\n{}\r\n'
+    texts = "".join(head.format(*each) for each in fields).encode()
+    file = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\nRI\r\n\r\nFF\r\n--b--\r\n'
+    return texts + file
+
+
+FORM_KIND = "multipart/form-data; boundary=b"
+FORMS = [
+    # the fields that are sent, the fields that the upstream gets
+    ((), (("model", "ears"),)),
+    ((("model", "ears"), ("language", "de")), (("model", "ears"), ("language", "de"))),
+    ((("language", "de"), ("model", "whisper-1")), (("language", "de"), ("model", "ears"))),
+    ((("model", "x"), ("model", "x")), (("model", "ears"), ("model", "ears"))),
+]
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize(("sent", "got"), FORMS)
+async def test_the_deployment_is_written_into_a_form(gateway, standin, keyed, sent, got):
+    keys = {"keys": {"a": {"hash": HASH, "models": ["ears"]}}} if keyed else {}
+    ports = await gateway(standin, keys)
+    path = "/openai/deployments/ears/audio/transcriptions"
+    asked = raw.request(path, "POST", form(*sent), content_type=FORM_KIND, api_key=KEY)
+    assert (await raw.ask(ports.port, asked)).status == 200
+    assert (standin.requests[-1].path, standin.requests[-1].body) == ("/v1/audio/transcriptions", form(*got))
+
+
+async def test_azures_client_sends_a_file_with_a_key_for_some_models(gateway, standin):
+    keys = {"keys": {"a": {"hash": HASH, "models": ["ears"]}}}
+    for config in (upstream(standin, key=OWN), azure_upstream(standin, OWN)):
+        ports = await gateway(standin, {**config, **keys})
+        async with azure(ports, api_key=KEY, azure_deployment="ears") as client:
+            await client.audio.transcriptions.with_raw_response.create(model="whisper-1", file=("a.wav", b"RIFF"))
+        async with azure(ports, api_key=KEY, azure_deployment="eyes") as client:
+            with pytest.raises(PermissionDeniedError):
+                await client.audio.transcriptions.create(model="ears", file=("a.wav", b"RIFF"))
+    assert len(posts(standin)) == 2
+
+
+NOT_WRITTEN = [
+    ("ears", form(("model", "ears"), ("Model", "dear"))),
+    ("ears", form(("model", "ears"), ("model", "dear")).replace(b"ears\r\n--b", b"ears\n--b")),
+    ("ears%0d%0a--b%0d%0aContent-Disposition: form-data; name=file%0d%0a%0d%0ax", form()),
+]
+
+
+@pytest.mark.parametrize(("name", "body"), NOT_WRITTEN)
+async def test_a_form_that_servers_read_differently_reaches_no_deployment(gateway, standin, name, body):
+    ports = await gateway(standin, {"keys": {"a": {"hash": HASH, "models": ["ears*"]}}})
+    path = f"/openai/deployments/{name.replace(' ', '%20')}/audio/transcriptions"
+    reply = await raw.ask(ports.port, raw.request(path, "POST", body, content_type=FORM_KIND, api_key=KEY))
+    assert (reply.status, standin.requests) == (400, []) or (reply.status, standin.requests) == (403, [])
+
+
+# Sockets
+
+
+@asynccontextmanager
+async def realtime_server(asked):
+    """A server at every path whose socket keeps what opened it, and sends back each message."""
+
+    async def handler(request):
+        asked.append((request.path_qs, request.headers))
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        async for frame in socket:
+            asked.append(frame.data)
+            await socket.send_str(frame.data)
+        return socket
+
+    application = web.Application()
+    application.router.add_get("/{path:.*}", handler)
+    async with TestServer(application) as server:
+        yield str(server.make_url("")).rstrip("/")
+
+
+def realtime_client(ports, kind):
+    """A client of the Realtime API of OpenAI, of Azure, or of Azure's v1."""
+    sockets = root_of(ports).replace("http", "ws")
+    if kind == "azure":
+        return azure(ports, api_key=KEY, websocket_base_url=f"{sockets}/openai")
+    base = f"{root_of(ports)}/openai/v1/" if kind == "azure v1" else ports.base_url
+    return AsyncOpenAI(base_url=base, api_key=KEY, max_retries=0)
+
+
+REALTIME = [
+    # provider, base URL, what opens the upstream's socket
+    ("openai", "/v1", "/v1/realtime?model=real"),
+    ("azure", "", "/openai/realtime?api-version=2024-10-21&deployment=real"),
+    ("azure", "/openai/v1", "/openai/v1/realtime?model=real"),
+]
+CREATE = {"type": "response.create", "response": {"instructions": "Greet."}}
+
+
+@pytest.mark.parametrize(("provider", "base", "opened"), REALTIME)
+@pytest.mark.parametrize("kind", ["openai", "azure", "azure v1"])
+async def test_realtime_sockets_of_azure_and_openai_open_at_either(gateway, provider, base, opened, kind):
+    asked = []
+    keys = {"alice": {"hash": HASH, "models": ["fast"]}}
+    async with realtime_server(asked) as url:
+        ports = await gateway(url, {"keys": keys, **upstream(None, provider, base=url + base, key=OWN), **SMALL})
+        async with realtime_client(ports, kind) as client, client.realtime.connect(model="fast") as socket:
+            await socket.send(CREATE)
+            assert orjson.loads(await socket.recv_bytes()) == CREATE, "it is not closed"
+        (target, headers), message = asked
+        assert target == opened
+        assert KEY not in f"{target}{headers}"
+        assert orjson.loads(message) == CREATE
+        with pytest.raises(InvalidStatus, match="403"):
+            async with realtime_client(ports, kind) as client, client.realtime.connect(model="small"):
+                pass
+        assert len(asked) == 2
+
+
+@pytest.mark.parametrize("kind", ["openai", "azure", "azure v1"])
+async def test_a_message_on_azures_socket_is_held_to_the_keys_models(gateway, kind):
+    asked = []
+    keys = {"alice": {"hash": HASH, "models": ["fast"]}}
+    async with realtime_server(asked) as url:
+        ports = await gateway(f"{url}/v1", {"keys": keys, **SMALL})
+        async with realtime_client(ports, kind) as client, client.realtime.connect(model="fast") as socket:
+            await socket.send({"type": "session.update", "session": {"model": "small"}})
+            with pytest.raises(ConnectionClosedError, match="model_not_allowed"):
+                await socket.recv_bytes()
+        assert len(asked) == 1
+
+
 # Keys
 
 
 async def test_the_api_key_header_is_a_client_key_and_ends_at_the_gateway(gateway, standin):
-    keys = {"alice": {"hash": f"sha256:{sha256(KEY.encode()).hexdigest()}", "models": ["small"]}}
+    keys = {"alice": {"hash": HASH, "models": ["small"]}}
     ports = await gateway(standin, {"keys": keys, **upstream(standin, key=OWN), **SMALL})
     with capture_logs() as logs:
         async with azure(ports, api_key=KEY) as client:
@@ -215,6 +397,30 @@ async def test_without_a_configured_key_a_clients_api_key_goes_where_the_upstrea
     assert standin.requests[-1].headers["authorization"] == "Bearer azure-key"
     await ports.chat({"model": "m", "messages": [fakes.user("hi")]}, {"api-key": "a", "authorization": "Bearer b"})
     assert standin.requests[-1].headers["authorization"] == "Bearer b", "a client that sends both is left alone"
+
+
+async def test_a_clients_api_key_goes_where_anthropics_endpoint_reads_it(gateway, standin):
+    ports = await gateway(standin, upstream(standin, "anthropic"))
+    async with AsyncAnthropicFoundry(base_url=f"{root_of(ports)}/anthropic", api_key="k", max_retries=0) as client:
+        await client.messages.create(model="m", max_tokens=5, messages=[fakes.user("hi")])
+    assert standin.requests[-1].headers["x-api-key"] == "k"
+    assert "authorization" not in standin.requests[-1].headers
+    async with azure(ports) as client:
+        await client.chat.completions.create(model="m", messages=[fakes.user("hi")])
+    assert standin.requests[-1].headers["authorization"] == "Bearer azure-key"
+    assert "x-api-key" not in standin.requests[-1].headers
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "azure"])
+@pytest.mark.parametrize("other", [{"x-api-key": "b"}, {"authorization": "Bearer b"}])
+async def test_a_clients_api_key_is_not_sent_anew_beside_its_other_key(gateway, standin, provider, other):
+    ports = await gateway(standin, upstream(standin, provider))
+    for path, more in (("/chat/completions", {}), ("/messages", {"anthropic-version": "2023-06-01"})):
+        body = orjson.dumps({"model": "m", "max_tokens": 5, "messages": [fakes.user("hi")]})
+        await ports.ask("POST", path, body, {"api-key": "a", "content-type": JSON, **more, **other})
+        sent = {name.lower(): value for name, value in standin.requests[-1].headers.items()}
+        keys = {name: sent[name] for name in ("api-key", "x-api-key", "authorization") if name in sent}
+        assert keys == {"api-key": "a", **other}
 
 
 # Other base URLs
@@ -428,11 +634,7 @@ async def two_upstreams(restricted=()):
                     "other": {"provider": "azure", "base_url": root_of(other), "api_key": "sk-other"},
                 },
                 "models": {"other": {"upstream": "other"}, "alias": {"upstream": "other", "name": "real"}},
-                **(
-                    {"keys": {"a": {"hash": f"sha256:{sha256(KEY.encode()).hexdigest()}", "models": list(restricted)}}}
-                    if restricted
-                    else {}
-                ),
+                **({"keys": {"a": {"hash": HASH, "models": list(restricted)}}} if restricted else {}),
             },
         )
         async with running.in_process(text) as ports:

@@ -538,6 +538,12 @@ FRAMES = [
     ({"type": "response.cancel", "Type": "response.create"}, False),
     ({"type": "session.update", "Session": {"model": "dear"}}, False),
     ({"type": "session.update", "session": {"MODEL": "dear"}}, False),
+    ({"type": "response.create", "model": "gpt-4o", "ſession": {"model": "dear"}}, False),
+    ({"type": "response.create", "model": "gpt-4o", "reſponse": {"model": "dear"}}, False),
+    ('{"type":"response.create","model":"gpt-4o","\\u017fession":{"model":"dear"}}', False),
+    ({"type": "response.create", "model": "gpt-4o", "sessıon": {"model": "dear"}}, False),
+    ({"type": "response.create", "model": "gpt-4o", "SESSİON": {"model": "dear"}}, False),
+    ({"type": "response.create", "model": "gpt-4o", "response": None, "session": [], "größe": {"model": "x"}}, True),
 ]
 
 
@@ -642,3 +648,14 @@ async def test_each_message_of_a_socket_is_held_to_the_keys_models(gateway, echo
         answer = await socket.receive()
         assert (answer.data, answer.extra) == ((text, "") if passes else REFUSED)
     assert received == ([text] if passes else [])
+
+
+async def test_a_model_in_the_url_does_not_stand_for_the_model_of_a_responses_message(gateway, echo, received):
+    """A server that reads no model there would use its default."""
+    running = await gateway(echo, {"keys": {"alice": {"hash": hashed(KEY), "models": ["gpt-4o"]}}})
+    url = f"{running.base_url}/responses?model=gpt-4o"
+    async with running.session.ws_connect(url, headers=BEARER) as socket:
+        await socket.send_str('{"type":"response.create","input":"hi"}')
+        answer = await socket.receive()
+        assert (answer.data, answer.extra) == REFUSED
+    assert received == []

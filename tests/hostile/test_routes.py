@@ -129,6 +129,11 @@ CANNOT_BE_TOLD = {
     ),
     "JSON before a form": (FORM, b'\n {"model":"main"}\r\n' + form(("model", "other"))),
     "a plain form that names two": ("application/x-www-form-urlencoded", b"model=other&model=main"),
+    "a model in capitals alone, which Go reads": (
+        JSON,
+        b'{"MODEL":"other","messages":[{"role":"user","content":"hi"}],"input":"hi"}',
+    ),
+    "a model in capitals alone in text that is not strict": (JSON, b'{"MODEL":"other","a":NaN}'),
     "a bottomless pit": (JSON, b'{"a":' * 100_000),
 }
 
@@ -284,6 +289,9 @@ SOCKET_MESSAGES = [
     ('{"type":"response.create","model":"main","input":"hi","Model":"other"}', "model_unreadable"),
     ('{"type":"response.cancel","model":"other","t\\u0079pe":"response.create"}', "model_of_another_upstream"),
     ('{"type":"response.cancel","event_id":"a","event_id":"b"}', ""),
+    ('{"type":"response.create","input":"hi","MODEL":"other"}', "model_unreadable"),
+    ('{"type":"response.create","model":"main","response":{"model":"other"}}', "model_of_another_upstream"),
+    ('{"type":"response.create","model":"main","reſponse":{"model":"other"}}', "model_unreadable"),
     (b'{"type":"response.create","model":"main","input":"hi"}', ""),
     (b'{"type":"response.create","model":"other","input":"hi"}', "model_of_another_upstream"),
     (b"\x01\x02", ""),
@@ -348,6 +356,37 @@ async def test_an_alias_is_written_where_it_can_be():
         assert main.requests == []
 
 
+ALIASED = [
+    (JSON, b'{"x":1.50, "model":"alias"}', b'{"x":1.50, "model":"real"}'),
+    (JSON, b'{"x":NaN, "model":"alias"}', b'{"x":NaN, "model":"real"}'),
+    (JSON, b'{"model":"alias","x":[1,', b'{"model":"real","x":[1,'),
+    (JSON, b'{"x":1.50, "model":"other"}', b'{"x":1.50, "model":"other"}'),
+    (FORM, form(("model", "alias"), ("file", b"RIFF")), form(("model", "real"), ("file", b"RIFF"))),
+    (FORM, form(("model", "other"), ("file", b"RIFF")), form(("model", "other"), ("file", b"RIFF"))),
+]
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("packed", [False, True])
+async def test_an_alias_is_written_with_one_upstream_as_with_several(gateway, standin, several, packed):
+    more = {"more": {"provider": "openai", "base_url": standin.base_url}} if several else {}
+    upstreams = {"standin": {"provider": "openai", "base_url": standin.base_url}, **more}
+    ports = await gateway(standin, {"upstreams": upstreams, "models": {"alias": {"name": "real"}}})
+    for kind, body, sent in ALIASED:
+        asked = gzip.compress(body, mtime=0) if packed else body
+        encoding = {"content_encoding": "gzip"} if packed else {}
+        await raw.ask(ports.port, raw.request("/v1/embeddings", "POST", asked, content_type=kind, **encoding))
+        assert standin.requests[-1].body == (asked if sent == body else sent)
+
+
+async def test_with_an_alias_a_body_that_names_no_clear_model_still_reaches_the_only_upstream(gateway, standin):
+    ports = await gateway(standin, {"models": {"alias": {"name": "real"}}, "server": {"max_body": "10MB"}})
+    bodies = [*CANNOT_BE_TOLD.values(), (JSON, b'{"model":"%b"}' % (b"x" * 300)), ("", b"x" * 10_000_001)]
+    for kind, body in bodies:
+        reply = await raw.ask(ports.port, raw.request("/v1/embeddings", "POST", body, content_type=kind))
+        assert (reply.status, standin.requests[-1].body) == (200, body)
+
+
 BAD_TARGETS = [
     "/v1/../admin",
     "/v1/./models",
@@ -362,6 +401,12 @@ BAD_TARGETS = [
     "/v1/models%2f..%2fadmin",
     "/v1/models/a%2Fb",
     "/v1/models/a%252Fb",
+    "/v1/files/deployments/a%2Fb/x",
+    "/openai/deployments/a%2Fb/x",
+    "/openai/deployments/a%252Fb/chat/completions",
+    "/openai/deployments/a%2F..%2Fb/chat/completions",
+    "/openai/deployments/a%2F%2e%2e%2Fb/chat/completions",
+    "/openai%2F..%2Fdeployments/a/chat/completions",
     "/v1/models/a%5Cb",
     "/v1/models\\..\\admin",
     "/v1/models/..?x=1",

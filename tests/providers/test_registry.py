@@ -103,6 +103,38 @@ URLS = [
         "api-version=preview",
         "https://res.openai.azure.com/openai/v1/chat/completions?api-version=preview",
     ),
+    (
+        "azure",
+        "https://res.openai.azure.com",
+        {},
+        "/realtime",
+        "model=x&intent=transcription",
+        "https://res.openai.azure.com/openai/realtime?intent=transcription&api-version=2024-10-21&deployment=gpt%2F4o",
+    ),
+    (
+        "azure",
+        "https://res.openai.azure.com?api-version=2025-04-01-preview",
+        {"deployment": "mine"},
+        "/realtime",
+        "",
+        "https://res.openai.azure.com/openai/realtime?api-version=2025-04-01-preview&deployment=mine",
+    ),
+    (
+        "azure",
+        "https://res.openai.azure.com/openai/v1",
+        {},
+        "/realtime",
+        "model=x&api-version=2024-10-21",
+        "https://res.openai.azure.com/openai/v1/realtime?model=x",
+    ),
+    (
+        "azure",
+        "https://res.openai.azure.com",
+        {},
+        "/images/variations",
+        "",
+        "https://res.openai.azure.com/openai/images/variations?api-version=2024-10-21",
+    ),
 ]
 
 

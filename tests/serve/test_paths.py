@@ -5,8 +5,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from yarl import URL
 
-from gateway.serve.incoming.paths import DEPLOYED, PREFIXES, Address, address_below, address_of, is_native, models_in
+from gateway.serve.incoming.paths import (
+    PREFIXES,
+    Address,
+    address_below,
+    address_of,
+    is_native,
+    models_in,
+    query_for,
+)
 from gateway.wire.formats import FORMATS
+from providers.azure import DEPLOYED
 
 CHAT = "/v1/chat/completions"
 ADDRESSES = [
@@ -29,7 +38,12 @@ ADDRESSES = [
     ("/v1/deployments/x/audio/speech", Address("/v1/audio/speech", "x", translated=True)),
     ("/engines/x/completions", Address("/v1/completions", "x", translated=True)),
     ("/openai/deployments/chat", Address("/v1/deployments/chat", translated=True)),
-    ("/openai/deployments//chat/completions", Address("/v1/completions", "chat", translated=True)),
+    ("/openai/deployments//chat/completions", Address(CHAT, translated=True)),
+    ("/openai/deployments///Chat//Completions/", Address(CHAT, translated=True)),
+    ("/openai/deployments//completions", Address("/v1/completions", translated=True)),
+    ("/openai/deployments//x//chat/completions", Address(CHAT, "x", translated=True)),
+    ("/openai/deployments/org%2Fname/embeddings", Address("/v1/embeddings", "org/name", translated=True)),
+    ("/openai/deployments/a%2fchat/completions", Address("/v1/completions", "a/chat", translated=True)),
     ("/openai/files", Address("/v1/files", translated=True)),
     ("/v1/files/a//b/", Address("/v1/files/a/b/")),
     ("/v1/models/caf%C3%A9%2Bx", Address("/v1/models/caf%C3%A9%2Bx")),
@@ -112,6 +126,22 @@ NAMED = [
 @pytest.mark.parametrize(("url", "models"), NAMED)
 def test_the_models_of_a_url_are_found(url, models):
     assert models_in(URL(url, encoded=True)) == models
+
+
+QUERIES = [
+    ("model=a&b=%2f", "model=a&b=%2f"),
+    ("b=1&mod%65l=a%2Fb", "b=1&mod%65l=a%2Fb"),
+    ("api-version=1&deployment=a/b&c=2", "api-version=1&model=a%2Fb&c=2"),
+    ("Model=a/b", "model=a%2Fb"),
+    ("model=alias&deployment=alias&&c", "model=a%2Fb&&c"),
+    ("c=1", "c=1"),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("query", "named"), QUERIES)
+def test_a_query_names_its_model_once_and_only_if_it_named_one(query, named):
+    assert query_for(query, "a" if query.startswith("model=a&") else "a/b") == named
 
 
 def test_only_listed_endpoints_are_a_servers_own():

@@ -1,7 +1,7 @@
 """Every other path and method: under /v1, and the own endpoints of self-hosted servers. Streamed through with its query, headers and status.
 
-With one upstream no body is read. With several, the body is read to find its model and so its upstream. A body whose
-model cannot be read is answered with 400, because the default upstream and its key may be the wrong ones.
+With one upstream a body is read only if some model has another name there. With several, the body is read to find its model and so its
+upstream. A body whose model cannot be read is answered with 400, because the default upstream and its key may be the wrong ones.
 """
 
 import asyncio
@@ -21,11 +21,10 @@ from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_name
 from gateway.serve.incoming.paths import LISTS, known, models_in
 from gateway.serve.record import Record
-from gateway.serve.request.deployment import is_form, with_model
+from gateway.serve.request.deployment import is_multipart, path_decides, renamed, takes_model, with_model
 from gateway.upstream.client import Payload, Target, UpstreamUnreachable
 from gateway.wire.formats import format_of
 from gateway.wire.model_name import NO_MODEL, model_in
-from gateway.wire.splice import splice
 
 WITHOUT_MODEL: Final = ("/v1/files", "/v1/uploads")
 """Endpoints whose bodies are files: they name no model and may be longer than server.max_body, so they stream to the
@@ -50,8 +49,8 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
     request, payload, model = asked.request, asked.payload, asked.body_model or asked.url_model
     target, name = setup.target_of(model), setup.settings.route(model).name if model else NO_MODEL
     _check_endpoint(request, target)
-    if isinstance(payload, bytes) and asked.body_model:
-        payload = await _renamed(gateway, model, name, payload)
+    if isinstance(payload, bytes) and asked.body_model and name != model:
+        request, payload = await renamed(gateway, request, payload, name)
     await _reserve(gateway, request, record, setup.settings.default_window)
     headers = keys.forwarded(request)
     record.set_upstream(target, model, name, headers)
@@ -90,11 +89,15 @@ async def _read_models(gateway: Gateway, request: web.BaseRequest, body: bytes |
         return _Asked(request, payload, NO_MODEL, url_model)
     record.body_bytes = len(payload)
     body_model = NO_MODEL
-    if record.deployment and not is_form(request):
+    if record.deployment and takes_model(request):
         body_model = record.deployment
         request, payload = await with_model(gateway, request, payload, body_model)
+    if record.deployment and path_decides(gateway, request, record.deployment):
+        return _Asked(request, payload, body_model, url_model)
     if must_know_model or (_is_in_url(setup) and not url_model):
         body_model = await _model(gateway, request, payload)
+    elif setup.has_aliases and not body_model:
+        body_model = await _read_model(gateway, request, payload) or NO_MODEL
     if must_know_model and url_model and body_model not in (NO_MODEL, url_model):
         raise _unclear("The URL and the body name two models")
     keys.check_model(request, body_model)
@@ -183,11 +186,21 @@ async def _payload(setup: Setup, request: web.BaseRequest, body: bytes | None, *
     """Return the body to send: whole if its model must be known or written, otherwise a stream."""
     if body is not None or not request.can_read_body:
         return body
-    deployment = records.of(request).deployment
-    is_read = must_know_model or (not is_form(request) if deployment else _is_in_url(setup))
-    if is_read and not request.rel_url.raw_path.startswith(WITHOUT_MODEL):
+    if not request.rel_url.raw_path.startswith(WITHOUT_MODEL) and _is_read(
+        setup, request, must_know_model=must_know_model
+    ):
         return await read(request, setup.settings.server)
     return request.content
+
+
+def _is_read(setup: Setup, request: web.BaseRequest, *, must_know_model: bool) -> bool:
+    """Return whether a body is read: its model must be known, or may have to be written into it or into the upstream's URL."""
+    if must_know_model:
+        return True
+    if deployment := records.of(request).deployment:
+        return takes_model(request) and not (is_multipart(request) and setup.target_of(deployment).model_in_url)
+    fits = (request.content_length or 0) <= setup.settings.server.max_body  # a longer one is streamed as it came
+    return _is_in_url(setup) or (setup.has_aliases and fits)
 
 
 def _is_json(request: web.BaseRequest, body: bytes, gateway: Gateway) -> bool:
@@ -198,14 +211,19 @@ def _is_json(request: web.BaseRequest, body: bytes, gateway: Gateway) -> bool:
     return True
 
 
-async def _model(gateway: Gateway, request: web.BaseRequest, body: bytes) -> str:
-    """Return the model in a body, "" when it names none. Raises ClientError when it cannot be read."""
+async def _read_model(gateway: Gateway, request: web.BaseRequest, body: bytes) -> str | None:
+    """Return the model in a body, "" when it names none, None when it cannot be read."""
     kind = request.headers.get("Content-Type", "")
 
     def found() -> str | None:
         return model_in(decompress(request, body, gateway.settings.server.max_body), kind)
 
-    model = await gateway.pool.run(found, size_bytes=len(body) // READS_FASTER)
+    return await gateway.pool.run(found, size_bytes=len(body) // READS_FASTER)
+
+
+async def _model(gateway: Gateway, request: web.BaseRequest, body: bytes) -> str:
+    """Return the model in a body, "" when it names none. Raises ClientError when it cannot be read."""
+    model = await _read_model(gateway, request, body)
     if model is None:
         raise ClientError(
             400,
@@ -214,13 +232,3 @@ async def _model(gateway: Gateway, request: web.BaseRequest, body: bytes) -> str
             code="model_unreadable",
         )
     return check_name(model)
-
-
-async def _renamed(gateway: Gateway, model: str, name: str, body: bytes) -> bytes:
-    """Insert the upstream's name of the model. A body that is not a whole JSON object keeps its bytes."""
-    if name == model:
-        return body
-    try:
-        return await gateway.pool.run(lambda: splice(body, {"model": name}), size_bytes=len(body) // READS_FASTER)
-    except (ValueError, RecursionError):
-        return body

@@ -112,7 +112,7 @@ def _parse_checked(
 ) -> Conversation | None:
     check_text(text, limits)
     if must_know_model and is_ambiguous(text):
-        message = "The body names its model twice, so it is not clear which upstream it is for. Name it once."
+        message = "The body names its model twice, or not as `model`, so it is not clear which upstream it is for. Name it once, as `model`."
         raise ClientError(400, message, code="model_unreadable")
     asked = format.read(text, memory)
     if asked is None:

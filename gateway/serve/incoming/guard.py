@@ -16,7 +16,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from gateway.config.exposure import is_loopback
 from gateway.serve.incoming.errors import ClientError
-from gateway.serve.incoming.paths import PROBES
+from gateway.serve.incoming.paths import PROBES, with_plain_slashes
 from gateway.upstream.hops import HOPS, is_loop
 
 Headers = CIMultiDict[str] | CIMultiDictProxy[str]
@@ -107,7 +107,7 @@ def _check_path(path: str) -> None:
         return
     if not path.startswith("/") or path.startswith("//"):
         raise _bad_target("must be a path that begins with one slash, not a whole URL")
-    decoded = path
+    decoded = path = with_plain_slashes(path)  # the name of a deployment does not stay in the path
     for _ in range(MOST_DECODINGS):
         before, decoded = decoded, unquote(decoded)
         if decoded.count("/") != path.count("/") or "\\" in decoded:

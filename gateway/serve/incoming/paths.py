@@ -7,11 +7,12 @@ cannot be treated differently.
 import re
 from functools import lru_cache
 from typing import Final, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote, unquote_plus
 
 from aiohttp import web
 from yarl import URL
 
+from providers.azure import DEPLOYED
 from providers.registry import ROWS
 
 ROOTS: Final = frozenset(
@@ -62,11 +63,6 @@ ENDINGS: Final = (
 
 _DEPLOYMENT: Final = re.compile("/(?:deployments|engines)/", re.IGNORECASE)
 """What stands before the name of a model in paths of Azure, and of LiteLLM. Azure does not tell case in a path."""
-DEPLOYED: Final = (
-    "/chat/completions", "/completions", "/embeddings", "/audio/transcriptions", "/audio/translations", "/audio/speech",
-    "/images/generations", "/images/edits",
-)  # fmt: skip
-"""Endpoints that Azure has below a deployment. A longer one stands before its own ending."""
 
 KEPT: Final = 256
 """Paths whose form is remembered, a number: most requests have one of three."""
@@ -81,6 +77,7 @@ NAMES: Final = ("model", "deployment")
 _UNRESERVED: Final = re.compile(r"%(?:4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-9AE]|3[0-9]|2[DE]|5F)", re.IGNORECASE)
 """Escapes of signs that need none: https://www.rfc-editor.org/rfc/rfc3986#section-2.3."""
 _SLASHES: Final = re.compile("//+")
+_ESCAPED_SLASH: Final = re.compile("%2f", re.IGNORECASE)
 _NATIVE: Final = re.compile("|".join(dict.fromkeys(row.native.pattern for row in ROWS if row.native is not None)))
 
 
@@ -106,6 +103,15 @@ def models_in(url: URL) -> set[str]:
     return named - {""}
 
 
+def query_for(query: str, model: str) -> str:
+    """Return a raw query that names a model as OpenAI's API does, if it names one: ``model=NAME``. One that does so already keeps its bytes."""
+    parts, named = query.split("&"), f"model={quote(model, safe='')}"
+    found = [part for part in parts if unquote_plus(part.partition("=")[0]).lower() in NAMES]
+    if not found or (len(found) == 1 and unquote_plus(found[0]) == f"model={model}"):
+        return query
+    return "&".join(named if part is found[0] else part for part in parts if part is found[0] or part not in found)
+
+
 def root_of(path: str) -> str:
     """Return the documented first part of a path with ``/v1``, a bounded set; "" for any other."""
     return f"/v1/{path.removeprefix('/v1/').partition('/')[0]}" if known(path) else ""
@@ -123,12 +129,10 @@ def is_native(method: str, path: str) -> bool:
 
 def address_of(path: str) -> Address:
     """Return the address that a path means."""
-    path = _SLASHES.sub("/", _UNRESERVED.sub(lambda escape: unquote(escape[0]), path))
-    if mark := _DEPLOYMENT.search(path):
-        rest = path[mark.end() :].removesuffix("/")
-        endpoint = next((each for each in DEPLOYED if rest[-len(each) :].lower() == each), "")
-        if endpoint and (name := rest[: -len(endpoint)]):
-            return Address(f"/v1{endpoint}", unquote(name), translated=True)
+    path = _UNRESERVED.sub(lambda escape: unquote(escape[0]), path)
+    if found := _deployed(path):
+        return Address(f"/v1{found.endpoint}", unquote(found.name), translated=True)
+    path = _SLASHES.sub("/", path)
     prefix = next((each for each in PREFIXES if path.startswith(each)), "")
     path = _with_v1(f"/v1/{path.removeprefix(prefix)}" if prefix else path)
     whole = path.removesuffix("/").lower()  # some servers do not tell case in a path
@@ -136,6 +140,32 @@ def address_of(path: str) -> Address:
         if whole.endswith(ending):
             return Address(endpoint, translated=bool(prefix) or whole != endpoint)
     return Address(path, translated=bool(prefix))
+
+
+def with_plain_slashes(path: str) -> str:
+    """Return a path in which the slashes of a deployment's name are written as such; Azure's libraries escape them."""
+    found = _deployed(path)
+    return path if found is None else path[: found.start] + _ESCAPED_SLASH.sub("/", path[found.start :])
+
+
+class _Deployed(NamedTuple):
+    """What a path says behind ``/deployments/``."""
+
+    start: int
+    """Where the name begins."""
+    name: str
+    """The name with its escapes; "" if the client has none: then the body's model counts."""
+    endpoint: str
+
+
+def _deployed(path: str) -> _Deployed | None:
+    """Return the deployment in a path and its endpoint; None for the path of anything else."""
+    mark = _DEPLOYMENT.search(path)
+    if mark is None:
+        return None
+    rest = _SLASHES.sub("/", path[mark.end() :]).removesuffix("/")
+    endpoint = next((each for each in DEPLOYED if rest[-len(each) :].lower() == each), "")
+    return _Deployed(mark.end(), rest[: -len(endpoint)].removeprefix("/"), endpoint) if endpoint else None
 
 
 def _with_v1(path: str) -> str:

@@ -7,27 +7,47 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from gateway.config.values import Server
+from gateway.serve import keys
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import READS_FASTER, decompress
 from gateway.serve.incoming.errors import ClientError
-from gateway.wire.model_name import FORMS, is_ambiguous, model_in
-from gateway.wire.splice import splice
+from gateway.wire.form import MULTIPART
+from gateway.wire.model_name import FORMS, is_ambiguous, model_in, with_model_in
 
 
-def is_form(request: web.BaseRequest) -> bool:
-    """Return whether the body is a form, such as one with a file."""
-    return request.headers.get("Content-Type", "").lower().startswith(FORMS)
+def is_multipart(request: web.BaseRequest) -> bool:
+    """Return whether the body is a form that may have files."""
+    return _kind(request).startswith(MULTIPART)
+
+
+def takes_model(request: web.BaseRequest) -> bool:
+    """Return whether a model can be written into the body: JSON, or a form that may have files."""
+    return is_multipart(request) or not _kind(request).startswith(FORMS)
+
+
+def path_decides(gateway: Gateway, request: web.BaseRequest, model: str) -> bool:
+    """Return whether the upstream of a deployment gets it in its URL, so that a body which cannot be read may be sent as it came.
+
+    Not for a key that is held to some models: a relay of Azure's API may read the body.
+    """
+    return gateway.setup.target_of(model).model_in_url and not keys.is_restricted(request)
 
 
 async def with_model(
     gateway: Gateway, request: web.BaseRequest, raw: bytes, model: str
 ) -> tuple[web.BaseRequest, bytes]:
-    """Return a request and its body so that the body names ``model``. A body that names it already, or is no JSON object, stays.
+    """Return a request and its body so that the body names ``model``. A body that names it already, or cannot name one, stays.
 
-    A body that is changed loses its content encoding. Raises ClientError for one that cannot be read, or that names two models.
+    A body that is changed loses its content encoding. Raises ClientError for one that cannot be read, or that names two models, unless
+    the path decides.
     """
     limits = gateway.settings.server
-    named = await gateway.pool.run(lambda: _named(request, raw, model, limits), size_bytes=len(raw) // READS_FASTER)
+    try:
+        named = await gateway.pool.run(lambda: _named(request, raw, model, limits), size_bytes=len(raw) // READS_FASTER)
+    except ClientError:
+        if path_decides(gateway, request, model):
+            return request, raw
+        raise
     if named is raw or "Content-Encoding" not in request.headers:
         return request, named
     headers = CIMultiDict(request.headers)
@@ -35,15 +55,28 @@ async def with_model(
     return request.clone(headers=headers), named
 
 
+async def renamed(gateway: Gateway, request: web.BaseRequest, raw: bytes, model: str) -> tuple[web.BaseRequest, bytes]:
+    """Like `with_model`, with the upstream's name of a model; a body in which it cannot be written stays."""
+    try:
+        return await with_model(gateway, request, raw, model) if takes_model(request) else (request, raw)
+    except ClientError:
+        return request, raw
+
+
+def _kind(request: web.BaseRequest) -> str:
+    return request.headers.get("Content-Type", "").lower()
+
+
 def _named(request: web.BaseRequest, raw: bytes, model: str, limits: Server) -> bytes:
     """Return the body with the model, decompressed if it had to be changed."""
     text = decompress(request, raw, limits.max_body)
-    if model_in(text, "application/json") == model:
+    kind = request.headers.get("Content-Type", "") if is_multipart(request) else "application/json"
+    if model_in(text, kind) == model:
         return raw
     try:
-        if is_ambiguous(text):
-            raise _unreadable("names two models")
-        return splice(text, {"model": model})
+        if not is_multipart(request) and is_ambiguous(text):
+            raise _unreadable("names its model twice, or not as `model`")
+        return with_model_in(text, kind, model)
     except (ValueError, RecursionError):
         if text is raw and request.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise _unreadable("is packed in a way that this gateway cannot read") from None

@@ -29,7 +29,7 @@ from gateway.serve.request.sessions import session_of
 from gateway.state.freeing import LEAST_FREED_BYTES
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation
-from gateway.wire.model_name import is_ambiguous, model_in
+from gateway.wire.model_name import differs, models_in_message
 from gateway.wire.responses import PATH, RESPONSES
 from gateway.wire.views import event_type
 
@@ -87,7 +87,7 @@ async def fold_message(gateway: Gateway, request: web.BaseRequest, target: Targe
 def _kind(raw: bytes) -> str:
     """Return the type of a message; "" when it has none, or two: parsers differ in which of the two they read."""
     kind = event_type(raw)
-    return "" if kind != CREATE and is_ambiguous(raw, ("type",)) else kind
+    return "" if kind != CREATE and differs(raw, ("type",)) else kind
 
 
 async def _fold_create(gateway: Gateway, request: web.BaseRequest, target: Target, message: str, raw: bytes) -> Message:
@@ -150,10 +150,10 @@ async def _check_upstream(gateway: Gateway, target: Target, raw: bytes) -> None:
     if len(gateway.setup.targets) == 1:
         return
     # Read from the raw message, even if it was parsed: a model that is named twice counts as unreadable.
-    model = await gateway.pool.run(lambda: model_in(raw, ""), size_bytes=len(raw) // READS_FASTER)
-    if model is None:
+    models = await gateway.pool.run(lambda: models_in_message(raw), size_bytes=len(raw) // READS_FASTER)
+    if models is None:
         raise NotServed("model_unreadable")
-    if model and target.name not in dict(gateway.setup.settings.route(model).choices):
+    if any(target.name not in dict(gateway.setup.settings.route(model).choices) for model in models):
         raise NotServed("model_of_another_upstream")
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import aiohttp
 from aiohttp import web
+from msgspec.structs import replace
 
 from gateway.serve import keys
 from gateway.serve import record as records
@@ -16,6 +17,7 @@ from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.admission import Overloaded, holding
 from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.incoming.errors import ClientError
+from gateway.serve.incoming.paths import query_for
 from gateway.serve.sockets import socket_fold
 from gateway.serve.sockets.socket_fold import Message, NotServed
 from gateway.serve.sockets.socket_retry import Retries
@@ -51,8 +53,11 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     target = gateway.setup.target_of(model)
     record = records.of(request)
     record.why = "websocket"
-    record.set_upstream(target, model, gateway.settings.route(model).name if model else "", headers)
-    call = record.call(request, model)
+    name = gateway.setup.settings.route(model).name if model else ""
+    record.set_upstream(target, model, name, headers)
+    call = record.call(request, name)
+    if model:
+        call = replace(call, query=query_for(call.query, name))
     offered = keys.upstream_protocols(request)
     upstream = await gateway.client.connect(target, call, target.authorised(headers), offered, LARGEST_FRAME)
     record.add_call(101)
@@ -105,9 +110,9 @@ async def _edit_and_open_turn(request: web.BaseRequest, turns: Turns, retries: R
 
 async def _check_models(gateway: Gateway, request: web.BaseRequest, edit: Edit, text: str) -> Message:
     """Edit a message that names only models that the client's key allows. Raises NotServed for any other."""
-    if keys.is_restricted(request) and not await gateway.pool.run(
-        lambda: keys.allows_message(request, text), size_bytes=len(text) // READS_FASTER
-    ):
+    # Of a Responses socket the upstream reads no model in the URL.
+    allows = partial(keys.allows_message, request, text, names_model=socket_fold.speaks_responses(request))
+    if keys.is_restricted(request) and not await gateway.pool.run(allows, size_bytes=len(text) // READS_FASTER):
         raise NotServed("model_not_allowed")
     return await edit(text)
 
