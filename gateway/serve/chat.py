@@ -63,6 +63,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
         return await forward(gateway, request, raw)
     check_model(request, asked.model)
     if record.key is not None:
+        await keys.check_other_models(gateway, request, asked.raw)
         await _reserve(gateway, record, asked, setup.settings)
     if compact.wants_compaction(asked):
         return await compact.compact_conversation(gateway, request, raw, asked)

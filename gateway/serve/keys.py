@@ -18,13 +18,14 @@ from gateway.serve import record as records
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming import headers as http
 from gateway.serve.incoming.addresses import within
+from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.incoming.callers import CREDENTIALS
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.paths import models_in
 from gateway.serve.record import Record
 from gateway.state.rates import Used, expected
 from gateway.upstream.client import CALLER
-from gateway.wire.model_name import differs, models_in_message
+from gateway.wire.model_name import differs, models_in_message, other_models
 
 HEADERS: Final = ("Authorization", "x-api-key", "api-key")
 """Headers in which clients send a key: OpenAI's libraries, Anthropic's, Azure's."""
@@ -195,6 +196,15 @@ def check_model(request: web.BaseRequest, model: str) -> None:
         code="model_not_allowed",
         type_="permission_error",
     )
+
+
+async def check_other_models(gateway: Gateway, request: web.BaseRequest, body: bytes) -> None:
+    """Refuse a body, decompressed, that names models beside its own which the request's key does not allow. Raises ClientError."""
+    if not is_restricted(request):
+        return
+    models = await gateway.pool.run(lambda: other_models(body), size_bytes=len(body) // READS_FASTER)
+    for model in [""] if models is None else models:
+        check_model(request, model)
 
 
 def allows_message(request: web.BaseRequest, text: str, *, names_model: bool) -> bool:

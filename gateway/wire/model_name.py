@@ -7,7 +7,7 @@ Servers differ in how they read odd bodies. So a body that some server may read 
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -27,7 +27,10 @@ FORMS: Final = (form.MULTIPART, "application/x-www-form-urlencoded")
 _OBJECT: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\{")
 """How a JSON object begins."""
 HOLDERS: Final = frozenset({"response", "session"})
-"""Members of a WebSocket message that may also name a model."""
+"""Members that may also name a model, in a WebSocket message and in requests about one: Realtime's ``session``."""
+SUBSTITUTES: Final = frozenset({"models", "fallbacks"})
+"""Members that name models to use if the first one fails, at OpenRouter (https://openrouter.ai/docs/guides/routing/model-fallbacks) and at
+LiteLLM (https://docs.litellm.ai/docs/proxy/reliability)."""
 _QUOTED: Final = b'"model"'
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
@@ -98,15 +101,37 @@ def differs(body: bytes, names: Collection[str]) -> bool:
 
 
 def models_in_message(raw: bytes) -> frozenset[str] | None:
-    """Return the models that a WebSocket message names, itself or in one of `HOLDERS`; None when one cannot be read."""
+    """Return the models that a WebSocket message names, its own or another one; None when one cannot be read."""
+    own, others = model_in(raw, ""), other_models(raw)
+    return None if own is None or others is None else others | frozenset(filter(None, [own]))
+
+
+def other_models(raw: bytes) -> frozenset[str] | None:
+    """Return the models that a JSON object names beside its own, in `HOLDERS` and `SUBSTITUTES`; None when one cannot be read."""
     whole, members = readable(raw)
-    parts = [raw]
-    if members is not None:
-        if differs(whole, HOLDERS):
-            return None
-        parts += [members[name] for name in HOLDERS if members.get(name, b"").startswith(b"{")]
-    named = [model_in(part, "") for part in parts]
-    return None if None in named else frozenset(filter(None, named))
+    names = HOLDERS | SUBSTITUTES
+    if members is None:  # some servers read what we cannot
+        shown = any(occurs_in_any_case(b'"%b"' % name.encode(), raw) for name in names)
+        return None if shown or any(occurs(sign, raw) for sign in _ESCAPED) else frozenset()
+    if differs(whole, names):
+        return None
+    found = [model_in(members[name], "") for name in HOLDERS if members.get(name, b"").startswith(b"{")]
+    try:
+        for name in SUBSTITUTES & members.keys():
+            found += _models_among(msgspec.json.decode(members[name]))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return None if None in found else frozenset(filter(None, found))
+
+
+def _models_among(value: Any) -> Iterator[str]:
+    """Yield the names in a list of substitutes: texts, objects with a ``model``, or objects with lists by model."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, dict)):
+        inner = value if isinstance(value, list) else [value["model"]] if "model" in value else value.values()
+        for each in inner:
+            yield from _models_among(each)
 
 
 def _in_json(body: bytes) -> tuple[str | None, bool]:

@@ -215,6 +215,15 @@ BODIES = [
     ("/embeddings?model=dear", b'{"model":"gpt-4o","input":"hi"}', "application/json"),
     ("/engines/dear/completions", b'{"model":"gpt-4o","prompt":"hi"}', "application/json"),
     ("/models/dear:generateContent", b'{"model":"gpt-4o"}', "application/json"),
+    ("/chat/completions", b'{"model":"gpt-4o","models":["gpt-4o","dear"],"messages":[{"role":"user","content":"hi"}]}', "application/json"),
+    ("/chat/completions", b'{"model":"gpt-4o","fallbacks":[{"model":"dear"}],"messages":[{"role":"user","content":"hi"}]}', "application/json"),
+    ("/chat/completions", b'{"model":"gpt-4o","Models":["dear"],"messages":[{"role":"user","content":"hi"}]}', "application/json"),
+    ("/responses", b'{"model":"gpt-4o","models":["dear"],"input":"hi"}', "application/json"),
+    ("/messages", b'{"model":"gpt-4o","fallbacks":[{"gpt-4o":["dear"]}],"max_tokens":9,"messages":[{"role":"user","content":"hi"}]}', "application/json"),
+    ("/completions", b'{"model":"gpt-4o","models":["dear"],"prompt":"hi"}', "application/json"),
+    ("/completions", b'{"model":"gpt-4o","models":["dear"],"prompt":"hi","x":NaN}', "application/json"),
+    ("/realtime/client_secrets", b'{"model":"gpt-4o","session":{"model":"dear"}}', "application/json"),
+    ("/realtime/client_secrets", b'{"model":"gpt-4o","Session":{"model":"dear"}}', "application/json"),
     ("/chat/completions?model=dear", b'{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}]}', "application/json"),
 ]  # fmt: skip
 
@@ -225,6 +234,14 @@ async def test_no_form_of_a_body_reaches_another_model(guarded, standin, path, b
     answer = await running.ask("POST", path, body, {"content-type": kind, **BEARER})
     assert answer.status in (400, 403)
     assert not standin.requests
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"models": ["gpt-4o"]}, {"fallbacks": None, "models": []}, {"response": {"a": 1}, "metadata": {"models": "x"}}],
+)
+async def test_a_body_may_name_its_own_model_again(guarded, more):
+    assert (await (await guarded(models=["gpt-4o"])).chat({**ASK, **more}, BEARER)).status == 200
 
 
 @pytest.mark.parametrize("path", ["/models/dear", "/models/ft:dear", "/engines/dear"])

@@ -87,7 +87,7 @@ async def test_a_clients_key_does_not_travel_to_whoever_steps_in(scene: Any) -> 
     told = await scene(
         {"upstreams": {"first": {"fallbacks": ["second"]}}}, first=StandIn(script=[UNAVAILABLE]), second=StandIn()
     )
-    await told.ask(authorization="Bearer sk-client", api_key="sk-client", x_app="mine")
+    await told.ask(authorization="Bearer sk-client", api_key="sk-client", x_goog_api_key="sk-client", x_app="mine")
     sent = told.upstreams["second"].chats[0].headers
 
     assert "authorization" not in sent

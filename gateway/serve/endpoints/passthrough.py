@@ -101,6 +101,8 @@ async def _read_models(gateway: Gateway, request: web.BaseRequest, body: bytes |
     if must_know_model and url_model and body_model not in (NO_MODEL, url_model):
         raise _unclear("The URL and the body name two models")
     keys.check_model(request, body_model)
+    if keys.is_restricted(request):
+        await keys.check_other_models(gateway, request, decompress(request, payload, setup.settings.server.max_body))
     return _Asked(request, payload, body_model, url_model)
 
 

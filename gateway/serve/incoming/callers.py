@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 from multidict import CIMultiDict
 
+from gateway.config.exposure import SECRET_WORDS
 from gateway.context.life import identity
 from gateway.upstream.client import CALLER, Target
 from providers.registry import PROVIDERS
@@ -16,6 +17,12 @@ CREDENTIALS: Final = frozenset(name.lower() for each in PROVIDERS.values() for n
     "cookie"
 }
 """Every header with which some provider receives credentials."""
+
+
+def is_credential(name: str) -> bool:
+    """Return whether a header may carry a credential: a provider's, or one that its name shows to be one, such as ``x-goog-api-key``."""
+    lower = name.lower()
+    return lower in CREDENTIALS or any(word in lower for word in SECRET_WORDS)
 
 
 class Identity(msgspec.Struct, frozen=True):

@@ -24,7 +24,7 @@ from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer, peek
 from gateway.serve.gateway import Gateway, Setup
-from gateway.serve.incoming.callers import CREDENTIALS, Identity
+from gateway.serve.incoming.callers import Identity, is_credential
 from gateway.serve.incoming.encoding import readable_encodings
 from gateway.serve.record import LONGEST_NAME, Record
 from gateway.serve.request import model_lists, places
@@ -186,7 +186,7 @@ async def _call_upstream(served: ServedRequest, place: Place, attempt: Attempt, 
     headers = CIMultiDict(served.headers)
     if place.target.name not in dict(served.route.choices):
         # The client gave its key to the model it named, not to a model that replaces it.
-        for name in CREDENTIALS:
+        for name in [name for name in headers if is_credential(name)]:
             headers.popall(name, None)
     body = attempt.body
     if body is life.request.raw and not life.request.rewritten:
