@@ -49,9 +49,6 @@ cache. If they have more tokens than this allows, nothing is set aside."""
 MOST_REREAD_WITH_CALLS: Final = 0.5
 """The same where tools are called often. After the first call the question has no quotes: the turns come back, and the turns
 after them are processed a second time."""
-LEAST_QUOTES_SHARE: Final = 1 / 3
-"""Share of the room for quotes. If less is free, turns are set aside however much is processed again: where tools are called often,
-no room is kept free for quotes."""
 QUESTION_CHARACTERS: Final = 4000
 """Characters at the end of a question that are used for the search."""
 
@@ -83,14 +80,13 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
     if not wanted:
         return layout
     sums = _kept_sums(layout)
-    left = layout.room.free - layout.cut.digest_tokens - sums[-1]
-    missing = wanted - left
+    missing = wanted - (layout.room.free - layout.cut.digest_tokens - sums[-1])
     if missing <= 0:
         return layout
     step = max(wanted // 2, 1)
     boundary = min(first + bisect_left(sums, -(-missing // step) * step), len(units) - 1)
     reread = sums[-1] - sums[min(boundary - first, len(sums) - 1)]
-    if left >= LEAST_QUOTES_SHARE * layout.room.recall and reread > _most_reread(layout) * missing:
+    if reread > _most_reread(layout) * missing:
         return layout
     if layout.calls_often:
         return replace(layout, set_aside=_steps_before(source, layout, boundary))
