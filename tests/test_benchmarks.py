@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 import pytest
 
+from benchmarks.cache import __main__ as cache
 from benchmarks.cache import server
 from benchmarks.cache.causes import causes_of
 from benchmarks.linear import __main__ as linear
@@ -30,6 +31,7 @@ from benchmarks.soak.clients import judged
 from benchmarks.soak.formats import FORMATS, Format
 from benchmarks.speed.servers import ROOT
 from gateway.context import frames
+from gateway.context.cache.rules import LLAMA_CPP
 from gateway.standin import StandIn
 from gateway.standin.answers import Completion, Raw
 from tests.fakes import assistant, system, user, words
@@ -98,8 +100,8 @@ QUESTIONS = {
     "coding_agents_held_out": {0.5: 0.96, 0.25: 0.94, 0.10: 0.92, 0.05: 0.79},
     "research_agents": {0.5: 0.91, 0.25: 0.89, 0.10: 0.79, 0.05: 0.66},
     "research_agents_held_out": {0.5: 0.88, 0.25: 0.89, 0.10: 0.77, 0.05: 0.66},
-    "service": {0.5: 0.95, 0.25: 0.86, 0.10: 0.58, 0.05: 0.18},
-    "service_held_out": {0.5: 0.96, 0.25: 0.89, 0.10: 0.70, 0.05: 0.20},
+    "service": {0.5: 0.95, 0.25: 0.94, 0.10: 0.72, 0.05: 0.36},
+    "service_held_out": {0.5: 0.96, 0.25: 0.96, 0.10: 0.72, 0.05: 0.44},
 }
 """By set and share of the history, the least share of what questions need that is found. Without the rules for their kind of conversation, coding
 agents had 85, 69, 72 and 62 %, research agents 86, 78 and 81 %, service 48, 41, 14 and 9 %, of one set or the other."""
@@ -128,6 +130,20 @@ AGENTS = pytest.mark.parametrize(
     "sessions", [set_named("coding_agents"), set_named("coding_agents_held_out")], ids=lambda each: each.file
 )
 SERVICE_SETS = pytest.mark.parametrize("talks", sets_of(Kind.SERVICE), ids=lambda each: each.file)
+
+
+@SERVICE_SETS
+def test_service_in_half_of_its_history_is_processed_nearly_as_rarely_as_without_its_oldest_half(
+    talks: Authored,
+) -> None:
+    """In windows of half, tokens that a server processes anew; 1.14 and 1.15 times as many when each cut kept room free for quotes."""
+    processed = dict.fromkeys(("turnfold", "drop oldest half"), 0.0)
+    for messages in (talk["messages"] for talk in talks.talks):
+        talk = cache.Talk(messages, cache.share_of(messages, 0.5), tuple(cache.points(messages)))
+        for way in processed:
+            processed[way] += sum(bill.fresh for bill in cache.billed(talk.sent(way), LLAMA_CPP))
+
+    assert processed["turnfold"] <= 1.11 * processed["drop oldest half"]
 
 
 @pytest.mark.parametrize(("inside", "budget", "least"), [(False, 0.25, 0.72), (True, 0.25, 0.76), (True, 0.10, 0.52)])

@@ -46,6 +46,9 @@ MOST_QUOTES_OF_FOLDED: Final = 1 / 3
 MOST_REREAD: Final = 1.0
 """Tokens that may be processed again for each token that quotes gain. The turns after those set aside are no longer in the prompt
 cache. If they have more tokens than this allows, nothing is set aside."""
+MOST_REREAD_WITH_CALLS: Final = 0.5
+"""The same where tools are called often. After the first call the question has no quotes: the turns come back, and the turns
+after them are processed a second time."""
 QUESTION_CHARACTERS: Final = 4000
 """Characters at the end of a question that are used for the search."""
 
@@ -69,8 +72,8 @@ with 135,000 tokens with calls: without quotes a tenth of what is asked is found
 def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
     """Return the layout with the oldest kept turns set aside, if the current question would get too few quotes.
 
-    The turn before the question stays (of an agent that works on its own only its end), and everything from the first media
-    on. The boundary moves in steps, so that the next question's request begins like this one.
+    The turn before the question stays (where tools are called often only its end), and everything from the first media on. The
+    boundary moves in steps, so that the next question's request begins like this one.
     """
     first, units = layout.cut.first_kept, layout.units
     wanted = quote_tokens_for_question(source, layout)
@@ -83,9 +86,9 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
     step = max(wanted // 2, 1)
     boundary = min(first + bisect_left(sums, -(-missing // step) * step), len(units) - 1)
     reread = sums[-1] - sums[min(boundary - first, len(sums) - 1)]
-    if reread > MOST_REREAD * missing:
+    if reread > _most_reread(layout) * missing:
         return layout
-    if layout.autonomous:
+    if layout.calls_often:
         return replace(layout, set_aside=_steps_before(source, layout, boundary))
     folded = set(layout.folded)
     kept = [(unit.turn, index) for unit in units for index in unit.indices if index not in folded]
@@ -94,9 +97,15 @@ def with_room_for_quotes(source: Source, layout: Layout) -> Layout:
     return replace(layout, set_aside=tuple(index for turn, index in kept if turn < first_turn))
 
 
+def _most_reread(layout: Layout) -> float:
+    """Return the tokens that may be processed again for each token that quotes gain. The turns of an agent that works on its own are
+    long, and few of its requests are questions."""
+    return MOST_REREAD_WITH_CALLS if layout.calls_often and not layout.autonomous else MOST_REREAD
+
+
 def _steps_before(source: Source, layout: Layout, boundary: int) -> tuple[int, ...]:
-    """Return the messages of the kept units before a boundary, up to the first media. The turns of an agent that works on its own
-    are long, so one may be set aside in part: its user messages stay, and its last step before the question, the report."""
+    """Return the messages of the kept units before a boundary, up to the first media. Turns with calls are long, so one may be set
+    aside in part: its user messages stay, and its last step before the question, the report."""
     units, folded = layout.units, set(layout.folded)
     question = next(position for position in range(len(units) - 1, -1, -1) if units[position].step < 0)
     end = min(boundary, question - 1)

@@ -113,11 +113,15 @@ def test_a_statement_of_a_chat_is_quoted_for_only_if_it_points_back() -> None:
     assert quoted == {remark: False, reference: True}
 
 
-def test_where_tools_are_called_a_question_leaves_room_to_the_next() -> None:
-    """Its quotes stay until the next cut, and are read with every request."""
-    question = user("Could you compare order W4711 with W4748 and cancel the dearer one?")
-    draft = compress([*TALKS["service"], question], BUDGET, COUNTER, Policy())
-    behind = frames.split(text_of(draft.messages[-1]))[-1]
+def test_where_tools_are_called_only_a_question_about_the_past_is_quoted_for() -> None:
+    """A task names what its calls look up; its quotes would be read with every request until the next cut."""
+    task, question = (
+        compress([*TALKS["service"], user(text)], BUDGET, COUNTER, Policy()).messages
+        for text in (
+            "Could you compare order W4711 with W4748 and cancel the dearer one?",
+            "What was the total of order W4711?",
+        )
+    )
 
-    assert behind.startswith(frames.QUOTES)
-    assert COUNTER.text(behind) <= 0.05 * BUDGET.room
+    assert frames.QUOTES not in text_of(task[-1])
+    assert frames.QUOTES in text_of(question[-1])

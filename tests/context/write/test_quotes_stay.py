@@ -1,4 +1,4 @@
-"""Where tools are called, quotes that were given stay until the cut moves."""
+"""Where tools are called and few requests fill the room, quotes that were given stay until the cut moves."""
 
 from gateway.context import frames
 from gateway.context.count.message_cost import counter
@@ -10,13 +10,13 @@ from gateway.wire.message import text_of
 COUNT = counter("o200k")
 
 
-def agent(turns: int) -> list[dict]:
+def agent(turns: int, items: int = 12) -> list[dict]:
     """Turns of a user who asks for an order, a call and its result, ending with a question."""
     messages = [{"role": "system", "content": "You help with orders."}]
     for number in range(turns):
         order = f"W{4711 + number * 37}"
         call = {"name": "get_order", "arguments": f'{{"order_id": "{order}"}}'}
-        rows = "; ".join(f"item {number}-{row} costs {17 + number + row} dollars" for row in range(12))
+        rows = "; ".join(f"item {number}-{row} costs {17 + number + row} dollars" for row in range(items))
         messages += [
             {"role": "user", "content": f"Look up the order {order} of customer {number}, please."},
             {"role": "assistant", "tool_calls": [{"id": f"c{number}", "type": "function", "function": call}]},
@@ -36,12 +36,12 @@ def sent(turns: int, asked: int) -> list[dict]:
 
 def test_most_quotes_of_earlier_questions_stand_where_they_stood() -> None:
     """Each request sends the questions of before, so their quotes are chosen again, and are the same."""
-    messages = agent(20)
+    messages = agent(20, items=180)
     broken = kept = 0
     before: list[str] = []
     for number in range(12):
         messages.append({"role": "user", "content": f"What did the items of order W{4711 + number * 37} cost?"})
-        now = list(map(text_of, compress(messages, Budget(2600, 16, 3, 52), COUNT, Policy()).messages))
+        now = list(map(text_of, compress(messages, Budget(6000, 16, 3, 120), COUNT, Policy()).messages))
         quoted = [text for text in before if frames.QUOTES in text]
         same_cut = before[1:2] == now[1:2]
         kept += sum(text in now for text in quoted) if same_cut else 0
