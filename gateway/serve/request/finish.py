@@ -6,7 +6,7 @@ its answer.
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 
 import structlog
 from aiohttp import web
@@ -45,29 +45,41 @@ def status_of(state: Ended) -> int:
             return records.CLIENT_GONE
 
 
-async def forward_answer(served: ServedRequest, state: Answered) -> tuple[web.StreamResponse, Ending]:
-    """Forward an upstream's answer. A complete answer is learned from first, so that its headers can carry a warning."""
+def forward_answer(served: ServedRequest, state: Answered) -> Awaitable[tuple[web.StreamResponse, Ending]]:
+    """Forward an upstream's answer."""
+    return _forward_whole(served, state) if state.reply.handle.complete else _forward_arriving(served, state)
+
+
+async def _forward_whole(served: ServedRequest, state: Answered) -> tuple[web.StreamResponse, Ending]:
+    """Forward an answer that has arrived completely. It is learned from first, so that its headers can carry a warning."""
     answer: Answer = state.reply.handle
     usage, warning = None, ""
-    if state.good and answer.complete:
+    if state.good:
         usage = usage_in(answer, readable(answer.response, answer.held), served.gateway.failed)
         warning = await _learn(served, state, usage)
     headers = headers_of(served, state, warning)
-    if answer.complete and says_endpoint_missing(state.life.request.format, answer.status, answer.text):
+    if says_endpoint_missing(state.life.request.format, answer.status, answer.text):
         return _refuse_missing_endpoint(state, headers)
+    relayed = await relay(served.request, answer, headers)
+    return relayed.response, Ending(answer.status, usage=usage, warning=warning, delivered=True)
+
+
+async def _forward_arriving(served: ServedRequest, state: Answered) -> tuple[web.StreamResponse, Ending]:
+    """Forward an answer as it arrives. Its usage and an error are read from its last bytes."""
+    answer: Answer = state.reply.handle
     tail = tail_of(answer)
     try:
-        relayed = await relay(served.request, answer, headers, tail)
+        relayed = await relay(served.request, answer, headers_of(served, state), tail)
     except (asyncio.CancelledError, ConnectionResetError):
-        served.left = _ending_without_client(served, state, usage, tail.text())
+        served.left = _ending_without_client(served, state, tail.text())
         raise
-    last_bytes = tail.text() if state.good else b""
-    if state.good and not answer.complete:
-        usage = usage_in(answer, last_bytes, served.gateway.failed)
-    error = relayed.error
-    if not error and state.good and ends_in_error(answer, last_bytes, served.gateway.failed):
+    if not state.good:
+        return relayed.response, Ending(answer.status, relayed.error, delivered=True)
+    last_bytes, failed = tail.text(), served.gateway.failed
+    usage, error = usage_in(answer, last_bytes, failed), relayed.error
+    if not error and ends_in_error(answer, last_bytes, failed):
         error = "response_failed"
-    return relayed.response, Ending(answer.status, error, usage, warning, delivered=True)
+    return relayed.response, Ending(answer.status, error, usage, delivered=True)
 
 
 def _refuse_missing_endpoint(state: Answered, headers: Mapping[str, str]) -> tuple[web.StreamResponse, Ending]:
@@ -79,11 +91,11 @@ def _refuse_missing_endpoint(state: Answered, headers: Mapping[str, str]) -> tup
     return response, Ending(400, refused.code)
 
 
-def _ending_without_client(served: ServedRequest, state: Answered, usage: Usage | None, tail: bytes) -> Ending:
+def _ending_without_client(served: ServedRequest, state: Answered, tail: bytes) -> Ending:
     """Return how an answer ended if the client left. Many clients leave after the last event: then the answer is complete."""
     answer: Answer = state.reply.handle
-    if not state.good or answer.complete:
-        return Ending(answer.status, "client_gone", usage)
+    if not state.good:
+        return Ending(answer.status, "client_gone")
     usage = usage_in(answer, tail, served.gateway.failed)
     if not ends_in(answer, tail, served.gateway.failed):
         return Ending(answer.status, "client_gone", usage)

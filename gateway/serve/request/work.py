@@ -4,7 +4,6 @@ A failure of our own is counted and logged, and becomes an event, so that the cl
 """
 
 import time
-from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -231,17 +230,17 @@ def close_all(served: ServedRequest) -> None:
     for name in served.used:
         served.gateway.balance.ended(name)
     served.used.clear()
-    _close(served, ())
+    for answer in served.opened:
+        answer.drop()
+    served.opened.clear()
 
 
 def _close_others(served: ServedRequest, state: State) -> None:
     """Close the connections of all answers except those that a state may still forward."""
-    if served.opened:
-        _close(served, [reply.handle for reply in replies_in(state)])
-
-
-def _close(served: ServedRequest, kept: Sequence[object]) -> None:
-    for answer in served.opened:
+    if not served.opened:
+        return
+    kept = [reply.handle for reply in replies_in(state)]
+    for answer in tuple(served.opened):
         if answer not in kept:
             answer.drop()
-    served.opened[:] = [answer for answer in served.opened if answer in kept]
+            served.opened.remove(answer)
