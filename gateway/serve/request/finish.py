@@ -161,7 +161,10 @@ def _origin(served: ServedRequest, state: State) -> Origin:
     """Collect where a request came from and where it went."""
     request, known = served.request, served.record
     visit: Visit | None = getattr(state, "visit", None)
-    target = place_at(visit).target if visit is not None else served.setup.targets[served.route.upstream]
+    if visit is not None:
+        caller = place_at(visit).caller
+    else:
+        caller = served.identity_at(served.setup.targets[served.route.upstream])
     return Origin(
         request_id=served.request_id,
         method=request.method,
@@ -169,7 +172,7 @@ def _origin(served: ServedRequest, state: State) -> Origin:
         client=known.client,
         key=known.key.name if known.key is not None else "",
         session=served.session,
-        caller=served.identity_at(target).key,
+        caller=caller.key,
         answer_bytes=known.answer_bytes,
         calls=tuple(served.calls),
         contents=served.contents,
@@ -189,7 +192,7 @@ async def _learn(served: ServedRequest, state: Answered, usage: Usage | None) ->
             learned = _learned(served, state, usage)
         else:
             learned = await gateway.pool.run(lambda: _learned(served, state, usage), size_bytes=size_bytes)
-        gateway.learning.learn(learned.lessons, place_at(state.visit).caller)
+        gateway.learning.learn(learned.lessons, place_at(state.visit).caller.learner)
     except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this answer
         gateway.failed("learning", error)
         return ""
@@ -212,7 +215,7 @@ def _learned(served: ServedRequest, state: Answered, usage: Usage | None) -> Lea
     if not state.visit.fit_proven or state.visit.task is not None or bill is None:
         return state.lessons(bill)
     place = place_at(state.visit)
-    return uncounted_bill.learn(served.gateway, place, state.life.request, served.identity_at(place.target).scope, bill)
+    return uncounted_bill.learn(served.gateway, place, state.life.request, place.caller.scope, bill)
 
 
 def _consider_summary(served: ServedRequest, state: Answered) -> None:
