@@ -71,11 +71,11 @@ async def after(asked: EnvoyRequest, state: Ready, reply: Reply) -> State:
 async def _start(asked: EnvoyRequest) -> State:
     """Return the first state of a request, at its one place; facts about its model are fetched if they are due."""
     gateway, route = asked.gateway, asked.route
-    target, learner = asked.setup.targets[route.upstream], asked.identity.learner
-    owner = target.name, route.name, learner
+    target = asked.setup.targets[route.upstream]
+    owner = target.name, route.name, asked.identity.learner
     if gateway.learning.is_due(owner):
         await gateway.learning.fetch(owner)
-    place = place_of(gateway, asked.setup, route, target, learner)
+    place = place_of(gateway, asked.setup, route, target, asked.identity)
     return advance(Received(Life(asked.request, asked.mode)), PlacesFound((place,)))
 
 

@@ -162,8 +162,10 @@ class Gateway:
 
     def _count_tokens_of_key(self, exchange: Exchange) -> None:
         """Count the tokens of an ended request against the limits of its client key, in the background."""
+        if not exchange.key:
+            return
         reserved = self.rates.take_reservation(exchange.request_id)
-        key = self.settings.keys.get(exchange.key) if exchange.key else None
+        key = self.settings.keys.get(exchange.key)
         tokens = tokens_of(exchange)
         if key is not None and key.tpm is not None and (tokens or reserved):
             self.tasks.start(self.rates.settle(key.id, tokens, reserved), "rates", must_finish=True)

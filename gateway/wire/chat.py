@@ -34,7 +34,7 @@ class ChatRequest:
     """
 
     __slots__ = (
-        "_opening", "_skimmed", "_whole", "head", "may_call_in_parallel", "memory", "message_count", "model", "outline", "raw",
+        "_opening", "_skimmed", "_whole", "format", "head", "may_call_in_parallel", "memory", "message_count", "model", "outline", "raw",
     )  # fmt: skip
 
     def __init__(
@@ -50,6 +50,7 @@ class ChatRequest:
         opening: str | None = None,
         may_call_in_parallel: bool = True,
     ) -> None:
+        self.format: Format = CHAT
         self.raw = raw
         self.memory = memory
         self.message_count = len(messages) if message_count is None else message_count
@@ -60,10 +61,6 @@ class ChatRequest:
         self._opening = opening
         self.may_call_in_parallel = may_call_in_parallel
         self._whole: ChatRequest | None = None
-
-    @property
-    def format(self) -> Format:
-        return CHAT
 
     @property
     def body(self) -> Mapping[str, Any]:

@@ -52,12 +52,16 @@ the message may be a pasted book."""
 
 def opening_of(messages: Iterable[Message]) -> str:
     """Return the beginning of the first user message. It stays the same while a conversation grows."""
-    first = next((message for message in messages if message.get("role") == "user"), None)
-    return "" if first is None else opening_in(first.get("content"))
+    for message in messages:
+        if message.get("role") == "user":
+            return opening_in(message.get("content"))
+    return ""
 
 
 def opening_in(content: Any) -> str:
     """Return the first `OPENING_CHARACTERS` characters of a content's text."""
+    if isinstance(content, str):  # the usual case
+        return content[:OPENING_CHARACTERS]
     found: list[str] = []
     missing = OPENING_CHARACTERS
     for text in texts(content):

@@ -73,7 +73,8 @@ def reserve_for(
     ``configured`` is the operator's reserve, ``largest`` the model's longest answer. ``counted`` is whether the model counts
     its answer against the window.
     """
-    output_limit = next((limit for limit in request.output_limits if limit > 0), None)
+    limits = request.output_limits
+    output_limit = next((limit for limit in limits if limit > 0), None) if limits else None
     if output_limit is not None and counted:
         return Reserve(output_limit, output_limit)
     reserve = configured if configured is not None else min(DEFAULT_RESERVE, window // RESERVE_DIVISOR)

@@ -59,14 +59,13 @@ class Answer(msgspec.Struct, eq=False):
     refusal: Refusal | None = None
     empty_stream: bool = False
     """A stream that ended without an event: some servers refuse long requests this way (case 123)."""
+    status: int = 0
+    """The answer's status; set by its head, as `is_stream` is."""
+    is_stream: bool = False
 
-    @property
-    def status(self) -> int:
-        return self.response.status
-
-    @property
-    def is_stream(self) -> bool:
-        return is_events(self.response.headers.get("Content-Type", ""))
+    def __post_init__(self) -> None:
+        self.status = self.response.status
+        self.is_stream = is_events(self.response.headers.get("Content-Type", ""))
 
     @property
     def is_web_page(self) -> bool:

@@ -74,12 +74,12 @@ async def relay(
     client's connection is closed too, so that half an answer never looks complete. When the client leaves, this raises
     CancelledError or ConnectionResetError and the upstream's connection is closed. The sent bytes are added to ``tail``, decoded.
     """
+    if answer.complete and request.method != "HEAD":
+        mine = record.of(request)
+        mine.answer_bytes = len(answer.held)
+        headers, reason = _headers(mine, answer, extra), http.clean(answer.response.reason or "")
+        return Relayed(whole(request, answer.status, reason, headers, answer.held))
     with answer:
-        if answer.complete and request.method != "HEAD":
-            mine = record.of(request)
-            mine.answer_bytes = len(answer.held)
-            headers, reason = _headers(mine, answer, extra), http.clean(answer.response.reason or "")
-            return Relayed(whole(request, answer.status, reason, headers, answer.held))
         response = await _begun(request, answer, extra)
         with streaming(request):
             return await _pump(request, answer, response, tail or Tail(0))

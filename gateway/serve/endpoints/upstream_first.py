@@ -63,8 +63,8 @@ def set_record(gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Co
 def place_for(gateway: Gateway, request: web.BaseRequest, asked: Conversation, target: Target) -> Place:
     """Return an upstream as the place of a request, with the facts learned from this caller's requests."""
     setup = gateway.setup
-    learner = records.of(request).identity_at(target, keys.forwarded(request)).learner
-    return place_of(gateway, setup, setup.settings.route(asked.model), target, learner)
+    caller = records.of(request).identity_at(target, keys.forwarded(request))
+    return place_of(gateway, setup, setup.settings.route(asked.model), target, caller)
 
 
 async def count_at(gateway: Gateway, request: web.BaseRequest, asked: Conversation, place: Place) -> Task:

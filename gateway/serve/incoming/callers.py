@@ -36,6 +36,10 @@ class Identity(msgspec.Struct, frozen=True):
     """The caller as learned facts name it: its refusals and bills at this upstream count for this caller alone."""
 
 
+NOBODY: Final = Identity("", "", "")
+"""The caller of what no client asked for. Nothing is learned from it."""
+
+
 def identity_of(target: Target, headers: CIMultiDict[str], address: str) -> Identity:
     """Return all hashes of a caller, with its credentials hashed once."""
     key = identity.key_hash(_credentials(target, headers))

@@ -127,7 +127,7 @@ async def _smaller_attempt(served: Decidable, state: Refused) -> Event:
     learned: tuple[Lesson, ...] = ()
     try:
         learned = await gateway.pool.run(state.lessons, size_bytes=size_bytes)
-        gateway.learning.learn(learned, place_at(state.visit).caller)
+        gateway.learning.learn(learned, place_at(state.visit).caller.learner)
     except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this refusal
         gateway.failed("learning", error)
     try:

@@ -6,7 +6,7 @@ its answer.
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 
 import structlog
 from aiohttp import web
@@ -45,32 +45,44 @@ def status_of(state: Ended) -> int:
             return records.CLIENT_GONE
 
 
-async def forward_answer(served: ServedRequest, state: Answered) -> tuple[web.StreamResponse, Ending]:
-    """Forward an upstream's answer. A complete answer is learned from first, so that its headers can carry a warning."""
+def forward_answer(served: ServedRequest, state: Answered) -> Awaitable[tuple[web.StreamResponse, Ending]]:
+    """Forward an upstream's answer."""
+    return _forward_whole(served, state) if state.reply.handle.complete else _forward_arriving(served, state)
+
+
+async def _forward_whole(served: ServedRequest, state: Answered) -> tuple[web.StreamResponse, Ending]:
+    """Forward an answer that has arrived completely. It is learned from first, so that its headers can carry a warning."""
     answer: Answer = state.reply.handle
     usage, warning = None, ""
-    if state.good and answer.complete:
+    if state.good:
         usage = usage_in(answer, readable(answer.response, answer.held), served.gateway.failed)
         warning = await _learn(served, state, usage)
     if usage is None and answer.is_web_page:
         log.warning("upstream_sent_web_page", request_id=served.request_id, upstream=state.visit.place.upstream,
                     status=answer.status, expected="JSON; check its base_url, which often ends in /v1")  # fmt: skip
     headers = headers_of(served, state, warning)
-    if answer.complete and says_endpoint_missing(state.life.request.format, answer.status, answer.text):
+    if says_endpoint_missing(state.life.request.format, answer.status, answer.text):
         return _refuse_missing_endpoint(state, headers)
+    relayed = await relay(served.request, answer, headers)
+    return relayed.response, Ending(answer.status, usage=usage, warning=warning, delivered=True)
+
+
+async def _forward_arriving(served: ServedRequest, state: Answered) -> tuple[web.StreamResponse, Ending]:
+    """Forward an answer as it arrives. Its usage and an error are read from its last bytes."""
+    answer: Answer = state.reply.handle
     tail = tail_of(answer)
     try:
-        relayed = await relay(served.request, answer, headers, tail)
+        relayed = await relay(served.request, answer, headers_of(served, state), tail)
     except (asyncio.CancelledError, ConnectionResetError):
-        served.left = _ending_without_client(served, state, usage, tail.text())
+        served.left = _ending_without_client(served, state, tail.text())
         raise
-    last_bytes = tail.text() if state.good else b""
-    if state.good and not answer.complete:
-        usage = usage_in(answer, last_bytes, served.gateway.failed)
-    error = relayed.error
-    if not error and state.good and ends_in_error(answer, last_bytes, served.gateway.failed):
+    if not state.good:
+        return relayed.response, Ending(answer.status, relayed.error, delivered=True)
+    last_bytes, failed = tail.text(), served.gateway.failed
+    usage, error = usage_in(answer, last_bytes, failed), relayed.error
+    if not error and ends_in_error(answer, last_bytes, failed):
         error = "response_failed"
-    return relayed.response, Ending(answer.status, error, usage, warning, delivered=True)
+    return relayed.response, Ending(answer.status, error, usage, delivered=True)
 
 
 def _refuse_missing_endpoint(state: Answered, headers: Mapping[str, str]) -> tuple[web.StreamResponse, Ending]:
@@ -82,11 +94,11 @@ def _refuse_missing_endpoint(state: Answered, headers: Mapping[str, str]) -> tup
     return response, Ending(400, refused.code)
 
 
-def _ending_without_client(served: ServedRequest, state: Answered, usage: Usage | None, tail: bytes) -> Ending:
+def _ending_without_client(served: ServedRequest, state: Answered, tail: bytes) -> Ending:
     """Return how an answer ended if the client left. Many clients leave after the last event: then the answer is complete."""
     answer: Answer = state.reply.handle
-    if not state.good or answer.complete:
-        return Ending(answer.status, "client_gone", usage)
+    if not state.good:
+        return Ending(answer.status, "client_gone")
     usage = usage_in(answer, tail, served.gateway.failed)
     if not ends_in(answer, tail, served.gateway.failed):
         return Ending(answer.status, "client_gone", usage)
@@ -152,7 +164,10 @@ def _origin(served: ServedRequest, state: State) -> Origin:
     """Collect where a request came from and where it went."""
     request, known = served.request, served.record
     visit: Visit | None = getattr(state, "visit", None)
-    target = place_at(visit).target if visit is not None else served.setup.targets[served.route.upstream]
+    if visit is not None:
+        caller = place_at(visit).caller
+    else:
+        caller = served.identity_at(served.setup.targets[served.route.upstream])
     return Origin(
         request_id=served.request_id,
         method=request.method,
@@ -160,7 +175,7 @@ def _origin(served: ServedRequest, state: State) -> Origin:
         client=known.client,
         key=known.key.name if known.key is not None else "",
         session=served.session,
-        caller=served.identity_at(target).key,
+        caller=caller.key,
         answer_bytes=known.answer_bytes,
         calls=tuple(served.calls),
         contents=served.contents,
@@ -180,7 +195,7 @@ async def _learn(served: ServedRequest, state: Answered, usage: Usage | None) ->
             learned = _learned(served, state, usage)
         else:
             learned = await gateway.pool.run(lambda: _learned(served, state, usage), size_bytes=size_bytes)
-        gateway.learning.learn(learned.lessons, place_at(state.visit).caller)
+        gateway.learning.learn(learned.lessons, place_at(state.visit).caller.learner)
     except Exception as error:  # noqa: BLE001  # promise 6: nothing is learned from this answer
         gateway.failed("learning", error)
         return ""
@@ -203,7 +218,7 @@ def _learned(served: ServedRequest, state: Answered, usage: Usage | None) -> Lea
     if not state.visit.fit_proven or state.visit.task is not None or bill is None:
         return state.lessons(bill)
     place = place_at(state.visit)
-    return uncounted_bill.learn(served.gateway, place, state.life.request, served.identity_at(place.target).scope, bill)
+    return uncounted_bill.learn(served.gateway, place, state.life.request, place.caller.scope, bill)
 
 
 def _consider_summary(served: ServedRequest, state: Answered) -> None:

@@ -10,6 +10,7 @@ from gateway.config.catalogue import Catalogue, ModelFacts
 from gateway.context.count import families
 from gateway.context.life.states import Visit
 from gateway.serve.gateway import Gateway, Setup
+from gateway.serve.incoming.callers import NOBODY, Identity
 from gateway.state.facts import Owner
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation
@@ -24,8 +25,8 @@ UNKNOWN: Final = frozenset({LISTED, DEFAULT})
 """The sources of the window of a model that is neither configured nor in the catalogue."""
 GUESSED_ERROR: Final = families.family_of("unknown").error
 """Relative error of a count where the upstream may give any model this name: the same as for an unknown model."""
-Learner = Callable[[Target], str]
-"""Returns the caller as an upstream's facts name it: `Identity.learner`."""
+Identify = Callable[[Target], Identity]
+"""Returns the caller's hashes at an upstream."""
 
 
 def family_of(route: Route, facts: ModelFacts | None, stated: str = "") -> str:
@@ -62,8 +63,8 @@ class Place(msgspec.Struct, frozen=True):
     """The source of the window: a configured or catalogued name, or another source. Bounded, usable as a label."""
     stated: str = ""
     """The family of the model that the server states behind the name; empty when it states none."""
-    caller: str = ""
-    """The caller whose learned facts are used here, and to whom new facts will belong; empty for none."""
+    caller: Identity = NOBODY
+    """The caller whose learned facts are used here, and to whom new facts will belong."""
 
     @property
     def upstream(self) -> str:
@@ -78,7 +79,7 @@ class Place(msgspec.Struct, frozen=True):
     @property
     def owner(self) -> Owner:
         """The name of the facts that were learned here."""
-        return self.target.name, self.route.name, self.caller
+        return self.target.name, self.route.name, self.caller.learner
 
     @property
     def max_retries(self) -> int:
@@ -107,7 +108,7 @@ def places_for(
     setup: Setup,
     route: Route,
     request: Conversation,
-    learner: Learner,
+    identify: Identify,
     *,
     key: str = "",
     session: str = "",
@@ -119,25 +120,26 @@ def places_for(
     if not conversation and len(route.choices) > 1:
         conversation = _beginning_of(request)
     own = [setup.targets[name] for name in gateway.balance.order(route.choices, conversation, key)]
-    found = [place_of(gateway, setup, route, target, learner(target)) for target in own]
+    found = [place_of(gateway, setup, route, target, identify(target)) for target in own]
     for other in setup.settings.fallbacks(route):
         target = setup.targets[other.upstream]
-        found.append(place_of(gateway, setup, other, target, learner(target)))
+        found.append(place_of(gateway, setup, other, target, identify(target)))
     return found
 
 
-def larger_places(gateway: Gateway, setup: Setup, route: Route, learner: Learner) -> Iterator[Place]:
+def larger_places(gateway: Gateway, setup: Setup, route: Route, identify: Identify) -> Iterator[Place]:
     """Yield the places of the models with a larger window, configured as ``on_overflow``."""
     for other in setup.settings.larger(route):
         target = setup.targets[gateway.balance.order(other.choices)[0]]
-        yield place_of(gateway, setup, other, target, learner(target))
+        yield place_of(gateway, setup, other, target, identify(target))
 
 
-def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target, caller: str = "") -> Place:
+def place_of(gateway: Gateway, setup: Setup, route: Route, target: Target, caller: Identity = NOBODY) -> Place:
     """Return a model at an upstream as a place. A smaller window that the upstream's own refusals stated to this caller
     has precedence until it expires."""
     window, entry = window_at(gateway, setup, route, target)
-    learned = gateway.learning.stated_window((target.name, route.name, caller)) if caller else None
+    owner = target.name, route.name, caller.learner
+    learned = gateway.learning.stated_window(owner) if caller is not NOBODY else None
     facts = gateway.catalogue.find(route.name)
     origin = None if target.vendor else gateway.learning.lists.origin(target.name, route.name)
     stated = stated_family(gateway.catalogue, origin)

@@ -4,7 +4,6 @@ A failure of our own is counted and logged, and becomes an event, so that the cl
 """
 
 import time
-from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -93,16 +92,13 @@ async def find_places(served: ServedRequest, state: Received) -> Event:
         for name, _ in route.choices:
             await _fetch_facts(served, setup.targets[name])
         served.session = session_of(served.headers, state.life.request.head)
-
-        def learner(target: Target) -> str:
-            return served.identity_at(target).learner
-
+        identify = served.identity_at
         found = places.places_for(
-            gateway, setup, route, state.life.request, learner, key=_own_key(served), session=served.session
+            gateway, setup, route, state.life.request, identify, key=_own_key(served), session=served.session
         )
         if len(found) > 1:
-            found.sort(key=lambda place: gateway.balance.resting(place.target.name, _key_for(served, place)))
-        return PlacesFound(tuple(found), tuple(larger_places(gateway, setup, route, learner)))
+            found.sort(key=lambda place: gateway.balance.resting(place.target.name, _key_for(place)))
+        return PlacesFound(tuple(found), tuple(larger_places(gateway, setup, route, identify)))
     except Exception as error:  # noqa: BLE001  # promise 6: the request is passed through
         gateway.failed("places", error)
         return PartFailed()
@@ -137,16 +133,16 @@ def _own_key(served: ServedRequest) -> str:
     return served.identity_at(target).key
 
 
-def _key_for(served: ServedRequest, place: Place) -> str:
+def _key_for(place: Place) -> str:
     """Return the hash of the client's key if it is sent, because its quota is its owner's; empty when the key is
     configured."""
-    return "" if place.target.endpoint.key else served.identity_at(place.target).key
+    return "" if place.target.endpoint.key else place.caller.key
 
 
 async def send(served: ServedRequest, state: Ready) -> Event:
     """Send the attempt, and read the answer far enough to recognise a refusal."""
     place, balance = place_at(state.visit), served.gateway.balance
-    name, key, began = place.target.name, _key_for(served, place), time.perf_counter()
+    name, key, began = place.target.name, _key_for(place), time.perf_counter()
     if name not in served.used:
         served.used.append(name)
         balance.began(name)
@@ -231,17 +227,17 @@ def close_all(served: ServedRequest) -> None:
     for name in served.used:
         served.gateway.balance.ended(name)
     served.used.clear()
-    _close(served, ())
+    for answer in served.opened:
+        answer.drop()
+    served.opened.clear()
 
 
 def _close_others(served: ServedRequest, state: State) -> None:
     """Close the connections of all answers except those that a state may still forward."""
-    if served.opened:
-        _close(served, [reply.handle for reply in replies_in(state)])
-
-
-def _close(served: ServedRequest, kept: Sequence[object]) -> None:
-    for answer in served.opened:
+    if not served.opened:
+        return
+    kept = [reply.handle for reply in replies_in(state)]
+    for answer in tuple(served.opened):
         if answer not in kept:
             answer.drop()
-    served.opened[:] = [answer for answer in served.opened if answer in kept]
+            served.opened.remove(answer)
