@@ -85,7 +85,9 @@ def _usage(value: Any) -> Usage | None:
 
 
 def _count(value: dict[str, Any], *names: str) -> int | None:
-    for name in names:
-        if name in value and type(number := value[name]) is int and 0 <= number <= MOST_TOKENS:  # a bool is none
-            return number
-    return None
+    return next((number for name in names if (number := count(value.get(name))) is not None), None)
+
+
+def count(number: Any) -> int | None:
+    """Return a stated number of tokens; None for what is none, also for true and false."""
+    return number if type(number) is int and 0 <= number <= MOST_TOKENS else None

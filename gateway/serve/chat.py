@@ -8,7 +8,6 @@ from typing import Any, Final, assert_never, cast, get_args
 
 from aiohttp import web
 
-from gateway.config import Settings
 from gateway.context.life.events import Event
 from gateway.context.life.states import (
     Answered,
@@ -29,7 +28,7 @@ from gateway.serve.endpoints.passthrough import forward
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.body import parse, read
 from gateway.serve.incoming.errors import OUR_FAULT, ClientError
-from gateway.serve.keys import check_model, reserve
+from gateway.serve.keys import check_model
 from gateway.serve.request import finish, texts, work
 from gateway.serve.request.decisions import decide
 from gateway.serve.request.deployment import with_model
@@ -64,7 +63,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     check_model(request, asked.model)
     if record.key is not None:
         await keys.check_other_models(gateway, request, asked.raw)
-        await _reserve(gateway, record, asked, setup.settings)
+        await keys.reserve_for(gateway, record, asked, setup.settings)
     if compact.wants_compaction(asked):
         return await compact.compact_conversation(gateway, request, raw, asked)
     served = work.served_request(gateway, setup, request, raw, asked.model)
@@ -105,14 +104,6 @@ async def _live(served: ServedRequest, received: Received, times: Times) -> web.
             served.record.done = True
             finish.observe(served, state, times, ending)
             texts.keep(served, state)
-
-
-async def _reserve(gateway: Gateway, record: records.Record, asked: Conversation, settings: Settings) -> None:
-    """Reserve what the request may take of its key's tokens. Raises RateLimited."""
-    window = settings.route(asked.model).window or settings.default_window
-    answer = next((limit for limit in asked.output_limits if limit > 0), None)
-    answers = asked.head.get("n")
-    await reserve(gateway, record, len(asked.raw), window, answer, answers=answers if isinstance(answers, int) else 1)
 
 
 async def _parse(

@@ -25,6 +25,7 @@ from gateway.serve.incoming.paths import models_in
 from gateway.serve.record import Record
 from gateway.state.rates import Used, expected
 from gateway.upstream.client import CALLER
+from gateway.wire.format import Conversation
 from gateway.wire.model_name import differs, models_in_message, other_models
 
 HEADERS: Final = ("Authorization", "x-api-key", "api-key")
@@ -167,6 +168,14 @@ async def reserve(
         raise RateLimited(used, record.shared, tokens)
 
 
+async def reserve_for(gateway: Gateway, record: Record, asked: Conversation, settings: Settings) -> None:
+    """Reserve the tokens that a conversation and its answers may use. Raises RateLimited when the key has not enough left."""
+    window = settings.route(asked.model).window or settings.default_window
+    answer = next((limit for limit in asked.output_limits if limit > 0), None)
+    answers = asked.head.get("n")
+    await reserve(gateway, record, len(asked.raw), window, answer, answers=answers if isinstance(answers, int) else 1)
+
+
 def _limit_headers(used: Used) -> Iterator[tuple[str, str]]:
     """Yield OpenAI's headers about a limit: https://platform.openai.com/docs/guides/rate-limits."""
     yield f"x-ratelimit-limit-{used.what}", str(used.limit)
@@ -175,9 +184,12 @@ def _limit_headers(used: Used) -> Iterator[tuple[str, str]]:
 
 
 def forwarded(request: web.BaseRequest) -> CIMultiDict[str]:
-    """Return the client's headers for an upstream. With a client key, none of the client's credentials is forwarded."""
+    """Return the client's headers for an upstream. With a client key, none of the client's credentials is forwarded, and if its tokens
+    are limited, no compressed answer is asked for: of one that is far longer than its bytes, the bill at its end would not be read."""
     headers, record = http.forwarded(request.headers), records.of(request)
     if record.key is not None:
+        if record.key.tpm is not None:
+            headers["Accept-Encoding"] = "identity"
         for name in (*CREDENTIALS, *HEADERS):
             headers.popall(name, None)
         headers[CALLER] = record.credential

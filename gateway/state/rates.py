@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from gateway.observe.exchange import Exchange
 from gateway.state.store.base import Store
 from gateway.state.store.memory import MemoryStore
+from providers.native import WRITING
 
 GONE: Final = frozenset({"client_gone", "unfinished"})
 """The errors of a request, and of a turn on a socket, whose client left before its end."""
@@ -37,6 +38,9 @@ USUAL_ANSWER: Final = 1024
 """Tokens that are reserved for an answer without a limit. Chosen: most answers are shorter."""
 SHARE_FOR_ANSWER: Final = 10
 """Divisor: an answer without a limit reserves at most this part of a key's limit, so that small limits serve several."""
+
+COMPLETIONS: Final = "/v1/completions"
+"""The OpenAI-compatible endpoint that is passed through although a model writes its answer."""
 
 What = Literal["requests", "tokens"]
 
@@ -102,7 +106,12 @@ def _output_of(exchange: Exchange) -> int:
 
 def _is_by_model(exchange: Exchange) -> bool:
     """Return whether a model wrote the answer. Of other requests, such as for a file, only the bill counts."""
-    return bool(exchange.format) or exchange.stream
+    return bool(exchange.format) or exchange.stream or writes_text(exchange.path)
+
+
+def writes_text(path: str) -> bool:
+    """Return whether a model writes the answers at a path that is passed through."""
+    return path == COMPLETIONS or path in WRITING
 
 
 class Rates:

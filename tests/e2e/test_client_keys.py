@@ -676,3 +676,120 @@ async def test_a_model_in_the_url_does_not_stand_for_the_model_of_a_responses_me
         answer = await socket.receive()
         assert (answer.data, answer.extra) == REFUSED
     assert received == []
+
+
+LIMIT = 100_000
+OLLAMA = [
+    b'{"model":"m","message":{"role":"assistant","content":"Hi"},"done":false}\n',
+    b'{"model":"m","message":{"role":"assistant","content":""},"done":true,"prompt_eval_count":26,"eval_count":298}\n',
+]
+OWN_BILLS = [
+    ("ollama", "/api/chat", b"".join(OLLAMA), "application/x-ndjson", 26 + 298),
+    ("ollama", "/api/generate", OLLAMA[1], "application/json", 26 + 298),
+    ("llama.cpp", "/completion", b'{"content":"Hi","tokens_evaluated":40,"tokens_predicted":9}', "application/json", 49),
+    (
+        "llama.cpp", "/completion",
+        b'data: {"content":"Hi","stop":false}\n\ndata: {"content":"","stop":true,"tokens_evaluated":40,"tokens_predicted":9}\n\n',
+        "text/event-stream", 49,
+    ),
+    ("sglang", "/generate", b'{"text":"Hi","meta_info":{"prompt_tokens":7,"completion_tokens":5}}', "application/json", 12),
+    (
+        "sglang", "/generate",
+        b'[{"text":"Hi","meta_info":{"prompt_tokens":7,"completion_tokens":5}},{"text":"Ho","meta_info":{"prompt_tokens":8,"completion_tokens":6}}]',
+        "application/json", 26,
+    ),
+    (
+        "sglang", "/generate",
+        b'data: {"text":"H","meta_info":{"prompt_tokens":7,"completion_tokens":1}}\n\ndata: {"text":"Hi","meta_info":{"prompt_tokens":7,"completion_tokens":5}}\n\ndata: [DONE]\n\n',
+        "text/event-stream", 12,
+    ),
+    ("vllm", "/v1/completions", b'{"choices":[{"text":"Hi"}],"usage":{"prompt_tokens":3,"completion_tokens":4}}', "application/json", 7),
+]  # fmt: skip
+"""By provider and endpoint an answer, its type, and the tokens of its bill."""
+
+
+async def asked_own(gateway, standin, provider, path, answer, kind, **headers):
+    """The tokens that are counted for a request to an own endpoint, and its body."""
+    standin.script.append(fakes.verbatim(200, answer, {"content-type": kind}))
+    config = {**keyed(tpm=LIMIT)}
+    config["upstreams"]["standin"] |= {"provider": provider, "base_url": standin.base_url}
+    running = await gateway(standin, config)
+    body = orjson.dumps({"model": "m", "prompt": "word " * 400})
+    url = running.base_url.removesuffix("/v1") + path
+    async with running.session.post(url, data=body, headers={**BEARER, **JSON, **headers}) as response:
+        assert response.status == 200
+        assert await response.read() == answer
+    await running.settled()
+    return LIMIT - await left(running), body
+
+
+@pytest.mark.parametrize(("provider", "path", "answer", "kind", "tokens"), OWN_BILLS)
+async def test_an_own_endpoint_is_charged_its_bill(gateway, standin, at_noon, provider, path, answer, kind, tokens):
+    counted, _ = await asked_own(gateway, standin, provider, path, answer, kind)
+    assert counted == tokens
+
+
+NO_BILLS = [
+    ("ollama", "/api/generate", b'{"response":"%s","done":true}', "application/json", 4),
+    ("ollama", "/api/generate", b'{"response":"%s","done":true,"prompt_eval_count":-4,"eval_count":"many"}', "application/json", 4),
+    ("ollama", "/api/chat", b'{"message":{"content":"%s"},"done":false}\n', "application/x-ndjson", 256),
+    ("llama.cpp", "/completion", b'{"content":"%s"}', "application/json", 4),
+    ("llama.cpp", "/infill", b'{"content":"%s"}', "application/json", 4),
+    ("sglang", "/generate", b'{"text":"%s","meta_info":[]}', "application/json", 4),
+    ("tgi", "/generate", b'{"generated_text":"%s"}', "application/json", 4),
+    ("vllm", "/v1/completions", b'{"choices":[{"text":"%s"}]}', "application/json", 4),
+]  # fmt: skip
+"""By provider and endpoint an answer without a bill, its type, and its bytes per token."""
+
+
+@pytest.mark.parametrize(("provider", "path", "answer", "kind", "bytes_per_token"), NO_BILLS)
+async def test_an_own_endpoint_without_a_bill_is_charged_by_size(
+    gateway, standin, at_noon, provider, path, answer, kind, bytes_per_token
+):
+    long = answer % (b"word " * 2000)
+    counted, body = await asked_own(gateway, standin, provider, path, long, kind)
+    assert counted == len(body) // 4 + len(long) // bytes_per_token
+
+
+@pytest.mark.parametrize("path", ["/api/generate", "/api/chat"])
+async def test_an_own_endpoint_is_refused_when_the_answer_may_be_too_long(gateway, standin, at_noon, path):
+    config = keyed(tpm=1000)
+    config["upstreams"]["standin"] |= {"provider": "ollama", "base_url": standin.base_url}
+    running = await gateway(standin, config)
+    await running.inside.gateway.rates.use(running.inside.gateway.settings.keys["alice"].id, "tokens", 950, 1000)
+    url = running.base_url.removesuffix("/v1") + path
+    async with running.session.post(url, data=b'{"model":"m","prompt":"hi"}', headers={**BEARER, **JSON}) as response:
+        assert response.status == 429
+    assert not standin.requests
+
+
+async def test_words_of_a_tokenizer_are_no_answer_of_a_model(gateway, standin, at_noon):
+    counted, _ = await asked_own(gateway, standin, "llama.cpp", "/tokenize", b'{"tokens":[1,2,3]}', "application/json")
+    assert counted == 0
+
+
+@pytest.mark.parametrize("path", ["/chat/completions", "/embeddings", "/completions"])
+async def test_no_compressed_answer_is_asked_for_whose_bill_must_be_read(guarded, standin, path):
+    """Ten megabytes of equal embeddings are a few KB compressed, and the bill stands at their end."""
+    running = await guarded(tpm=LIMIT)
+    body = orjson.dumps({"model": "gpt-4o", "input": "hi", "prompt": "hi", "messages": [fakes.user("hi")]})
+    await running.ask("POST", path, body, {**BEARER, **JSON, "accept-encoding": "gzip, br, zstd"})
+    assert standin.requests[-1].headers["accept-encoding"] == "identity"
+
+
+async def test_a_key_without_a_limit_of_tokens_may_get_a_compressed_answer(guarded, standin):
+    running = await guarded(rpm=9)
+    await running.ask("POST", "/embeddings", b'{"model":"e"}', {**BEARER, **JSON, "accept-encoding": "gzip, br"})
+    assert standin.requests[-1].headers["accept-encoding"] == "gzip, br"
+
+
+@pytest.mark.parametrize("compact", ["upstream", "ours"])
+async def test_a_compaction_reserves_tokens(gateway, standin, at_noon, compact):
+    config = keyed(tpm=1000)
+    config["upstreams"]["standin"] |= {"provider": "openai", "base_url": standin.base_url, "compact": compact}
+    running = await gateway(standin, config)
+    await running.inside.gateway.rates.use(running.inside.gateway.settings.keys["alice"].id, "tokens", 990, 1000)
+    body = orjson.dumps({"model": "gpt-4o", "input": [fakes.user("word " * 100)]})
+    answer = await running.ask("POST", "/responses/compact", body, {**BEARER, **JSON})
+    assert (answer.status, answer.json["error"]["code"]) == (429, "rate_limit_exceeded")
+    assert not standin.requests

@@ -22,16 +22,18 @@ from gateway.serve.incoming.limits import check_name
 from gateway.serve.incoming.paths import LISTS, known, models_in
 from gateway.serve.record import Record
 from gateway.serve.request.deployment import is_multipart, path_decides, renamed, takes_model, with_model
+from gateway.state.rates import writes_text
 from gateway.upstream.client import Payload, Target, UpstreamUnreachable
 from gateway.wire.formats import format_of
 from gateway.wire.model_name import NO_MODEL, model_in
+from providers.native import WRITING
+from providers.native import read_usage as read_native_usage
+from providers.record import Usage
 
 WITHOUT_MODEL: Final = ("/v1/files", "/v1/uploads")
 """Endpoints whose bodies are files: they name no model and may be longer than server.max_body, so they stream to the
 default upstream."""
 
-COMPLETIONS: Final = "/v1/completions"
-"""The endpoint that is passed through although a model writes its answer."""
 SMALL_ANSWER: Final = 2**16
 """Bytes. Of a passed answer no longer than this the bill is read for the record: an embedding has 8 to 40 KB."""
 
@@ -65,7 +67,7 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
         raise
     with Answer(target, response) as answer:
         record.add_call(response.status)
-        record.first_byte, record.stream = time.perf_counter(), answer.is_stream
+        record.first_byte, record.stream = time.perf_counter(), answer.is_stream or _is_in_lines(answer)
         return await _relayed(gateway, request, answer, record)
 
 
@@ -143,7 +145,7 @@ def _check_endpoint(request: web.BaseRequest, target: Target) -> None:
 async def _reserve(gateway: Gateway, request: web.BaseRequest, record: Record, window: int) -> None:
     """Reserve what the request may take of its key's tokens. Raises RateLimited."""
     path = request.rel_url.raw_path
-    if request.method == "POST" and (path == COMPLETIONS or format_of(path) is not None):
+    if request.method == "POST" and (writes_text(path) or format_of(path) is not None):
         await keys.reserve(gateway, record, record.body_bytes, window, None)
     elif "json" in request.headers.get("Content-Type", "") and not path.startswith(WITHOUT_MODEL):
         await keys.reserve(gateway, record, record.body_bytes, window, 0)
@@ -179,9 +181,21 @@ async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, r
     finally:
         record.body_bytes = max(record.body_bytes, request.content.total_bytes)  # a body in chunks has no stated length
         if limited or record.answer_bytes <= SMALL_ANSWER:
-            record.usage = usage_in(answer, tail.text(), gateway.failed)
+            record.usage = _usage(gateway, request, answer, tail.text())
     record.set_outcome(answer.status, relayed.error)
     return relayed.response
+
+
+def _is_in_lines(answer: Answer) -> bool:
+    """Return whether an answer is a stream of JSON values, one in a line, as Ollama's are."""
+    return answer.response.headers.get("Content-Type", "").lower().startswith("application/x-ndjson")
+
+
+def _usage(gateway: Gateway, request: web.BaseRequest, answer: Answer, tail: bytes) -> Usage | None:
+    """Return the bill at the end of an answer; None without one."""
+    if answer.status == 200 and request.rel_url.raw_path in WRITING:
+        return read_native_usage(tail)
+    return usage_in(answer, tail, gateway.failed)
 
 
 async def _payload(setup: Setup, request: web.BaseRequest, body: bytes | None, *, must_know_model: bool) -> Payload:
