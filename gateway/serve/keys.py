@@ -162,10 +162,38 @@ async def reserve(
     if gateway.rates.has_reservation(record.request_id):  # passed through after all
         return
     tokens = expected(body_bytes, window, answer, key.tpm, answers=answers)
-    used, fits = await gateway.rates.reserve(record.request_id, key.id, tokens, key.tpm)
+    await _reserve_tokens(gateway, record, key.id, key.tpm, request_id=record.request_id, tokens=tokens)
+
+
+async def _reserve_tokens(
+    gateway: Gateway, record: Record, key_id: str, limit: int, *, request_id: str, tokens: int
+) -> None:
+    """Reserve tokens of a key, and put what is left into the headers of the answer. Raises RateLimited."""
+    used, fits = await gateway.rates.reserve(request_id, key_id, tokens, limit)
     record.shared = {**record.shared, **dict(_limit_headers(used))}
     if not fits:
         raise RateLimited(used, record.shared, tokens)
+
+
+async def admit_turn(gateway: Gateway, record: Record, turn_id: str, body_bytes: int, window: int) -> None:
+    """Count a message of a socket that asks for a response, as a request is counted, and reserve its tokens. Raises RateLimited."""
+    key = record.key
+    if key is None:
+        return
+    await _count_request(gateway, key, record)
+    if key.tpm is not None:
+        tokens = expected(body_bytes, window, None, key.tpm)
+        await _reserve_tokens(gateway, record, key.id, key.tpm, request_id=turn_id, tokens=tokens)
+
+
+async def check_tokens_left(gateway: Gateway, record: Record) -> None:
+    """Refuse a request whose key has used up its tokens of this minute. Raises RateLimited."""
+    key = record.key
+    if key is None or key.tpm is None:
+        return
+    used = await gateway.rates.use(key.id, "tokens", 0, key.tpm)
+    if used.count >= used.limit:
+        raise RateLimited(used, {})
 
 
 async def reserve_for(gateway: Gateway, record: Record, asked: Conversation, settings: Settings) -> None:

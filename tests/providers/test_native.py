@@ -1,33 +1,49 @@
-"""A server's own endpoints are found below its root, and those that change the server are none of them."""
+"""The bills of self-hosted servers' own endpoints."""
 
 import pytest
 
-from providers.openai import join_at_root
-from providers.record import Endpoint
-from providers.registry import ROWS
+from providers.native import read_usage
+from providers.record import Usage
 
-CLOSED = [
-    *(f"{method} /api/{name}" for name in ("pull", "push", "create", "copy", "delete") for method in ("POST", "DELETE")),
-    "POST /api/blobs/sha256:a", "GET /slots", "POST /slots/0", "POST /props", "POST /lora-adapters", "GET /metrics",
-    "POST /models/load", "POST /sleep", "POST /wake_up", "POST /reset_prefix_cache", "POST /collective_rpc",
-    "POST /load_lora_adapter", "POST /flush_cache", "POST /update_weights_from_disk", "POST /abort_request",
-    "POST /start_profile", "GET /server_info", "POST /api/chat/../delete", "POST /api/chat ", "POST /api/chat\n",
-]  # fmt: skip
+OLLAMA = b'{"done":true,"prompt_eval_count":26,"eval_count":298}'
+NO_BILL = [
+    b"",
+    b"\n\n",
+    b"[DONE]",
+    b"[]",
+    b"[1,2]",
+    b"null",
+    b"{}",
+    b"[" * 5_000,
+    b'{"prompt_eval_count":26}',
+    b'{"prompt_eval_count":true,"eval_count":1}',
+    b'{"prompt_eval_count":-1,"eval_count":1}',
+    b'{"prompt_eval_count":1e3,"eval_count":1}',
+    b'{"prompt_eval_count":"26","eval_count":1}',
+    b'{"prompt_eval_count":99999999999999999999,"eval_count":1}',
+    b'{"meta_info":{"prompt_tokens":7}}',
+    b'{"meta_info":[7,5]}',
+    b'[{"meta_info":{"prompt_tokens":7,"completion_tokens":5}},{}]',
+    b'{"a":"\xff"}',
+]
 
 
-@pytest.mark.parametrize("endpoint", CLOSED)
-def test_no_endpoint_is_passed_that_changes_a_server_or_shows_what_others_do(endpoint: str) -> None:
-    assert [row.name for row in ROWS if row.native is not None and row.native.fullmatch(endpoint)] == []
+@pytest.mark.parametrize("text", NO_BILL)
+def test_what_is_no_bill_is_none(text: bytes) -> None:
+    assert read_usage(text) is None
 
 
 @pytest.mark.parametrize(
-    ("base", "url"),
+    "text",
     [
-        ("http://h:1", "http://h:1/api/chat?a=1"),
-        ("http://h:1/v1", "http://h:1/api/chat?a=1"),
-        ("http://h:1/v1/", "http://h:1/api/chat?a=1"),
-        ("http://h/llm/v1?key=k", "http://h/llm/api/chat?key=k&a=1"),
+        OLLAMA,
+        b" " + OLLAMA + b"\n",
+        b'{"done":false}\n' * 9 + OLLAMA + b"\n",
+        b'data: {"tokens_evaluated":26,"tokens_predicted":298}\n\ndata: [DONE]\n\n',
+        b'data:{"meta_info":{"prompt_tokens":26,"completion_tokens":298}}\r\n\r\n',
+        b'[{"meta_info":{"prompt_tokens":6,"completion_tokens":98}},{"meta_info":{"prompt_tokens":20,"completion_tokens":200}}]',
+        b"half of a line\n" + OLLAMA,
     ],
 )
-def test_a_native_endpoint_stands_below_the_root(base: str, url: str) -> None:
-    assert join_at_root(Endpoint(base), "/api/chat", "a=1") == url
+def test_a_bill_is_read_from_a_body_its_last_line_or_its_last_event(text: bytes) -> None:
+    assert read_usage(text) == Usage(26, 298)

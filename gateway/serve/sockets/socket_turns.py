@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway.observe.exchange import Call, Exchange
+from gateway.serve import keys
 from gateway.serve.gateway import Gateway
 from gateway.serve.record import CLIENT_GONE, LONGEST_NAME, Record
 from gateway.wire.views import event_type
@@ -39,6 +40,7 @@ _refusal: Final = msgspec.json.Decoder(_Refusal).decode
 class PendingResponse(msgspec.Struct):
     """One response that was asked for and has not ended."""
 
+    request_id: str
     body_bytes: int
     facts: Mapping[str, Any]
     """Fields of its record that were decided when it was sent."""
@@ -60,10 +62,17 @@ class Turns:
         self._open: deque[PendingResponse] = deque()
         self._conversation = ""
 
-    def open(self, body_bytes: int, facts: Mapping[str, Any]) -> None:
-        """Open a turn: a response was requested. One that continues an earlier response belongs to the socket's conversation."""
+    async def open(self, body_bytes: int, facts: Mapping[str, Any]) -> None:
+        """Open a turn: the client asks for a response. Raises RateLimited when its key has not enough left."""
+        request_id = self._gateway.request_id()
+        window = facts.get("window") or self._gateway.settings.default_window
+        await keys.admit_turn(self._gateway, self._socket, request_id, body_bytes, window)
+        self._add(request_id, body_bytes, facts)
+
+    def _add(self, request_id: str, body_bytes: int, facts: Mapping[str, Any]) -> None:
+        """Add an open turn. One that continues an earlier response belongs to the socket's conversation."""
         self._conversation = facts.get("conversation") or self._conversation
-        self._open.append(PendingResponse(body_bytes, {**facts, "conversation": self._conversation}))
+        self._open.append(PendingResponse(request_id, body_bytes, {**facts, "conversation": self._conversation}))
         if len(self._open) > MOST_OPEN:
             self._record(self._open.popleft(), CLIENT_GONE, "unfinished")
 
@@ -89,7 +98,7 @@ class Turns:
         raw = text.encode("utf-8", "surrogatepass")
         kind = event_type(raw)
         if kind == CREATED and not self._opened_by_client:
-            self.open(0, {})
+            self._add(self._gateway.request_id(), 0, {})
         if not self._open:
             return
         turn = self._open[0]
@@ -109,7 +118,7 @@ class Turns:
         usage = read_usage(last_event)
         model = turn.facts.get("model_used") or socket.model_used
         found = Exchange.passed(
-            self._gateway.request_id(),
+            turn.request_id,
             "websocket",
             status,
             upstream=socket.upstream,

@@ -24,6 +24,8 @@ from gateway.serve.sockets.socket_retry import Retries
 from gateway.serve.sockets.socket_turns import Turns
 from gateway.wire.binary import message_in
 
+LIMITS_KNOWN_S: Final = 1.0
+"""Seconds for which a key that had tokens left is taken to have some."""
 LARGEST_FRAME: Final = 2**24
 """Bytes. Realtime audio travels as base64 in JSON frames; the largest documented one is 15 MB."""
 # Set separately on each of the two connections.
@@ -74,7 +76,7 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
             if record.key is not None:
                 edit = partial(_check_models, gateway, request, edit)
             edit_client_text = partial(_edit_and_open_turn, request, turns, retries, edit)
-            edit_content = partial(_edit_content, gateway, request, edit_client_text)
+            edit_content = partial(_edit_content, gateway, request, Limits(gateway, record), edit_client_text)
             both.create_task(_forward_client(client, upstream, edit_content, record.count_received))
             both.create_task(_forward_upstream(upstream, client, retries, record.count_sent, turns.read))
         return client
@@ -95,14 +97,29 @@ async def _unchanged(text: str) -> Message:
     return Message(text)
 
 
+class Limits:
+    """The limit of a socket's key, looked at once in `LIMITS_KNOWN_S` seconds: audio arrives in fifty frames a second."""
+
+    def __init__(self, gateway: Gateway, record: records.Record) -> None:
+        self._gateway, self._record = gateway, record
+        self._known_until = 0.0
+
+    async def check(self) -> None:
+        """Raises RateLimited when the key has used up its tokens of this minute."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._known_until:
+            await keys.check_tokens_left(self._gateway, self._record)
+            self._known_until = now + LIMITS_KNOWN_S
+
+
 async def _edit_and_open_turn(request: web.BaseRequest, turns: Turns, retries: Retries, edit: Edit, text: str) -> str:
-    """Return the text for the upstream, and open a turn if it asks for a response. Raises NotServed, or Overloaded when there is
-    no room for the message."""
+    """Return the text for the upstream, and open a turn if it asks for a response. Raises NotServed, Overloaded when there is no room
+    for the message, or RateLimited."""
     with ExitStack() as room:
         room.enter_context(holding(request, len(text)))
         message = await edit(text)
         if message.asks:
-            turns.open(len(text.encode("utf-8", "surrogatepass")), message.facts)
+            await turns.open(len(text.encode("utf-8", "surrogatepass")), message.facts)
             if message.ready is not None:
                 retries.watch(message.ready, keys.forwarded(request), room.pop_all())
     return message.text
@@ -118,17 +135,25 @@ async def _check_models(gateway: Gateway, request: web.BaseRequest, edit: Edit, 
 
 
 async def _edit_content(
-    gateway: Gateway, request: web.BaseRequest, edit: Callable[[str], Awaitable[str]], content: str | bytes
+    gateway: Gateway,
+    request: web.BaseRequest,
+    limits: Limits,
+    edit: Callable[[str], Awaitable[str]],
+    content: str | bytes,
 ) -> str | bytes:
     """Return the content of a frame for the upstream. A message in a binary frame is edited as a text is. Raises NotServed or Overloaded."""
     _check_key(gateway, request)
-    if isinstance(content, str):
-        return await edit(content)
-    text = await gateway.pool.run(lambda: message_in(content), size_bytes=len(content) // READS_FASTER)
-    if text is None:
-        return content
-    edited = await edit(text)
-    return content if edited == text else edited.encode()
+    try:
+        await limits.check()
+        if isinstance(content, str):
+            return await edit(content)
+        text = await gateway.pool.run(lambda: message_in(content), size_bytes=len(content) // READS_FASTER)
+        if text is None:
+            return content
+        edited = await edit(text)
+        return content if edited == text else edited.encode()
+    except keys.RateLimited as refusal:
+        raise NotServed(refusal.code) from None
 
 
 def _check_key(gateway: Gateway, request: web.BaseRequest) -> None:
