@@ -17,6 +17,14 @@ _BARE_BREAK: Final = re.compile(rb"\r(?!\n)|(?<!\r)\n")
 """Half of a line break: some parsers end a line there."""
 _GAP: Final = b"\r\n\r\n"
 """What stands between the head and the value of a part."""
+_LINE_END: Final = re.compile(rb"[ \t]*\r\n")
+"""What follows a boundary in its line (RFC 2046 section 5.1.1). To most parsers a line with more is no boundary."""
+_END: Final = re.compile(rb"--\s*+\Z")
+"""What follows the last boundary. Some parsers also read the parts behind it."""
+MOST_PARTS: Final = 1000
+"""Parts of a form. Go's parser reads no more: https://pkg.go.dev/mime/multipart#hdr-Limits."""
+LONGEST_HEAD: Final = 2**12
+"""Bytes of the head of a part. Chosen: a long name of a file takes 1,000. Python takes time for the square of its parameters."""
 
 
 class _Part(NamedTuple):
@@ -72,26 +80,26 @@ def _parts(body: bytes, mark: bytes, wanted: str) -> list[_Part] | None:
     """Return the parts of a form, the one before the first boundary included; None when they cannot be told."""
     if not mark:
         return None
-    pieces = (b"\r\n" + body).split(b"\r\n" + mark)
-    if len(pieces) < 2:
+    first, *pieces = (b"\r\n" + body).split(b"\r\n" + mark, MOST_PARTS + 1)
+    if not pieces or len(pieces) > MOST_PARTS:
         return None
-    if any(
-        b"\n" + mark in piece or b"\r" + mark in piece for piece in pieces
-    ):  # some parsers see a boundary there, too
-        return None
-    found = [_Part(pieces[0], b"", b"", "")]
-    for piece in pieces[1:]:
+    if any(b"\n" + mark in piece or b"\r" + mark in piece for piece in (first, *pieces)):
+        return None  # some parsers see a boundary there, too
+    end = [pieces.pop()] if _END.match(pieces[-1]) else []
+    found = [_Part(first, b"", b"", "")]
+    for piece in pieces:
         head, gap, value = piece.partition(_GAP)
-        is_end = piece.strip() == b"--"  # behind the last part
-        field = "" if is_end else _field(head, wanted)
+        field = _field(head, wanted) if _LINE_END.match(piece) else None
         if field is None:
             return None
         found.append(_Part(head, gap, value, field))
-    return found
+    return [*found, *(_Part(piece, b"", b"", "") for piece in end)]
 
 
 def _field(head: bytes, wanted: str) -> str | None:
     """Return the name of the field in a part of a form; None when some parser may read another one."""
+    if len(head) > LONGEST_HEAD:
+        return None
     head = _FOLD.sub(b"", head)
     if _BARE_BREAK.search(head):
         return None

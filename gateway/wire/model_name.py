@@ -31,6 +31,8 @@ HOLDERS: Final = frozenset({"response", "session"})
 SUBSTITUTES: Final = frozenset({"models", "fallbacks"})
 """Members that name models to use if the first one fails, at OpenRouter (https://openrouter.ai/docs/guides/routing/model-fallbacks) and at
 LiteLLM (https://docs.litellm.ai/docs/proxy/reliability)."""
+MOST_FIELDS: Final = 100_000
+"""Fields of a plain form, which also counts as one if it is JSON with so many ``&``. Reading them takes 50 ms."""
 _QUOTED: Final = b'"model"'
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
@@ -43,19 +45,31 @@ def model_in(body: bytes, content_type: str) -> str | None:
     if kind == form.MULTIPART:
         fields = form.values_of(body, content_type, "model")
     else:
-        fields = parse_qs(body.decode("latin-1"), max_num_fields=None).get("model", [])
-    in_form = None if fields is None else _one(fields)
+        plain = _plain_fields(body)
+        if plain is None:
+            return None
+        fields = plain.get("model", [])
     # Some servers read JSON under any content type, up to the end of its first value. And curl sends JSON as a form by default.
-    return _in_json_called_form(body, in_form) if _OBJECT.match(body) else in_form
+    if _OBJECT.match(body):
+        return _in_json_called_form(body, fields)
+    return None if fields is None else _one(fields)
 
 
-def _in_json_called_form(body: bytes, in_form: str | None) -> str | None:
-    """Return the model in JSON; None if it is not strict, or if it names another model as a form.
+def _plain_fields(body: bytes) -> dict[str, list[str]] | None:
+    """Return the values of a plain form by their names; None if it has too many."""
+    if body.count(b"&") >= MOST_FIELDS:
+        return None
+    return parse_qs(body.decode("latin-1"))
 
-    A body that is one JSON object has no line that begins a part of a form.
+
+def _in_json_called_form(body: bytes, fields: list[str] | None) -> str | None:
+    """Return the model in JSON; None if it is not strict, or if it names another model as a form, or two.
+
+    A body that is one JSON object has no line that begins a part of a form: then ``fields`` is None.
     """
     in_json, is_strict = _in_json(body)
-    return in_json if in_form == in_json or (not in_form and is_strict) else None
+    in_form = None if fields is None else _one(fields)
+    return in_json if in_form == in_json or (not fields and is_strict) else None
 
 
 class _Body(msgspec.Struct):

@@ -1,6 +1,7 @@
 """The right upstream or none: odd bodies are routed by the model they name, odd paths reach nobody, and no key goes astray."""
 
 import gzip
+import time
 from contextlib import asynccontextmanager
 
 import pytest
@@ -127,6 +128,21 @@ CANNOT_BE_TOLD = {
         "application/x-www-form-urlencoded",
         b'{"a":"&model=main&","model":"other"}',
     ),
+    "JSON that is a plain form with two models": (
+        "application/x-www-form-urlencoded",
+        b'{"model":"other","input":"&model=main&model=third&"}',
+    ),
+    "a form whose model stands behind its end": (FORM, form(("x", "y")) + form(("model", "other"))),
+    "a form with more in the line of a boundary": (
+        FORM,
+        form(("x", "y"), ("model", "other")).replace(b"--abc123\r\n", b"--abc123x\r\n"),
+    ),
+    "a form with very many parts": (FORM, form(*[("x", "y")] * 1_000, ("model", "other"))),
+    "a form with a very long head": (
+        FORM,
+        form(("model", "other")).replace(b"form-data", b"form-data" + b";a=b" * 4_000),
+    ),
+    "a plain form with very many fields": ("application/x-www-form-urlencoded", b"model=other" + b"&a=b" * 100_000),
     "JSON before a form": (FORM, b'\n {"model":"main"}\r\n' + form(("model", "other"))),
     "a plain form that names two": ("application/x-www-form-urlencoded", b"model=other&model=main"),
     "a model in capitals alone, which Go reads": (
@@ -342,6 +358,16 @@ async def test_with_one_upstream_everything_may_go_there(gateway, standin):
     for kind, body in CANNOT_BE_TOLD.values():
         await raw.ask(ports.port, raw.request("/v1/embeddings", "POST", body, content_type=kind))
         assert standin.requests[-1].body == body
+
+
+@pytest.mark.parametrize("piece", [b"\r\n--abc123", b"\r\n--abc123\r\n\r\n", b";a=b", b"x\r\n"])
+def test_a_form_of_megabytes_of_boundaries_or_parameters_takes_short_time(piece):
+    body = (
+        b"--abc123\r\nContent-Disposition: form-data" + piece * (4_000_000 // len(piece)) + b"\r\n\r\nx\r\n--abc123--"
+    )
+    before = time.thread_time()
+    assert model_in(body, FORM) is None
+    assert time.thread_time() - before < 0.3
 
 
 async def test_an_alias_is_written_where_it_can_be():
