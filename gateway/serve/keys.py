@@ -202,7 +202,8 @@ async def check_other_models(gateway: Gateway, request: web.BaseRequest, body: b
     """Refuse a body, decompressed, that names models beside its own which the request's key does not allow. Raises ClientError."""
     if not is_restricted(request):
         return
-    models = await gateway.pool.run(lambda: other_models(body), size_bytes=len(body) // READS_FASTER)
+    kind = request.headers.get("Content-Type", "")
+    models = await gateway.pool.run(lambda: other_models(body, kind), size_bytes=len(body) // READS_FASTER)
     for model in [""] if models is None else models:
         check_model(request, model)
 

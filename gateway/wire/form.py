@@ -4,6 +4,7 @@ Servers differ in how they read odd forms. So a form that some server may read o
 """
 
 import re
+from collections.abc import Collection
 from email.message import Message
 from email.utils import collapse_rfc2231_value
 from typing import Final, NamedTuple
@@ -35,7 +36,7 @@ class _Part(NamedTuple):
     """Empty where the part has no value."""
     value: bytes
     field: str
-    """The name of its field; "" for another field than the wanted one, and behind the last boundary."""
+    """The name of its field; "" where there is none."""
 
 
 def kind_of(content_type: str) -> str:
@@ -45,10 +46,16 @@ def kind_of(content_type: str) -> str:
 
 def values_of(body: bytes, content_type: str, name: str) -> list[str] | None:
     """Return every value of a field, without the space around it; None for a form that cannot be read."""
-    parts = _parts(body, _mark(content_type), name)
+    parts = _parts(body, _mark(content_type), (name,))
     if parts is None:
         return None
     return [part.value.decode("utf-8", "replace").strip() for part in parts if part.gap and part.field == name]
+
+
+def may_have(body: bytes, content_type: str, names: Collection[str]) -> bool:
+    """Return whether some parser may find one of these fields in a form; True for a form that cannot be read."""
+    parts = _parts(body, _mark(content_type), names)
+    return parts is None or any(part.field in names for part in parts)
 
 
 def with_value(body: bytes, content_type: str, name: str, value: str) -> bytes:
@@ -57,7 +64,7 @@ def with_value(body: bytes, content_type: str, name: str, value: str) -> bytes:
     Raises ValueError for a form that cannot be read, or a value that is more than one line.
     """
     mark = _mark(content_type)
-    parts = _parts(body, mark, name)
+    parts = _parts(body, mark, (name,))
     if parts is None or not value.isprintable():
         raise ValueError("the field cannot be written")
     head = b'\r\nContent-Disposition: form-data; name="%b"' % name.encode()
@@ -76,7 +83,7 @@ def _mark(content_type: str) -> bytes:
     return b"--" + boundaries[0].encode()
 
 
-def _parts(body: bytes, mark: bytes, wanted: str) -> list[_Part] | None:
+def _parts(body: bytes, mark: bytes, wanted: Collection[str]) -> list[_Part] | None:
     """Return the parts of a form, the one before the first boundary included; None when they cannot be told."""
     if not mark:
         return None
@@ -96,8 +103,8 @@ def _parts(body: bytes, mark: bytes, wanted: str) -> list[_Part] | None:
     return [*found, *(_Part(piece, b"", b"", "") for piece in end)]
 
 
-def _field(head: bytes, wanted: str) -> str | None:
-    """Return the name of the field in a part of a form; None when some parser may read another one."""
+def _field(head: bytes, wanted: Collection[str]) -> str | None:
+    """Return the name of the field in a part of a form; None when some parser may read a wanted one there, and others do not."""
     if len(head) > LONGEST_HEAD:
         return None
     head = _FOLD.sub(b"", head)
@@ -112,7 +119,7 @@ def _field(head: bytes, wanted: str) -> str | None:
     if len(names) > 1 or len(declared) > 1:
         return None
     name = names[0] if names else ""
-    return None if name != wanted and name.replace("\\", "").strip().lower() == wanted else name
+    return None if name not in wanted and name.replace("\\", "").strip().lower() in wanted else name
 
 
 def _declared(header: str, value: str) -> Message:

@@ -28,7 +28,7 @@ _OBJECT: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\{")
 """How a JSON object begins."""
 HOLDERS: Final = frozenset({"response", "session"})
 """Members that may also name a model, in a WebSocket message and in requests about one: Realtime's ``session``."""
-SUBSTITUTES: Final = frozenset({"models", "fallbacks"})
+SUBSTITUTES: Final = frozenset({"models", "fallbacks", "context_window_fallbacks", "content_policy_fallbacks"})
 """Members that name models to use if the first one fails, at OpenRouter (https://openrouter.ai/docs/guides/routing/model-fallbacks) and at
 LiteLLM (https://docs.litellm.ai/docs/proxy/reliability)."""
 MOST_FIELDS: Final = 100_000
@@ -120,10 +120,12 @@ def models_in_message(raw: bytes) -> frozenset[str] | None:
     return None if own is None or others is None else others | frozenset(filter(None, [own]))
 
 
-def other_models(raw: bytes) -> frozenset[str] | None:
-    """Return the models that a JSON object names beside its own, in `HOLDERS` and `SUBSTITUTES`; None when one cannot be read."""
-    whole, members = readable(raw)
+def other_models(raw: bytes, content_type: str = "") -> frozenset[str] | None:
+    """Return the models that a body names beside its own, in `HOLDERS` and `SUBSTITUTES`; None when one cannot be read, as in a form."""
     names = HOLDERS | SUBSTITUTES
+    if not _OBJECT.match(raw) and form.kind_of(content_type) in FORMS:
+        return None if _form_may_have(raw, content_type, names) else frozenset()
+    whole, members = readable(raw)
     if members is None:  # some servers read what we cannot
         shown = any(occurs_in_any_case(b'"%b"' % name.encode(), raw) for name in names)
         return None if shown or any(occurs(sign, raw) for sign in _ESCAPED) else frozenset()
@@ -136,6 +138,14 @@ def other_models(raw: bytes) -> frozenset[str] | None:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     return None if None in found else frozenset(filter(None, found))
+
+
+def _form_may_have(body: bytes, content_type: str, names: Collection[str]) -> bool:
+    """Return whether some server may find one of these fields in a form."""
+    if form.kind_of(content_type) == form.MULTIPART:
+        return form.may_have(body, content_type, names)
+    plain = _plain_fields(body)
+    return plain is None or any(folded(name) in names for name in plain)
 
 
 def _models_among(value: Any) -> Iterator[str]:
