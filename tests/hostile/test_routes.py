@@ -9,8 +9,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from gateway.standin import StandIn
+from gateway.upstream.public_http import PublicHttp
 from gateway.wire.model_name import NO_MODEL, model_in
 from tests import raw, running
+from tests.hostile.wire import connected, until
 
 JSON = "application/json"
 FORM = "multipart/form-data; boundary=abc123"
@@ -405,12 +407,53 @@ async def test_an_alias_is_written_with_one_upstream_as_with_several(gateway, st
         assert standin.requests[-1].body == (asked if sent == body else sent)
 
 
-async def test_with_an_alias_a_body_that_names_no_clear_model_still_reaches_the_only_upstream(gateway, standin):
-    ports = await gateway(standin, {"models": {"alias": {"name": "real"}}, "server": {"max_body": "10MB"}})
-    bodies = [*CANNOT_BE_TOLD.values(), (JSON, b'{"model":"%b"}' % (b"x" * 300)), ("", b"x" * 10_000_001)]
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+@pytest.mark.parametrize("proxied", [False, True])
+async def test_with_an_alias_any_other_body_still_reaches_the_only_upstream_as_it_came(
+    gateway, standin, monkeypatch, framing, proxied
+):
+    if proxied:  # aiohttp's client sends it
+        monkeypatch.setattr("gateway.upstream.client.best_http", PublicHttp)
+    ports = await gateway(standin, {"models": {"alias": {"name": "real"}}, "server": {"max_body": "1MB"}})
+    named = b'{"model":"alias","x":"%b"}'
+    bodies = [
+        *CANNOT_BE_TOLD.values(),
+        (JSON, b'{"model":"%b"}' % (b"x" * 300)),
+        ("", b"x" * 1_000_001),
+        (JSON, named % (b"x" * 3_000_000)),
+    ]
     for kind, body in bodies:
-        reply = await raw.ask(ports.port, raw.request("/v1/embeddings", "POST", body, content_type=kind))
+        reply = await raw.ask(ports.port, written("/v1/embeddings", kind, body, framing))
         assert (reply.status, standin.requests[-1].body) == (200, body)
+    packed = gzip.compress(named % bytes(3_000_000))
+    asked = raw.request("/v1/embeddings", "POST", packed, content_type=JSON, content_encoding="gzip")
+    assert ((await raw.ask(ports.port, asked)).status, standin.requests[-1].body) == (200, packed)
+    await raw.ask(ports.port, written("/v1/embeddings", JSON, named % b"x", framing))
+    assert standin.requests[-1].body == b'{"model":"real","x":"x"}'
+
+
+async def test_with_an_alias_a_body_that_arrives_too_slowly_to_be_read_whole_is_sent_as_it_comes(gateway):
+    config = {"models": {"alias": {"name": "real"}}, "server": {"request_timeout": "100ms"}}
+    async with raw.upstream(lambda *_: b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}") as upstream:
+        ports = await gateway(upstream.base_url, config)
+        async with connected(ports.port) as client:
+            await client.send(
+                raw.request("/v1/embeddings", "POST", content_type=JSON, content_length="23") + b'{"model":'
+            )
+            await until(lambda: bool(upstream.writers))
+            await client.send(b'"alias","x":1}')
+            assert (await client.answer())[0] == 200
+    assert b"content-length: 23" in upstream.heads[0].lower()
+
+
+@pytest.mark.parametrize("name", ["..", ".", "alias"])
+async def test_with_an_alias_no_name_in_a_body_changes_the_path_of_azures_upstream(gateway, standin, name):
+    azure = {"provider": "azure", "base_url": standin.base_url.removesuffix("/v1"), "api_key": "k"}
+    ports = await gateway(standin, {"upstreams": {"standin": azure}, "models": {"alias": {"name": "real"}}})
+    body = b'{"model":"%b","input":"hi"}' % name.encode()
+    await raw.ask(ports.port, raw.request("/v1/embeddings?model=m", "POST", body, content_type=JSON))
+    deployment = "real" if name == "alias" else "m"
+    assert standin.requests[-1].path == f"/openai/deployments/{deployment}/embeddings"
 
 
 BAD_TARGETS = [
