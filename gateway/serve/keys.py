@@ -5,7 +5,7 @@ A client's key is for the gateway alone: it goes to no upstream, into no log and
 
 import hmac
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Final
 
@@ -239,10 +239,14 @@ def check_model(request: web.BaseRequest, model: str) -> None:
 
 
 async def check_other_models(gateway: Gateway, request: web.BaseRequest, body: bytes) -> None:
-    """Refuse a body, decompressed, that names models beside its own which the request's key does not allow. Raises ClientError."""
+    """Refuse a JSON body, decompressed, that names models beside its own which the request's key does not allow. Raises ClientError."""
     if not is_restricted(request):
         return
-    models = await gateway.pool.run(lambda: other_models(body), size_bytes=len(body) // READS_FASTER)
+    check_models(request, await gateway.pool.run(lambda: other_models(body), size_bytes=len(body) // READS_FASTER))
+
+
+def check_models(request: web.BaseRequest, models: Collection[str] | None) -> None:
+    """Refuse models that the request's key does not allow, and None: models that cannot be read. Raises ClientError."""
     for model in [""] if models is None else models:
         check_model(request, model)
 

@@ -19,6 +19,7 @@ from gateway.config import Upstream, address_of, is_loopback
 from gateway.upstream.hops import HOPS, extended
 from gateway.upstream.public_http import PublicHttp, failure
 from gateway.upstream.response import AskFailed, Response
+from gateway.upstream.sending import Body
 from providers.openai import join_at_root
 from providers.record import Endpoint, Provider
 from providers.registry import find
@@ -38,7 +39,6 @@ AZURE_KEY: Final = "api-key"
 """The header in which clients of Azure's send their key."""
 OTHER_KEYS: Final = ("authorization", "x-api-key")
 """The headers in which other clients send theirs."""
-Payload = bytes | aiohttp.StreamReader | None
 
 
 log = structlog.get_logger(__name__)
@@ -203,7 +203,7 @@ class Http(Protocol):
         method: str,
         url: URL,
         headers: CIMultiDict[str],
-        body: Payload,
+        body: Body,
         *,
         tls: ssl.SSLContext | bool,
         limits: aiohttp.ClientTimeout,
@@ -231,7 +231,7 @@ class Client:
         self._http = best_http()
         self._public: PublicHttp | None = None
 
-    async def send(self, target: Target, call: UpstreamCall, headers: CIMultiDict[str], body: Payload) -> Response:
+    async def send(self, target: Target, call: UpstreamCall, headers: CIMultiDict[str], body: Body) -> Response:
         """Send one request and wait for the head of its answer. Raises UpstreamUnreachable when no head comes."""
         headers[HOPS] = extended(",".join(headers.getall(HOPS, ())), self.hop)
         try:

@@ -17,7 +17,7 @@ from multidict import CIMultiDict
 from gateway.upstream.public_http import LONGEST_LINE, MOST_HEADERS
 from gateway.upstream.received import ReceivedResponse
 from gateway.upstream.response import AskFailed, BrokenOff, Disconnected, InvalidHttp
-from gateway.upstream.sending import AT_ONCE, Body, pieces_of
+from gateway.upstream.sending import AT_ONCE, BegunStream, Body, pieces_of
 from gateway.upstream.steps import has_many_lines, step_size
 
 LONGEST_HEAD: Final = 2**20
@@ -89,7 +89,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._upload = self._loop.create_task(self._send(body, chunked=chunked), name="upload")
         return head_arrived
 
-    async def _send(self, body: bytes | StreamReader, *, chunked: bool) -> None:
+    async def _send(self, body: bytes | StreamReader | BegunStream, *, chunked: bool) -> None:
         """Write a long body piece by piece. Each piece waits until the transport has sent the one before."""
         try:
             async for piece in pieces_of(body, chunked=chunked):

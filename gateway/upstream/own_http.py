@@ -52,7 +52,7 @@ class OwnHttp:
         head = head_of(method, url, headers, body)
         chunked = "Transfer-Encoding" in headers
         key = (url.scheme, url.host or "", url.port or 0, tls)
-        repeatable = method in IDEMPOTENT and not isinstance(body, aiohttp.StreamReader)
+        repeatable = method in IDEMPOTENT and (body is None or isinstance(body, bytes))
         while True:
             connection = self._take_idle(key) or await self._open(key, limits.sock_connect)
             self._busy[connection] = key

@@ -8,7 +8,7 @@ unrequested bytes, which would be taken for the next caller's answer.
 import asyncio
 import io
 import ssl
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
 from multidict import CIMultiDict
@@ -24,6 +24,7 @@ from gateway.upstream.response import (
     NotConnected,
     TlsFailed,
 )
+from gateway.upstream.sending import BegunStream, Body, pieces_of
 
 AUTOMATIC: Final = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 """Headers that aiohttp would add."""
@@ -107,7 +108,7 @@ class PublicHttp:
         method: str,
         url: URL,
         headers: CIMultiDict[str],
-        body: bytes | aiohttp.StreamReader | None,
+        body: Body,
         *,
         tls: ssl.SSLContext | bool,
         limits: aiohttp.ClientTimeout,
@@ -117,9 +118,13 @@ class PublicHttp:
 
         ``limits.sock_read`` bounds each silence. The head may take as long again to arrive, byte by byte.
         """
-        streams = isinstance(body, aiohttp.StreamReader)
+        streams = body is not None and not isinstance(body, bytes)
         patience_s = None if streams or limits.sock_read is None else 2 * limits.sock_read
-        data = io.BytesIO(body) if isinstance(body, bytes) and len(body) > AT_ONCE else body
+        data: Any = body
+        if isinstance(body, BegunStream):
+            data = pieces_of(body, chunked=False)  # aiohttp frames them
+        elif isinstance(body, bytes) and len(body) > AT_ONCE:
+            data = io.BytesIO(body)
         try:
             async with asyncio.timeout(patience_s):
                 response = await self.session.request(

@@ -1,6 +1,7 @@
 """A request as bytes: with exactly the given headers, Host and the framing of its body."""
 
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
 from typing import Final
 
 from aiohttp import StreamReader
@@ -14,7 +15,20 @@ PIECE: Final = 2**18
 WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 """Methods of which a request without a body needs no length (RFC 9110 section 8.6)."""
 
-Body = bytes | StreamReader | None
+
+class BegunStream:
+    """A stream whose first pieces were already read."""
+
+    def __init__(self, read: Iterable[bytes], rest: StreamReader) -> None:
+        self._read = deque(read)
+        self._rest = rest
+
+    async def readany(self) -> bytes:
+        """Return the next piece; empty at the end."""
+        return self._read.popleft() if self._read else await self._rest.readany()
+
+
+Body = bytes | StreamReader | BegunStream | None
 
 
 def head_of(method: str, url: URL, headers: CIMultiDict[str], body: Body) -> bytes:
@@ -34,7 +48,7 @@ def head_of(method: str, url: URL, headers: CIMultiDict[str], body: Body) -> byt
     return text.encode("utf-8", "surrogateescape")
 
 
-async def pieces_of(body: bytes | StreamReader, *, chunked: bool) -> AsyncIterator[bytes | memoryview]:
+async def pieces_of(body: bytes | StreamReader | BegunStream, *, chunked: bool) -> AsyncIterator[bytes | memoryview]:
     """Yield a long body in pieces, framed as its head says."""
     if isinstance(body, bytes):
         view = memoryview(body)

@@ -6,8 +6,9 @@ import aiohttp
 from multidict import CIMultiDict
 
 from gateway.observe.trace import Tracing, answered
-from gateway.upstream.client import Client, Payload, Target, UpstreamCall
+from gateway.upstream.client import Client, Target, UpstreamCall
 from gateway.upstream.response import Response
+from gateway.upstream.sending import Body
 
 
 class TracedClient(Client):
@@ -17,7 +18,7 @@ class TracedClient(Client):
         super().__init__()
         self._tracing = tracing
 
-    async def send(self, target: Target, call: UpstreamCall, headers: CIMultiDict[str], body: Payload) -> Response:
+    async def send(self, target: Target, call: UpstreamCall, headers: CIMultiDict[str], body: Body) -> Response:
         with self._tracing.call(target.name, call.model, headers) as span:
             response = await super().send(target, call, headers, body)
             answered(span, response.status)

@@ -4,6 +4,7 @@ Servers differ in how they read odd forms. So a form that some server may read o
 """
 
 import re
+from collections.abc import Collection
 from email.message import Message
 from email.utils import collapse_rfc2231_value
 from typing import Final, NamedTuple
@@ -17,6 +18,14 @@ _BARE_BREAK: Final = re.compile(rb"\r(?!\n)|(?<!\r)\n")
 """Half of a line break: some parsers end a line there."""
 _GAP: Final = b"\r\n\r\n"
 """What stands between the head and the value of a part."""
+_LINE_END: Final = re.compile(rb"[ \t]*\r\n")
+"""What follows a boundary in its line (RFC 2046 section 5.1.1). To most parsers a line with more is no boundary."""
+_END: Final = re.compile(rb"--\s*+\Z")
+"""What follows the last boundary. Some parsers also read the parts behind it."""
+MOST_PARTS: Final = 1000
+"""Parts of a form. Go's parser reads no more: https://pkg.go.dev/mime/multipart#hdr-Limits."""
+LONGEST_HEAD: Final = 2**12
+"""Bytes of the head of a part. Chosen: a long name of a file takes 1,000. Python takes time for the square of its parameters."""
 
 
 class _Part(NamedTuple):
@@ -27,7 +36,7 @@ class _Part(NamedTuple):
     """Empty where the part has no value."""
     value: bytes
     field: str
-    """The name of its field; "" for another field than the wanted one, and behind the last boundary."""
+    """The name of its field; "" where there is none."""
 
 
 def kind_of(content_type: str) -> str:
@@ -37,10 +46,16 @@ def kind_of(content_type: str) -> str:
 
 def values_of(body: bytes, content_type: str, name: str) -> list[str] | None:
     """Return every value of a field, without the space around it; None for a form that cannot be read."""
-    parts = _parts(body, _mark(content_type), name)
+    parts = _parts(body, _mark(content_type), (name,))
     if parts is None:
         return None
     return [part.value.decode("utf-8", "replace").strip() for part in parts if part.gap and part.field == name]
+
+
+def may_have(body: bytes, content_type: str, names: Collection[str]) -> bool:
+    """Return whether some parser may find one of these fields in a form; True for a form that cannot be read."""
+    parts = _parts(body, _mark(content_type), names)
+    return parts is None or any(part.field in names for part in parts)
 
 
 def with_value(body: bytes, content_type: str, name: str, value: str) -> bytes:
@@ -49,7 +64,7 @@ def with_value(body: bytes, content_type: str, name: str, value: str) -> bytes:
     Raises ValueError for a form that cannot be read, or a value that is more than one line.
     """
     mark = _mark(content_type)
-    parts = _parts(body, mark, name)
+    parts = _parts(body, mark, (name,))
     if parts is None or not value.isprintable():
         raise ValueError("the field cannot be written")
     head = b'\r\nContent-Disposition: form-data; name="%b"' % name.encode()
@@ -68,30 +83,30 @@ def _mark(content_type: str) -> bytes:
     return b"--" + boundaries[0].encode()
 
 
-def _parts(body: bytes, mark: bytes, wanted: str) -> list[_Part] | None:
+def _parts(body: bytes, mark: bytes, wanted: Collection[str]) -> list[_Part] | None:
     """Return the parts of a form, the one before the first boundary included; None when they cannot be told."""
     if not mark:
         return None
-    pieces = (b"\r\n" + body).split(b"\r\n" + mark)
-    if len(pieces) < 2:
+    first, *pieces = (b"\r\n" + body).split(b"\r\n" + mark, MOST_PARTS + 1)
+    if not pieces or len(pieces) > MOST_PARTS:
         return None
-    if any(
-        b"\n" + mark in piece or b"\r" + mark in piece for piece in pieces
-    ):  # some parsers see a boundary there, too
-        return None
-    found = [_Part(pieces[0], b"", b"", "")]
-    for piece in pieces[1:]:
+    if any(b"\n" + mark in piece or b"\r" + mark in piece for piece in (first, *pieces)):
+        return None  # some parsers see a boundary there, too
+    end = [pieces.pop()] if _END.match(pieces[-1]) else []
+    found = [_Part(first, b"", b"", "")]
+    for piece in pieces:
         head, gap, value = piece.partition(_GAP)
-        is_end = piece.strip() == b"--"  # behind the last part
-        field = "" if is_end else _field(head, wanted)
+        field = _field(head, wanted) if _LINE_END.match(piece) else None
         if field is None:
             return None
         found.append(_Part(head, gap, value, field))
-    return found
+    return [*found, *(_Part(piece, b"", b"", "") for piece in end)]
 
 
-def _field(head: bytes, wanted: str) -> str | None:
-    """Return the name of the field in a part of a form; None when some parser may read another one."""
+def _field(head: bytes, wanted: Collection[str]) -> str | None:
+    """Return the name of the field in a part of a form; None when some parser may read a wanted one there, and others do not."""
+    if len(head) > LONGEST_HEAD:
+        return None
     head = _FOLD.sub(b"", head)
     if _BARE_BREAK.search(head):
         return None
@@ -104,7 +119,7 @@ def _field(head: bytes, wanted: str) -> str | None:
     if len(names) > 1 or len(declared) > 1:
         return None
     name = names[0] if names else ""
-    return None if name != wanted and name.replace("\\", "").strip().lower() == wanted else name
+    return None if name not in wanted and name.replace("\\", "").strip().lower() in wanted else name
 
 
 def _declared(header: str, value: str) -> Message:

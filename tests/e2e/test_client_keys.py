@@ -197,6 +197,12 @@ async def test_a_key_is_held_to_its_models(guarded, patterns, model, served):
     assert (await running.chat({**ASK, "model": model}, BEARER)).status == (200 if served else 403)
 
 
+def session_form(name):
+    """A form with a model, and another one in a field of this name."""
+    head = b"--b\r\nContent-Disposition: form-data; "
+    return head + b'name="model"\r\n\r\ngpt-4o\r\n' + head + name + b'\r\n\r\n{"model":"dear"}\r\n--b--\r\n'
+
+
 BODIES = [
     ("/embeddings", b'{"model":"dear","input":"hi"}', "application/json"),
     ("/embeddings", b'{"input":"hi"}', "application/json"),
@@ -225,6 +231,12 @@ BODIES = [
     ("/completions", b'{"model":"gpt-4o","models":["dear"],"prompt":"hi","x":NaN}', "application/json"),
     ("/realtime/client_secrets", b'{"model":"gpt-4o","session":{"model":"dear"}}', "application/json"),
     ("/realtime/client_secrets", b'{"model":"gpt-4o","Session":{"model":"dear"}}', "application/json"),
+    ("/realtime/calls", session_form(b'name="session"'), "multipart/form-data; boundary=b"),
+    ("/realtime/calls", session_form(b"name=session"), "multipart/form-data; boundary=b"),
+    ("/realtime/calls", session_form(b'name="Ses\\sion"'), "multipart/form-data; boundary=b"),
+    ("/completions", b"model=gpt-4o&prompt=hi&models=dear", "application/x-www-form-urlencoded"),
+    ("/chat/completions", b'{"model":"gpt-4o","context_window_fallbacks":[{"gpt-4o":["dear"]}],"messages":[{"role":"user","content":"hi"}]}', "application/json"),
+    ("/chat/completions", b'{"model":"gpt-4o","content_policy_fallbacks":[{"gpt-4o":["dear"]}],"messages":[{"role":"user","content":"hi"}]}', "application/json"),
     ("/chat/completions?model=dear", b'{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}]}', "application/json"),
 ]  # fmt: skip
 
@@ -243,6 +255,14 @@ async def test_no_form_of_a_body_reaches_another_model(guarded, standin, path, b
 )
 async def test_a_body_may_name_its_own_model_again(guarded, more):
     assert (await (await guarded(models=["gpt-4o"])).chat({**ASK, **more}, BEARER)).status == 200
+
+
+async def test_the_text_and_files_of_a_form_name_no_other_model(guarded, standin):
+    running = await guarded(models=["gpt-4o"])
+    body = session_form(b'name="prompt"').replace(b'{"model":"dear"}', b'say "models" and "session", \\u0041')
+    headers = {"content-type": "multipart/form-data; boundary=b", **BEARER}
+    assert (await running.ask("POST", "/audio/transcriptions", body, headers)).status == 200
+    assert standin.requests[-1].body == body
 
 
 @pytest.mark.parametrize("path", ["/models/dear", "/models/ft:dear", "/engines/dear"])

@@ -1,10 +1,12 @@
 """A few huge requests do not keep everybody else waiting: what is large is done beside the event loop, what is small is not behind it."""
 
 import asyncio
+import gzip
 import sys
 import threading
 from collections import Counter
 from contextlib import asynccontextmanager, contextmanager
+from hashlib import sha256
 
 import orjson
 import pytest
@@ -116,6 +118,18 @@ async def test_what_was_read_of_a_large_body_is_freed_beside_the_event_loop(gate
     )
     await until(lambda: bool(ended))
     assert set(ended) == {"freeing"}
+
+
+@pytest.mark.parametrize("path", ["/embeddings", "/deployments/m/embeddings"])
+async def test_a_small_body_that_may_unpack_to_a_large_one_is_read_beside_the_event_loop(gateway, standin, path):
+    key = f"sha256:{sha256(b'secret').hexdigest()}"
+    proxy = await gateway(standin, {"keys": {"a": {"hash": key, "models": ["m"]}}, "server": {"max_folded": "1MiB"}})
+    packed = gzip.compress(orjson.dumps({"model": "m", "input": "x" * 2**23}))
+    headers = {"content-encoding": "gzip", "content-type": "application/json", "authorization": "Bearer secret"}
+    with calls() as found:
+        assert (await proxy.ask("POST", path, packed, headers)).status == 200
+    assert found["decompress"] == 0
+    assert found["reading_size"] > 0, "it is counted here"
 
 
 async def test_the_work_of_a_client_that_has_left_is_dropped(gateway, standin):

@@ -1,6 +1,7 @@
 """The right upstream or none: odd bodies are routed by the model they name, odd paths reach nobody, and no key goes astray."""
 
 import gzip
+import time
 from contextlib import asynccontextmanager
 
 import pytest
@@ -8,8 +9,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from gateway.standin import StandIn
+from gateway.upstream.public_http import PublicHttp
 from gateway.wire.model_name import NO_MODEL, model_in
 from tests import raw, running
+from tests.hostile.wire import connected, until
 
 JSON = "application/json"
 FORM = "multipart/form-data; boundary=abc123"
@@ -127,6 +130,21 @@ CANNOT_BE_TOLD = {
         "application/x-www-form-urlencoded",
         b'{"a":"&model=main&","model":"other"}',
     ),
+    "JSON that is a plain form with two models": (
+        "application/x-www-form-urlencoded",
+        b'{"model":"other","input":"&model=main&model=third&"}',
+    ),
+    "a form whose model stands behind its end": (FORM, form(("x", "y")) + form(("model", "other"))),
+    "a form with more in the line of a boundary": (
+        FORM,
+        form(("x", "y"), ("model", "other")).replace(b"--abc123\r\n", b"--abc123x\r\n"),
+    ),
+    "a form with very many parts": (FORM, form(*[("x", "y")] * 1_000, ("model", "other"))),
+    "a form with a very long head": (
+        FORM,
+        form(("model", "other")).replace(b"form-data", b"form-data" + b";a=b" * 4_000),
+    ),
+    "a plain form with very many fields": ("application/x-www-form-urlencoded", b"model=other" + b"&a=b" * 100_000),
     "JSON before a form": (FORM, b'\n {"model":"main"}\r\n' + form(("model", "other"))),
     "a plain form that names two": ("application/x-www-form-urlencoded", b"model=other&model=main"),
     "a model in capitals alone, which Go reads": (
@@ -344,6 +362,16 @@ async def test_with_one_upstream_everything_may_go_there(gateway, standin):
         assert standin.requests[-1].body == body
 
 
+@pytest.mark.parametrize("piece", [b"\r\n--abc123", b"\r\n--abc123\r\n\r\n", b";a=b", b"x\r\n"])
+def test_a_form_of_megabytes_of_boundaries_or_parameters_takes_short_time(piece):
+    body = (
+        b"--abc123\r\nContent-Disposition: form-data" + piece * (4_000_000 // len(piece)) + b"\r\n\r\nx\r\n--abc123--"
+    )
+    before = time.thread_time()
+    assert model_in(body, FORM) is None
+    assert time.thread_time() - before < 0.3
+
+
 async def test_an_alias_is_written_where_it_can_be():
     async with two_upstreams() as (ports, main, other):
         await raw.ask(
@@ -379,12 +407,53 @@ async def test_an_alias_is_written_with_one_upstream_as_with_several(gateway, st
         assert standin.requests[-1].body == (asked if sent == body else sent)
 
 
-async def test_with_an_alias_a_body_that_names_no_clear_model_still_reaches_the_only_upstream(gateway, standin):
-    ports = await gateway(standin, {"models": {"alias": {"name": "real"}}, "server": {"max_body": "10MB"}})
-    bodies = [*CANNOT_BE_TOLD.values(), (JSON, b'{"model":"%b"}' % (b"x" * 300)), ("", b"x" * 10_000_001)]
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+@pytest.mark.parametrize("proxied", [False, True])
+async def test_with_an_alias_any_other_body_still_reaches_the_only_upstream_as_it_came(
+    gateway, standin, monkeypatch, framing, proxied
+):
+    if proxied:  # aiohttp's client sends it
+        monkeypatch.setattr("gateway.upstream.client.best_http", PublicHttp)
+    ports = await gateway(standin, {"models": {"alias": {"name": "real"}}, "server": {"max_body": "1MB"}})
+    named = b'{"model":"alias","x":"%b"}'
+    bodies = [
+        *CANNOT_BE_TOLD.values(),
+        (JSON, b'{"model":"%b"}' % (b"x" * 300)),
+        ("", b"x" * 1_000_001),
+        (JSON, named % (b"x" * 3_000_000)),
+    ]
     for kind, body in bodies:
-        reply = await raw.ask(ports.port, raw.request("/v1/embeddings", "POST", body, content_type=kind))
+        reply = await raw.ask(ports.port, written("/v1/embeddings", kind, body, framing))
         assert (reply.status, standin.requests[-1].body) == (200, body)
+    packed = gzip.compress(named % bytes(3_000_000))
+    asked = raw.request("/v1/embeddings", "POST", packed, content_type=JSON, content_encoding="gzip")
+    assert ((await raw.ask(ports.port, asked)).status, standin.requests[-1].body) == (200, packed)
+    await raw.ask(ports.port, written("/v1/embeddings", JSON, named % b"x", framing))
+    assert standin.requests[-1].body == b'{"model":"real","x":"x"}'
+
+
+async def test_with_an_alias_a_body_that_arrives_too_slowly_to_be_read_whole_is_sent_as_it_comes(gateway):
+    config = {"models": {"alias": {"name": "real"}}, "server": {"request_timeout": "100ms"}}
+    async with raw.upstream(lambda *_: b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}") as upstream:
+        ports = await gateway(upstream.base_url, config)
+        async with connected(ports.port) as client:
+            await client.send(
+                raw.request("/v1/embeddings", "POST", content_type=JSON, content_length="23") + b'{"model":'
+            )
+            await until(lambda: bool(upstream.writers))
+            await client.send(b'"alias","x":1}')
+            assert (await client.answer())[0] == 200
+    assert b"content-length: 23" in upstream.heads[0].lower()
+
+
+@pytest.mark.parametrize("name", ["..", ".", "alias"])
+async def test_with_an_alias_no_name_in_a_body_changes_the_path_of_azures_upstream(gateway, standin, name):
+    azure = {"provider": "azure", "base_url": standin.base_url.removesuffix("/v1"), "api_key": "k"}
+    ports = await gateway(standin, {"upstreams": {"standin": azure}, "models": {"alias": {"name": "real"}}})
+    body = b'{"model":"%b","input":"hi"}' % name.encode()
+    await raw.ask(ports.port, raw.request("/v1/embeddings?model=m", "POST", body, content_type=JSON))
+    deployment = "real" if name == "alias" else "m"
+    assert standin.requests[-1].path == f"/openai/deployments/{deployment}/embeddings"
 
 
 BAD_TARGETS = [

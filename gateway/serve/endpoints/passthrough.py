@@ -6,7 +6,8 @@ upstream. A body whose model cannot be read is answered with 400, because the de
 
 import asyncio
 import time
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -16,19 +17,22 @@ from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer
 from gateway.serve.answers.relay import Tail, ends_in, relay, tail_of, usage_in
 from gateway.serve.gateway import Gateway, Setup
-from gateway.serve.incoming.body import READS_FASTER, decompress, read
+from gateway.serve.incoming.body import decompress, read, read_ahead, reading_size
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.limits import check_name
 from gateway.serve.incoming.paths import LISTS, known, models_in
 from gateway.serve.record import Record
 from gateway.serve.request.deployment import is_multipart, path_decides, renamed, takes_model, with_model
 from gateway.state.rates import writes_text
-from gateway.upstream.client import Payload, Target, UpstreamUnreachable
+from gateway.upstream.client import Target, UpstreamUnreachable
+from gateway.upstream.sending import Body
 from gateway.wire.formats import format_of
-from gateway.wire.model_name import NO_MODEL, model_in
+from gateway.wire.model_name import NO_MODEL, model_in, other_models
 from providers.native import WRITING
 from providers.native import read_usage as read_native_usage
 from providers.record import Usage
+
+Found = TypeVar("Found")
 
 WITHOUT_MODEL: Final = ("/v1/files", "/v1/uploads")
 """Endpoints whose bodies are files: they name no model and may be longer than server.max_body, so they stream to the
@@ -75,7 +79,7 @@ class _Asked(NamedTuple):
     """A request, its body, and the models that it names."""
 
     request: web.BaseRequest
-    payload: Payload
+    payload: Body
     body_model: str
     url_model: str
 
@@ -99,12 +103,12 @@ async def _read_models(gateway: Gateway, request: web.BaseRequest, body: bytes |
     if must_know_model or (_is_in_url(setup) and not url_model):
         body_model = await _model(gateway, request, payload)
     elif setup.has_aliases and not body_model:
-        body_model = await _read_model(gateway, request, payload) or NO_MODEL
+        body_model = await _alias(setup, gateway, request, payload)
     if must_know_model and url_model and body_model not in (NO_MODEL, url_model):
         raise _unclear("The URL and the body name two models")
     keys.check_model(request, body_model)
     if keys.is_restricted(request):
-        await keys.check_other_models(gateway, request, decompress(request, payload, setup.settings.server.max_body))
+        keys.check_models(request, await _found(gateway, request, payload, other_models))
     return _Asked(request, payload, body_model, url_model)
 
 
@@ -113,7 +117,7 @@ async def _set_why(gateway: Gateway, request: web.BaseRequest, body: bytes | Non
     record = records.of(request)
     if body is not None:
         readable = await gateway.pool.run(
-            lambda: _is_json(request, body, gateway), size_bytes=len(body) // READS_FASTER
+            lambda: _is_json(request, body, gateway), size_bytes=reading_size(request, body)
         )
         record.why = "not_understood" if readable else "not_json"
     elif _is_below_v1(request) and not known(request.rel_url.raw_path):
@@ -198,25 +202,27 @@ def _usage(gateway: Gateway, request: web.BaseRequest, answer: Answer, tail: byt
     return usage_in(answer, tail, gateway.failed)
 
 
-async def _payload(setup: Setup, request: web.BaseRequest, body: bytes | None, *, must_know_model: bool) -> Payload:
-    """Return the body to send: whole if its model must be known or written, otherwise a stream."""
+async def _payload(setup: Setup, request: web.BaseRequest, body: bytes | None, *, must_know_model: bool) -> Body:
+    """Return the body to send: whole if its model must be known or may have to be written, otherwise a stream."""
     if body is not None or not request.can_read_body:
         return body
-    if not request.rel_url.raw_path.startswith(WITHOUT_MODEL) and _is_read(
-        setup, request, must_know_model=must_know_model
-    ):
-        return await read(request, setup.settings.server)
+    limits = setup.settings.server
+    if request.rel_url.raw_path.startswith(WITHOUT_MODEL):
+        return request.content
+    if _is_read(setup, request, must_know_model=must_know_model):
+        return await read(request, limits)
+    if setup.has_aliases and not records.of(request).deployment and (request.content_length or 0) <= limits.max_body:
+        return await read_ahead(request, limits)
     return request.content
 
 
 def _is_read(setup: Setup, request: web.BaseRequest, *, must_know_model: bool) -> bool:
-    """Return whether a body is read: its model must be known, or may have to be written into it or into the upstream's URL."""
+    """Return whether a body must be read: its model must be known, or written into it or into the upstream's URL."""
     if must_know_model:
         return True
     if deployment := records.of(request).deployment:
         return takes_model(request) and not (is_multipart(request) and setup.target_of(deployment).model_in_url)
-    fits = (request.content_length or 0) <= setup.settings.server.max_body  # a longer one is streamed as it came
-    return _is_in_url(setup) or (setup.has_aliases and fits)
+    return _is_in_url(setup)
 
 
 def _is_json(request: web.BaseRequest, body: bytes, gateway: Gateway) -> bool:
@@ -227,19 +233,28 @@ def _is_json(request: web.BaseRequest, body: bytes, gateway: Gateway) -> bool:
     return True
 
 
-async def _read_model(gateway: Gateway, request: web.BaseRequest, body: bytes) -> str | None:
-    """Return the model in a body, "" when it names none, None when it cannot be read."""
+async def _found(gateway: Gateway, request: web.BaseRequest, body: bytes, find: Callable[[bytes, str], Found]) -> Found:
+    """Return what ``find`` finds in a body, decompressed, of a content type. Raises ClientError when it is too large."""
     kind = request.headers.get("Content-Type", "")
 
-    def found() -> str | None:
-        return model_in(decompress(request, body, gateway.settings.server.max_body), kind)
+    def found() -> Found:
+        return find(decompress(request, body, gateway.settings.server.max_body), kind)
 
-    return await gateway.pool.run(found, size_bytes=len(body) // READS_FASTER)
+    return await gateway.pool.run(found, size_bytes=reading_size(request, body))
+
+
+async def _alias(setup: Setup, gateway: Gateway, request: web.BaseRequest, body: bytes) -> str:
+    """Return the model in a body if it has another name at its upstream, else "". A body in which none is found is sent as it came."""
+    try:
+        model = await _found(gateway, request, body, model_in)
+    except ClientError:
+        return NO_MODEL
+    return model if model and setup.settings.route(model).name != model else NO_MODEL
 
 
 async def _model(gateway: Gateway, request: web.BaseRequest, body: bytes) -> str:
     """Return the model in a body, "" when it names none. Raises ClientError when it cannot be read."""
-    model = await _read_model(gateway, request, body)
+    model = await _found(gateway, request, body, model_in)
     if model is None:
         raise ClientError(
             400,

@@ -4,7 +4,7 @@ import asyncio
 import zlib
 from typing import Final
 
-from aiohttp import StreamReader, web
+from aiohttp import web
 
 from gateway.config.values import Server
 from gateway.serve.incoming.admission import free_later, hold
@@ -14,6 +14,7 @@ from gateway.serve.incoming.limits import check_request, check_text
 from gateway.serve.incoming.uploads import SlowUpload
 from gateway.state.freeing import take_apart
 from gateway.state.pool import INLINE, Pool
+from gateway.upstream.sending import BegunStream
 from gateway.wire.format import Conversation, Format
 from gateway.wire.memory import Memory
 from gateway.wire.model_name import is_ambiguous
@@ -40,9 +41,12 @@ async def read(request: web.BaseRequest, limits: Server) -> bytes:
         if len(body) > limits.max_body:
             raise too_large(limits.max_body, len(body))
         return body
+    request.content.set_read_chunk_size(
+        limits.max_body
+    )  # the whole body is needed: no pause at every quarter of a megabyte
     try:
         async with asyncio.timeout(limits.request_timeout_s):
-            return await _read_pieces(request, request.content, limits.max_body)
+            return await _read_pieces(request, limits.max_body, [])
     except SlowUpload as slow:
         raise slow.as_error() from None
     except TimeoutError:
@@ -52,13 +56,22 @@ async def read(request: web.BaseRequest, limits: Server) -> bytes:
         raise ClientError(408, message, code="request_timeout") from None
 
 
-async def _read_pieces(request: web.BaseRequest, content: StreamReader, longest: int) -> bytes:
-    content.set_read_chunk_size(longest)  # the whole body is needed: no pause at every quarter of a megabyte
+async def read_ahead(request: web.BaseRequest, limits: Server) -> bytes | BegunStream:
+    """Read a whole body that may be sent as it came; return a stream of one that `read` would refuse."""
     pieces: list[bytes] = []
+    try:
+        async with asyncio.timeout(limits.request_timeout_s):
+            return await _read_pieces(request, limits.max_body, pieces)
+    except (TimeoutError, ClientError):
+        return BegunStream(pieces, request.content)
+
+
+async def _read_pieces(request: web.BaseRequest, longest: int, pieces: list[bytes]) -> bytes:
+    """Read a whole body; ``pieces`` gets what was read."""
     size = 0
-    while piece := await content.readany():
-        hold(request, len(piece))
+    while piece := await request.content.readany():
         pieces.append(piece)
+        hold(request, len(piece))
         size += len(piece)
         if size > longest:
             raise too_large(longest, size)
@@ -125,6 +138,14 @@ def _parse_checked(
         take_apart(parts.pop())
         raise problem.with_traceback(None) from None
     return asked
+
+
+def reading_size(request: web.BaseRequest, raw: bytes) -> int:
+    """Return the bytes by which the pool estimates the work of decompressing and reading a body.
+
+    A compressed body is never read on the event loop: it may be a thousand times as long as it came.
+    """
+    return max(len(raw), INLINE) if "Content-Encoding" in request.headers else len(raw) // READS_FASTER
 
 
 def decompress(request: web.BaseRequest, raw: bytes, longest: int) -> bytes:

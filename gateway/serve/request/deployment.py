@@ -9,7 +9,7 @@ from multidict import CIMultiDict
 from gateway.config.values import Server
 from gateway.serve import keys
 from gateway.serve.gateway import Gateway
-from gateway.serve.incoming.body import READS_FASTER, decompress
+from gateway.serve.incoming.body import decompress, reading_size
 from gateway.serve.incoming.errors import ClientError
 from gateway.wire.form import MULTIPART
 from gateway.wire.model_name import FORMS, is_ambiguous, model_in, with_model_in
@@ -43,7 +43,9 @@ async def with_model(
     """
     limits = gateway.settings.server
     try:
-        named = await gateway.pool.run(lambda: _named(request, raw, model, limits), size_bytes=len(raw) // READS_FASTER)
+        named = await gateway.pool.run(
+            lambda: _named(request, raw, model, limits), size_bytes=reading_size(request, raw)
+        )
     except ClientError:
         if path_decides(gateway, request, model):
             return request, raw
