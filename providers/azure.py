@@ -44,7 +44,7 @@ def deployment(endpoint: Endpoint, path: str, query: str, model: str) -> str:
         return join(endpoint, path, query, model)
     name = endpoint.options.get("deployment") or model
     prefix = "" if below.endswith("/openai") else "/openai"
-    if name and path in DEPLOYED:
+    if name and path.rstrip("/") in DEPLOYED:
         prefix += f"/deployments/{quote(name, safe='')}"
     if name and path == REALTIME:
         parts = [part for part in query.split("&") if part and not part.startswith("model=")]

@@ -154,8 +154,9 @@ def _measure(
     match = MEASURE.match(node.text().strip())
     unit = units.get(fold(match[2])) if match else None
     if match is None or unit is None:
-        plain = node.is_literal and NUMBER.match(node.text().strip()) and not node.text().startswith("-")
-        raise WrongValue(expected + (f"; did you mean {node.text().strip()}{likely}?" if plain and likely else ""))
+        meant = f"{node.text().strip()}{likely}"
+        is_valid = node.is_literal and NUMBER.match(node.text().strip()) and MEASURE.match(meant)
+        raise WrongValue(expected + (f"; did you mean {meant}?" if is_valid else ""))
     return float(match[1]) * unit
 
 

@@ -120,6 +120,10 @@ BAD = [
         "1: server.shutdown_grace: 30 is not a duration with its unit, such as 30s, 500ms or 5m; did you mean 30s?",
     ),
     (
+        "server: {shutdown_grace: 1_000}",
+        "1: server.shutdown_grace: 1_000 is not a duration with its unit, such as 30s, 500ms or 5m",
+    ),
+    (
         "server: {shutdown_grace: 30 sec}",
         '1: server.shutdown_grace: "30 sec" is not a duration with its unit, such as 30s, 500ms or 5m',
     ),
