@@ -12,7 +12,7 @@ from gateway.context.weigh.line_pool import LinePool
 HEADER_TOKENS: Final = 80
 """The most tokens of a header."""
 SEARCHED_LINES: Final = 12
-"""Lines at the beginning of a page among which its title is. Menus and notices stand around it."""
+"""Lines at the beginning of a result among which its header or title is. Menus and notices stand around a title."""
 TITLE_TOKENS: Final = 40
 """The most tokens of a title."""
 MOST_REPEATS: Final = 3
@@ -29,7 +29,7 @@ def title_lines(pool: LinePool, message: int) -> list[int]:
     positions = pool.positions[message]
     if not pool.readings[message].tool or pool.lines[positions.start].kind is RECORD or len(pool.passages(message)) < 2:
         return []
-    header = list(takewhile(lambda at: _HEADER_ROW.match(pool.lines[at].text), positions))
+    header = list(takewhile(lambda at: _HEADER_ROW.match(pool.lines[at].text), positions[:SEARCHED_LINES]))
     if len(header) < 2:
         return _title(pool, positions)
     while sum([pool.lines[at].size for at in header]) > HEADER_TOKENS:

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.context.choose.recall import choose, relevance, render
-from gateway.context.choose.title import title_lines
+from gateway.context.choose.title import SEARCHED_LINES, title_lines
 from gateway.context.count.message_cost import counter
 from gateway.context.read import lines
 from gateway.context.read.line import MessageLines
@@ -72,6 +72,10 @@ def test_the_title_of_a_mail_is_its_header() -> None:
 )
 def test_short_results_and_records_have_no_title(text: str) -> None:
     assert titles(pool_of(text), 0) == []
+
+
+def test_of_a_result_that_is_all_rows_of_a_header_few_are_its_header() -> None:
+    assert 1 < len(titles(pool_of("\n".join(f"Row-{n}: value {n}" for n in range(5_000))), 0)) <= SEARCHED_LINES
 
 
 def test_what_people_say_has_no_title() -> None:
