@@ -238,6 +238,12 @@ def check_model(request: web.BaseRequest, model: str) -> None:
     )
 
 
+async def check_conversation(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> None:
+    """Refuse a conversation that names a model, its own or another, which the request's key does not allow. Raises ClientError."""
+    check_model(request, asked.model)
+    await check_other_models(gateway, request, asked.raw)
+
+
 async def check_other_models(gateway: Gateway, request: web.BaseRequest, body: bytes) -> None:
     """Refuse a JSON body, decompressed, that names models beside its own which the request's key does not allow. Raises ClientError."""
     if not is_restricted(request):

@@ -23,6 +23,8 @@ from providers.native import WRITING
 
 GONE: Final = frozenset({"client_gone", "unfinished"})
 """The errors of a request, and of a turn on a socket, whose client left before its end."""
+INTERRUPTED: Final = GONE | {"upstream_broke_off"}
+"""The errors of a request whose answer did not come to its end: a bill at its beginning is not its whole bill."""
 MINUTE_S: Final = 60
 """Seconds."""
 KEPT_S: Final = 120.0
@@ -94,9 +96,9 @@ def _prompt_of(exchange: Exchange) -> int:
 
 
 def _output_of(exchange: Exchange) -> int:
-    """Return the tokens of the answer. A stream states its bill last, if at all, so a client that leaves before has its text but no bill."""
+    """Return the tokens of the answer. A stream states its bill last, if at all, so of one that breaks off before there is text but no bill."""
     billed = exchange.completion_tokens
-    if billed is not None and exchange.error not in GONE:
+    if billed is not None and exchange.error not in INTERRUPTED:
         return billed
     if not _is_by_model(exchange):
         return 0

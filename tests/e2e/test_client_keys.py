@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 from gateway import config as settings
 from gateway.serve.gateway import Gateway
 from gateway.serve.sockets import websocket
-from gateway.standin import StandIn
+from gateway.standin import Raw, StandIn
 from tests import fakes, running
 from tests.redis_server import BINARY, REASON, RedisServer
 
@@ -903,3 +903,42 @@ async def test_sockets_at_once_spend_no_more_tokens_than_the_limit(gateway, spea
         await socket.close()
     await running.settled()
     assert await left(running) == 10_000 - 2 * 800
+
+
+@pytest.mark.parametrize("path", ["/responses/compact", "/responses/input_tokens"])
+async def test_a_compaction_and_a_count_name_no_other_model(guarded, standin, path):
+    running = await guarded(models=["gpt-4o"])
+    body = {"model": "gpt-4o", "input": "hi"}
+    assert (await running.ask("POST", path, orjson.dumps(body), {**BEARER, **JSON})).status == 200
+    standin.requests.clear()
+    for more in ({"fallbacks": ["dear"]}, {"models": ["dear"]}, {"session": {"model": "dear"}}):
+        assert (await running.ask("POST", path, orjson.dumps({**body, **more}), {**BEARER, **JSON})).status == 403
+    assert not standin.requests
+
+
+async def test_an_answer_that_breaks_off_is_charged_by_what_came_of_it(guarded, standin, at_noon):
+    """The first event of a Messages stream bills the prompt and one token of the answer."""
+    begun = {"type": "message_start", "message": {"usage": {"input_tokens": 300, "output_tokens": 1}}}
+    text = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x" * 4000}}
+    stream = b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in [begun, *[text] * 20])
+    standin.script.append(Raw(200, (stream,), {"content-type": "text/event-stream"}, end="reset"))
+    running = await guarded(tpm=10_000)
+    asked = {"model": "gpt-4o", "max_tokens": 900, "stream": True, "messages": [fakes.user("hi")]}
+    with pytest.raises(aiohttp.ClientError):
+        await running.ask("POST", "/messages", orjson.dumps(asked), {**BEARER, **JSON})
+    await running.settled()
+    assert await left(running) == 10_000 - 300 - len(stream) // 256
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/batches", {"input_file_id": "f", "endpoint": "/v1/chat/completions", "completion_window": "24h"}),
+        ("/messages/batches", {"requests": [{"custom_id": "1", "params": {**ASK, "max_tokens": 9}}]}),
+    ],
+)
+async def test_a_key_for_some_models_starts_no_batch(guarded, standin, path, body):
+    """Each request of a batch names a model of its own, in a file or inside the body."""
+    running = await guarded(models=["gpt-4o"])
+    assert (await running.ask("POST", path, orjson.dumps(body), {**BEARER, **JSON})).status == 403
+    assert not standin.requests

@@ -49,6 +49,7 @@ async def compact(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     raw, asked = await upstream_first.read_conversation(gateway, request, RESPONSES)
     if asked is None:
         return await forward(gateway, request, raw)
+    await keys.check_conversation(gateway, request, asked)
     await keys.reserve_for(gateway, records.of(request), asked, gateway.settings)
     return await compact_conversation(gateway, request, raw, asked)
 
@@ -56,9 +57,8 @@ async def compact(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
 async def compact_conversation(
     gateway: Gateway, request: web.BaseRequest, raw: bytes, asked: Conversation
 ) -> web.StreamResponse:
-    """Forward a request for a compaction; if the upstream cannot make one, make it here. Raises ClientError and
-    UpstreamUnreachable."""
-    keys.check_model(request, asked.model)
+    """Forward a request for a compaction, which its key allows; if the upstream cannot make one, make it here. Raises ClientError
+    and UpstreamUnreachable."""
     settings, record = gateway.settings, records.of(request)
     upstream_first.set_record(gateway, request, raw, asked)
     record.why, record.attempts = "compacted", 0
