@@ -942,3 +942,21 @@ async def test_a_key_for_some_models_starts_no_batch(guarded, standin, path, bod
     running = await guarded(models=["gpt-4o"])
     assert (await running.ask("POST", path, orjson.dumps(body), {**BEARER, **JSON})).status == 403
     assert not standin.requests
+
+
+@pytest.mark.parametrize("chunked", [None, True])
+@pytest.mark.parametrize(("provider", "path"), [("ollama", "/api/generate"), ("openai", "/v1/completions")])
+async def test_a_passed_prompt_is_reserved_whole(gateway, standin, at_noon, provider, path, chunked):
+    """In chunks, no header states its size."""
+    config = keyed(tpm=1100)
+    config["upstreams"]["standin"] |= {"provider": provider, "base_url": standin.base_url}
+    running = await gateway(standin, config)
+    body = orjson.dumps({"model": "m", "prompt": "x" * 1600})
+    url = running.base_url.removesuffix("/v1") + path
+
+    async def post():
+        async with running.session.post(url, data=body, headers={**BEARER, **JSON}, chunked=chunked) as answer:
+            return answer.status
+
+    assert sorted(await asyncio.gather(*(post() for _ in range(8)))) == [200] * 2 + [429] * 6
+    assert [seen.body for seen in standin.requests] == [body] * 2

@@ -217,12 +217,24 @@ async def _payload(setup: Setup, request: web.BaseRequest, body: bytes | None, *
 
 
 def _is_read(setup: Setup, request: web.BaseRequest, *, must_know_model: bool) -> bool:
-    """Return whether a body must be read: its model must be known, or written into it or into the upstream's URL."""
-    if must_know_model:
+    """Return whether a body must be read: its size or its model must be known, or a model written into it or into the upstream's URL."""
+    if must_know_model or _hides_size(request):
         return True
     if deployment := records.of(request).deployment:
         return takes_model(request) and not (is_multipart(request) and setup.target_of(deployment).model_in_url)
     return _is_in_url(setup)
+
+
+def _hides_size(request: web.BaseRequest) -> bool:
+    """Return whether only reading a prompt tells what it takes of its key's limit of tokens, because it comes in chunks."""
+    key = records.of(request).key
+    is_limited = key is not None and key.tpm is not None
+    return (
+        is_limited
+        and request.method == "POST"
+        and request.content_length is None
+        and writes_text(request.rel_url.raw_path)
+    )
 
 
 def _is_json(request: web.BaseRequest, body: bytes, gateway: Gateway) -> bool:
