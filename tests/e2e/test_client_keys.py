@@ -759,6 +759,7 @@ NO_BILLS = [
     ("sglang", "/generate", b'{"text":"%s","meta_info":[]}', "application/json", 4),
     ("tgi", "/generate", b'{"generated_text":"%s"}', "application/json", 4),
     ("vllm", "/v1/completions", b'{"choices":[{"text":"%s"}]}', "application/json", 4),
+    ("vllm", "/v1/completions/", b'{"choices":[{"text":"%s"}]}', "application/json", 4),
 ]  # fmt: skip
 """By provider and endpoint an answer without a bill, its type, and its bytes per token."""
 
