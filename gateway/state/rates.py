@@ -23,8 +23,8 @@ from providers.native import WRITING
 
 GONE: Final = frozenset({"client_gone", "unfinished"})
 """The errors of a request, and of a turn on a socket, whose client left before its end."""
-INTERRUPTED: Final = GONE | {"upstream_broke_off"}
-"""The errors of a request whose answer did not come to its end: a bill at its beginning is not its whole bill."""
+UNENDED: Final = GONE | {"upstream_broke_off"}
+"""The errors of a request whose answer has no end: a bill at its beginning does not count its text."""
 MINUTE_S: Final = 60
 """Seconds."""
 KEPT_S: Final = 120.0
@@ -96,9 +96,9 @@ def _prompt_of(exchange: Exchange) -> int:
 
 
 def _output_of(exchange: Exchange) -> int:
-    """Return the tokens of the answer. A stream states its bill last, if at all, so of one that breaks off before there is text but no bill."""
+    """Return the tokens of the answer. A stream states its bill last, if at all, so a client that leaves before has its text but no bill."""
     billed = exchange.completion_tokens
-    if billed is not None and exchange.error not in INTERRUPTED:
+    if billed is not None and exchange.error not in UNENDED:
         return billed
     if not _is_by_model(exchange):
         return 0
@@ -112,7 +112,8 @@ def _is_by_model(exchange: Exchange) -> bool:
 
 
 def writes_text(path: str) -> bool:
-    """Return whether a model writes the answers at a path that is passed through."""
+    """Return whether a model writes the answers at a path that is passed through. Some servers ignore a slash at its end."""
+    path = path.rstrip("/")
     return path == COMPLETIONS or path in WRITING
 
 

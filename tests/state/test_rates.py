@@ -151,6 +151,7 @@ def test_a_failed_request_is_free_and_one_whose_client_left_is_not():
     assert tokens_of(replace(counted, status=499, error="client_gone", attempts=1)) == 60
     assert tokens_of(replace(counted, status=499, error="client_gone", attempts=0)) == 0
     assert tokens_of(replace(counted, status=499, error="unfinished", attempts=1, **STREAMED)) == 160
+    assert tokens_of(replace(counted, error="upstream_broke_off", completion_tokens=1, **STREAMED)) == 160
 
 
 async def test_what_does_not_fit_is_given_back_to_its_own_minute():
