@@ -904,3 +904,11 @@ async def test_sockets_at_once_spend_no_more_tokens_than_the_limit(gateway, spea
         await socket.close()
     await running.settled()
     assert await left(running) == 10_000 - 2 * 800
+
+
+@pytest.mark.parametrize("more", [{"model": "dear"}, {"models": ["dear"]}, {"fallbacks": ["dear"]}])
+async def test_a_compaction_is_held_to_the_keys_models(guarded, standin, more):
+    running = await guarded(models=["gpt-4o"])
+    body = orjson.dumps({"model": "gpt-4o", "input": [fakes.user("hi")], **more})
+    assert (await running.ask("POST", "/responses/compact", body, {**BEARER, **JSON})).status == 403
+    assert not standin.requests

@@ -49,6 +49,8 @@ async def compact(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     raw, asked = await upstream_first.read_conversation(gateway, request, RESPONSES)
     if asked is None:
         return await forward(gateway, request, raw)
+    if keys.is_restricted(request):
+        await keys.check_other_models(gateway, request, asked.raw)
     await keys.reserve_for(gateway, records.of(request), asked, gateway.settings)
     return await compact_conversation(gateway, request, raw, asked)
 
