@@ -947,3 +947,11 @@ async def test_a_passed_prompt_is_reserved_whole(gateway, standin, at_noon, prov
 
     assert sorted(await asyncio.gather(*(post() for _ in range(8)))) == [200] * 2 + [429] * 6
     assert [seen.body for seen in standin.requests] == [body] * 2
+
+
+@pytest.mark.parametrize("more", [{"model": "dear"}, {"models": ["dear"]}, {"fallbacks": ["dear"]}])
+async def test_a_compaction_is_held_to_the_keys_models(guarded, standin, more):
+    running = await guarded(models=["gpt-4o"])
+    body = orjson.dumps({"model": "gpt-4o", "input": [fakes.user("hi")], **more})
+    assert (await running.ask("POST", "/responses/compact", body, {**BEARER, **JSON})).status == 403
+    assert not standin.requests
