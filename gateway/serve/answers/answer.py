@@ -70,7 +70,15 @@ class Answer(msgspec.Struct, eq=False):
     @property
     def is_web_page(self) -> bool:
         """Whether the answer is a page for people, as a wrong address or a proxy in between sends it."""
-        return self.response.headers.get("Content-Type", "").lower().startswith("text/html")
+        return self._is_of("text/html")
+
+    @property
+    def is_in_lines(self) -> bool:
+        """Whether the answer is a stream of JSON values, one in a line, as Ollama's are."""
+        return self._is_of("application/x-ndjson")
+
+    def _is_of(self, content_type: str) -> bool:
+        return self.response.headers.get("Content-Type", "").lower().startswith(content_type)
 
     def reply(self) -> Reply:
         """Return the part of the answer that decisions need."""

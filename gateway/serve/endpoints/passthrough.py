@@ -71,7 +71,7 @@ async def forward(gateway: Gateway, request: web.BaseRequest, body: bytes | None
         raise
     with Answer(target, response) as answer:
         record.add_call(response.status)
-        record.first_byte, record.stream = time.perf_counter(), answer.is_stream or _is_in_lines(answer)
+        record.first_byte, record.stream = time.perf_counter(), answer.is_stream or answer.is_in_lines
         return await _relayed(gateway, request, answer, record)
 
 
@@ -188,11 +188,6 @@ async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, r
             record.usage = _usage(gateway, request, answer, tail.text())
     record.set_outcome(answer.status, relayed.error)
     return relayed.response
-
-
-def _is_in_lines(answer: Answer) -> bool:
-    """Return whether an answer is a stream of JSON values, one in a line, as Ollama's are."""
-    return answer.response.headers.get("Content-Type", "").lower().startswith("application/x-ndjson")
 
 
 def _usage(gateway: Gateway, request: web.BaseRequest, answer: Answer, tail: bytes) -> Usage | None:
