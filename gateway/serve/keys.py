@@ -142,10 +142,14 @@ async def _count_request(gateway: Gateway, key: ClientKey, record: Record) -> No
         used.append(await gateway.rates.use(key.id, "tokens", 0, key.tpm))
     headers = {name: value for each in used for name, value in _limit_headers(each)}
     for each in used:
-        full = each.count > each.limit if each.what == "requests" else each.count >= each.limit
-        if full:
+        if _is_full(each):
             raise RateLimited(each, headers)
     record.shared = {**record.shared, **headers}
+
+
+def _is_full(used: Used) -> bool:
+    """Return whether a limit allows no further request. This request is among the counted ones; its tokens are not yet."""
+    return used.count > used.limit if used.what == "requests" else used.count >= used.limit
 
 
 async def reserve(
@@ -192,7 +196,7 @@ async def check_tokens_left(gateway: Gateway, record: Record) -> None:
     if key is None or key.tpm is None:
         return
     used = await gateway.rates.use(key.id, "tokens", 0, key.tpm)
-    if used.count >= used.limit:
+    if _is_full(used):
         raise RateLimited(used, {})
 
 
