@@ -101,10 +101,15 @@ _CHANGE_WORDS: Final = (
     "again", "back to", "take (?:it|that) back", "forget (?:what|that|about|the|it)", "no longer", "any more", "anymore", "not need", "no need",
     "from (?:here|now) on", "go back", "now", "nowadays", "changed my mind", "wieder", "doch", "nicht mehr", "ab (?:sofort|jetzt)", "vergiss",
     "anders gesagt", "à nouveau", "de nouveau", "ne .{1,20} plus", "oublie", "finalement", "de nuevo", "otra vez", "ya no", "olvida",
-    "al final", "di nuovo", "non .{1,20} più", "dimentica", "de novo", "снова", "опять", "больше не", "забудь", "теперь",
+    "al final", "di nuovo", "non .{1,20} più", "dimentica", "adesso", "ormai", "invece", "de novo", "agora", "j[áa] n[ãa]o", "n[ãa]o .{1,20} mais", "esquece", "voltou a", "снова", "опять", "больше не", "уже не", "забудь",
+    "теперь", "отныне", "передумала?", "teraz", "już", "znowu", "znów", "jednak", "zapomnij", "weer", "niet meer", "toch", "vergeet", "voortaan",
+    "igen", "inte längre", "glöm", "artık", "tekrar", "yine", "unut", "vazgeçtim", "[وف]?(?:هلأ|هلق|الآن|الان|خلص|انسى?|رجعت?|بطلت?|من اليوم)",
+    "עכשיו", "שוב", "יותר לא", "अब", "फिर से", "भूल",
 )  # fmt: skip
 """Patterns of words of change; each begins with a whole word."""
-_CHANGE_WORD: Final = re.compile(rf"\b(?:{'|'.join(_CHANGE_WORDS)})\b|现在|以后|改成|还是|不用再|やっぱり|もう", re.I)
+_CHANGE_WORD: Final = re.compile(
+    rf"\b(?:{'|'.join(_CHANGE_WORDS)})\b|现在|以后|改成|还是|不用再|やっぱり|もう|이제|다시|취소|앞으로|바꿨", re.I
+)
 _PLAIN: Final = re.compile(r"(?:\w(?![?*])| (?![?*]))+")
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from enum import IntEnum
 from functools import partial
 from typing import Final
+from unicodedata import combining, normalize
 
 from gateway.context.weights import IN_DATA, IN_SPEECH
 from gateway.wire.memory import Memory, Recent
@@ -79,9 +80,22 @@ _DIGIT: Final = re.compile(r"\d")
 _OF_SYMBOLS: Final = re.compile(r"[_@/\\:.]")
 _ADDRESS: Final = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _NUMBER: Final = re.compile(r"\d[\d.,]*%?")
-# Scripts written without spaces: each pair of neighbouring characters is one word.
-_UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+# Scripts written without spaces, and Korean, whose words end in particles: each pair of neighbouring characters is one word.
+_UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]+")
 _ENDINGS: Final = ("ings", "ing", "edly", "ed", "ies", "es", "s", "ly")
+_IN_ASCII: Final = str.maketrans({"ß": "ss", "ø": "o", "ł": "l", "đ": "d", "æ": "ae", "œ": "oe"})
+"""Latin letters that Unicode does not take apart into a letter of ASCII and its accent."""
+_CYRILLIC: Final = re.compile(
+    "(?<=...)(?:[аяыи]ми|[ое]го|[ое]му|[ыи]ми|[оеы]й|[оеая]м|[ыи]м|[ая]х|[ое]в|ий|[ая]я|[ое]е|[ыи]е|[ую]ю|[ое]ю|ть|л[аио]|[еи][тш]ь?|[уюая]т|[ыиаоеуяюйьл])$"
+)
+"""Endings of Russian nouns, adjectives and verbs (after Dolamic and Savoy, Indexing and stemming approaches for the Russian language, 2009)."""
+_ARABIC_FORMS: Final = str.maketrans(
+    {**dict.fromkeys("أإآٱ", "ا"), "ى": "ي", "ة": "ه", "ؤ": "و", "ئ": "ي", **dict.fromkeys("ـًٌٍَُِّْ")}
+)
+"""Forms of one letter, and marks that are seldom written."""
+_ARABIC: Final = re.compile("^(?:[وف]?(?:ال|بال|كال|هال|عال|لل)|و)(?=..)|(?<=..)(?:ها|ان|ات|ون|ين|يه|ه|ي)$")
+"""Words that are written together with the next one, and endings (*light10*: Larkey, Ballesteros and Connell, Light stemming for Arabic
+information retrieval, 2007), with two spoken forms of the article."""
 
 
 Words = Callable[[str], tuple[Word, ...]]
@@ -180,6 +194,8 @@ def is_address(key: str) -> bool:
 def stem(word: str) -> str:
     """Return a rough stem, so that ``adopted`` and ``adopting`` match; used for searching, never shown."""
     low = word.lower().removesuffix("'s").removesuffix("’s")
+    if not low.isascii():
+        low = _plain_letters(low)
     if low.isascii():
         for ending in _ENDINGS if low.endswith(_ENDINGS) else ():
             if low.endswith(ending) and len(low) - len(ending) >= 3:
@@ -187,3 +203,13 @@ def stem(word: str) -> str:
                 break
         low = low.removesuffix("e") if len(low) > 3 else low
     return low[:7]
+
+
+def _plain_letters(low: str) -> str:
+    """Return a word without its accents; of a Russian or an Arabic one its stem."""
+    first = low[0]
+    if "\u0600" <= first <= "\u06ff":
+        return _ARABIC.sub("", low.translate(_ARABIC_FORMS))
+    if "\u0400" <= first <= "\u052f":
+        return _CYRILLIC.sub("", low.replace("ё", "е"))
+    return "".join([letter for letter in normalize("NFKD", low.translate(_IN_ASCII)) if not combining(letter)])
