@@ -116,24 +116,19 @@ def read_refusal(
     ``body`` is decoded (no gzip); of a stream, the beginning. A ``Refusal`` has the sign that matched and the numbers stated. Raises
     LookupError for an unknown provider, with the nearest name.
     """
-    from gateway.context.life.replies import Refusal, ThinkingRejected  # noqa: PLC0415  # see the file's docstring
-    from gateway.upstream.refusals import refusal_of  # noqa: PLC0415
+    from gateway.upstream.refusals import refusal_in  # noqa: PLC0415  # see the file's docstring
     from providers import registry  # noqa: PLC0415
     from providers.sse import Events  # noqa: PLC0415
 
-    read, written = registry.find(provider).read_refusal, _format(format)
+    reader, written = registry.find(provider), _format(format)
     kind = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
     if status < 400 and kind.lower().startswith("text/event-stream"):
         events = Events()
         for event in [*events.feed(body), *events.close()]:
             if not written.is_preamble(event.data):
-                found = read(status, event.data, "sse")
-                return refusal_of(found) if found is not None else None
+                return refusal_in(reader, written, status, event.data)
         return None
-    found = read(status, body, "http")
-    if found is None and status == 400 and written.rejects_thinking(body):
-        return Refusal("thinking_rejected", ThinkingRejected())
-    return refusal_of(found) if found is not None else None
+    return refusal_in(reader, written, status, body)
 
 
 def smaller(folded: Folded[B], refusal: "Refusal") -> Folded[B] | None:

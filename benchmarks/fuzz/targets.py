@@ -113,8 +113,7 @@ def answer(raw: bytes) -> None:
         assert all(tokens > 0 for tokens in read_windows(raw).values())
     for read_refusal in {provider.read_refusal for provider in PROVIDERS.values()}:
         for status in STATUSES:
-            read_refusal(status, raw, "http")
-            read_refusal(status, raw, "sse")
+            read_refusal(status, raw)
 
 
 def refusal(raw: bytes) -> None:

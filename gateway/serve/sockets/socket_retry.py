@@ -24,7 +24,7 @@ from gateway.serve.request.decisions import decide
 from gateway.serve.sockets.socket_fold import Planned, facts_of
 from gateway.serve.sockets.socket_turns import Turns
 from gateway.upstream.client import Target
-from gateway.upstream.refusals import refusal_of
+from gateway.upstream.refusals import refusal_in
 from gateway.wire.responses import RESPONSES
 from gateway.wire.views import event_type
 
@@ -98,10 +98,9 @@ class Retries:
     async def _retry(self, asking: Asking, raw: bytes) -> bool:
         """Send a smaller message if the event refuses the last one as too long; return whether one was sent."""
         try:
-            found = self._target.provider.read_refusal(200, raw, "sse")
-            if found is None:
+            refusal = refusal_in(self._target.provider, RESPONSES, 200, raw)
+            if refusal is None:
                 return False
-            refusal = refusal_of(found)
             following = await _state_after(asking, refusal, raw)
             if not isinstance(following, Ready) or self._asking is not asking:
                 return False
