@@ -137,18 +137,11 @@ def smaller(folded: Folded[B], refusal: "Refusal") -> Folded[B] | None:
     The refusal's numbers take precedence over our count. Each call returns a strictly smaller request, so a loop over it ends.
     """
     from gateway.context.life import ladder  # noqa: PLC0415  # see the file's docstring
-    from gateway.context.life.ladder import StatedNumbers  # noqa: PLC0415
-    from gateway.context.life.replies import OutputLimit  # noqa: PLC0415
 
-    task, attempt, numbers = folded.task, folded.attempt, refusal.numbers
+    task, attempt = folded.task, folded.attempt
     if task is None or attempt is None:
         raise ValueError("only what fold() or smaller() returned can be made smaller")
-    if isinstance(numbers, StatedNumbers):
-        found = ladder.next_attempt(task, attempt, numbers)
-    elif isinstance(numbers, OutputLimit):
-        found = ladder.lower_output(task, attempt, numbers.limit)
-    else:
-        found = ladder.without_thinking(task, attempt)
+    found = ladder.next_attempt(task, attempt, refusal.numbers)
     return _folded(folded.body, task, found) if found is not None else None
 
 

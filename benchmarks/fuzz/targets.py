@@ -17,7 +17,8 @@ from gateway.context import frames
 from gateway.context.count.counter import Counter
 from gateway.context.cut.policy import Policy
 from gateway.context.life import evidence, ladder
-from gateway.context.life.ladder import StatedNumbers, Task
+from gateway.context.life.ladder import Task
+from gateway.context.life.replies import StatedNumbers
 from gateway.context.summarise import transcript
 from gateway.context.write.compress import compress  # noqa: F401  # loads what folding needs before the fuzzer watches
 from gateway.serve.incoming.errors import ClientError

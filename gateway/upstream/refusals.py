@@ -1,7 +1,6 @@
 """Read what an upstream's answer says about the size of a request, in the core's terms."""
 
-from gateway.context.life.ladder import StatedNumbers
-from gateway.context.life.replies import OutputLimit, Refusal, ThinkingRejected
+from gateway.context.life.replies import OutputLimit, Refusal, StatedNumbers, ThinkingRejected
 from gateway.wire.format import Format
 from providers.record import OutputTooLarge, Provider
 

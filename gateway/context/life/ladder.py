@@ -4,7 +4,7 @@ This file only decides: it takes the numbers of a refusal and returns an attempt
 refused one, in messages or in requested output. If nothing smaller is left, the result is None.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, log
 from typing import Final
 
@@ -19,7 +19,8 @@ from gateway.context.cut.layout import Source
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.rungs import RUNGS
 from gateway.context.cut.summary import Summary
-from gateway.context.life.evidence import LastRequest
+from gateway.context.life.evidence import MOST_COUNT_RATIO, LastRequest
+from gateway.context.life.replies import Numbers, OutputLimit, StatedNumbers, ThinkingRejected
 from gateway.context.write.compress import compress
 from gateway.context.write.draft import Draft, Step
 from gateway.wire.format import Conversation, Edits
@@ -40,10 +41,8 @@ SHARE_OF_LIMIT_EXACT: Final = 0.9
 """Share of the stated limit that the next attempt may have, if our count is exact."""
 SHARE_OF_LIMIT_ESTIMATE: Final = 0.37
 """The same for an estimated count, whose tokenizer may be 2.5 times denser."""
-MOST_COUNT_RATIO: Final = 8.0
-"""Ratio of an upstream's count to ours. A larger one is not believed: some servers count characters or bytes."""
-LEAST_COUNT_RATIO: Final = 0.1
-"""Ratio. A smaller one is not believed; see `MOST_COUNT_RATIO`."""
+LEAST_RETRY_RATIO: Final = 0.1
+"""Ratio of an upstream's count to ours. A smaller one does not decide the next attempt. `LEAST_COUNT_RATIO` is for what is learned."""
 
 SPARE_TOKENS: Final = 16
 """Tokens that a lowered output leaves free, at least, besides the margin. They cost no history."""
@@ -161,18 +160,6 @@ class Attempt(msgspec.Struct, frozen=True):
         return self.output is not None or (self.draft is not None and bool(self.steps))
 
 
-class StatedNumbers(msgspec.Struct, frozen=True):
-    """A refusal's numbers in tokens, None when not stated; the shape of ``providers.record.Overflow``."""
-
-    limit: int | None = None
-    prompt: int | None = None
-    completion: int | None = None
-    total: int | None = None
-    exact: bool = True
-    excess: int | None = None
-    """Tokens above the limit, when only the difference is stated."""
-
-
 def unchanged_attempt(request: Conversation, model: str, window: int, prompt: int) -> Attempt:
     """Return an attempt with the client's own bytes; only the name of the model is replaced if it is an alias."""
     body = request.raw if model == request.model else request.format.encode(request, Edits(model))
@@ -188,7 +175,7 @@ def first_attempt(task: Task) -> Attempt:
     left = task.window - task.margin - task.prompt
     if task.output_limit is not None and left >= task.least_output(task.window):
         return _with_output(task, Attempt(b"", task.prompt, task.window), _output_with_spare(task, left, task.prompt))
-    return _fold(task, task.window, ratio=1.0, rung=1)
+    return _fold(task, budget_of(task), ratio=1.0, rung=1)
 
 
 def certainly_too_long(task: Task, attempt: Attempt) -> bool:
@@ -201,7 +188,16 @@ def certainly_too_long(task: Task, attempt: Attempt) -> bool:
     return min(plain, attempt.prompt) * (1 - task.overcount) + least > max(task.configured_window, attempt.window)
 
 
-def lower_output(task: Task, attempt: Attempt, limit: int | None) -> Attempt | None:
+def next_attempt(task: Task, attempt: Attempt, numbers: Numbers) -> Attempt | None:
+    """Return a smaller attempt after a refusal; None without one."""
+    if isinstance(numbers, OutputLimit):
+        return _lower_output(task, attempt, numbers.limit)
+    if isinstance(numbers, ThinkingRejected):
+        return _without_thinking(task, attempt)
+    return _fold_smaller(task, attempt, numbers)
+
+
+def _lower_output(task: Task, attempt: Attempt, limit: int | None) -> Attempt | None:
     """Lower the output after a refusal about the output alone: to the largest one stated, or to the rest by our count."""
     if task.output_limit is None:
         return None
@@ -214,7 +210,7 @@ def lower_output(task: Task, attempt: Attempt, limit: int | None) -> Attempt | N
     return _with_output(task, attempt, target) if target >= 16 else None
 
 
-def without_thinking(task: Task, attempt: Attempt) -> Attempt | None:
+def _without_thinking(task: Task, attempt: Attempt) -> Attempt | None:
     """Return the same messages without the signed thinking that was rejected; None when there is none left."""
     if not attempt.keeps_thinking:
         return None
@@ -227,8 +223,8 @@ def without_thinking(task: Task, attempt: Attempt) -> Attempt | None:
     return changed if changed.body != attempt.body else None
 
 
-def next_attempt(task: Task, attempt: Attempt, refusal: StatedNumbers) -> Attempt | None:
-    """Return an attempt that is smaller than the refused one, from the lowest rung that gives one; None without one.
+def _fold_smaller(task: Task, attempt: Attempt, refusal: StatedNumbers) -> Attempt | None:
+    """Fold to less than the refused attempt, on the lowest rung that gives less; None without one.
 
     The upstream's numbers take precedence over ours: its limit replaces the configured window if it is smaller, and its
     count of the prompt shows how far our count was too low.
@@ -247,8 +243,9 @@ def next_attempt(task: Task, attempt: Attempt, refusal: StatedNumbers) -> Attemp
             return _with_output(task, structs.replace(attempt, prompt=stated, window=window, ratio=ratio), left)
         reserve = max(reserve, refusal.completion or 0)
     cap = _cap(task, refusal, stated, ceil(counted * ratio), output_limit)
+    budget = _budget(task, window, reserve, ratio=ratio, cap=cap, refused=True)
     for rung in range(max(attempt.rung, 1), HIGHEST_RUNG + 1):
-        candidate = _fold(replace(task, reserve=reserve), window, ratio=ratio, rung=rung, cap=cap, refused=True)
+        candidate = _fold(task, budget, ratio=ratio, rung=rung)
         if _is_smaller(task, candidate, messages, output_limit):
             return candidate
     return None
@@ -257,7 +254,7 @@ def next_attempt(task: Task, attempt: Attempt, refusal: StatedNumbers) -> Attemp
 def _believed_prompt(refusal: StatedNumbers, attempt: Attempt, output_limit: int | None, counted: int) -> int | None:
     """Return the refused prompt's tokens by the upstream's count; None when it states none, or one too far from ours."""
     stated = stated_prompt(refusal, attempt, output_limit)
-    if stated is None or not LEAST_COUNT_RATIO <= stated / max(counted, 1) <= MOST_COUNT_RATIO:
+    if stated is None or not LEAST_RETRY_RATIO <= stated / max(counted, 1) <= MOST_COUNT_RATIO:
         return None
     return stated
 
@@ -306,42 +303,37 @@ def _cautious_cap(task: Task, ours: int, limit: int | None) -> int:
 
 def budget_of(task: Task) -> Budget:
     """Return the budget of a first fold, which decides where its cut stands."""
-    return Budget(
-        task.window, _reserve(task, task.window), task.fixed, task.fold_margin, task.least_output(task.window)
-    )
+    return _budget(task, task.window, task.reserve)
 
 
-def _reserve(task: Task, window: int) -> int:
-    """Return the tokens kept free for the answer; the messages always get at least half of the window."""
-    return min(task.reserve, max(window // 2, 1))
-
-
-def _fold(
-    task: Task, window: int, *, ratio: float, rung: int, cap: int | None = None, refused: bool = False
-) -> Attempt:
-    """Return a fold to a window. The output reserve is lower when the messages would get less than half of the window."""
-    counter = scaled(task.counter, ratio, task.request.memory)
-    fixed = ceil(task.fixed * ratio)
+def _budget(
+    task: Task, window: int, reserve: int, *, ratio: float = 1.0, cap: int | None = None, refused: bool = False
+) -> Budget:
+    """Return the budget of a fold to a window. The messages get at least half of it, so it may keep less than ``reserve`` free."""
     margin = ceil(task.fold_margin * window / max(task.window, 1))
-    reserve = _reserve(task, window)
+    reserve = min(reserve, max(window // 2, 1))
     if cap is not None:
         # A cap limits the whole prompt; the rest of the window is kept free like a reserve.
         reserve = max(reserve, window - margin - max(cap, 1))
-    budget = Budget(window, reserve, fixed, margin, task.least_output(window), refused)
+    return Budget(window, reserve, ceil(task.fixed * ratio), margin, task.least_output(window), refused)
+
+
+def _fold(task: Task, budget: Budget, *, ratio: float, rung: int) -> Attempt:
+    """Return a fold to a budget. ``ratio`` is that of the upstream's count to ours."""
     is_first_fold = rung == 1 and ratio == 1.0 and task.source is not None and task.source.budget == budget
     draft = compress(
         task.request.messages,
         budget,
-        counter,
+        scaled(task.counter, ratio, task.request.memory),
         task.policy,
         rung=rung,
         summary=task.summary if rung < HIGHEST_RUNG else None,
         memory=task.request.memory,
         prepared=task.source if is_first_fold else None,
     )
-    prompt = draft.cost + fixed
+    window, prompt = budget.window, draft.cost + budget.tools
     attempt = Attempt(b"", prompt, window, rung, ratio, draft, None, draft.steps)
-    left = window - margin - prompt
+    left = window - budget.margin - prompt
     if task.output_limit is not None and left < task.output_limit:
         output = max(_output_with_spare(task, left, prompt), task.least_output(window))
         if output < task.output_limit:

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from gateway.context.count.tokens import Anchor
 from gateway.context.life import evidence, identity, ladder
 from gateway.context.life.evidence import LastRequest, SentCount
-from gateway.context.life.ladder import Attempt, StatedNumbers, Task
+from gateway.context.life.ladder import Attempt, Task
+from gateway.context.life.replies import StatedNumbers
 
 Kind = Literal["stated", "observed", "guessed"]
 

@@ -17,7 +17,7 @@ from gateway.context.life.events import (
     ReplyCame,
 )
 from gateway.context.life.lessons import StatedWindow
-from gateway.context.life.replies import Refusal
+from gateway.context.life.replies import Refusal, StatedNumbers
 from gateway.context.life.states import (
     Answered,
     Chosen,
@@ -182,7 +182,7 @@ def _one_more_refusal(life: Life, refusal: Refusal) -> Life:
 def _limit_unknown(state: Refused, event: AttemptMade) -> bool:
     """Return whether it is still unknown how much the upstream accepts: the refusal states no limit, or none that is believed."""
     numbers = state.refusal.numbers
-    if not isinstance(numbers, ladder.StatedNumbers):
+    if not isinstance(numbers, StatedNumbers):
         return state.visit.limit_unknown
     believed = any(isinstance(lesson, StatedWindow) for lesson in event.lessons)
     return numbers.limit is None or (numbers.limit < state.attempt.window and not believed)

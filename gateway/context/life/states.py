@@ -22,9 +22,9 @@ import msgspec
 
 from gateway.context.life import ladder, lessons
 from gateway.context.life.events import AttemptMade, Place, ReplyCame
-from gateway.context.life.ladder import Attempt, StatedNumbers, Task
+from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.lessons import NOTHING_LEARNED, BilledPrompt, Learned, Lesson
-from gateway.context.life.replies import OutputLimit, Refusal, Reply, ThinkingRejected
+from gateway.context.life.replies import OutputLimit, Refusal, Reply, StatedNumbers
 from gateway.wire.format import Conversation
 
 Mode = Literal["enforce", "observe", "off"]
@@ -138,12 +138,7 @@ class Refused(msgspec.Struct, frozen=True):
         conversation."""
         if self.life.mode != "enforce" or self.life.calls > self.visit.place.max_retries:
             return None
-        numbers = self.refusal.numbers
-        if isinstance(numbers, OutputLimit):
-            return ladder.lower_output(self.task, self.attempt, numbers.limit)
-        if isinstance(numbers, ThinkingRejected):
-            return ladder.without_thinking(self.task, self.attempt)
-        return ladder.next_attempt(self.task, self.attempt, numbers)
+        return ladder.next_attempt(self.task, self.attempt, self.refusal.numbers)
 
 
 class Answered(msgspec.Struct, frozen=True):

@@ -20,8 +20,8 @@ from gateway.context.life.events import (
     PlacesFound,
     ReplyCame,
 )
-from gateway.context.life.ladder import Attempt, StatedNumbers, Task, first_attempt
-from gateway.context.life.replies import OutputLimit, Refusal, Reply
+from gateway.context.life.ladder import Attempt, Task, first_attempt
+from gateway.context.life.replies import OutputLimit, Refusal, Reply, StatedNumbers
 from gateway.context.life.states import (
     Answered,
     Chosen,
