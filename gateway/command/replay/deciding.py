@@ -96,7 +96,7 @@ class Decider:
         request = recognise(body, self._gateway.memory) if body is not None else None
         if request is None:
             return None
-        _, task = await task_of(self._gateway, request, "")
+        _, task = await task_of(self._gateway, request)
         attempt = ladder.first_attempt(task)
         refused = not task.fits and ladder.certainly_too_long(task, attempt)
         return Decided(

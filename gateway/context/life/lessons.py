@@ -150,7 +150,7 @@ class Learned(msgspec.Struct, frozen=True):
 NOTHING_LEARNED: Final = Learned()
 
 
-def sent_of(task: Task, attempt: Attempt, upstream: str, scope: str) -> Sent:
+def sent_of(task: Task, attempt: Attempt, upstream: str) -> Sent:
     """Describe an attempt of a counted request."""
     messages = task.messages_of(attempt)
     counted = sum(map(task.plain_counter.message, messages)) + task.plain_fixed
@@ -159,7 +159,7 @@ def sent_of(task: Task, attempt: Attempt, upstream: str, scope: str) -> Sent:
         folded=attempt.draft is not None, has_upper_bounds=task.has_upper_bounds,
     )  # fmt: skip
     return Sent(
-        upstream=upstream, model=task.model, scope=scope, count=count, window=attempt.window,
+        upstream=upstream, model=task.model, scope=task.scope, count=count, window=attempt.window,
         kept_free=task.reserve + task.fold_margin, output=task.output_of(attempt), fixed=task.fixed, last_request=task.last_request,
         has_erratic_bills=task.has_erratic_bills,
     )  # fmt: skip

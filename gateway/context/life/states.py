@@ -130,7 +130,7 @@ class Refused(msgspec.Struct, frozen=True):
         numbers = self.refusal.numbers
         if not isinstance(numbers, StatedNumbers):
             return ()
-        sent = lessons.sent_of(self.task, self.attempt, self.visit.place.upstream, self.task.scope)
+        sent = lessons.sent_of(self.task, self.attempt, self.visit.place.upstream)
         return lessons.from_refusal(sent, self.attempt, numbers, self.refusal.sign, self.reply.refusal_body)
 
     def make_smaller_attempt(self) -> Attempt | None:
@@ -161,7 +161,7 @@ class Answered(msgspec.Struct, frozen=True):
         task = self.visit.task
         if task is None or self.life.mode == "off":
             return NOTHING_LEARNED
-        sent = lessons.sent_of(task, self.attempt, self.visit.place.upstream, task.scope)
+        sent = lessons.sent_of(task, self.attempt, self.visit.place.upstream)
         return lessons.from_answer(sent, bill, limit_unknown=self.visit.limit_unknown)
 
 

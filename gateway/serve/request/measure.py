@@ -78,10 +78,10 @@ def _reserve(place: Place, request: Conversation) -> Reserve:
     )
 
 
-async def task_for(gateway: Gateway, place: Place, request: Conversation, scope: str) -> Task:
+async def task_for(gateway: Gateway, place: Place, request: Conversation) -> Task:
     """Count a request at a place, and return what it must fit there. Much new text is counted and hashed in the pool, off the
     event loop."""
-    learning, owner = gateway.learning, place.owner
+    learning, owner, scope = gateway.learning, place.owner, place.caller.scope
     reserve = _reserve(place, request)
     window = _window(place, reserve.tokens)
     pooled_bytes = _pooled_bytes(place, request)
