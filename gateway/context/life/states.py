@@ -70,6 +70,12 @@ class Visit(msgspec.Struct, frozen=True):
     limit_unknown: bool = False
     """Whether the last refusal at this place stated no believable limit."""
 
+    @property
+    def counted(self) -> Task:
+        """The request counted for this place, in a state that follows a count."""
+        assert self.task is not None
+        return self.task
+
 
 class Received(msgspec.Struct, frozen=True):
     """The request was read."""
@@ -89,12 +95,12 @@ class Measured(msgspec.Struct, frozen=True):
 
     life: Life
     visit: Visit
-    task: Task
 
     def make_attempt(self) -> AttemptMade:
         """Make the first attempt, and check whether it can fit at all. Slow for a long conversation."""
-        attempt = ladder.first_attempt(self.task)
-        return AttemptMade(attempt, cannot_fit=not self.task.fits and ladder.certainly_too_long(self.task, attempt))
+        task = self.visit.counted
+        attempt = ladder.first_attempt(task)
+        return AttemptMade(attempt, cannot_fit=not task.fits and ladder.certainly_too_long(task, attempt))
 
 
 class Ready(msgspec.Struct, frozen=True):
@@ -120,7 +126,6 @@ class Refused(msgspec.Struct, frozen=True):
 
     life: Life
     visit: Visit
-    task: Task
     attempt: Attempt
     reply: Reply
     refusal: Refusal
@@ -130,7 +135,7 @@ class Refused(msgspec.Struct, frozen=True):
         numbers = self.refusal.numbers
         if not isinstance(numbers, StatedNumbers):
             return ()
-        sent = lessons.sent_of(self.task, self.attempt, self.visit.place.upstream)
+        sent = lessons.sent_of(self.visit.counted, self.attempt, self.visit.place.upstream)
         return lessons.from_refusal(sent, self.attempt, numbers, self.refusal.sign, self.reply.refusal_body)
 
     def make_smaller_attempt(self) -> Attempt | None:
@@ -138,7 +143,7 @@ class Refused(msgspec.Struct, frozen=True):
         conversation."""
         if self.life.mode != "enforce" or self.life.calls > self.visit.place.max_retries:
             return None
-        return ladder.next_attempt(self.task, self.attempt, self.refusal.numbers)
+        return ladder.next_attempt(self.visit.counted, self.attempt, self.refusal.numbers)
 
 
 class Answered(msgspec.Struct, frozen=True):
@@ -174,8 +179,7 @@ class TooLarge(msgspec.Struct, frozen=True):
 
     def refusal(self) -> bytes:
         """Return our refusal in the client's format, with sizes and the largest parts by place, without their text."""
-        assert self.visit.task is not None
-        task = self.visit.task
+        task = self.visit.counted
         return task.request.format.refusal(self.attempt.window, self.attempt.prompt, task.reserve, largest_parts(task))
 
 

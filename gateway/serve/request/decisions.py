@@ -88,14 +88,14 @@ async def _first_attempt(served: Decidable, state: Measured) -> Event:
 def _make_first(served: Decidable, state: Measured) -> AttemptMade:
     """Make the first attempt, and keep its contents. Slow for a long conversation."""
     made = state.make_attempt()
-    _keep_contents(served, state.task, made.attempt)
+    _keep_contents(served, state.visit.counted, made.attempt)
     return made
 
 
 def _make_smaller(served: Decidable, state: Refused) -> Attempt | None:
     """Make a smaller attempt after a refusal, and keep its contents. Slow for a long conversation."""
     attempt = state.make_smaller_attempt()
-    _keep_contents(served, state.task, attempt)
+    _keep_contents(served, state.visit.counted, attempt)
     return attempt
 
 
