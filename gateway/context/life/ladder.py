@@ -108,7 +108,7 @@ class Task:
     """Whether bills of this model were absurd lately."""
 
     @property
-    def messages(self) -> int:
+    def message_tokens(self) -> int:
         """The part of ``prompt`` for messages."""
         return max(self.prompt - self.fixed, 0)
 
@@ -230,8 +230,8 @@ def _fold_smaller(task: Task, attempt: Attempt, refusal: StatedNumbers) -> Attem
     count of the prompt shows how far our count was too low.
     """
     output_limit = task.output_of(attempt)
-    messages = sum(map(task.counter.message, task.messages_of(attempt)))
-    counted = messages + task.fixed
+    before = sum(map(task.counter.message, task.messages_of(attempt)))
+    counted = before + task.fixed
     window = min(attempt.window, refusal.limit) if refusal.limit else attempt.window
     stated = _believed_prompt(refusal, attempt, output_limit, counted)
     # If the upstream counted fewer tokens than we did, only the window was wrong, and our count stays the safe one.
@@ -246,7 +246,7 @@ def _fold_smaller(task: Task, attempt: Attempt, refusal: StatedNumbers) -> Attem
     budget = _budget(task, window, reserve, ratio=ratio, cap=cap, refused=True)
     for rung in range(max(attempt.rung, 1), HIGHEST_RUNG + 1):
         candidate = _fold(task, budget, ratio=ratio, rung=rung)
-        if _is_smaller(task, candidate, messages, output_limit):
+        if _is_smaller(task, candidate, before, output_limit):
             return candidate
     return None
 

@@ -51,8 +51,8 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def conversation(self) -> str:
-        """The name of the conversation up to this request. Hashes everything: call only when a lesson needs it."""
-        chain = identity.conversation(self.scope, self.model, self.count.request.messages)
+        """The name of the conversation up to this request. It reads every message, so only lessons that need it ask for it."""
+        chain = identity.chain(self.count.request.messages, self.scope, self.model)
         return chain[-1] if chain else ""
 
 

@@ -11,8 +11,7 @@ from gateway.context.choose import embedding
 from gateway.context.count import delay, fixed_cost, message_cost, proof, tokens
 from gateway.context.count.calibration import Calibration
 from gateway.context.count.tokens import TokenCount
-from gateway.context.life import measuring
-from gateway.context.life.identity import conversation
+from gateway.context.life import identity, measuring
 from gateway.context.life.ladder import Task
 from gateway.context.life.lessons import LEAST_ANCHOR_SHARE
 from gateway.context.life.measuring import MeasuredModel, Measurement, Reserve
@@ -89,7 +88,7 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation) -> Tas
     chain: list[str] = []
     may_fold_smaller = learning.may_fold_smaller(owner)
     if found.stable.total > LEAST_ANCHOR_SHARE * window or may_fold_smaller or learning.has_suspect_bills(owner):
-        hash_messages = partial(conversation, scope, place.model, request.messages)
+        hash_messages = partial(identity.chain, request.messages, scope, place.model)
         chain = await gateway.pool.run(hash_messages, size_bytes=len(request.raw))
         smaller = await learning.smaller_size(owner, chain) if may_fold_smaller else None
         window = min(window, smaller) if smaller else window
