@@ -55,7 +55,7 @@ QUESTION_CHARACTERS: Final = 4000
 QUOTES_BEFORE_DIGEST: Final = 6000
 """Tokens. If less room is left for quotes, the digest is shortened for them. This applies where the folded part is long
 and its old part is only skimmed. Chosen: with 8,000 tokens of quotes, the shorter digest loses what these do not find."""
-LEAST_DIGEST_SHARE: Final = 1 / 4
+SHORTENED_DIGEST_SHARE: Final = 1 / 4
 """Share of its tokens that a shortened digest keeps: standing wishes come first in it. Without a digest, quotes find no more."""
 TOPIC_MESSAGES: Final = 20
 """Number of the messages most relevant to a question. They tell which part of the conversation it is about."""
@@ -207,14 +207,14 @@ def digest_beside_quotes(source: Source, layout: Layout, digest: int, left: int)
         return digest
     if not _is_about(source, query, frozenset(layout.folded[:skimmed]), frozenset(layout.question)):
         return digest
-    return max(min(digest, left - QUOTES_BEFORE_DIGEST), int(digest * LEAST_DIGEST_SHARE))
+    return max(min(digest, left - QUOTES_BEFORE_DIGEST), int(digest * SHORTENED_DIGEST_SHARE))
 
 
 def _is_about(source: Source, query: str, part: frozenset[int], question: frozenset[int]) -> bool:
     """Return whether a question is about a part of the conversation: nearly all the most relevant messages are in it."""
     if not names_a_subject(query):
         return False
-    not_searched = question.union(source.conversation.pinned)
+    not_searched = question.union(source.structure.pinned)
     indices = [index for index in range(len(source.messages)) if index not in not_searched]
     texts = [text_of(source.messages[index]) for index in indices]
     roles = [str(source.messages[index].get("role")) for index in indices]
