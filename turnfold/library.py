@@ -12,8 +12,8 @@ import orjson
 
 if TYPE_CHECKING:
     from gateway.context.cut.policy import Policy
-    from gateway.context.life.ladder import Attempt, Task
     from gateway.context.life.replies import Refusal
+    from gateway.context.life.task import Attempt, Task
     from gateway.context.write.draft import Step
     from gateway.wire.format import Conversation, Format, FormatName
     from gateway.wire.memory import Memory
@@ -116,7 +116,7 @@ def read_refusal(
     ``body`` is decoded (no gzip); of a stream, the beginning. A ``Refusal`` has the sign that matched and the numbers stated. Raises
     LookupError for an unknown provider, with the nearest name.
     """
-    from gateway.upstream.refusals import refusal_in  # noqa: PLC0415  # see the file's docstring
+    from gateway.upstream.refusals import refusal_from  # noqa: PLC0415  # see the file's docstring
     from providers import registry  # noqa: PLC0415
     from providers.sse import Events  # noqa: PLC0415
 
@@ -126,9 +126,9 @@ def read_refusal(
         events = Events()
         for event in [*events.feed(body), *events.close()]:
             if not written.is_preamble(event.data):
-                return refusal_in(reader, written, status, event.data)
+                return refusal_from(reader, written, status, event.data)
         return None
-    return refusal_in(reader, written, status, body)
+    return refusal_from(reader, written, status, body)
 
 
 def smaller(folded: Folded[B], refusal: "Refusal") -> Folded[B] | None:

@@ -17,8 +17,8 @@ from gateway.context import frames
 from gateway.context.count.counter import Counter
 from gateway.context.cut.policy import Policy
 from gateway.context.life import evidence, ladder
-from gateway.context.life.ladder import Task
 from gateway.context.life.replies import StatedNumbers
+from gateway.context.life.task import Attempt, Task
 from gateway.context.summarise import transcript
 from gateway.context.write.compress import compress  # noqa: F401  # loads what folding needs before the fuzzer watches
 from gateway.serve.incoming.errors import ClientError
@@ -75,7 +75,7 @@ def _folds(asked: Conversation) -> None:
     task = Task(
         asked, asked.model, WINDOW, prompt, 10, 0, 0, 50, None, 16, COUNT, Policy(), plain_counter=COUNT, plain_fixed=10, configured_window=WINDOW
     )  # fmt: skip
-    attempt: ladder.Attempt | None = ladder.first_attempt(task)
+    attempt: Attempt | None = ladder.first_attempt(task)
     for _ in range(3):
         if attempt is None:
             return

@@ -29,7 +29,7 @@ from gateway.serve.request import outcome
 from gateway.serve.request.mode import allowed
 from gateway.serve.request.outcome import Ending, Origin, Times
 from gateway.serve.request.sessions import session_of
-from gateway.upstream.refusals import refusal_in
+from gateway.upstream.refusals import refusal_from
 from gateway.wire.format import Conversation, Format
 from gateway.wire.formats import FORMATS
 
@@ -205,7 +205,7 @@ class EnvoyAttempt:
         asked, sent = self.asked, self.state
         assert asked is not None and isinstance(sent, Ready)
         provider = asked.setup.targets[asked.route.upstream].provider
-        refusal = refusal_in(provider, asked.request.format, self.status, error_body)
+        refusal = refusal_from(provider, asked.request.format, self.status, error_body)
         reply = Reply(self.status, refusal, error_body)
         if refusal is None or ATTEMPT not in self.headers:
             return self._pass_answer(part, reply, removed)

@@ -5,7 +5,7 @@ from gateway.wire.format import Format
 from providers.record import OutputTooLarge, Provider
 
 
-def refusal_in(provider: Provider, format: Format, status: int, said: bytes) -> Refusal | None:
+def refusal_from(provider: Provider, format: Format, status: int, said: bytes) -> Refusal | None:
     """Return the refusal in a decoded body, or in the data of one stream event; None when it refuses nothing because of its size.
 
     ``format`` is that of the request: only some formats have signed thinking, which an upstream may reject.

@@ -4,27 +4,21 @@ This file only decides: it takes the numbers of a refusal and returns an attempt
 refused one, in messages or in requested output. If nothing smaller is left, the result is None.
 """
 
-from dataclasses import dataclass
 from math import ceil, log
 from typing import Final
 
-import msgspec
 from msgspec import structs
 
-from gateway.context.cache.marking import NO_TERMS, CacheTerms
-from gateway.context.count.counter import Counter
+from gateway.context.cache.marking import NO_TERMS
 from gateway.context.count.message_cost import scaled
 from gateway.context.cut.budget import Budget
-from gateway.context.cut.layout import Source
-from gateway.context.cut.policy import Policy
 from gateway.context.cut.rungs import RUNGS
-from gateway.context.cut.summary import Summary
-from gateway.context.life.evidence import MOST_COUNT_RATIO, LastRequest
+from gateway.context.life.evidence import MOST_COUNT_RATIO
 from gateway.context.life.replies import Numbers, OutputLimit, StatedNumbers, ThinkingRejected
+from gateway.context.life.task import Attempt, Task
 from gateway.context.write.compress import compress
-from gateway.context.write.draft import Draft, Step
+from gateway.context.write.draft import Step
 from gateway.wire.format import Conversation, Edits
-from gateway.wire.message import Message
 
 HIGHEST_RUNG: Final = len(RUNGS) - 1
 """The number of the last rung."""
@@ -48,116 +42,6 @@ SPARE_TOKENS: Final = 16
 """Tokens that a lowered output leaves free, at least, besides the margin. They cost no history."""
 SPARE_DIVISOR: Final = 25
 """Divisor of the prompt's tokens: a lowered output leaves so much free if that is more than `SPARE_TOKENS`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One request that must fit one target. All counts are tokens."""
-
-    request: Conversation
-    model: str
-    """The model's name at the target; spliced in where the client used another."""
-    window: int
-    prompt: int
-    """The original request by the best available count, including tools and overhead."""
-    fixed: int
-    """Tools, schemas and the overhead of a request, by the stable count."""
-    margin: int
-    """Kept free when the unchanged request is said to fit: the error of the count."""
-    fold_margin: int
-    """Kept free when the request is folded. It does not depend on the last answer, or the cut would move. It may be too small if a
-    count is doubtful: then the upstream refuses, which costs one call and teaches its limit. A larger margin would cost context in
-    every request.
-    """
-    reserve: int
-    """Kept free for the answer: the client's limit, or the configured default."""
-    output_limit: int | None
-    """The client's own output limit; only this is ever lowered."""
-    min_output: int
-    """The output is not lowered below this; in a small window, not below an eighth of it."""
-    counter: Counter
-    """The stable counter: the only one that decides where a cut stands."""
-    policy: Policy
-    plain_counter: Counter
-    """The counter by the vocabulary alone, without anything learned."""
-    plain_fixed: int
-    """``fixed`` by the vocabulary alone."""
-    configured_window: int
-    """The window without anything learned."""
-    basis: str = "estimate"
-    """The source of ``prompt``: ``exact``, ``anchor`` or ``estimate``."""
-    overcount: float = 0.0
-    """By which share of ``prompt`` our count may be too high: 0 for an exact count."""
-    scope: str = ""
-    """The scope of the request's memory: a hash of the caller's credentials and the upstream."""
-    summary: Summary | None = None
-    source: Source | None = None
-    """The source of the first fold, if it was made before the fold, to find a summary."""
-    error: float = 0.3
-    """Relative error of a plain count."""
-    has_upper_bounds: bool = False
-    """Whether media are counted by an upper bound, or text is included by reference: then a bill teaches nothing about our
-    count."""
-    last_request: LastRequest | None = None
-    """Facts about this conversation's last request."""
-    binds_thinking: bool = False
-    """Whether the model accepts signed thinking only after the conversation in which it was made."""
-    cache: CacheTerms = NO_TERMS
-    """What is added for the provider's prompt cache."""
-    has_erratic_bills: bool = False
-    """Whether bills of this model were absurd lately."""
-
-    @property
-    def message_tokens(self) -> int:
-        """The part of ``prompt`` for messages."""
-        return max(self.prompt - self.fixed, 0)
-
-    def least_output(self, window: int) -> int:
-        """Return the smallest output that an answer needs; never more than the client's limit."""
-        least = min(self.min_output, max(window // 8, 16))
-        return min(least, self.output_limit) if self.output_limit is not None else least
-
-    def messages_of(self, attempt: "Attempt") -> tuple[Message, ...]:
-        """Return the messages of an attempt: its own, or the original ones."""
-        return attempt.draft.messages if attempt.draft else self.request.messages
-
-    def output_of(self, attempt: "Attempt") -> int | None:
-        """Return the output limit of an attempt: the lowered one, or the client's; None without one."""
-        return attempt.output if attempt.output is not None else self.output_limit
-
-    @property
-    def fits(self) -> bool:
-        """Return whether the request may be sent unchanged. Equality fits."""
-        return self.prompt + self.reserve + self.margin <= self.window
-
-
-class Attempt(msgspec.Struct, frozen=True):
-    """A request to send: its bytes and how they were made. ``prompt`` is our count of it, in tokens."""
-
-    body: bytes
-    prompt: int
-    window: int
-    rung: int = 0
-    """Its place in `RUNGS`."""
-    ratio: float = 1.0
-    """The factor of the stable count, after a refusal proved it too low."""
-    draft: Draft | None = None
-    output: int | None = None
-    """The lowered output limit; None when the client's own holds."""
-    steps: tuple[Step, ...] = ()
-    keeps_thinking: bool = True
-    """False when all signed thinking was removed, because the upstream did not accept it."""
-    may_drop_thinking: bool = False
-    """Whether signed thinking follows another conversation than the one it was made in, and the upstream may drop it."""
-
-    @property
-    def turns_folded(self) -> int:
-        return self.draft.turns_folded if self.draft else 0
-
-    @property
-    def altered(self) -> bool:
-        """Return whether it differs from the client's request. If a count is too high, a fold may change nothing."""
-        return self.output is not None or (self.draft is not None and bool(self.steps))
 
 
 def unchanged_attempt(request: Conversation, model: str, window: int, prompt: int) -> Attempt:

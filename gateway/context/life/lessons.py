@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from gateway.context.count.tokens import Anchor
 from gateway.context.life import evidence, identity, ladder
 from gateway.context.life.evidence import LastRequest, SentCount
-from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.replies import StatedNumbers
+from gateway.context.life.task import Attempt, Task
 
 Kind = Literal["stated", "observed", "guessed"]
 

@@ -12,7 +12,7 @@ import msgspec
 from gateway.context.life.replies import Refusal, Reply
 from gateway.serve.incoming.encoding import inflater
 from gateway.upstream.client import Target, UpstreamUnreachable
-from gateway.upstream.refusals import refusal_in
+from gateway.upstream.refusals import refusal_from
 from gateway.upstream.response import Response
 from gateway.wire.chat import CHAT
 from gateway.wire.format import Format
@@ -140,7 +140,7 @@ async def peek(
 def _refusal(answer: Answer, said: bytes, failed: Failed) -> Refusal | None:
     """Return what the upstream says about size, as the core's value. A bug in reading counts as no statement."""
     try:
-        return refusal_in(answer.target.provider, answer.format, answer.status, said)
+        return refusal_from(answer.target.provider, answer.format, answer.status, said)
     except Exception as error:  # noqa: BLE001  # promise 6: the answer is forwarded, whatever is in it
         failed("refusal", error)
         return None

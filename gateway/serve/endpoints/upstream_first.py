@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from gateway.context.life.ladder import Task
+from gateway.context.life.task import Task
 from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer

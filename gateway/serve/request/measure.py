@@ -11,10 +11,9 @@ from gateway.context.choose import embedding
 from gateway.context.count import delay, fixed_cost, message_cost, proof, tokens
 from gateway.context.count.calibration import Calibration
 from gateway.context.count.tokens import TokenCount
-from gateway.context.life import identity, measuring
-from gateway.context.life.ladder import Task
+from gateway.context.life import identity
 from gateway.context.life.lessons import LEAST_ANCHOR_SHARE
-from gateway.context.life.measuring import MeasuredModel, Measurement, Reserve
+from gateway.context.life.task import MeasuredModel, Measurement, Reserve, Task, reserve_for, task_from
 from gateway.serve.gateway import Gateway
 from gateway.serve.request import caching
 from gateway.serve.request.places import Place, error_of, family_of, has_guessed_family
@@ -68,7 +67,7 @@ def _window(place: Place, reserve: int) -> int:
 def _reserve(place: Place, request: Conversation) -> Reserve:
     """Return the tokens that are kept free for the answer at a place."""
     route, facts = place.route, place.facts
-    return measuring.reserve_for(
+    return reserve_for(
         request,
         place.window,
         configured=route.output_reserve,
@@ -100,7 +99,7 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation) -> Tas
             found = found._replace(best=best, anchored=True)
     policy = caching.priced(place.route.policy, place.facts, place.target)
     return replace(
-        measuring.task_from(request, found, _measured_model(place, window), reserve, policy),
+        task_from(request, found, _measured_model(place, window), reserve, policy),
         scope=scope,
         last_request=learning.last_request(chain),
         cache=caching.terms_for(policy, place.facts, place.target, request, scope),

@@ -16,8 +16,8 @@ from gateway.context.count import message_cost
 from gateway.context.cut.foresight import messages_before_cut
 from gateway.context.cut.layout import Source
 from gateway.context.life import identity, ladder
-from gateway.context.life.ladder import Task
 from gateway.context.life.states import Answered
+from gateway.context.life.task import Task
 from gateway.context.write.compress import source_of
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.callers import CREDENTIALS, identity_of

@@ -22,7 +22,7 @@ from gateway.serve.request.decisions import decide
 from gateway.serve.sockets.socket_fold import Planned, facts_of
 from gateway.serve.sockets.socket_turns import Turns
 from gateway.upstream.client import Target
-from gateway.upstream.refusals import refusal_in
+from gateway.upstream.refusals import refusal_from
 from gateway.wire.responses import RESPONSES
 from gateway.wire.views import event_type
 
@@ -95,7 +95,7 @@ class Retries:
     async def _retry(self, asking: Asking, raw: bytes) -> bool:
         """Send a smaller message if the event refuses the last one as too long; return whether one was sent."""
         try:
-            refusal = refusal_in(self._target.provider, RESPONSES, 200, raw)
+            refusal = refusal_from(self._target.provider, RESPONSES, 200, raw)
             if refusal is None:
                 return False
             following = await _state_after(asking, refusal, raw)

@@ -20,7 +20,7 @@ from gateway.context.life.events import (
     PlacesFound,
     ReplyCame,
 )
-from gateway.context.life.ladder import Attempt, Task, first_attempt
+from gateway.context.life.ladder import first_attempt
 from gateway.context.life.replies import OutputLimit, Refusal, Reply, StatedNumbers
 from gateway.context.life.states import (
     Answered,
@@ -38,6 +38,7 @@ from gateway.context.life.states import (
     Visit,
     replies_in,
 )
+from gateway.context.life.task import Attempt, Task
 from gateway.context.life.transitions import TABLE, NoTransition, advance, after_failed_transition
 from gateway.context.write.draft import Draft, Step
 from gateway.wire.chat import CHAT
