@@ -7,8 +7,8 @@ from typing import Final
 
 from gateway.context.count.counter import Counter, CountText
 from gateway.context.cut import calling, replay
-from gateway.context.cut.attachments import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.cut.budget import Budget
+from gateway.context.cut.media_and_reasoning import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.rungs import FOLD, Rung
 from gateway.context.cut.summary import Summary

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.context.cut.attachments import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.cut.layout import STUB_TOKENS, Layout, Source, tokens_of_characters, trimmed_result_tokens
+from gateway.context.cut.media_and_reasoning import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.cut.question import kept_whole, question_of
 from gateway.context.cut.unit_limits import unit_limits
 from gateway.context.read.words import words

@@ -9,8 +9,8 @@ from gateway.context.choose import digest, rows
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.weigh.line_pool import LinePool
 from gateway.context.write.pools import pool_of
-from gateway.context.write.questions import quotes_of
 from gateway.context.write.quote_room import digest_beside_quotes, quote_tokens_before_digest
+from gateway.context.write.quotes import quotes_of
 from gateway.context.write.search import Search, line_keys, positions_of, words_of_pinned
 from gateway.wire.message import PINNED_ROLES, Message
 
