@@ -98,7 +98,7 @@ class Decider:
             return None
         _, task = await task_of(self._gateway, request)
         attempt = ladder.first_attempt(task)
-        refused = not task.fits and ladder.certainly_too_long(task, attempt)
+        refused = ladder.certainly_too_long(task, attempt)
         return Decided(
             format=request.format.name,
             model=request.model[:LONGEST_NAME],

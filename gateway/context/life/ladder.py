@@ -63,10 +63,12 @@ def first_attempt(task: Task) -> Attempt:
 
 
 def certainly_too_long(task: Task, attempt: Attempt) -> bool:
-    """Return whether even this smallest form is certainly too long, so that no upstream needs to be called.
+    """Return whether even this smallest form of a request is certainly too long, so that no upstream needs to be called.
 
     Learned facts do not decide this: a request that fits the configured window by the vocabulary alone is sent.
     """
+    if task.fits:
+        return False
     least = task.least_output(task.configured_window) if task.output_limit is not None else 1
     plain = sum(map(task.plain_counter.message, task.messages_of(attempt))) + task.plain_fixed
     return min(plain, attempt.prompt) * (1 - task.overcount) + least > max(task.configured_window, attempt.window)

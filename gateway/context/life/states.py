@@ -100,7 +100,7 @@ class Measured(msgspec.Struct, frozen=True):
         """Make the first attempt, and check whether it can fit at all. Slow for a long conversation."""
         task = self.visit.counted
         attempt = ladder.first_attempt(task)
-        return AttemptMade(attempt, cannot_fit=not task.fits and ladder.certainly_too_long(task, attempt))
+        return AttemptMade(attempt, cannot_fit=ladder.certainly_too_long(task, attempt))
 
 
 class Ready(msgspec.Struct, frozen=True):

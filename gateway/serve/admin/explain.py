@@ -23,7 +23,7 @@ async def explain(gateway: Gateway, request: Conversation) -> dict[str, Any]:
     """
     place, task = await task_of(gateway, request)
     attempt = ladder.first_attempt(task)
-    refused = not task.fits and ladder.certainly_too_long(task, attempt)
+    refused = ladder.certainly_too_long(task, attempt)
     return {
         "model": request.model,
         "format": request.format.name,
