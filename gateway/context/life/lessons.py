@@ -1,12 +1,12 @@
-"""Lessons: the knowledge in one refusal or one good answer, and the kind of this knowledge.
+"""Lessons: the knowledge in one refusal or one good answer.
 
-There are three kinds, never mixed. *Stated*: numbers in an upstream's own refusal, plausible and not an echo of the
-request. *Observed*: billed tokens. *Guessed*: everything else (a size that passed after a refusal without numbers,
-bills that stopped growing). A guess affects only its own conversation: it makes the folds smaller and warns. This
+There are three kinds, never mixed. *Stated* (`StatedWindow`): numbers in an upstream's own refusal, plausible and not an
+echo of the request. *Guessed* (`SmallerFold`): a size that passed after a refusal without numbers, or bills that stopped
+growing. *Observed* (all others): billed tokens. A guess affects only its own conversation: it makes the folds smaller and warns. This
 module has no clock and no memory: `gateway.state.learning` applies the lessons.
 """
 
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -16,8 +16,6 @@ from gateway.context.life import evidence, identity, ladder
 from gateway.context.life.evidence import LastRequest, SentCount
 from gateway.context.life.replies import StatedNumbers
 from gateway.context.life.task import Attempt, Task
-
-Kind = Literal["stated", "observed", "guessed"]
 
 TRUNCATED: Final = "truncated"
 ACCEPTED: Final = "accepted"
@@ -76,7 +74,6 @@ class StatedWindow(msgspec.Struct, frozen=True, kw_only=True):
     counted: int
     """The same by our count."""
     sign: str
-    kind: Kind = "stated"
 
 
 class SmallerFold(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +89,6 @@ class SmallerFold(msgspec.Struct, frozen=True, kw_only=True):
     sign: str
     """``accepted``: this size passed after a refusal without numbers; ``truncated``: bills show that the server
     truncates."""
-    kind: Kind = "guessed"
 
 
 class PromptRead(msgspec.Struct, frozen=True):
@@ -101,7 +97,6 @@ class PromptRead(msgspec.Struct, frozen=True):
     upstream: str
     model: str
     tokens: int
-    kind: Kind = "observed"
 
 
 class CountCompared(msgspec.Struct, frozen=True):
@@ -114,7 +109,6 @@ class CountCompared(msgspec.Struct, frozen=True):
     stated: bool = False
     counter: str = ""
     """The name of the counter that counted."""
-    kind: Kind = "observed"
 
 
 class ConversationBilled(msgspec.Struct, frozen=True):
@@ -123,7 +117,6 @@ class ConversationBilled(msgspec.Struct, frozen=True):
     scope: str
     conversation: str
     anchor: Anchor
-    kind: Kind = "observed"
 
 
 class ConversationSeen(msgspec.Struct, frozen=True):
@@ -133,7 +126,6 @@ class ConversationSeen(msgspec.Struct, frozen=True):
     model: str
     conversation: str
     last_request: LastRequest
-    kind: Kind = "observed"
 
 
 Lesson = StatedWindow | SmallerFold | PromptRead | CountCompared | ConversationBilled | ConversationSeen
