@@ -1,4 +1,4 @@
-"""Compression: make one conversation fit one budget, on one rung of the ladder."""
+"""Make a conversation fit a budget, on one rung of the ladder: by an earlier draft, or by a new fold."""
 
 from collections.abc import Sequence
 from dataclasses import replace
