@@ -56,7 +56,7 @@ async def lag(work: Awaitable[object]) -> float:
 async def measure(name: str, store: Store) -> None:
     await store.forget(None)
     messages = [{"role": "user" if n % 2 == 0 else "assistant", "content": f"message {n} " * 40} for n in range(200)]
-    chain = identity.chain(messages, b"scope")
+    chain = identity.chain(messages, "scope")
     for key in KEYS[::40]:
         await store.put("summary", key, VALUE, ttl_s=3600, scope="a.b")
     rows = {

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 import msgspec
 
@@ -77,8 +76,8 @@ Locate = Callable[[Endpoint, str, str, str], str]
 Authorize = Callable[[str], dict[str, str]]
 """API key -> the headers that carry it. Called only when the endpoint has a key."""
 
-ReadRefusal = Callable[[int, bytes, Literal["http", "sse"]], Refusal | None]
-"""(status, body or first event's data, source) -> the refusal about size, or None."""
+ReadRefusal = Callable[[int, bytes], Refusal | None]
+"""(status, body or data of one stream event) -> the refusal about size, or None."""
 
 
 @dataclass(frozen=True, slots=True)

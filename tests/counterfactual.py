@@ -7,9 +7,9 @@ states what it billed, that is the better figure for what was sent.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gateway.context.cache.prompt import Encode, rendered
+from benchmarks.cache.prompt import Encode, rendered
+from benchmarks.cache.simulate import Bill, Block, Cache, send
 from gateway.context.cache.rules import CacheRule
-from gateway.context.cache.simulate import Bill, Block, Cache, send
 from gateway.wire.message import PINNED_ROLES, Message
 
 

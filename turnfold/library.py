@@ -12,8 +12,8 @@ import orjson
 
 if TYPE_CHECKING:
     from gateway.context.cut.policy import Policy
-    from gateway.context.life.ladder import Attempt, Task
     from gateway.context.life.replies import Refusal
+    from gateway.context.life.task import Attempt, Task
     from gateway.context.write.draft import Step
     from gateway.wire.format import Conversation, Format, FormatName
     from gateway.wire.memory import Memory
@@ -116,24 +116,19 @@ def read_refusal(
     ``body`` is decoded (no gzip); of a stream, the beginning. A ``Refusal`` has the sign that matched and the numbers stated. Raises
     LookupError for an unknown provider, with the nearest name.
     """
-    from gateway.context.life.replies import Refusal, ThinkingRejected  # noqa: PLC0415  # see the file's docstring
-    from gateway.upstream.refusals import refusal_of  # noqa: PLC0415
+    from gateway.upstream.refusals import refusal_from  # noqa: PLC0415  # see the file's docstring
     from providers import registry  # noqa: PLC0415
     from providers.sse import Events  # noqa: PLC0415
 
-    read, written = registry.find(provider).read_refusal, _format(format)
+    reader, written = registry.find(provider), _format(format)
     kind = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
     if status < 400 and kind.lower().startswith("text/event-stream"):
         events = Events()
         for event in [*events.feed(body), *events.close()]:
             if not written.is_preamble(event.data):
-                found = read(status, event.data, "sse")
-                return refusal_of(found) if found is not None else None
+                return refusal_from(reader, written, status, event.data)
         return None
-    found = read(status, body, "http")
-    if found is None and status == 400 and written.rejects_thinking(body):
-        return Refusal("thinking_rejected", ThinkingRejected())
-    return refusal_of(found) if found is not None else None
+    return refusal_from(reader, written, status, body)
 
 
 def smaller(folded: Folded[B], refusal: "Refusal") -> Folded[B] | None:
@@ -142,18 +137,11 @@ def smaller(folded: Folded[B], refusal: "Refusal") -> Folded[B] | None:
     The refusal's numbers take precedence over our count. Each call returns a strictly smaller request, so a loop over it ends.
     """
     from gateway.context.life import ladder  # noqa: PLC0415  # see the file's docstring
-    from gateway.context.life.ladder import StatedNumbers  # noqa: PLC0415
-    from gateway.context.life.replies import OutputLimit  # noqa: PLC0415
 
-    task, attempt, numbers = folded.task, folded.attempt, refusal.numbers
+    task, attempt = folded.task, folded.attempt
     if task is None or attempt is None:
         raise ValueError("only what fold() or smaller() returned can be made smaller")
-    if isinstance(numbers, StatedNumbers):
-        found = ladder.next_attempt(task, attempt, numbers)
-    elif isinstance(numbers, OutputLimit):
-        found = ladder.lower_output(task, attempt, numbers.limit)
-    else:
-        found = ladder.without_thinking(task, attempt)
+    found = ladder.next_attempt(task, attempt, refusal.numbers)
     return _folded(folded.body, task, found) if found is not None else None
 
 

@@ -2,9 +2,7 @@
 
 from gateway.context.count import families, tokens
 from gateway.context.cut.policy import Policy
-from gateway.context.life import measuring
-from gateway.context.life.ladder import Task
-from gateway.context.life.measuring import MeasuredModel, Measurement
+from gateway.context.life.task import MeasuredModel, Measurement, Task, reserve_for, task_from
 from gateway.wire.format import Conversation
 
 
@@ -32,7 +30,7 @@ def task_of(
     family = tokenizer if tokenizer != "auto" else facts.family if facts else "unknown"
     images = facts.images if facts else ""
     counted = tokens.count_request(request, family, images)
-    reserve = measuring.reserve_for(
+    reserve = reserve_for(
         request,
         window,
         configured=output_reserve,
@@ -49,4 +47,4 @@ def task_of(
         facts is not None and facts.binds_thinking,
     )
     found = Measurement(counted, counted, counted.fixed, counted.has_upper_bounds)
-    return measuring.task_from(request, found, measured, reserve, policy)
+    return task_from(request, found, measured, reserve, policy)

@@ -34,13 +34,13 @@ from splintr import Tokenizer
 
 from benchmarks.cache import server
 from benchmarks.cache.causes import CAUSES, causes_of, pieces
+from benchmarks.cache.prompt import rendered
+from benchmarks.cache.simulate import Bill, Block, Cache, send
 from benchmarks.cache.strategies import STRATEGIES
 from benchmarks.recall.ours import COUNTER
 from gateway.command.recast import recast
 from gateway.context.cache.marking import BREAKPOINT_STYLE, CACHE_CONTROL_STYLE, ends_with_passing_quotes, marked
-from gateway.context.cache.prompt import rendered
 from gateway.context.cache.rules import OPENAI, RULES, CacheRule, Matching
-from gateway.context.cache.simulate import Bill, Block, Cache, send
 from gateway.wire.formats import FORMATS
 
 Messages = Sequence[dict[str, Any]]

@@ -17,7 +17,8 @@ from gateway.context import frames
 from gateway.context.count.counter import Counter
 from gateway.context.cut.policy import Policy
 from gateway.context.life import evidence, ladder
-from gateway.context.life.ladder import StatedNumbers, Task
+from gateway.context.life.replies import StatedNumbers
+from gateway.context.life.task import Attempt, Task
 from gateway.context.summarise import transcript
 from gateway.context.write.compress import compress  # noqa: F401  # loads what folding needs before the fuzzer watches
 from gateway.serve.incoming.errors import ClientError
@@ -74,7 +75,7 @@ def _folds(asked: Conversation) -> None:
     task = Task(
         asked, asked.model, WINDOW, prompt, 10, 0, 0, 50, None, 16, COUNT, Policy(), plain_counter=COUNT, plain_fixed=10, configured_window=WINDOW
     )  # fmt: skip
-    attempt: ladder.Attempt | None = ladder.first_attempt(task)
+    attempt: Attempt | None = ladder.first_attempt(task)
     for _ in range(3):
         if attempt is None:
             return
@@ -113,8 +114,7 @@ def answer(raw: bytes) -> None:
         assert all(tokens > 0 for tokens in read_windows(raw).values())
     for read_refusal in {provider.read_refusal for provider in PROVIDERS.values()}:
         for status in STATUSES:
-            read_refusal(status, raw, "http")
-            read_refusal(status, raw, "sse")
+            read_refusal(status, raw)
 
 
 def refusal(raw: bytes) -> None:

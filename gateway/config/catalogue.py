@@ -27,7 +27,6 @@ class ModelFacts(msgspec.Struct, frozen=True):
     source: str
     images: str = ""
     """A rule of `gateway.context.count.media`; empty when the model does not read images."""
-    reasoning: bool = False
     max_input_tokens: int | None = None
     """The largest prompt, when it is smaller than the window."""
     counts_output: bool = True

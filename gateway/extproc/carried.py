@@ -7,8 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from gateway.context.life.ladder import StatedNumbers
-from gateway.context.life.replies import OutputLimit, Refusal, ThinkingRejected
+from gateway.context.life.replies import OutputLimit, Refusal, StatedNumbers, ThinkingRejected
 
 NAMESPACE: Final = "turnfold"
 """The namespace of the metadata, which Envoy's configuration names."""

@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 from msgspec.structs import replace
 from multidict import CIMultiDict
 
-from gateway.context.life.replies import Refusal, Reply, ThinkingRejected
+from gateway.context.life.replies import Reply
 from gateway.context.life.states import Answered, Ready, State, TooLarge
 from gateway.extproc import carried, protocol, replies
 from gateway.extproc.carried import Carried, CarriedRefusal
@@ -29,7 +29,7 @@ from gateway.serve.request import outcome
 from gateway.serve.request.mode import allowed
 from gateway.serve.request.outcome import Ending, Origin, Times
 from gateway.serve.request.sessions import session_of
-from gateway.upstream.refusals import refusal_of
+from gateway.upstream.refusals import refusal_from
 from gateway.wire.format import Conversation, Format
 from gateway.wire.formats import FORMATS
 
@@ -204,14 +204,16 @@ class EnvoyAttempt:
         """Let an error pass, or mark it for Envoy's retry if it says "too long" and a smaller request can follow."""
         asked, sent = self.asked, self.state
         assert asked is not None and isinstance(sent, Ready)
-        reply = Reply(self.status, _refusal(asked, self.status, error_body), error_body)
-        if reply.refusal is None or ATTEMPT not in self.headers:
+        provider = asked.setup.targets[asked.route.upstream].provider
+        refusal = refusal_from(provider, asked.request.format, self.status, error_body)
+        reply = Reply(self.status, refusal, error_body)
+        if refusal is None or ATTEMPT not in self.headers:
             return self._pass_answer(part, reply, removed)
         following = await after(asked, sent, reply)
         if not isinstance(following, Ready):
             return self._pass_answer(part, reply, removed, following)
-        refusal = CarriedRefusal.of(reply.refusal, len(sent.attempt.body))
-        keeps = self.carried._replace(refusals=(*self.carried.refusals, refusal))
+        carried = CarriedRefusal.of(refusal, len(sent.attempt.body))
+        keeps = self.carried._replace(refusals=(*self.carried.refusals, carried))
         self.done = True  # the next attempt makes the record
         headers = {RETRY: "smaller", **outcome.headers(outcome.of(_final_state(sent, reply)), asked.request_id)}
         return replies.let_pass(part, headers=headers, removed=removed, carried=keeps)
@@ -262,15 +264,6 @@ def _final_state(state: Ready, reply: Reply) -> Answered:
     too_long = reply.refusal is not None and reply.refusal.too_long
     refusals = (*state.life.refusals, reply.refusal.sign) if reply.refusal is not None else state.life.refusals
     return Answered(replace(state.life, refusals=refusals), state.visit, state.attempt, reply, too_long=too_long)
-
-
-def _refusal(asked: EnvoyRequest, status: int, error_body: bytes) -> Refusal | None:
-    """Return what an error of the model's provider says about size."""
-    found = asked.setup.targets[asked.route.upstream].provider.read_refusal(status, error_body, "http")
-    if found is not None:
-        return refusal_of(found)
-    rejected = status == 400 and asked.request.format.rejects_thinking(error_body)
-    return Refusal("thinking_rejected", ThinkingRejected()) if rejected else None
 
 
 def _headers(message: Any) -> CIMultiDict[str]:

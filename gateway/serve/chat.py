@@ -58,6 +58,7 @@ async def chat(gateway: Gateway, request: web.BaseRequest, format: Format) -> we
     named = record.deployment
     request, raw = await with_model(gateway, request, raw, named) if named else (request, raw)
     asked = await _parse(gateway, request, raw, format, setup)
+    # A model that is no text names none of several upstreams, which `forward` tells the client.
     if asked is None or (not asked.model and "model" in asked.head and len(setup.targets) > 1):
         return await forward(gateway, request, raw)
     check_model(request, asked.model)

@@ -7,7 +7,6 @@ import msgspec
 from gateway.context.count.calibration import LEAST_RATIO, MOST_RATIO, MOST_REPORTS, Calibration
 from gateway.context.life.evidence import SMALLEST_WINDOW
 from gateway.context.life.identity import key_hash_in
-from gateway.context.life.lessons import Kind
 from gateway.state.store import values
 
 VERSION: Final = 3
@@ -30,6 +29,8 @@ Model = tuple[str, str]
 """Upstream and model."""
 Owner = tuple[str, str, str]
 """Upstream, model, and the caller whose refusals and bills taught the fact (`identity.learner`)."""
+Kind = Literal["stated", "observed", "guessed"]
+"""How a fact is known; see `gateway.context.life.lessons`."""
 Holds = Literal["everyone", "its caller", "its conversation", "nobody yet"]
 """For whom a fact is used."""
 

@@ -29,7 +29,6 @@ class SentBlock(msgspec.Struct, frozen=True, eq=False):
 
     raw: bytes
     origin: BlockPosition | None = None
-    new: bool = False
 
     @property
     def kind(self) -> str:

@@ -126,8 +126,6 @@ class Format(msgspec.Struct, frozen=True):
     """The path on the client port, for example ``/v1/chat/completions``."""
     parse: "Parse"
     """Parses a body; None if it is no body of this format. Such a body is forwarded unchanged."""
-    skim: "Parse"
-    """Reads enough of a long body to prove that it fits; None when it must be parsed. May be ``parse`` itself."""
     encode: Callable[[Any, Edits], bytes]
     """(conversation, edits) -> the body's bytes with the edits; ``conversation.raw`` itself when nothing changes."""
     refusal: Callable[[int, int, int, str], bytes]
@@ -144,6 +142,8 @@ class Format(msgspec.Struct, frozen=True):
     long_last_event: re.Pattern[bytes] | None = None
     """Matches the name of the last event of an answer where it may be long: that of Responses repeats the request and the
     whole answer."""
+    skim: "Parse | None" = None
+    """Reads enough of a long body to prove that it fits; None when it must be parsed."""
     rejects_thinking: Callable[[bytes], bool] = _never
     """Returns whether an error says that signed thinking is not accepted."""
     drop_thinking_headers: Mapping[str, str] = {}
@@ -157,5 +157,5 @@ class Format(msgspec.Struct, frozen=True):
 
     def read(self, raw: bytes, memory: Memory | None = None) -> Conversation | None:
         """Read a body in the cheaper way: skim a long one, parse any other."""
-        skims = self.skim_from_bytes < len(raw) <= self.skim_to_bytes
-        return (self.skim(raw, memory) if skims else None) or self.parse(raw, memory)
+        skim = self.skim if self.skim_from_bytes < len(raw) <= self.skim_to_bytes else None
+        return (skim(raw, memory) if skim is not None else None) or self.parse(raw, memory)

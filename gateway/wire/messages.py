@@ -73,7 +73,6 @@ MESSAGES: Final = Format(
     name="messages",
     path=PATH,
     parse=parse,
-    skim=parse,
     encode=encode,
     refusal=refusal,
     error=error,

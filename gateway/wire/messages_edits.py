@@ -94,7 +94,7 @@ def _rewritten(request: MessagesRequest, messages: Sequence[Message], *, keeps_t
         number = origin_of(message)
         origin = request.origins[number] if number is not None and number < len(request.origins) else None
         if number is None or origin is None:
-            blocks = [cache_marks.SentBlock(dumps(part), new=True) for part in texts_in(message.get("content"), "text")]
+            blocks = [cache_marks.SentBlock(dumps(part)) for part in texts_in(message.get("content"), "text")]
             sent.append(_SentMessage(None, _role(message), blocks))
         elif origin.at < 0:
             if message is not request.views[number]:
@@ -251,7 +251,7 @@ def _edited_blocks(request: MessagesRequest, number: int, message: Message) -> l
     if origin.blocks is None:
         if message is before:
             return []
-        return [cache_marks.SentBlock(dumps(part), new=True) for part in texts_in(message.get("content"), "text")]
+        return [cache_marks.SentBlock(dumps(part)) for part in texts_in(message.get("content"), "text")]
     if message is before:
         return _originals(request, origin.at, origin.blocks)
     if message.get("role") == "tool":
@@ -298,7 +298,7 @@ def _changed_words(
             yield _sent_call(origin, given, waiting.pop(0), arguments)
         same = n is not None and any(part is each for each in before["content"])
         raw = given[n].raw if same and n is not None else dumps(part)
-        yield cache_marks.SentBlock(raw, None if n is None else (origin.at, n), new=not same)
+        yield cache_marks.SentBlock(raw, None if n is None else (origin.at, n))
     for n in waiting:
         yield _sent_call(origin, given, n, arguments)
 

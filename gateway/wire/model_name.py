@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from gateway.wire import form, surrogates
+from gateway.wire import multipart, surrogates
 from gateway.wire.lenient_json import members_of
 from gateway.wire.raw_json import all_members, occurs, occurs_in_any_case, readable
 from gateway.wire.splice import splice
@@ -22,7 +22,7 @@ NO_MODEL: Final = ""
 """The body was parsed and names no model."""
 _ESCAPED: Final = (rb"\u004", rb"\u005", rb"\u006", rb"\u007")
 """How letters of ASCII are escaped, also those of a member's name."""
-FORMS: Final = (form.MULTIPART, "application/x-www-form-urlencoded")
+FORMS: Final = (multipart.MULTIPART, "application/x-www-form-urlencoded")
 """The content types of forms."""
 _OBJECT: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\{")
 """How a JSON object begins."""
@@ -39,11 +39,11 @@ BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 def model_in(body: bytes, content_type: str) -> str | None:
     """Return the model in a body, `NO_MODEL` when it names none, or None when it cannot be read."""
-    kind = form.kind_of(content_type)
+    kind = multipart.kind_of(content_type)
     if kind not in FORMS:
         return NO_MODEL if not body.strip() else _in_json(body)[0]
-    if kind == form.MULTIPART:
-        fields = form.values_of(body, content_type, "model")
+    if kind == multipart.MULTIPART:
+        fields = multipart.values_of(body, content_type, "model")
     else:
         plain = _plain_fields(body, ("model",))
         if plain is None:
@@ -131,7 +131,7 @@ def models_in_message(raw: bytes) -> frozenset[str] | None:
 def other_models(raw: bytes, content_type: str = "") -> frozenset[str] | None:
     """Return the models that a body names beside its own, in `HOLDERS` and `SUBSTITUTES`; None when one cannot be read, as in a form."""
     names = HOLDERS | SUBSTITUTES
-    if not _OBJECT.match(raw) and form.kind_of(content_type) in FORMS:
+    if not _OBJECT.match(raw) and multipart.kind_of(content_type) in FORMS:
         return None if _form_may_have(raw, content_type, names) else frozenset()
     whole, members = readable(raw)
     if members is None:  # some servers read what we cannot
@@ -150,8 +150,8 @@ def other_models(raw: bytes, content_type: str = "") -> frozenset[str] | None:
 
 def _form_may_have(body: bytes, content_type: str, names: Collection[str]) -> bool:
     """Return whether some server may find one of these fields in a form."""
-    if form.kind_of(content_type) == form.MULTIPART:
-        return form.may_have(body, content_type, names)
+    if multipart.kind_of(content_type) == multipart.MULTIPART:
+        return multipart.may_have(body, content_type, names)
     plain = _plain_fields(body, names)
     return plain is None or any(plain.values())
 
@@ -204,6 +204,6 @@ def _one(found: list[str]) -> str | None:
 
 def with_model_in(body: bytes, content_type: str, model: str) -> bytes:
     """Return a body that names this model: JSON, or a multipart form. Raises ValueError for one in which it cannot be written."""
-    if form.kind_of(content_type) != form.MULTIPART or _OBJECT.match(body):
+    if multipart.kind_of(content_type) != multipart.MULTIPART or _OBJECT.match(body):
         return splice(body, {"model": model})
-    return form.with_value(body, content_type, "model", model)
+    return multipart.with_value(body, content_type, "model", model)

@@ -48,7 +48,6 @@ RESPONSES: Final = Format(
     name="responses",
     path=PATH,
     parse=parse,
-    skim=parse,
     encode=encode,
     refusal=refusal,
     error=error,

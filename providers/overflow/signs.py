@@ -138,7 +138,7 @@ NUMBERS: Final = Sign("numbers", "overflow", Phrase(""), sure=False)
 """Used when no sign matches, but the statement gives a size and a smaller limit."""
 
 
-def read_refusal(status: int, body: bytes, where: Literal["http", "sse"]) -> Refusal | None:
+def read_refusal(status: int, body: bytes) -> Refusal | None:
     """Return what the answer says about size, or None when it is not about size."""
     if _is_plain(status, body):
         return None

@@ -117,6 +117,6 @@ STATED = [
 @pytest.mark.parametrize(("case", "text", "limit", "prompt"), STATED)
 def test_81_85_numbers_are_read_as_sizes_and_never_as_a_status(case, text, limit, prompt):
     body = orjson.dumps({"error": {"message": text, "type": "invalid_request_error", "code": None}})
-    found = read_refusal(400, body, "http")
+    found = read_refusal(400, body)
     assert isinstance(found, Overflow)
     assert (found.limit, found.prompt) == (limit, prompt)

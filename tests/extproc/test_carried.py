@@ -2,8 +2,7 @@
 
 import pytest
 
-from gateway.context.life.ladder import StatedNumbers
-from gateway.context.life.replies import OutputLimit, Refusal, ThinkingRejected
+from gateway.context.life.replies import OutputLimit, Refusal, StatedNumbers, ThinkingRejected
 from gateway.extproc import protocol
 from gateway.extproc.carried import (
     FIELD,

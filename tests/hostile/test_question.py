@@ -11,15 +11,9 @@ import pytest
 from gateway.context.count.counter import Counter
 from gateway.context.count.message_cost import scaled
 from gateway.context.cut.policy import Policy
-from gateway.context.life.ladder import (
-    Attempt,
-    StatedNumbers,
-    Task,
-    certainly_too_long,
-    first_attempt,
-    lower_output,
-    next_attempt,
-)
+from gateway.context.life.ladder import certainly_too_long, first_attempt, next_attempt
+from gateway.context.life.replies import OutputLimit, StatedNumbers
+from gateway.context.life.task import Attempt, Task
 from gateway.wire import chat as wire
 from gateway.wire.message import dumps, text_of
 from tests.fakes import assistant, call, result, system, user
@@ -127,7 +121,7 @@ def attempts(rng: random.Random, task: Task) -> Iterator[Attempt]:
             return
         yield attempt
         if rng.random() < 0.1:
-            attempt = lower_output(task, attempt, rng.choice([None, 64])) or attempt
+            attempt = next_attempt(task, attempt, OutputLimit(rng.choice([None, 64]))) or attempt
         attempt = next_attempt(task, attempt, refusal(rng, mode, task, attempt))
 
 

@@ -34,7 +34,7 @@ def _cases() -> list[Any]:
 
 @pytest.mark.parametrize(("provider", "record"), _cases())
 def test_an_answer_is_read_for_what_it_says_about_size(provider: Any, record: dict[str, Any]) -> None:
-    refusal = provider.read_refusal(record["status"], record["body"].encode(), record["where"])
+    refusal = provider.read_refusal(record["status"], record["body"].encode())
     if record["label"] == "overflow":
         assert isinstance(refusal, Overflow)
         assert (refusal.limit, refusal.prompt, refusal.completion) == (

@@ -8,7 +8,8 @@ from gateway.context import frames
 from gateway.context.count.message_cost import counter
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.units import Prices
-from gateway.context.life.ladder import Task, first_attempt
+from gateway.context.life.ladder import first_attempt
+from gateway.context.life.task import Task
 from gateway.serve.request.caching import priced, terms_for
 from gateway.standin import messages as strict
 from gateway.upstream.client import target

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.context.count.calibration import Calibration
 from gateway.context.count.tokens import Anchor
-from gateway.context.life.identity import conversation
+from gateway.context.life.identity import chain
 from gateway.context.life.lessons import ConversationBilled, CountCompared, PromptRead, SmallerFold, StatedWindow
 from gateway.state import facts, forgetting
 from gateway.state.facts import Ratio, StatedSize, Windows
@@ -204,13 +204,13 @@ async def test_a_neighbour_knows_what_was_learned_here(world: World) -> None:
     here, there = world.process(), world.process()
     here.learn([stated(4096, "one"), stated(4096, "two")], ME)
     here.learn([CountCompared("up", "m", 2000, 5000, stated=True), CountCompared("up", "m", 1000, 2500)], ME)
-    here.learn([ConversationBilled("scope", conversation("scope", "m", CHAT)[0], Anchor(1, 777, 7))], ME)
+    here.learn([ConversationBilled("scope", chain(CHAT, "scope", "m")[0], Anchor(1, 777, 7))], ME)
     await world.settle()
     await there.fetch(M)
 
     assert there.stated_window(M) == 4096
     assert there.ratio(M) == here.ratio(M) > 2.4
-    assert await there.anchor(conversation("scope", "m", CHAT)) == Anchor(1, 777, 7)
+    assert await there.anchor(chain(CHAT, "scope", "m")) == Anchor(1, 777, 7)
     assert await there.smaller_size(M, ["two"]) == 4096
 
 
@@ -232,14 +232,14 @@ async def test_the_newest_usage_of_a_conversation_is_found_and_nobody_elses(worl
     """Cases 72, 110."""
     learning = world.process()
     edited = [{"role": "user", "content": "Hullo"}, *CHAT[1:]]
-    chain = conversation("mine", "m", CHAT)
-    learning.learn([ConversationBilled("mine", chain[0], Anchor(1, 100, 7))], ME)
-    learning.learn([ConversationBilled("mine", chain[1], Anchor(2, 130, 7))], ME)
+    names = chain(CHAT, "mine", "m")
+    learning.learn([ConversationBilled("mine", names[0], Anchor(1, 100, 7))], ME)
+    learning.learn([ConversationBilled("mine", names[1], Anchor(2, 130, 7))], ME)
 
-    assert await learning.anchor(conversation("mine", "m", CHAT)) == Anchor(2, 130, 7)
-    assert await learning.anchor(conversation("theirs", "m", CHAT)) is None
-    assert await learning.anchor(conversation("mine", "other", CHAT)) is None
-    assert await learning.anchor(conversation("mine", "m", edited)) is None
+    assert await learning.anchor(chain(CHAT, "mine", "m")) == Anchor(2, 130, 7)
+    assert await learning.anchor(chain(CHAT, "theirs", "m")) is None
+    assert await learning.anchor(chain(CHAT, "mine", "other")) is None
+    assert await learning.anchor(chain(edited, "mine", "m")) is None
 
 
 GOOD_WINDOW = facts.pack_windows(

@@ -88,7 +88,7 @@ COVERS = end_of(talk(11))
 
 
 def chain(messages: Sequence[Message], scope: str = "alice.openai") -> list[str]:
-    return identity.chain(messages, scope.encode())
+    return identity.chain(messages, scope)
 
 
 async def settled() -> None:

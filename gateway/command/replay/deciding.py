@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gateway.command.replay.logs import Batch, body_in
 from gateway.config import Settings
 from gateway.context.life import identity, ladder
-from gateway.context.life.ladder import Attempt, Task
+from gateway.context.life.task import Attempt, Task
 from gateway.serve.admin.explain import task_of
 from gateway.serve.gateway import Gateway
 from gateway.serve.record import LONGEST_NAME
@@ -96,9 +96,9 @@ class Decider:
         request = recognise(body, self._gateway.memory) if body is not None else None
         if request is None:
             return None
-        _, task = await task_of(self._gateway, request, "")
+        _, task = await task_of(self._gateway, request)
         attempt = ladder.first_attempt(task)
-        refused = not task.fits and ladder.certainly_too_long(task, attempt)
+        refused = ladder.certainly_too_long(task, attempt)
         return Decided(
             format=request.format.name,
             model=request.model[:LONGEST_NAME],

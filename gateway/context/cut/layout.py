@@ -7,12 +7,12 @@ from typing import Final
 
 from gateway.context.count.counter import Counter, CountText
 from gateway.context.cut import calling, replay
-from gateway.context.cut.attachments import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.cut.budget import Budget
+from gateway.context.cut.media_and_reasoning import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.cut.policy import Policy
 from gateway.context.cut.rungs import FOLD, Rung
 from gateway.context.cut.summary import Summary
-from gateway.context.cut.turns import SplitConversation, call_ids, result_id
+from gateway.context.cut.turns import Structure, call_ids, result_id
 from gateway.context.cut.units import Cut, Room, Unit
 from gateway.wire.facts import Interned, facts_of
 from gateway.wire.memory import Memory
@@ -22,7 +22,7 @@ STUB_TOKENS: Final = 48
 """Tokens of a tool result that is reduced to a stub: its rows with errors or with the question's words."""
 TRIMMED_RESULT_SHARE: Final = 1 / 16
 """Share of the free room that a trimmed tool result keeps."""
-MOST_RECALL_OF_FREE: Final = 1.6
+MOST_QUOTES_OF_FREE: Final = 1.6
 """Factor. If pinned messages fill most of the room, quotes may have this multiple of their share of the free room."""
 
 MOST_SEARCHED_CHARACTERS: Final = 4_000_000
@@ -37,7 +37,7 @@ class Source:
     """The input of a fold."""
 
     messages: Sequence[Message]
-    conversation: SplitConversation
+    structure: Structure
     budget: Budget
     counter: Counter
     policy: Policy
@@ -147,11 +147,6 @@ class Layout:
         return tuple(sorted({*self.folded, *self.set_aside})) if self.set_aside else self.folded
 
     @property
-    def trimmed_result_tokens(self) -> int:
-        """The most tokens of a trimmed tool result."""
-        return trimmed_result_tokens(self.room)
-
-    @property
     def turns_folded(self) -> int:
         """The number of turns of which nothing is kept."""
         if self.set_aside:
@@ -202,11 +197,11 @@ def _results_in(source: Source) -> int:
 
 def _room_of(source: Source) -> Room:
     """Return the room that decides where the cut is placed."""
-    pinned = sum(source.costs[index] for index in source.conversation.pinned)
+    pinned = sum(source.costs[index] for index in source.structure.pinned)
     free = max(source.budget.rounded_room - pinned, 1)
     share = source.policy.recall_share
-    recall = max(int(min(share * source.budget.room, share * MOST_RECALL_OF_FREE * free)), 0)
-    return Room(free, recall, source.policy.low_water, source.policy.max_turns, source.policy.prices)
+    quote_tokens = max(int(min(share * source.budget.room, share * MOST_QUOTES_OF_FREE * free)), 0)
+    return Room(free, quote_tokens, source.policy.low_water, source.policy.max_turns, source.policy.prices)
 
 
 def _folded_by(cut: Cut, units: Sequence[Unit]) -> tuple[int, ...]:
@@ -240,9 +235,11 @@ def _ends_with_question(units: Sequence[Unit], question: int) -> bool:
     return question >= 0 and (after == 0 or (after == 1 and not units[-1].can_end_request))
 
 
-def trimmed_result_tokens(room: Room) -> int:
-    """Return the most tokens of a trimmed tool result in such a room."""
-    return max(int(room.free * TRIMMED_RESULT_SHARE), STUB_TOKENS)
+def trimmed_result_tokens(source: Source, room: Room, message: Message) -> int:
+    """Return the most tokens of a tool result once it is trimmed."""
+    most = max(int(room.free * TRIMMED_RESULT_SHARE), STUB_TOKENS)
+    limit = tokens_of_characters(source, message, source.policy.tool_result_chars)
+    return most if limit is None else min(most, limit)
 
 
 def tokens_of_characters(source: Source, message: Message, characters: int) -> int | None:
@@ -254,7 +251,6 @@ def tokens_of_characters(source: Source, message: Message, characters: int) -> i
 
 def _units(source: Source, room: Room) -> list[Unit]:
     """Return the units of a conversation, with their costs in full, trimmed and stubbed."""
-    most = trimmed_result_tokens(room)
     costs = source.costs
     trimmed, stubbed = list(costs), list(costs)
     results: set[int] = set()
@@ -263,8 +259,7 @@ def _units(source: Source, room: Room) -> list[Unit]:
             trimmed[index] = stubbed[index] = min(source.cost(without_media_and_reasoning(message)), costs[index])
         if message.get("role") in RESULT_ROLES:
             results.add(index)
-            limit = tokens_of_characters(source, message, source.policy.tool_result_chars)
-            trimmed[index] = min(trimmed[index], most if limit is None else min(most, limit))
+            trimmed[index] = min(trimmed[index], trimmed_result_tokens(source, room, message))
             stubbed[index] = min(stubbed[index], STUB_TOKENS)
     return [
         Unit(
@@ -276,7 +271,7 @@ def _units(source: Source, room: Room) -> list[Unit]:
             stubbed_cost=sum(map(stubbed.__getitem__, indices)),
             can_end_request=step < 0 or indices[-1] in results,
         )
-        for number, turn in enumerate(source.conversation.turns)
+        for number, turn in enumerate(source.structure.turns)
         for step, indices in enumerate((turn.user, *turn.steps), -1)
         if indices
     ]

@@ -42,7 +42,7 @@ def next_cut(sums: CostSums, cut: Cut, newest: int, quotes: int | None) -> Cut:
 
     ``quotes`` is the tokens of the current turn's quotes; None if they are not chosen yet.
     """
-    limit = sums.room.free - (sums.room.recall if quotes is None else quotes)
+    limit = sums.room.free - (sums.room.quote_tokens if quotes is None else quotes)
     first = _first_kept(sums, cut, newest)
     folded = _with_shares(sums, _cut_at(first), newest, limit, quotes)
     if sums.too_many_turns(cut, newest):
@@ -134,18 +134,18 @@ def _with_shares(sums: CostSums, cut: Cut, newest: int, limit: int, quotes: int 
     """
     if cut.first_kept == 0:
         return replace(cut, quote_tokens=0)
-    recall = sums.room.recall
+    most = sums.room.quote_tokens
     shares = AGENT if sums.calls_often_at(newest) else CHAT
     left = max(limit - sums.kept_cost(cut, newest), 0)
     if usual := _usual_digest(sums, newest, left, shares):
-        quotes_kept_free = int(min(recall * shares.quotes, shares.most_quote_tokens))
+        quotes_kept_free = int(min(most * shares.quotes, shares.most_quote_tokens))
         return replace(cut, digest_tokens=usual, quote_tokens=quotes_kept_free)
     # The digest may take what the current turn's quotes leave of their share.
-    unspent = recall if quotes is None else 0
-    small_quotes = int(recall * shares.small_quotes)
+    unspent = most if quotes is None else 0
+    small_quotes = int(most * shares.small_quotes)
     if small := _small_digest(sums, newest, left + max(unspent - small_quotes, 0), shares):
         return replace(cut, digest_tokens=small, quote_tokens=small_quotes)
-    tight_quotes = int(recall * shares.tight_quotes)
+    tight_quotes = int(most * shares.tight_quotes)
     tight_quotes = tight_quotes if tight_quotes >= LEAST_QUOTE_TOKENS else 0
     digest = left + max(unspent - tight_quotes, 0)
     return replace(cut, digest_tokens=digest, quote_tokens=tight_quotes, tight=True)

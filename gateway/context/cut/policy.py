@@ -22,9 +22,9 @@ class Policy:
     question: Literal["cut", "refuse"] = "cut"
     """Whether a current question that cannot fit is cut, or the refusal is passed on."""
     recall_share: float = 0.15
-    """Share of the room for excerpts of folded content; 0 switches recall off."""
+    """Share of the room for quotes of the folded part; 0: no quotes."""
     semantic: bool = False
-    """Whether excerpts are also found by meaning, with the vectors of the extra ``semantic``."""
+    """Whether quotes are also found by meaning, with the vectors of the extra ``semantic``."""
     cache_marks: Literal["auto", "off", "always"] = "auto"
     """Whether requests get cache marks where the client sets none: folded ones, none, or all."""
     cache_key: Literal["auto", "off"] = "auto"

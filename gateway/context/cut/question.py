@@ -5,14 +5,14 @@ from typing import Final
 
 from gateway.context.cut.layout import Source
 
-MOST_OVERCOUNT: Final = 1.35
+OVERCOUNT_FACTOR: Final = 1.35
 """Factor. An estimated count may be a third too high. Until an upstream has refused, a question that is too large by no
 more than this factor is sent whole."""
 
 
 def question_of(source: Source) -> tuple[int, ...]:
     """Return the user messages of the current turn, by index; empty without one."""
-    turn = source.conversation.current
+    turn = source.structure.current
     if turn is not None and turn.user:
         return turn.user
     last = next((index for index in range(len(source.messages) - 1, -1, -1) if _role(source, index) == "user"), None)
@@ -37,13 +37,13 @@ def kept_whole(source: Source) -> frozenset[int]:
         whole = question
     elif question_fits(source, question[-1:]):
         whole = question[-1:]
-    return frozenset((*source.conversation.pinned, *prefill_of(source), *whole))
+    return frozenset((*source.structure.pinned, *prefill_of(source), *whole))
 
 
 def question_fits(source: Source, question: Sequence[int]) -> bool:
     """Return whether pinned messages and the question fit the window when nothing else is sent."""
-    needed = sum(source.cost_without_ids(source.messages[index]) for index in (*source.conversation.pinned, *question))
-    overcount = 1.0 if source.counter.exact or source.budget.refused_before else MOST_OVERCOUNT
+    needed = sum(source.cost_without_ids(source.messages[index]) for index in (*source.structure.pinned, *question))
+    overcount = 1.0 if source.counter.exact or source.budget.refused_before else OVERCOUNT_FACTOR
     return needed <= source.budget.largest_room * overcount
 
 

@@ -25,7 +25,7 @@ class Turn(NamedTuple):
         return self.user + tuple(index for step in self.steps for index in step)
 
 
-class SplitConversation(msgspec.Struct, frozen=True):
+class Structure(msgspec.Struct, frozen=True):
     """The pinned messages, wherever they are, and the turns of all other messages, oldest first."""
 
     pinned: tuple[int, ...]
@@ -39,7 +39,7 @@ class SplitConversation(msgspec.Struct, frozen=True):
         return self.turns[-1] if self.turns else None
 
 
-def split(messages: Sequence[Message]) -> SplitConversation:
+def split(messages: Sequence[Message]) -> Structure:
     """Split a conversation. Every index is exactly once in the result.
 
     A user message between a call and its result does not begin a turn: a cut before it would separate the two (case 7).
@@ -71,7 +71,7 @@ def split(messages: Sequence[Message]) -> SplitConversation:
         else:
             steps.append([index])
     close()
-    return SplitConversation(tuple(pinned), tuple(turns), callers)
+    return Structure(tuple(pinned), tuple(turns), callers)
 
 
 def call_ids(message: Message) -> list[str]:

@@ -61,7 +61,7 @@ class Room(msgspec.Struct, frozen=True):
 
     free: int
     """Tokens of the room without the pinned messages."""
-    recall: int
+    quote_tokens: int
     """Tokens for quotes, from the first fold on."""
     low_water: float
     """Share of the free room that the kept units may have after old results were trimmed."""

@@ -1,7 +1,7 @@
 """The conditions of the table of transitions (`gateway.context.life.transitions`).
 
-In their names, *off* and *observing* are modes, *faulty* is an answer after which another place is tried, and *larger* are models with a
-larger window.
+In their names, *off* and *observing* are modes, *uncounted* is a request whose tokens were not counted, *faulty* is an answer after
+which another place is tried, and *larger* are models with a larger window.
 """
 
 from gateway.context.life.events import AttemptMade, Event, PartFailed, ReplyCame
@@ -10,10 +10,6 @@ from gateway.context.life.states import FAULT_STATUSES, Measured, Ready, Refused
 
 def always(state: State, event: Event) -> bool:
     return True
-
-
-def off(state: State, event: Event) -> bool:
-    return state.life.mode == "off"
 
 
 def observing(state: State, event: Event) -> bool:
@@ -55,14 +51,6 @@ def refused_off(state: Ready, event: ReplyCame) -> bool:
 
 def refused_uncounted(state: Ready, event: ReplyCame) -> bool:
     return state.visit.task is None and refused(state, event)
-
-
-def off_with_places_left(state: Ready, event: Event) -> bool:
-    return off(state, event) and places_left(state, event)
-
-
-def faulty_off_with_places_left(state: Ready, event: ReplyCame) -> bool:
-    return off(state, event) and faulty_with_places_left(state, event)
 
 
 def faulty_with_places_left(state: Ready, event: ReplyCame) -> bool:

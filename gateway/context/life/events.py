@@ -4,9 +4,9 @@ from typing import Final, Protocol
 
 import msgspec
 
-from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.lessons import Lesson
 from gateway.context.life.replies import Reply
+from gateway.context.life.task import Attempt, Task
 
 
 class Place(Protocol):

@@ -19,13 +19,14 @@ NAME_BYTES = 8
 """64 bits: readable, and among a billion conversations two share a name by accident with a chance of one in forty."""
 
 
-def chain(messages: Sequence[Message], scope: bytes) -> list[str]:
-    """Hash the conversation after each message: equal prefixes have equal hashes; item ``i`` covers ``i + 1`` messages.
+def chain(messages: Sequence[Message], *owner: str) -> list[str]:
+    """Return the name of a conversation after each of its messages: equal prefixes have equal names; item ``i`` covers ``i + 1`` messages.
 
+    ``owner`` separates memories: a caller's scope, and the model if it matters. It reads every message: call it once per request.
     Equal means equal in canonical form: key order, white space in tool arguments, and text parts instead of a string
     make no difference. The position is part of the hash, so five identical messages have five hashes.
     """
-    running = blake2b(scope, digest_size=DIGEST_BYTES, person=b"turnfold-chain")
+    running = blake2b("\n".join(owner).encode(), digest_size=DIGEST_BYTES, person=b"turnfold-chain")
     hashes: list[str] = []
     for message in messages:
         # Cached per message: a growing conversation is hashed only where it is new.
@@ -35,12 +36,6 @@ def chain(messages: Sequence[Message], scope: bytes) -> list[str]:
         running.update(facts.digest)
         hashes.append(running.copy().hexdigest())
     return hashes
-
-
-def conversation(scope: str, model: str, messages: Sequence[Message]) -> list[str]:
-    """Return the name of a conversation after each of its messages, for one caller and one model. Hashes everything:
-    call once per request."""
-    return chain(messages, f"{scope}\n{model}".encode())
 
 
 def name_of(caller: str, opening: str) -> str:

@@ -4,26 +4,21 @@ This file only decides: it takes the numbers of a refusal and returns an attempt
 refused one, in messages or in requested output. If nothing smaller is left, the result is None.
 """
 
-from dataclasses import dataclass, replace
 from math import ceil, log
 from typing import Final
 
-import msgspec
 from msgspec import structs
 
-from gateway.context.cache.marking import NO_TERMS, CacheTerms
-from gateway.context.count.counter import Counter
+from gateway.context.cache.marking import NO_TERMS
 from gateway.context.count.message_cost import scaled
 from gateway.context.cut.budget import Budget
-from gateway.context.cut.layout import Source
-from gateway.context.cut.policy import Policy
 from gateway.context.cut.rungs import RUNGS
-from gateway.context.cut.summary import Summary
-from gateway.context.life.evidence import LastRequest
+from gateway.context.life.evidence import MOST_COUNT_RATIO
+from gateway.context.life.replies import Numbers, OutputLimit, StatedNumbers, ThinkingRejected
+from gateway.context.life.task import Attempt, Task
 from gateway.context.write.compress import compress
-from gateway.context.write.draft import Draft, Step
+from gateway.context.write.draft import Step
 from gateway.wire.format import Conversation, Edits
-from gateway.wire.message import Message
 
 HIGHEST_RUNG: Final = len(RUNGS) - 1
 """The number of the last rung."""
@@ -40,137 +35,13 @@ SHARE_OF_LIMIT_EXACT: Final = 0.9
 """Share of the stated limit that the next attempt may have, if our count is exact."""
 SHARE_OF_LIMIT_ESTIMATE: Final = 0.37
 """The same for an estimated count, whose tokenizer may be 2.5 times denser."""
-MOST_COUNT_RATIO: Final = 8.0
-"""Ratio of an upstream's count to ours. A larger one is not believed: some servers count characters or bytes."""
-LEAST_COUNT_RATIO: Final = 0.1
-"""Ratio. A smaller one is not believed; see `MOST_COUNT_RATIO`."""
+LEAST_RETRY_RATIO: Final = 0.1
+"""Ratio of an upstream's count to ours. A smaller one does not decide the next attempt. `LEAST_COUNT_RATIO` is for what is learned."""
 
 SPARE_TOKENS: Final = 16
 """Tokens that a lowered output leaves free, at least, besides the margin. They cost no history."""
 SPARE_DIVISOR: Final = 25
 """Divisor of the prompt's tokens: a lowered output leaves so much free if that is more than `SPARE_TOKENS`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One request that must fit one target. All counts are tokens."""
-
-    request: Conversation
-    model: str
-    """The model's name at the target; spliced in where the client used another."""
-    window: int
-    prompt: int
-    """The original request by the best available count, including tools and overhead."""
-    fixed: int
-    """Tools, schemas and the overhead of a request, by the stable count."""
-    margin: int
-    """Kept free when the unchanged request is said to fit: the error of the count."""
-    fold_margin: int
-    """Kept free when the request is folded. It does not depend on the last answer, or the cut would move. It may be too small if a
-    count is doubtful: then the upstream refuses, which costs one call and teaches its limit. A larger margin would cost context in
-    every request.
-    """
-    reserve: int
-    """Kept free for the answer: the client's limit, or the configured default."""
-    output_limit: int | None
-    """The client's own output limit; only this is ever lowered."""
-    min_output: int
-    """The output is not lowered below this; in a small window, not below an eighth of it."""
-    counter: Counter
-    """The stable counter: the only one that decides where a cut stands."""
-    policy: Policy
-    plain_counter: Counter
-    """The counter by the vocabulary alone, without anything learned."""
-    plain_fixed: int
-    """``fixed`` by the vocabulary alone."""
-    configured_window: int
-    """The window without anything learned."""
-    basis: str = "estimate"
-    """The source of ``prompt``: ``exact``, ``anchor`` or ``estimate``."""
-    overcount: float = 0.0
-    """By which share of ``prompt`` our count may be too high: 0 for an exact count."""
-    scope: str = ""
-    """The scope of the request's memory: a hash of the caller's credentials and the upstream."""
-    summary: Summary | None = None
-    source: Source | None = None
-    """The source of the first fold, if it was made before the fold, to find a summary."""
-    error: float = 0.3
-    """Relative error of a plain count."""
-    has_upper_bounds: bool = False
-    """Whether media are counted by an upper bound, or text is included by reference: then a bill teaches nothing about our
-    count."""
-    last_request: LastRequest | None = None
-    """Facts about this conversation's last request."""
-    binds_thinking: bool = False
-    """Whether the model accepts signed thinking only after the conversation in which it was made."""
-    cache: CacheTerms = NO_TERMS
-    """What is added for the provider's prompt cache."""
-    has_erratic_bills: bool = False
-    """Whether bills of this model were absurd lately."""
-
-    @property
-    def messages(self) -> int:
-        """The part of ``prompt`` for messages."""
-        return max(self.prompt - self.fixed, 0)
-
-    def least_output(self, window: int) -> int:
-        """Return the smallest output that an answer needs; never more than the client's limit."""
-        least = min(self.min_output, max(window // 8, 16))
-        return min(least, self.output_limit) if self.output_limit is not None else least
-
-    def messages_of(self, attempt: "Attempt") -> tuple[Message, ...]:
-        """Return the messages of an attempt: its own, or the original ones."""
-        return attempt.draft.messages if attempt.draft else self.request.messages
-
-    def output_of(self, attempt: "Attempt") -> int | None:
-        """Return the output limit of an attempt: the lowered one, or the client's; None without one."""
-        return attempt.output if attempt.output is not None else self.output_limit
-
-    @property
-    def fits(self) -> bool:
-        """Return whether the request may be sent unchanged. Equality fits."""
-        return self.prompt + self.reserve + self.margin <= self.window
-
-
-class Attempt(msgspec.Struct, frozen=True):
-    """A request to send: its bytes and how they were made. ``prompt`` is our count of it, in tokens."""
-
-    body: bytes
-    prompt: int
-    window: int
-    rung: int = 0
-    """Its place in `RUNGS`."""
-    ratio: float = 1.0
-    """The factor of the stable count, after a refusal proved it too low."""
-    draft: Draft | None = None
-    output: int | None = None
-    """The lowered output limit; None when the client's own holds."""
-    steps: tuple[Step, ...] = ()
-    keeps_thinking: bool = True
-    """False when all signed thinking was removed, because the upstream did not accept it."""
-    may_drop_thinking: bool = False
-    """Whether signed thinking follows another conversation than the one it was made in, and the upstream may drop it."""
-
-    @property
-    def turns_folded(self) -> int:
-        return self.draft.turns_folded if self.draft else 0
-
-    @property
-    def altered(self) -> bool:
-        """Return whether it differs from the client's request. If a count is too high, a fold may change nothing."""
-        return self.output is not None or (self.draft is not None and bool(self.steps))
-
-
-class StatedNumbers(msgspec.Struct, frozen=True):
-    """A refusal's numbers in tokens, None when not stated; the shape of ``providers.record.Overflow``."""
-
-    limit: int | None = None
-    prompt: int | None = None
-    completion: int | None = None
-    total: int | None = None
-    exact: bool = True
-    excess: int | None = None
-    """Tokens above the limit, when only the difference is stated."""
 
 
 def unchanged_attempt(request: Conversation, model: str, window: int, prompt: int) -> Attempt:
@@ -188,20 +59,31 @@ def first_attempt(task: Task) -> Attempt:
     left = task.window - task.margin - task.prompt
     if task.output_limit is not None and left >= task.least_output(task.window):
         return _with_output(task, Attempt(b"", task.prompt, task.window), _output_with_spare(task, left, task.prompt))
-    return _fold(task, task.window, ratio=1.0, rung=1)
+    return _fold(task, budget_of(task), ratio=1.0, rung=1)
 
 
 def certainly_too_long(task: Task, attempt: Attempt) -> bool:
-    """Return whether even this smallest form is certainly too long, so that no upstream needs to be called.
+    """Return whether even this smallest form of a request is certainly too long, so that no upstream needs to be called.
 
     Learned facts do not decide this: a request that fits the configured window by the vocabulary alone is sent.
     """
+    if task.fits:
+        return False
     least = task.least_output(task.configured_window) if task.output_limit is not None else 1
     plain = sum(map(task.plain_counter.message, task.messages_of(attempt))) + task.plain_fixed
     return min(plain, attempt.prompt) * (1 - task.overcount) + least > max(task.configured_window, attempt.window)
 
 
-def lower_output(task: Task, attempt: Attempt, limit: int | None) -> Attempt | None:
+def next_attempt(task: Task, attempt: Attempt, numbers: Numbers) -> Attempt | None:
+    """Return a smaller attempt after a refusal; None without one."""
+    if isinstance(numbers, OutputLimit):
+        return _lower_output(task, attempt, numbers.limit)
+    if isinstance(numbers, ThinkingRejected):
+        return _without_thinking(task, attempt)
+    return _fold_smaller(task, attempt, numbers)
+
+
+def _lower_output(task: Task, attempt: Attempt, limit: int | None) -> Attempt | None:
     """Lower the output after a refusal about the output alone: to the largest one stated, or to the rest by our count."""
     if task.output_limit is None:
         return None
@@ -214,7 +96,7 @@ def lower_output(task: Task, attempt: Attempt, limit: int | None) -> Attempt | N
     return _with_output(task, attempt, target) if target >= 16 else None
 
 
-def without_thinking(task: Task, attempt: Attempt) -> Attempt | None:
+def _without_thinking(task: Task, attempt: Attempt) -> Attempt | None:
     """Return the same messages without the signed thinking that was rejected; None when there is none left."""
     if not attempt.keeps_thinking:
         return None
@@ -227,15 +109,15 @@ def without_thinking(task: Task, attempt: Attempt) -> Attempt | None:
     return changed if changed.body != attempt.body else None
 
 
-def next_attempt(task: Task, attempt: Attempt, refusal: StatedNumbers) -> Attempt | None:
-    """Return an attempt that is smaller than the refused one, from the lowest rung that gives one; None without one.
+def _fold_smaller(task: Task, attempt: Attempt, refusal: StatedNumbers) -> Attempt | None:
+    """Fold to less than the refused attempt, on the lowest rung that gives less; None without one.
 
     The upstream's numbers take precedence over ours: its limit replaces the configured window if it is smaller, and its
     count of the prompt shows how far our count was too low.
     """
     output_limit = task.output_of(attempt)
-    messages = sum(map(task.counter.message, task.messages_of(attempt)))
-    counted = messages + task.fixed
+    before = sum(map(task.counter.message, task.messages_of(attempt)))
+    counted = before + task.fixed
     window = min(attempt.window, refusal.limit) if refusal.limit else attempt.window
     stated = _believed_prompt(refusal, attempt, output_limit, counted)
     # If the upstream counted fewer tokens than we did, only the window was wrong, and our count stays the safe one.
@@ -247,9 +129,10 @@ def next_attempt(task: Task, attempt: Attempt, refusal: StatedNumbers) -> Attemp
             return _with_output(task, structs.replace(attempt, prompt=stated, window=window, ratio=ratio), left)
         reserve = max(reserve, refusal.completion or 0)
     cap = _cap(task, refusal, stated, ceil(counted * ratio), output_limit)
+    budget = _budget(task, window, reserve, ratio=ratio, cap=cap, refused=True)
     for rung in range(max(attempt.rung, 1), HIGHEST_RUNG + 1):
-        candidate = _fold(replace(task, reserve=reserve), window, ratio=ratio, rung=rung, cap=cap, refused=True)
-        if _is_smaller(task, candidate, messages, output_limit):
+        candidate = _fold(task, budget, ratio=ratio, rung=rung)
+        if _is_smaller(task, candidate, before, output_limit):
             return candidate
     return None
 
@@ -257,7 +140,7 @@ def next_attempt(task: Task, attempt: Attempt, refusal: StatedNumbers) -> Attemp
 def _believed_prompt(refusal: StatedNumbers, attempt: Attempt, output_limit: int | None, counted: int) -> int | None:
     """Return the refused prompt's tokens by the upstream's count; None when it states none, or one too far from ours."""
     stated = stated_prompt(refusal, attempt, output_limit)
-    if stated is None or not LEAST_COUNT_RATIO <= stated / max(counted, 1) <= MOST_COUNT_RATIO:
+    if stated is None or not LEAST_RETRY_RATIO <= stated / max(counted, 1) <= MOST_COUNT_RATIO:
         return None
     return stated
 
@@ -306,42 +189,37 @@ def _cautious_cap(task: Task, ours: int, limit: int | None) -> int:
 
 def budget_of(task: Task) -> Budget:
     """Return the budget of a first fold, which decides where its cut stands."""
-    return Budget(
-        task.window, _reserve(task, task.window), task.fixed, task.fold_margin, task.least_output(task.window)
-    )
+    return _budget(task, task.window, task.reserve)
 
 
-def _reserve(task: Task, window: int) -> int:
-    """Return the tokens kept free for the answer; the messages always get at least half of the window."""
-    return min(task.reserve, max(window // 2, 1))
-
-
-def _fold(
-    task: Task, window: int, *, ratio: float, rung: int, cap: int | None = None, refused: bool = False
-) -> Attempt:
-    """Return a fold to a window. The output reserve is lower when the messages would get less than half of the window."""
-    counter = scaled(task.counter, ratio, task.request.memory)
-    fixed = ceil(task.fixed * ratio)
+def _budget(
+    task: Task, window: int, reserve: int, *, ratio: float = 1.0, cap: int | None = None, refused: bool = False
+) -> Budget:
+    """Return the budget of a fold to a window. The messages get at least half of it, so it may keep less than ``reserve`` free."""
     margin = ceil(task.fold_margin * window / max(task.window, 1))
-    reserve = _reserve(task, window)
+    reserve = min(reserve, max(window // 2, 1))
     if cap is not None:
         # A cap limits the whole prompt; the rest of the window is kept free like a reserve.
         reserve = max(reserve, window - margin - max(cap, 1))
-    budget = Budget(window, reserve, fixed, margin, task.least_output(window), refused)
+    return Budget(window, reserve, ceil(task.fixed * ratio), margin, task.least_output(window), refused)
+
+
+def _fold(task: Task, budget: Budget, *, ratio: float, rung: int) -> Attempt:
+    """Return a fold to a budget. ``ratio`` is that of the upstream's count to ours."""
     is_first_fold = rung == 1 and ratio == 1.0 and task.source is not None and task.source.budget == budget
     draft = compress(
         task.request.messages,
         budget,
-        counter,
+        scaled(task.counter, ratio, task.request.memory),
         task.policy,
         rung=rung,
         summary=task.summary if rung < HIGHEST_RUNG else None,
         memory=task.request.memory,
         prepared=task.source if is_first_fold else None,
     )
-    prompt = draft.cost + fixed
+    window, prompt = budget.window, draft.cost + budget.tools
     attempt = Attempt(b"", prompt, window, rung, ratio, draft, None, draft.steps)
-    left = window - margin - prompt
+    left = window - budget.margin - prompt
     if task.output_limit is not None and left < task.output_limit:
         output = max(_output_with_spare(task, left, prompt), task.least_output(window))
         if output < task.output_limit:

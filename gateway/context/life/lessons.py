@@ -1,12 +1,12 @@
-"""Lessons: the knowledge in one refusal or one good answer, and the kind of this knowledge.
+"""Lessons: the knowledge in one refusal or one good answer.
 
-There are three kinds, never mixed. *Stated*: numbers in an upstream's own refusal, plausible and not an echo of the
-request. *Observed*: billed tokens. *Guessed*: everything else (a size that passed after a refusal without numbers,
-bills that stopped growing). A guess affects only its own conversation: it makes the folds smaller and warns. This
+There are three kinds, never mixed. *Stated* (`StatedWindow`): numbers in an upstream's own refusal, plausible and not an
+echo of the request. *Guessed* (`SmallerFold`): a size that passed after a refusal without numbers, or bills that stopped
+growing. *Observed* (all others): billed tokens. A guess affects only its own conversation: it makes the folds smaller and warns. This
 module has no clock and no memory: `gateway.state.learning` applies the lessons.
 """
 
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -14,9 +14,8 @@ from msgspec.structs import replace
 from gateway.context.count.tokens import Anchor
 from gateway.context.life import evidence, identity, ladder
 from gateway.context.life.evidence import LastRequest, SentCount
-from gateway.context.life.ladder import Attempt, StatedNumbers, Task
-
-Kind = Literal["stated", "observed", "guessed"]
+from gateway.context.life.replies import StatedNumbers
+from gateway.context.life.task import Attempt, Task
 
 TRUNCATED: Final = "truncated"
 ACCEPTED: Final = "accepted"
@@ -50,8 +49,8 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def conversation(self) -> str:
-        """The name of the conversation up to this request. Hashes everything: call only when a lesson needs it."""
-        chain = identity.conversation(self.scope, self.model, self.count.request.messages)
+        """The name of the conversation up to this request. It reads every message, so only lessons that need it ask for it."""
+        chain = identity.chain(self.count.request.messages, self.scope, self.model)
         return chain[-1] if chain else ""
 
 
@@ -75,7 +74,6 @@ class StatedWindow(msgspec.Struct, frozen=True, kw_only=True):
     counted: int
     """The same by our count."""
     sign: str
-    kind: Kind = "stated"
 
 
 class SmallerFold(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +89,6 @@ class SmallerFold(msgspec.Struct, frozen=True, kw_only=True):
     sign: str
     """``accepted``: this size passed after a refusal without numbers; ``truncated``: bills show that the server
     truncates."""
-    kind: Kind = "guessed"
 
 
 class PromptRead(msgspec.Struct, frozen=True):
@@ -100,7 +97,6 @@ class PromptRead(msgspec.Struct, frozen=True):
     upstream: str
     model: str
     tokens: int
-    kind: Kind = "observed"
 
 
 class CountCompared(msgspec.Struct, frozen=True):
@@ -113,7 +109,6 @@ class CountCompared(msgspec.Struct, frozen=True):
     stated: bool = False
     counter: str = ""
     """The name of the counter that counted."""
-    kind: Kind = "observed"
 
 
 class ConversationBilled(msgspec.Struct, frozen=True):
@@ -122,7 +117,6 @@ class ConversationBilled(msgspec.Struct, frozen=True):
     scope: str
     conversation: str
     anchor: Anchor
-    kind: Kind = "observed"
 
 
 class ConversationSeen(msgspec.Struct, frozen=True):
@@ -132,7 +126,6 @@ class ConversationSeen(msgspec.Struct, frozen=True):
     model: str
     conversation: str
     last_request: LastRequest
-    kind: Kind = "observed"
 
 
 Lesson = StatedWindow | SmallerFold | PromptRead | CountCompared | ConversationBilled | ConversationSeen
@@ -149,7 +142,7 @@ class Learned(msgspec.Struct, frozen=True):
 NOTHING_LEARNED: Final = Learned()
 
 
-def sent_of(task: Task, attempt: Attempt, upstream: str, scope: str) -> Sent:
+def sent_of(task: Task, attempt: Attempt, upstream: str) -> Sent:
     """Describe an attempt of a counted request."""
     messages = task.messages_of(attempt)
     counted = sum(map(task.plain_counter.message, messages)) + task.plain_fixed
@@ -158,7 +151,7 @@ def sent_of(task: Task, attempt: Attempt, upstream: str, scope: str) -> Sent:
         folded=attempt.draft is not None, has_upper_bounds=task.has_upper_bounds,
     )  # fmt: skip
     return Sent(
-        upstream=upstream, model=task.model, scope=scope, count=count, window=attempt.window,
+        upstream=upstream, model=task.model, scope=task.scope, count=count, window=attempt.window,
         kept_free=task.reserve + task.fold_margin, output=task.output_of(attempt), fixed=task.fixed, last_request=task.last_request,
         has_erratic_bills=task.has_erratic_bills,
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """The steps of the table of transitions (`gateway.context.life.transitions`): each returns the state that follows.
 
-Their names and the rows of the table say what each does. *Uncounted* requests are those whose tokens were not counted.
+Their names and the rows of the table say what each does.
 """
 
 from msgspec.structs import replace
@@ -13,11 +13,12 @@ from gateway.context.life.events import (
     FitProven,
     NoReply,
     PartFailed,
+    Place,
     PlacesFound,
     ReplyCame,
 )
 from gateway.context.life.lessons import StatedWindow
-from gateway.context.life.replies import Refusal
+from gateway.context.life.replies import Refusal, StatedNumbers
 from gateway.context.life.states import (
     Answered,
     Chosen,
@@ -38,12 +39,7 @@ from gateway.context.life.states import (
 
 def choose(state: Received, event: PlacesFound) -> State:
     life = Life(state.life.request, state.life.mode, event.places[1:], event.larger)  # nothing else is known yet
-    return Chosen(life, Visit(event.places[0]))
-
-
-def send_uncounted(state: Received, event: PlacesFound) -> State:
-    chosen = _next_place(replace(state.life, places=event.places))
-    return _send_unchanged(chosen.life, chosen.visit)
+    return _at_place(life, event.places[0])
 
 
 def pass_through(state: Received, event: PartFailed) -> State:
@@ -55,7 +51,7 @@ def send_proven(state: Chosen, event: FitProven) -> State:
 
 
 def measure(state: Chosen, event: Counted) -> State:
-    return Measured(state.life, replace(state.visit, task=event.task), event.task)
+    return Measured(state.life, replace(state.visit, task=event.task))
 
 
 def send_despite_fault(state: Chosen | Measured, event: Event) -> State:
@@ -86,15 +82,15 @@ def count_after_all(state: Ready, event: ReplyCame) -> State:
 
 
 def take_refusal(state: Ready, event: ReplyCame) -> State:
-    refusal, task = refusal_in(state, event), state.visit.task
-    assert refusal is not None and task is not None
-    return Refused(_one_more_refusal(state.life, refusal), state.visit, task, state.attempt, event.reply, refusal)
+    refusal = refusal_in(state, event)
+    assert refusal is not None
+    return Refused(_one_more_refusal(state.life, refusal), state.visit, state.attempt, event.reply, refusal)
 
 
 def take_refusal_counted(state: Uncounted, event: Counted) -> State:
     attempt = replace(state.attempt, prompt=event.task.prompt)
     visit = replace(state.visit, task=event.task)
-    return Refused(state.life, visit, event.task, attempt, state.reply, state.refusal)
+    return Refused(state.life, visit, attempt, state.reply, state.refusal)
 
 
 def forward_answer(state: Ready, event: ReplyCame) -> State:
@@ -110,12 +106,11 @@ def forward_refusal(state: Uncounted | Refused, event: Event) -> State:
 
 
 def try_next_place(state: Ready, event: ReplyCame | NoReply) -> State:
-    return _chosen_next(state, event)
-
-
-def send_uncounted_to_next_place(state: Ready, event: ReplyCame | NoReply) -> State:
-    chosen = _chosen_next(state, event)
-    return _send_unchanged(chosen.life, chosen.visit)
+    """Choose the next place; the first answer that came is kept, for the client if no later place does better."""
+    life = state.life
+    if isinstance(event, ReplyCame) and life.best_end is None:
+        life = replace(life, best_end=Answered(life, state.visit, state.attempt, event.reply))
+    return _next_place(life)
 
 
 def try_larger(state: Measured | Uncounted | Refused, event: Event) -> State:
@@ -139,19 +134,16 @@ def give_up(state: Ready, event: NoReply) -> State:
     return Unreachable(state.life, state.visit, event.error)
 
 
-def _chosen_next(state: Ready, event: ReplyCame | NoReply) -> Chosen:
-    """Choose the next place; the first answer that came is kept, for the client if no later place does better."""
-    life = state.life
-    if isinstance(event, ReplyCame) and life.best_end is None:
-        life = replace(life, best_end=Answered(life, state.visit, state.attempt, event.reply))
-    return _next_place(life)
-
-
-def _next_place(life: Life) -> Chosen:
+def _next_place(life: Life) -> Chosen | Ready:
     """Choose the next of the places, or of the larger models once these are tried."""
     if life.tries_larger:
-        return Chosen(replace(life, larger=life.larger[1:]), Visit(life.larger[0]))
-    return Chosen(replace(life, places=life.places[1:]), Visit(life.places[0]))
+        return _at_place(replace(life, larger=life.larger[1:]), life.larger[0])
+    return _at_place(replace(life, places=life.places[1:]), life.places[0])
+
+
+def _at_place(life: Life, place: Place) -> Chosen | Ready:
+    """Choose a place. In mode off nothing is counted: the request is sent there unchanged."""
+    return _send_unchanged(life, Visit(place)) if life.mode == "off" else Chosen(life, Visit(place))
 
 
 def _send_unchanged(life: Life, visit: Visit) -> Ready:
@@ -182,7 +174,7 @@ def _one_more_refusal(life: Life, refusal: Refusal) -> Life:
 def _limit_unknown(state: Refused, event: AttemptMade) -> bool:
     """Return whether it is still unknown how much the upstream accepts: the refusal states no limit, or none that is believed."""
     numbers = state.refusal.numbers
-    if not isinstance(numbers, ladder.StatedNumbers):
+    if not isinstance(numbers, StatedNumbers):
         return state.visit.limit_unknown
     believed = any(isinstance(lesson, StatedWindow) for lesson in event.lessons)
     return numbers.limit is None or (numbers.limit < state.attempt.window and not believed)

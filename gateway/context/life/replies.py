@@ -7,7 +7,17 @@ from typing import Any
 
 import msgspec
 
-from gateway.context.life.ladder import StatedNumbers
+
+class StatedNumbers(msgspec.Struct, frozen=True):
+    """A refusal's numbers in tokens, None when not stated; the shape of ``providers.record.Overflow``."""
+
+    limit: int | None = None
+    prompt: int | None = None
+    completion: int | None = None
+    total: int | None = None
+    exact: bool = True
+    excess: int | None = None
+    """Tokens above the limit, when only the difference is stated."""
 
 
 class OutputLimit(msgspec.Struct, frozen=True):
@@ -22,11 +32,15 @@ class ThinkingRejected(msgspec.Struct, frozen=True):
     limit: int | None = None
 
 
+Numbers = StatedNumbers | OutputLimit | ThinkingRejected
+"""The numbers of a refusal, by what it is about: the prompt, the output, or signed thinking."""
+
+
 class Refusal(msgspec.Struct, frozen=True):
-    """An upstream's "too long": the sign that matched, and its numbers."""
+    """An upstream refuses a request because of its size, or because of signed thinking: the sign that matched, and the numbers."""
 
     sign: str
-    numbers: StatedNumbers | OutputLimit | ThinkingRejected
+    numbers: Numbers
 
     @property
     def too_long(self) -> bool:

@@ -22,9 +22,9 @@ import msgspec
 
 from gateway.context.life import ladder, lessons
 from gateway.context.life.events import AttemptMade, Place, ReplyCame
-from gateway.context.life.ladder import Attempt, StatedNumbers, Task
 from gateway.context.life.lessons import NOTHING_LEARNED, BilledPrompt, Learned, Lesson
-from gateway.context.life.replies import OutputLimit, Refusal, Reply, ThinkingRejected
+from gateway.context.life.replies import OutputLimit, Refusal, Reply, StatedNumbers
+from gateway.context.life.task import Attempt, Task
 from gateway.wire.format import Conversation
 
 Mode = Literal["enforce", "observe", "off"]
@@ -70,6 +70,12 @@ class Visit(msgspec.Struct, frozen=True):
     limit_unknown: bool = False
     """Whether the last refusal at this place stated no believable limit."""
 
+    @property
+    def counted(self) -> Task:
+        """The request counted for this place, in a state that follows a count."""
+        assert self.task is not None
+        return self.task
+
 
 class Received(msgspec.Struct, frozen=True):
     """The request was read."""
@@ -89,12 +95,12 @@ class Measured(msgspec.Struct, frozen=True):
 
     life: Life
     visit: Visit
-    task: Task
 
     def make_attempt(self) -> AttemptMade:
         """Make the first attempt, and check whether it can fit at all. Slow for a long conversation."""
-        attempt = ladder.first_attempt(self.task)
-        return AttemptMade(attempt, cannot_fit=not self.task.fits and ladder.certainly_too_long(self.task, attempt))
+        task = self.visit.counted
+        attempt = ladder.first_attempt(task)
+        return AttemptMade(attempt, cannot_fit=ladder.certainly_too_long(task, attempt))
 
 
 class Ready(msgspec.Struct, frozen=True):
@@ -120,7 +126,6 @@ class Refused(msgspec.Struct, frozen=True):
 
     life: Life
     visit: Visit
-    task: Task
     attempt: Attempt
     reply: Reply
     refusal: Refusal
@@ -130,7 +135,7 @@ class Refused(msgspec.Struct, frozen=True):
         numbers = self.refusal.numbers
         if not isinstance(numbers, StatedNumbers):
             return ()
-        sent = lessons.sent_of(self.task, self.attempt, self.visit.place.upstream, self.task.scope)
+        sent = lessons.sent_of(self.visit.counted, self.attempt, self.visit.place.upstream)
         return lessons.from_refusal(sent, self.attempt, numbers, self.refusal.sign, self.reply.refusal_body)
 
     def make_smaller_attempt(self) -> Attempt | None:
@@ -138,12 +143,7 @@ class Refused(msgspec.Struct, frozen=True):
         conversation."""
         if self.life.mode != "enforce" or self.life.calls > self.visit.place.max_retries:
             return None
-        numbers = self.refusal.numbers
-        if isinstance(numbers, OutputLimit):
-            return ladder.lower_output(self.task, self.attempt, numbers.limit)
-        if isinstance(numbers, ThinkingRejected):
-            return ladder.without_thinking(self.task, self.attempt)
-        return ladder.next_attempt(self.task, self.attempt, numbers)
+        return ladder.next_attempt(self.visit.counted, self.attempt, self.refusal.numbers)
 
 
 class Answered(msgspec.Struct, frozen=True):
@@ -166,7 +166,7 @@ class Answered(msgspec.Struct, frozen=True):
         task = self.visit.task
         if task is None or self.life.mode == "off":
             return NOTHING_LEARNED
-        sent = lessons.sent_of(task, self.attempt, self.visit.place.upstream, task.scope)
+        sent = lessons.sent_of(task, self.attempt, self.visit.place.upstream)
         return lessons.from_answer(sent, bill, limit_unknown=self.visit.limit_unknown)
 
 
@@ -179,8 +179,7 @@ class TooLarge(msgspec.Struct, frozen=True):
 
     def refusal(self) -> bytes:
         """Return our refusal in the client's format, with sizes and the largest parts by place, without their text."""
-        assert self.visit.task is not None
-        task = self.visit.task
+        task = self.visit.counted
         return task.request.format.refusal(self.attempt.window, self.attempt.prompt, task.reserve, largest_parts(task))
 
 

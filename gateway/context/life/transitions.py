@@ -66,7 +66,6 @@ class Row(msgspec.Struct, frozen=True):
 
 TABLE: Final = (
     # The first attempt.
-    Row(Received, PlacesFound, when.off, then.send_uncounted),
     Row(Received, PlacesFound, when.always, then.choose),
     Row(Received, PartFailed, when.always, then.pass_through),
     Row(Chosen, FitProven, when.always, then.send_proven),
@@ -83,12 +82,10 @@ TABLE: Final = (
     Row(Ready, ReplyCame, when.refused_off, then.forward_answer),
     Row(Ready, ReplyCame, when.refused_uncounted, then.count_after_all),
     Row(Ready, ReplyCame, when.refused, then.take_refusal),
-    Row(Ready, ReplyCame, when.faulty_off_with_places_left, then.send_uncounted_to_next_place),
     Row(Ready, ReplyCame, when.faulty_with_places_left, then.try_next_place),
     Row(Ready, ReplyCame, when.faulty_with_earlier_answer, then.end_with_earlier_answer),
     Row(Ready, ReplyCame, when.always, then.forward_answer),
     # No answer.
-    Row(Ready, NoReply, when.off_with_places_left, then.send_uncounted_to_next_place),
     Row(Ready, NoReply, when.places_left, then.try_next_place),
     Row(Ready, NoReply, when.earlier_answer, then.end_with_earlier_answer),
     Row(Ready, NoReply, when.always, then.give_up),

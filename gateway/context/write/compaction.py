@@ -14,7 +14,7 @@ from gateway.context.write.pools import pool_of
 from gateway.wire.memory import Memory
 from gateway.wire.message import Message, text_of
 
-QUESTION_SHARE: Final = 0.25
+LAST_QUESTION_SHARE: Final = 0.25
 """Share of a compaction that the last question may take."""
 
 
@@ -23,10 +23,10 @@ def compacted(
 ) -> tuple[str, str]:
     """Return the digest, framed as data, and the last question. The same conversation gives the same texts."""
     source = source_of(messages, Budget(tokens, 0, 0, 0), counter, Policy(), memory=memory)
-    pinned = set(source.conversation.pinned)
+    pinned = set(source.structure.pinned)
     folded = [index for index in range(len(source.messages)) if index not in pinned]
     questions = [text_of(source.messages[index]) for index in folded if source.messages[index].get("role") == "user"]
-    question = shrink_text(questions[-1], int(tokens * QUESTION_SHARE), counter.text) if questions else ""
+    question = shrink_text(questions[-1], int(tokens * LAST_QUESTION_SHARE), counter.text) if questions else ""
     pool = pool_of(source, folded)
     room = tokens - counter.text(question) - frames.frame_tokens(frames.HEAD, counter.text)
     note = rows.render(pool, digest.choose(pool, room, counter.text)) if pool.lines and room > 0 else ""

@@ -1,4 +1,4 @@
-"""Compression: make one conversation fit one budget, on one rung of the ladder."""
+"""Make a conversation fit a budget, on one rung of the ladder: by an earlier draft, or by a new fold."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -44,7 +44,7 @@ def compress(
         if limits.max_turns is not None:
             policy = replace(policy, max_turns=min(policy.max_turns or limits.max_turns, limits.max_turns))
         source = prepared or source_of(messages, budget, counter, policy, summary=summary, rung=limits, memory=memory)
-        if rung <= 1 and unchanged.cost <= budget.room and len(source.conversation.turns) <= (policy.max_turns or 1):
+        if rung <= 1 and unchanged.cost <= budget.room and len(source.structure.turns) <= (policy.max_turns or 1):
             return unchanged
         from gateway.context.write.fold import fold  # noqa: PLC0415  # a tenth of the start-up time, and only a fold needs it
 

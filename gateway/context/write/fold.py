@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from gateway.context.cut.attachments import has_media_or_reasoning
 from gateway.context.cut.layout import Layout, Source
+from gateway.context.cut.media_and_reasoning import has_media_or_reasoning
 from gateway.context.cut.question import kept_whole, question_of
 from gateway.context.cut.rungs import QUESTION
 from gateway.context.cut.unit_limits import gets_final_size

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.context.cut.attachments import has_media_or_reasoning, without_media_and_reasoning
-from gateway.context.cut.layout import STUB_TOKENS, Layout, Source, tokens_of_characters
+from gateway.context.cut.layout import STUB_TOKENS, Layout, Source, tokens_of_characters, trimmed_result_tokens
+from gateway.context.cut.media_and_reasoning import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.cut.question import kept_whole, question_of
 from gateway.context.cut.unit_limits import unit_limits
 from gateway.context.read.words import words
@@ -21,7 +21,7 @@ def kept_messages(source: Source, layout: Layout) -> dict[int, Message]:
     left_out = set(layout.left_out)
     untouched = kept_whole(source) | set(question_of(source))
     question_words = words_of_question(source)
-    kept = {index: source.messages[index] for index in source.conversation.pinned}
+    kept = {index: source.messages[index] for index in source.structure.pinned}
     for position, unit in enumerate(layout.units):
         if unit.indices[0] in left_out:
             continue
@@ -68,11 +68,7 @@ def _trimmed(source: Source, layout: Layout, message: Message, *, stub: bool) ->
         message = without_media_and_reasoning(message)
     if message.get("role") not in RESULT_ROLES:
         return message
-    most = layout.trimmed_result_tokens
-    if stub:
-        most = STUB_TOKENS
-    elif limit := tokens_of_characters(source, message, source.policy.tool_result_chars):
-        most = min(limit, most)
+    most = STUB_TOKENS if stub else trimmed_result_tokens(source, layout.room, message)
     return shrink_message(message, most, source.counter, thorough=source.thorough)
 
 

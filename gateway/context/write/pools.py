@@ -29,7 +29,7 @@ def pool_of(source: Source, folded: Sequence[int], read_in_full: frozenset[int] 
     skimmed."""
     messages = source.messages
     first_question = next((index for index, message in enumerate(messages) if message.get("role") == "user"), -1)
-    callers = source.conversation.callers
+    callers = source.structure.callers
     folded_messages = [messages[index] for index in folded]
     callers_of_results = [messages[callers[index]] for index in folded if index in callers]
     # A message that was seen before is the same object. The entry keeps these objects alive, so no other gets their ids.

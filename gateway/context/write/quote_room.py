@@ -55,7 +55,7 @@ QUESTION_CHARACTERS: Final = 4000
 QUOTES_BEFORE_DIGEST: Final = 6000
 """Tokens. If less room is left for quotes, the digest is shortened for them. This applies where the folded part is long
 and its old part is only skimmed. Chosen: with 8,000 tokens of quotes, the shorter digest loses what these do not find."""
-LEAST_DIGEST_SHARE: Final = 1 / 4
+SHORTENED_DIGEST_SHARE: Final = 1 / 4
 """Share of its tokens that a shortened digest keeps: standing wishes come first in it. Without a digest, quotes find no more."""
 TOPIC_MESSAGES: Final = 20
 """Number of the messages most relevant to a question. They tell which part of the conversation it is about."""
@@ -152,7 +152,9 @@ def _searched_question(source: Source, layout: Layout) -> str:
 def _quote_tokens(layout: Layout, query: str) -> int:
     """Return the most tokens of quotes for a question, within its shares of the free room and of the folded part."""
     free = layout.room.free
-    return int(min(most_quotes(layout, query), MOST_QUOTES_OF_ROOM * free, MOST_QUOTES_OF_FOLDED * _folded(layout)))
+    return int(
+        min(most_quotes(layout, query), MOST_QUOTES_OF_ROOM * free, MOST_QUOTES_OF_FOLDED * _folded_tokens(layout))
+    )
 
 
 def is_about_conversation(layout: Layout, query: str) -> bool:
@@ -193,28 +195,26 @@ def question_text(source: Source, indices: tuple[int, ...]) -> str:
 
 def is_long(layout: Layout) -> bool:
     """Return whether the folded part is many times the room: then only quotes have what a question asks for."""
-    return _folded(layout) > LONG_HISTORY * layout.room.free
+    return _folded_tokens(layout) > LONG_HISTORY * layout.room.free
 
 
 def digest_beside_quotes(source: Source, layout: Layout, digest: int, left: int) -> int:
     """Return the tokens of a digest that shares ``left`` tokens with quotes: ``digest``, or fewer if the question is about the part
     that is only skimmed, for which the quotes need the room."""
-    if not (layout.ends_with_question and layout.cut.first_kept and source.policy.recall_share and is_long(layout)):
+    if left - digest >= QUOTES_BEFORE_DIGEST or not (layout.ends_with_question and is_long(layout)):
         return digest
-    query = question_text(source, layout.question)
-    skimmed = skimmed_messages(source.messages, layout.folded, FULLY_READ_CHARACTERS)
-    if source.rung.newest_only or not skimmed or left - digest >= QUOTES_BEFORE_DIGEST or not asked_in(query):
+    query = _searched_question(source, layout)
+    skimmed = skimmed_messages(source.messages, layout.folded, FULLY_READ_CHARACTERS) if query else 0
+    if not skimmed or not _is_about(source, query, frozenset(layout.folded[:skimmed]), frozenset(layout.question)):
         return digest
-    if not _is_about(source, query, frozenset(layout.folded[:skimmed]), frozenset(layout.question)):
-        return digest
-    return max(min(digest, left - QUOTES_BEFORE_DIGEST), int(digest * LEAST_DIGEST_SHARE))
+    return max(min(digest, left - QUOTES_BEFORE_DIGEST), int(digest * SHORTENED_DIGEST_SHARE))
 
 
 def _is_about(source: Source, query: str, part: frozenset[int], question: frozenset[int]) -> bool:
     """Return whether a question is about a part of the conversation: nearly all the most relevant messages are in it."""
     if not names_a_subject(query):
         return False
-    not_searched = question.union(source.conversation.pinned)
+    not_searched = question.union(source.structure.pinned)
     indices = [index for index in range(len(source.messages)) if index not in not_searched]
     texts = [text_of(source.messages[index]) for index in indices]
     roles = [str(source.messages[index].get("role")) for index in indices]
@@ -230,7 +230,7 @@ def fits_beside_set_aside(layout: Layout, quoted: int) -> bool:
     return bool(layout.set_aside) and quoted <= free
 
 
-def _folded(layout: Layout) -> int:
+def _folded_tokens(layout: Layout) -> int:
     """Return the tokens of the folded part."""
     return sum([unit.cost for unit in layout.units[: layout.cut.first_kept]])
 

@@ -59,7 +59,7 @@ def _call_of(source: Source, index: int) -> str:
     message = source.messages[index]
     if message.get("role") not in RESULT_ROLES:
         return ""
-    caller = source.conversation.callers.get(index)
+    caller = source.structure.callers.get(index)
     caller_lines = lines.read(source.messages[caller], source.memory) if caller is not None else ()
     calls = tool_calls(source.messages[caller]) if caller is not None else []
     # A message's calls are its last lines.

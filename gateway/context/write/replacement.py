@@ -9,14 +9,14 @@ from gateway.context.choose import digest, rows
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.weigh.line_pool import LinePool
 from gateway.context.write.pools import pool_of
-from gateway.context.write.questions import quotes_of
 from gateway.context.write.quote_room import digest_beside_quotes, quote_tokens_before_digest
+from gateway.context.write.quotes import quotes_of
 from gateway.context.write.search import Search, line_keys, positions_of, words_of_pinned
 from gateway.wire.message import PINNED_ROLES, Message
 
 BRIEF_HEAD_TOKENS: Final = 200
 """Tokens. A smaller digest gets the brief head: a longer frame would take more than a tenth of it."""
-LEAST_DIGEST_TOKENS: Final = 8
+LEAST_ROWS_TOKENS: Final = 8
 """Tokens of the rows in the smallest digest: one identifier with its key."""
 
 OWN_MESSAGE_TOKENS: Final = 4
@@ -100,7 +100,7 @@ def _digest(source: Source, pool: LinePool, skipped: int, size: int) -> Note:
     count = source.counter.text
     head = frames.HEAD if size >= BRIEF_HEAD_TOKENS else frames.BRIEF
     size -= frames.frame_tokens(head, count)
-    if not pool.lines or size < LEAST_DIGEST_TOKENS:
+    if not pool.lines or size < LEAST_ROWS_TOKENS:
         return Note(frames.CUT)
     known = words_of_pinned(source)
 
@@ -121,9 +121,7 @@ def _with_summary(source: Source, layout: Layout, pool: LinePool, size: int, lef
     if summary is None or not summary.text.strip() or source.rung.newest_only:
         return None
     covered = set(range(min(summary.covers, len(source.messages))))
-    covered_but_kept = (
-        covered - set(layout.folded) - set(source.conversation.pinned) - set(_question_of_cut_turn(layout))
-    )
+    covered_but_kept = covered - set(layout.folded) - set(source.structure.pinned) - set(_question_of_cut_turn(layout))
     if summary.covers <= 0 or not layout.folded or covered_but_kept:
         return None
     text = frames.framed(frames.SUMMARY, frames.rows(summary.text.strip()))

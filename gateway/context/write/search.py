@@ -159,7 +159,7 @@ def nearness_of(source: Source) -> recall.Nearness | None:
 
 def words_of_pinned(source: Source) -> frozenset[str]:
     """Return the keys of the words in pinned messages."""
-    pinned = source.conversation.pinned
+    pinned = source.structure.pinned
     return frozenset().union(*[lines.facts(source.messages[index], source.memory) for index in pinned])
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from gateway.context.life import ladder
-from gateway.context.life.ladder import Attempt, Task
+from gateway.context.life.task import Attempt, Task
 from gateway.serve.gateway import Gateway
 from gateway.serve.request import measure
 from gateway.serve.request.places import Place, place_of
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from gateway.context.write.explain import Fate
 
 
-async def explain(gateway: Gateway, request: Conversation, scope: str = "") -> dict[str, Any]:
+async def explain(gateway: Gateway, request: Conversation) -> dict[str, Any]:
     """Return the documented explanation of one request; sizes in tokens, ``messages`` as they would be sent.
 
     It always counts, while serving may prove the fit by size alone.
     """
-    place, task = await task_of(gateway, request, scope)
+    place, task = await task_of(gateway, request)
     attempt = ladder.first_attempt(task)
-    refused = not task.fits and ladder.certainly_too_long(task, attempt)
+    refused = ladder.certainly_too_long(task, attempt)
     return {
         "model": request.model,
         "format": request.format.name,
@@ -33,8 +33,8 @@ async def explain(gateway: Gateway, request: Conversation, scope: str = "") -> d
         "reserve": task.reserve,
         "margin": task.margin,
         "prompt_tokens": task.prompt,
-        "messages_tokens": task.messages,
-        "tools_tokens": task.prompt - task.messages,
+        "messages_tokens": task.message_tokens,
+        "tools_tokens": task.prompt - task.message_tokens,
         "basis": task.basis,
         "fits": task.fits,
         "action": "error" if refused else "fold" if attempt.altered else "none",
@@ -58,16 +58,16 @@ def _sent(request: Conversation, attempt: Attempt) -> list[Any]:
 
 async def fates(gateway: Gateway, request: Conversation) -> "tuple[Fate, ...]":
     """Return for every line whether a fold keeps it, and why."""
-    _, task = await task_of(gateway, request, "")
+    _, task = await task_of(gateway, request)
     budget = ladder.budget_of(task)
     from gateway.context.write.explain import explain_lines  # noqa: PLC0415  # loads the fold, which a start does not need
 
     return explain_lines(request.messages, budget, task.counter, task.policy, memory=request.memory)
 
 
-async def task_of(gateway: Gateway, request: Conversation, scope: str) -> tuple[Place, Task]:
+async def task_of(gateway: Gateway, request: Conversation) -> tuple[Place, Task]:
     """Return where a request would go, and what it must fit there. It is always counted."""
     setup = gateway.setup
     route = setup.settings.route(request.model)
     place = place_of(gateway, setup, route, setup.targets[route.upstream])
-    return place, await measure.task_for(gateway, place, request, scope)
+    return place, await measure.task_for(gateway, place, request)

@@ -5,14 +5,14 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Final, Literal, Self
+from typing import Final, Self
 
 import msgspec
 
-from gateway.context.life.replies import Refusal, Reply, ThinkingRejected
+from gateway.context.life.replies import Refusal, Reply
 from gateway.serve.incoming.encoding import inflater
 from gateway.upstream.client import Target, UpstreamUnreachable
-from gateway.upstream.refusals import refusal_of
+from gateway.upstream.refusals import refusal_from
 from gateway.upstream.response import Response
 from gateway.wire.chat import CHAT
 from gateway.wire.format import Format
@@ -118,14 +118,14 @@ async def peek(
         if response.status >= 400:
             await _hold(answer, LONGEST_ERROR)
             answer.text = readable(response, answer.held)
-            answer.refusal = _refusal(answer, answer.text, "http", failed)
+            answer.refusal = _refusal(answer, answer.text, failed)
         elif answer.is_stream:
             await _hold_preamble(answer, failed, longest_hold_s)
         elif response.status == 200:
             await _hold(answer, LONGEST_HELD)
             answer.text = readable(response, answer.held)
             if answer.complete:
-                answer.refusal = _refusal(answer, answer.text, "http", failed)
+                answer.refusal = _refusal(answer, answer.text, failed)
     except OSError as error:
         response.close()
         timed_out = isinstance(error, TimeoutError)
@@ -137,17 +137,13 @@ async def peek(
     return answer
 
 
-def _refusal(answer: Answer, said: bytes, where: Literal["http", "sse"], failed: Failed) -> Refusal | None:
+def _refusal(answer: Answer, said: bytes, failed: Failed) -> Refusal | None:
     """Return what the upstream says about size, as the core's value. A bug in reading counts as no statement."""
     try:
-        found = answer.target.provider.read_refusal(answer.status, said, where)
+        return refusal_from(answer.target.provider, answer.format, answer.status, said)
     except Exception as error:  # noqa: BLE001  # promise 6: the answer is forwarded, whatever is in it
         failed("refusal", error)
         return None
-    if found is None:
-        rejected = answer.status == 400 and answer.format.rejects_thinking(said)
-        return Refusal("thinking_rejected", ThinkingRejected()) if rejected else None
-    return refusal_of(found)
 
 
 async def _hold(answer: Answer, longest: int) -> None:
@@ -186,7 +182,7 @@ async def _hold_preamble(answer: Answer, failed: Failed, longest_hold_s: float) 
             for event in arrived:
                 anything = True
                 answer.text = event.data
-                answer.refusal = _refusal(answer, event.data, "sse", failed)
+                answer.refusal = _refusal(answer, event.data, failed)
                 if answer.refusal is not None or not _is_preamble(answer, event.data, failed):
                     return
         if answer.complete:
@@ -207,7 +203,7 @@ def _read_without_events(answer: Answer, failed: Failed) -> None:
     answer.empty_stream = all(line.partition(b":")[0].strip() in NO_BODY for line in text.splitlines())
     if not answer.empty_stream:
         answer.text = text
-        answer.refusal = _refusal(answer, text, "http", failed)
+        answer.refusal = _refusal(answer, text, failed)
 
 
 async def _next_piece(response: Response, deadline: float | None) -> bytes | None:

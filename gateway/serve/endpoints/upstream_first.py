@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from gateway.context.life.ladder import Task
+from gateway.context.life.task import Task
 from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer
@@ -67,13 +67,7 @@ def place_for(gateway: Gateway, request: web.BaseRequest, asked: Conversation, t
     return place_of(gateway, setup, setup.settings.route(asked.model), target, caller)
 
 
-async def count_at(gateway: Gateway, request: web.BaseRequest, asked: Conversation, place: Place) -> Task:
-    """Count a request at a place; return what it must fit there."""
-    scope = records.of(request).identity_at(place.target, keys.forwarded(request)).scope
-    return await measure.task_for(gateway, place, asked, scope)
-
-
 async def count(gateway: Gateway, request: web.BaseRequest, asked: Conversation) -> Task:
     """Count a request at its model's own upstream."""
     target = gateway.setup.targets[gateway.settings.route(asked.model).upstream]
-    return await count_at(gateway, request, asked, place_for(gateway, request, asked, target))
+    return await measure.task_for(gateway, place_for(gateway, request, asked, target), asked)

@@ -8,14 +8,12 @@ from contextlib import suppress
 from typing import Protocol, assert_never
 
 import structlog
-from multidict import CIMultiDict
 
 from gateway.context.life.events import FIT_PROVEN, AttemptMade, Counted, Event, PartFailed
-from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.lessons import Lesson
-from gateway.context.life.states import Chosen, Life, Measured, Refused, Uncounted, Undecided, Visit, fault_of
+from gateway.context.life.states import Chosen, Measured, Refused, Uncounted, Undecided, fault_of
+from gateway.context.life.task import Attempt, Task
 from gateway.serve.gateway import Gateway
-from gateway.serve.incoming.callers import identity_of
 from gateway.serve.request import measure, summary
 from gateway.serve.request.contents import AttemptContents, contents_of
 from gateway.serve.request.places import place_at
@@ -29,10 +27,6 @@ class Decidable(Protocol):
     @property
     def gateway(self) -> Gateway:
         """Everything that the requests of this process share."""
-
-    @property
-    def headers(self) -> CIMultiDict[str]:
-        """The client's headers, with its credentials."""
 
     @property
     def request_id(self) -> str:
@@ -59,10 +53,11 @@ def decide(served: Decidable, state: Undecided) -> Awaitable[Event]:
 async def _measure(served: Decidable, state: Chosen) -> Event:
     """Check whether the request fits by its size alone; else count it."""
     try:
-        if await measure.fits_by_size(served.gateway, place_at(state.visit), state.life.request):
+        gateway, place, request = served.gateway, place_at(state.visit), state.life.request
+        if await measure.fits_by_size(gateway, place, request):
             return FIT_PROVEN
-        task = await _task(served, state.life, state.visit)
-        return Counted(await summary.with_summary(served.gateway, place_at(state.visit), task))
+        task = await measure.task_for(gateway, place, request)
+        return Counted(await summary.with_summary(gateway, place, task))
     except Exception as error:  # noqa: BLE001  # promise 6: the request is sent unchanged
         served.gateway.failed("fold", error)
         return PartFailed()
@@ -71,18 +66,10 @@ async def _measure(served: Decidable, state: Chosen) -> Event:
 async def _count(served: Decidable, state: Uncounted) -> Event:
     """Count a request that was refused although its size seemed to prove that it fits."""
     try:
-        return Counted(await _task(served, state.life, state.visit))
+        return Counted(await measure.task_for(served.gateway, place_at(state.visit), state.life.request))
     except Exception as error:  # noqa: BLE001  # promise 6: the client still gets the upstream's own answer
         served.gateway.failed("ladder", error)
         return PartFailed()
-
-
-async def _task(served: Decidable, life: Life, visit: Visit) -> Task:
-    """Count a request at its place; return what it must fit there."""
-    place = place_at(visit)
-    return await measure.task_for(
-        served.gateway, place, life.request, identity_of(place.target, served.headers, "").scope
-    )
 
 
 async def _first_attempt(served: Decidable, state: Measured) -> Event:
@@ -101,14 +88,14 @@ async def _first_attempt(served: Decidable, state: Measured) -> Event:
 def _make_first(served: Decidable, state: Measured) -> AttemptMade:
     """Make the first attempt, and keep its contents. Slow for a long conversation."""
     made = state.make_attempt()
-    _keep_contents(served, state.task, made.attempt)
+    _keep_contents(served, state.visit.counted, made.attempt)
     return made
 
 
 def _make_smaller(served: Decidable, state: Refused) -> Attempt | None:
     """Make a smaller attempt after a refusal, and keep its contents. Slow for a long conversation."""
     attempt = state.make_smaller_attempt()
-    _keep_contents(served, state.task, attempt)
+    _keep_contents(served, state.visit.counted, attempt)
     return attempt
 
 

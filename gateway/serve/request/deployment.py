@@ -11,8 +11,8 @@ from gateway.serve import keys
 from gateway.serve.gateway import Gateway
 from gateway.serve.incoming.body import decompress, reading_size
 from gateway.serve.incoming.errors import ClientError
-from gateway.wire.form import MULTIPART
 from gateway.wire.model_name import FORMS, is_ambiguous, model_in, with_model_in
+from gateway.wire.multipart import MULTIPART
 
 
 def is_multipart(request: web.BaseRequest) -> bool:

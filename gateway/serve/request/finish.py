@@ -217,8 +217,7 @@ def _learned(served: ServedRequest, state: Answered, usage: Usage | None) -> Lea
     bill = BilledPrompt(usage.prompt, usage.cached) if usage else None
     if not state.visit.fit_proven or state.visit.task is not None or bill is None:
         return state.lessons(bill)
-    place = place_at(state.visit)
-    return uncounted_bill.learn(served.gateway, place, state.life.request, place.caller.scope, bill)
+    return uncounted_bill.learn(served.gateway, place_at(state.visit), state.life.request, bill)
 
 
 def _consider_summary(served: ServedRequest, state: Answered) -> None:

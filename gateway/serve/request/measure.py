@@ -11,11 +11,9 @@ from gateway.context.choose import embedding
 from gateway.context.count import delay, fixed_cost, message_cost, proof, tokens
 from gateway.context.count.calibration import Calibration
 from gateway.context.count.tokens import TokenCount
-from gateway.context.life import measuring
-from gateway.context.life.identity import conversation
-from gateway.context.life.ladder import Task
+from gateway.context.life import identity
 from gateway.context.life.lessons import LEAST_ANCHOR_SHARE
-from gateway.context.life.measuring import MeasuredModel, Measurement, Reserve
+from gateway.context.life.task import MeasuredModel, Measurement, Reserve, Task, reserve_for, task_from
 from gateway.serve.gateway import Gateway
 from gateway.serve.request import caching
 from gateway.serve.request.places import Place, error_of, family_of, has_guessed_family
@@ -69,7 +67,7 @@ def _window(place: Place, reserve: int) -> int:
 def _reserve(place: Place, request: Conversation) -> Reserve:
     """Return the tokens that are kept free for the answer at a place."""
     route, facts = place.route, place.facts
-    return measuring.reserve_for(
+    return reserve_for(
         request,
         place.window,
         configured=route.output_reserve,
@@ -78,10 +76,10 @@ def _reserve(place: Place, request: Conversation) -> Reserve:
     )
 
 
-async def task_for(gateway: Gateway, place: Place, request: Conversation, scope: str) -> Task:
+async def task_for(gateway: Gateway, place: Place, request: Conversation) -> Task:
     """Count a request at a place, and return what it must fit there. Much new text is counted and hashed in the pool, off the
     event loop."""
-    learning, owner = gateway.learning, place.owner
+    learning, owner, scope = gateway.learning, place.owner, place.caller.scope
     reserve = _reserve(place, request)
     window = _window(place, reserve.tokens)
     pooled_bytes = _pooled_bytes(place, request)
@@ -89,7 +87,7 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
     chain: list[str] = []
     may_fold_smaller = learning.may_fold_smaller(owner)
     if found.stable.total > LEAST_ANCHOR_SHARE * window or may_fold_smaller or learning.has_suspect_bills(owner):
-        hash_messages = partial(conversation, scope, place.model, request.messages)
+        hash_messages = partial(identity.chain, request.messages, scope, place.model)
         chain = await gateway.pool.run(hash_messages, size_bytes=len(request.raw))
         smaller = await learning.smaller_size(owner, chain) if may_fold_smaller else None
         window = min(window, smaller) if smaller else window
@@ -101,7 +99,7 @@ async def task_for(gateway: Gateway, place: Place, request: Conversation, scope:
             found = found._replace(best=best, anchored=True)
     policy = caching.priced(place.route.policy, place.facts, place.target)
     return replace(
-        measuring.task_from(request, found, _measured_model(place, window), reserve, policy),
+        task_from(request, found, _measured_model(place, window), reserve, policy),
         scope=scope,
         last_request=learning.last_request(chain),
         cache=caching.terms_for(policy, place.facts, place.target, request, scope),

@@ -7,8 +7,8 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway.context.count.proof import is_self_contained
-from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.states import Answered, State, TooLarge, Unreachable, Visit
+from gateway.context.life.task import Attempt, Task
 from gateway.observe.exchange import NOTHING_LOST, Action, Call, Exchange, Why
 from gateway.serve.incoming.errors import OUR_FAULT
 from gateway.serve.record import LONGEST_NAME, name_of

@@ -16,8 +16,8 @@ from gateway.context.count import message_cost
 from gateway.context.cut.foresight import messages_before_cut
 from gateway.context.cut.layout import Source
 from gateway.context.life import identity, ladder
-from gateway.context.life.ladder import Task
 from gateway.context.life.states import Answered
+from gateway.context.life.task import Task
 from gateway.context.write.compress import source_of
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.callers import CREDENTIALS, identity_of
@@ -49,7 +49,7 @@ def _lay_out(task: Task) -> tuple[Source, list[str]]:
     """Return the source of the fold, and the chained hashes of the messages before its cut."""
     source = _source(task)
     cut = messages_before_cut(source)
-    return source, identity.chain(source.messages[:cut], task.scope.encode()) if cut else []
+    return source, identity.chain(source.messages[:cut], task.scope) if cut else []
 
 
 def request_if_needed(gateway: Gateway, setup: Setup, state: Answered, headers: CIMultiDict[str]) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gateway.context.life import ladder
 from gateway.context.life.states import State
+from gateway.serve.request import outcome
 from gateway.serve.request.work import ServedRequest
 from gateway.wire.message import Message, text_of
 
@@ -37,10 +38,8 @@ def lines_of(state: State) -> list[dict[str, Any]]:
     """Return each line of a request: whether it was sent, and why. Slow for a long conversation."""
     from gateway.context.write.explain import explain_lines  # noqa: PLC0415  # loads the fold, which a start does not need
 
-    visit = getattr(state, "visit", None)
-    task = visit.task if visit is not None else None
-    attempt = (visit.planned if visit is not None else None) or getattr(state, "attempt", None)
-    messages = state.life.request.messages
+    found = outcome.of(state)
+    task, attempt, messages = found.task, found.shown, state.life.request.messages
     if task is None or attempt is None or attempt.draft is None:
         fates: Sequence[Fate] = tuple(_sent_whole(index, message) for index, message in enumerate(messages))
     else:

@@ -24,15 +24,15 @@ def needs_count(size_bytes: int, bill: BilledPrompt) -> bool:
     return size_bytes <= MOST_COUNTED_BYTES and bill.prompt * SUSPICIOUS_BYTES_PER_TOKEN <= size_bytes
 
 
-def learn(gateway: Gateway, place: Place, request: Conversation, scope: str, bill: BilledPrompt) -> Learned:
-    """Learn from the bill; count the request only if the bill is suspiciously small. ``scope`` is that of its memory."""
+def learn(gateway: Gateway, place: Place, request: Conversation, bill: BilledPrompt) -> Learned:
+    """Learn from the bill; count the request only if the bill is suspiciously small."""
     size = len(request.raw)
     if not needs_count(size, bill):
         return Learned((lessons.PromptRead(place.target.name, place.route.name, min(bill.prompt, size)),))
-    return lessons.from_answer(_counted(gateway, place, request, scope), bill)
+    return lessons.from_answer(_counted(gateway, place, request), bill)
 
 
-def _counted(gateway: Gateway, place: Place, request: Conversation, scope: str) -> Sent:
+def _counted(gateway: Gateway, place: Place, request: Conversation) -> Sent:
     """Count a request that was sent, with what is known of its conversation."""
     counter = message_cost.counter(place.family, place.images, request.memory)
     counted = sum(map(counter.message, request.messages)) + fixed_cost.fixed_cost(
@@ -43,9 +43,9 @@ def _counted(gateway: Gateway, place: Place, request: Conversation, scope: str) 
         request=request, messages=request.messages, counter=counter, counted=counted, prompt=counted, error=error_of(place),
         folded=False, has_upper_bounds=bounded,
     )  # fmt: skip
-    upstream, model = place.target.name, place.route.name
+    upstream, model, scope = place.target.name, place.route.name, place.caller.scope
     sent = Sent(upstream=upstream, model=model, scope=scope, count=measured, window=place.window)
-    before = gateway.learning.last_request(identity.conversation(scope, model, request.messages))
+    before = gateway.learning.last_request(identity.chain(request.messages, scope, model))
     return replace(
         sent, last_request=before, has_erratic_bills=bool(gateway.learning.calibration(place.owner).ignored_bills)
     )

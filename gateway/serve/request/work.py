@@ -14,9 +14,9 @@ from multidict import CIMultiDict
 
 from gateway.config import Route
 from gateway.context.life.events import Event, NoReply, PartFailed, PlacesFound, ReplyCame
-from gateway.context.life.ladder import Attempt
 from gateway.context.life.replies import Refusal
 from gateway.context.life.states import FAULT_STATUSES, Life, Ready, Received, State, replies_in
+from gateway.context.life.task import Attempt
 from gateway.context.life.transitions import advance, after_failed_transition
 from gateway.observe.exchange import Call
 from gateway.serve import keys

@@ -11,8 +11,8 @@ from aiohttp import web
 
 from gateway.config import Mode, Route
 from gateway.context.life import ladder
-from gateway.context.life.ladder import Attempt, Task
 from gateway.context.life.states import Life, Ready, Visit
+from gateway.context.life.task import Attempt, Task
 from gateway.observe.exchange import Why
 from gateway.serve import keys
 from gateway.serve import record as records
@@ -110,7 +110,7 @@ async def _fold_create(gateway: Gateway, request: web.BaseRequest, target: Targe
     if await measure.fits_by_size(gateway, place, asked) and place.model == asked.model:
         sent = Ready(life, Visit(place, fit_proven=True), ladder.unchanged_attempt(asked, place.model, place.window, 0))
         return Message(message, True, facts | {"why": "proven", "basis": "bytes"}, sent)
-    task = await upstream_first.count_at(gateway, request, asked, place)
+    task = await measure.task_for(gateway, place, asked)
     planned = await gateway.pool.run(lambda: _plan(task), size_bytes=len(raw))
     sent = Ready(life, Visit(place, task), planned.attempt)
     facts |= facts_of(planned)

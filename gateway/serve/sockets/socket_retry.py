@@ -9,8 +9,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
-from multidict import CIMultiDict
-
 from gateway.context.life.events import ReplyCame
 from gateway.context.life.replies import Refusal, Reply
 from gateway.context.life.states import Ended, Ready, Received, State
@@ -24,7 +22,7 @@ from gateway.serve.request.decisions import decide
 from gateway.serve.sockets.socket_fold import Planned, facts_of
 from gateway.serve.sockets.socket_turns import Turns
 from gateway.upstream.client import Target
-from gateway.upstream.refusals import refusal_of
+from gateway.upstream.refusals import refusal_from
 from gateway.wire.responses import RESPONSES
 from gateway.wire.views import event_type
 
@@ -39,7 +37,6 @@ class Asking:
     """A message whose answer has not begun. Implements `Decidable` for decisions."""
 
     gateway: Gateway
-    headers: CIMultiDict[str]
     request_id: str
     state: Ready
     """What was sent."""
@@ -56,13 +53,13 @@ class Retries:
         self._held: list[str] = []
         self._deadline: float | None = None
 
-    def watch(self, state: Ready, headers: CIMultiDict[str], room: ExitStack) -> None:
+    def watch(self, state: Ready, room: ExitStack) -> None:
         """Watch a message that is sent, unless an earlier one is unanswered. ``room`` holds its bytes until its answer begins."""
         if self._turns.count > 1:
             self._forget()
             room.close()
             return
-        self._asking, self._room = Asking(self._gateway, headers, self._gateway.request_id(), state), room
+        self._asking, self._room = Asking(self._gateway, self._gateway.request_id(), state), room
 
     @property
     def patience_s(self) -> float | None:
@@ -98,10 +95,9 @@ class Retries:
     async def _retry(self, asking: Asking, raw: bytes) -> bool:
         """Send a smaller message if the event refuses the last one as too long; return whether one was sent."""
         try:
-            found = self._target.provider.read_refusal(200, raw, "sse")
-            if found is None:
+            refusal = refusal_from(self._target.provider, RESPONSES, 200, raw)
+            if refusal is None:
                 return False
-            refusal = refusal_of(found)
             following = await _state_after(asking, refusal, raw)
             if not isinstance(following, Ready) or self._asking is not asking:
                 return False

@@ -121,7 +121,7 @@ async def _edit_and_open_turn(request: web.BaseRequest, turns: Turns, retries: R
         if message.asks:
             await turns.open(len(text.encode("utf-8", "surrogatepass")), message.facts)
             if message.ready is not None:
-                retries.watch(message.ready, keys.forwarded(request), room.pop_all())
+                retries.watch(message.ready, room.pop_all())
     return message.text
 
 

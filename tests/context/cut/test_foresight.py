@@ -147,6 +147,6 @@ def test_a_summary_ends_between_turns_or_steps_and_covers_something_new(
     goal = next_summary(now, covered)
     if goal is not None:
         assert covered < goal.covers <= len(messages)
-        turns = now.conversation.turns
+        turns = now.structure.turns
         ends = {turn.indices[0] for turn in turns} | {step[0] for turn in turns for step in turn.steps}
         assert goal.covers in ends

@@ -12,7 +12,7 @@ from gateway.context.cut.replay import grow, replay
 from gateway.context.cut.unit_limits import unit_limits
 from gateway.context.cut.units import Cut, Room, Unit
 
-ROOM = Room(free=1000, recall=150, low_water=0.6, max_turns=None)
+ROOM = Room(free=1000, quote_tokens=150, low_water=0.6, max_turns=None)
 
 
 def turns(costs: list[int]) -> list[Unit]:

@@ -31,9 +31,9 @@ def unit(turn: int, step: int, indices: tuple[int, ...], *, asks: bool, cost: in
     return Unit(turn, step, indices, cost, cost, cost, asks)
 
 
-def room_for(requests: float, recall: int = 0) -> Room:
+def room_for(requests: float, quote_tokens: int = 0) -> Room:
     """A room that holds so many requests."""
-    return Room(int(requests * REQUEST), recall, 0.6, None)
+    return Room(int(requests * REQUEST), quote_tokens, 0.6, None)
 
 
 def requests_a_cut(units: list[Unit], room: Room) -> float:
@@ -49,15 +49,15 @@ def requests_a_cut(units: list[Unit], room: Room) -> float:
 @pytest.mark.parametrize("talk", [agent, chat])
 def test_a_room_for_few_requests_still_lets_a_cut_stand_for_some(talk) -> None:
     """Otherwise nearly all of each request would be written anew."""
-    assert requests_a_cut(talk(60), room_for(7, recall=70)) >= 2
+    assert requests_a_cut(talk(60), room_for(7, quote_tokens=70)) >= 2
 
 
 def test_in_a_tight_room_the_digest_takes_all_that_is_left() -> None:
-    room = room_for(4.5, recall=45)
+    room = room_for(4.5, quote_tokens=45)
     cut = replay(agent(60), room)[-1]
     standing = 60 - cut.first_kept + 1
 
-    assert cut.digest_tokens >= room.free - standing * REQUEST - room.recall
+    assert cut.digest_tokens >= room.free - standing * REQUEST - room.quote_tokens
     assert requests_a_cut(agent(60), room) < 2
 
 
@@ -90,7 +90,9 @@ def test_the_larger_the_room_the_smaller_is_the_share_that_stands_after_a_cut(ro
 
 def test_the_room_kept_for_quotes_of_a_chat_does_not_grow_with_the_window() -> None:
     """A message that asks nothing, or little, needs no more of them in a large window; a question gets what is free."""
-    quotes = [replay(chat(4000), room_for(room, recall=int(room * 15)))[-1].quote_tokens for room in (20, 100, 1000)]
+    quotes = [
+        replay(chat(4000), room_for(room, quote_tokens=int(room * 15)))[-1].quote_tokens for room in (20, 100, 1000)
+    ]
 
     assert quotes[0] == 150
     assert quotes[1] == quotes[2] == CHAT_QUOTE_TOKENS

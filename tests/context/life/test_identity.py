@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gateway.context.life.identity import chain, key_hash, scope
 
-SCOPE = b"alice.openai"
+SCOPE = "alice.openai"
 
 Message = dict[str, Any]
 
@@ -96,7 +96,7 @@ def test_where_one_message_ends_cannot_be_shifted_into_the_next() -> None:
 
 def test_two_callers_with_the_same_words_have_nothing_in_common() -> None:
     messages = [user("a"), user("b")]
-    assert not set(chain(messages, b"alice.openai")) & set(chain(messages, b"bob.openai"))
+    assert not set(chain(messages, "alice.openai")) & set(chain(messages, "bob.openai"))
 
 
 JSON = st.recursive(

@@ -9,15 +9,9 @@ from hypothesis import strategies as st
 
 from gateway.context.count.counter import Counter
 from gateway.context.cut.policy import Policy
-from gateway.context.life.ladder import (
-    Attempt,
-    StatedNumbers,
-    Task,
-    certainly_too_long,
-    first_attempt,
-    lower_output,
-    next_attempt,
-)
+from gateway.context.life.ladder import certainly_too_long, first_attempt, next_attempt
+from gateway.context.life.replies import OutputLimit, StatedNumbers
+from gateway.context.life.task import Attempt, Task
 from gateway.wire import chat as wire
 from gateway.wire.chat import ChatRequest
 from gateway.wire.message import Message, dumps
@@ -225,7 +219,7 @@ def test_a_refusal_of_the_output_alone_lowers_it_alone(
     job = task(wanted, window)
     prompt = first_attempt(job).prompt
 
-    lowered = lower_output(job, first_attempt(job), limit)
+    lowered = next_attempt(job, first_attempt(job), OutputLimit(limit))
 
     assert lowered is not None
     assert lowered.draft is None
@@ -235,7 +229,7 @@ def test_a_refusal_of_the_output_alone_lowers_it_alone(
 def test_an_output_nobody_asked_for_cannot_be_lowered() -> None:
     job = task(request([{"role": "user", "content": "Hi"}]), 1000)
 
-    assert lower_output(job, first_attempt(job), 10) is None
+    assert next_attempt(job, first_attempt(job), OutputLimit(10)) is None
 
 
 readings = st.builds(

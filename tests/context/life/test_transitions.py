@@ -20,8 +20,8 @@ from gateway.context.life.events import (
     PlacesFound,
     ReplyCame,
 )
-from gateway.context.life.ladder import Attempt, StatedNumbers, Task, first_attempt
-from gateway.context.life.replies import OutputLimit, Refusal, Reply
+from gateway.context.life.ladder import first_attempt
+from gateway.context.life.replies import OutputLimit, Refusal, Reply, StatedNumbers
 from gateway.context.life.states import (
     Answered,
     Chosen,
@@ -38,6 +38,7 @@ from gateway.context.life.states import (
     Visit,
     replies_in,
 )
+from gateway.context.life.task import Attempt, Task
 from gateway.context.life.transitions import TABLE, NoTransition, advance, after_failed_transition
 from gateway.context.write.draft import Draft, Step
 from gateway.wire.chat import CHAT
@@ -100,7 +101,7 @@ def ready(mode: str = "enforce", visit: Visit = COUNTED, attempt: Attempt = FOLD
 
 
 def measured(mode: str = "enforce", **known: Any) -> Measured:
-    return Measured(life(mode, **known), COUNTED, TASK)
+    return Measured(life(mode, **known), COUNTED)
 
 
 def uncounted(**known: Any) -> Uncounted:
@@ -111,7 +112,7 @@ def uncounted(**known: Any) -> Uncounted:
 
 def refused(mode: str = "enforce", reply: Reply = LONG, **known: Any) -> Refused:
     assert reply.refusal is not None
-    return Refused(life(mode, calls=1, **known), COUNTED, TASK, FOLDED, reply, reply.refusal)
+    return Refused(life(mode, calls=1, **known), COUNTED, FOLDED, reply, reply.refusal)
 
 
 EARLIER = Answered(life(calls=1), COUNTED, FOLDED, BUSY)
@@ -119,7 +120,6 @@ PLACES = PlacesFound((FIRST, SECOND), (LARGER,))
 
 # The row by its number in the table, the state, the event, and what must hold of the state that follows.
 ROWS: list[tuple[State, Event, Any]] = [
-    (Received(life("off")), PLACES, lambda to: type(to) is Ready and to.attempt.body is to.life.request.raw),
     (Received(life()), PLACES, lambda to: to == Chosen(life(places=(SECOND,), larger=(LARGER,)), Visit(FIRST))),
     (Received(life()), PartFailed(), lambda to: to == PassedThrough(life())),
     (Chosen(life(), Visit(FIRST)), FitProven(), lambda to: as_it_came(to) and to.visit.fit_proven),
@@ -136,14 +136,10 @@ ROWS: list[tuple[State, Event, Any]] = [
     (ready("off", Visit(FIRST)), ReplyCame(LONG), lambda to: type(to) is Answered and to.life.refusals == ("too_long",)),
     (ready(visit=Visit(FIRST, fit_proven=True)), ReplyCame(LONG), lambda to: type(to) is Uncounted and to.reply is LONG),
     (ready(), ReplyCame(LONG), lambda to: type(to) is Refused and to.life.refusals == ("too_long",)),
-    (ready("off", Visit(FIRST), places=(SECOND,)), ReplyCame(BUSY),
-     lambda to: type(to) is Ready and to.visit.place is SECOND and to.life.best_end.reply is BUSY),
     (ready(places=(SECOND,)), ReplyCame(BUSY),
      lambda to: type(to) is Chosen and to.visit.place is SECOND and to.life.best_end.reply is BUSY),
     (ready(best_end=EARLIER), ReplyCame(Reply(500)), lambda to: to == replace(EARLIER, life=to.life) and to.life.calls == 1),
     (ready(), ReplyCame(BUSY), lambda to: type(to) is Answered and to.reply is BUSY),
-    (ready("off", Visit(FIRST), places=(SECOND,)), NoReply(ERROR),
-     lambda to: type(to) is Ready and to.visit.place is SECOND and to.life.best_end is None),
     (ready(places=(SECOND,)), NoReply(ERROR), lambda to: type(to) is Chosen and to.life.best_end is None),
     (ready(best_end=EARLIER), NoReply(ERROR), lambda to: type(to) is Answered and to.reply is BUSY),
     (ready(), NoReply(ERROR), lambda to: type(to) is Unreachable and to.error is ERROR),
@@ -231,7 +227,9 @@ def test_nothing_smaller_is_made_in_observe_nor_beyond_the_retries():
 
 def test_an_output_refused_is_lowered_and_never_goes_to_a_larger_model():
     asked = dataclasses.replace(task(conversation(max_tokens=60)), output_limit=60)
-    state = replace(refused(reply=OUTPUT, larger=(LARGER,)), task=asked, attempt=replace(FOLDED, prompt=100))
+    state = replace(
+        refused(reply=OUTPUT, larger=(LARGER,)), visit=Visit(FIRST, asked), attempt=replace(FOLDED, prompt=100)
+    )
     lowered = state.make_smaller_attempt()
     assert lowered is None or lowered.output is not None
     end = advance(state, AttemptMade(None))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.context.count.message_cost import counter
-from gateway.context.cut.attachments import has_media_or_reasoning, without_media_and_reasoning
+from gateway.context.cut.media_and_reasoning import has_media_or_reasoning, without_media_and_reasoning
 from gateway.context.shrink.json_value import shrink_json_hard
 from gateway.context.shrink.message import fair_limits, shrink_message
 from gateway.context.shrink.text import shrink_text

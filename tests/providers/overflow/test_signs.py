@@ -10,7 +10,7 @@ from providers.record import OutputTooLarge, Overflow, Refusal
 
 
 def read(message: str, status: int = 400, **more: object) -> Refusal | None:
-    refusal = read_refusal(status, orjson.dumps({"error": {"message": message, **more}}), "http")
+    refusal = read_refusal(status, orjson.dumps({"error": {"message": message, **more}}))
     return replace(refusal, sign="") if refusal else None
 
 
@@ -51,18 +51,18 @@ def test_a_telling_code_needs_no_text(code: str) -> None:
 
 
 def test_a_bare_413_teaches_no_window() -> None:
-    assert read_refusal(413, b"", "http") == Overflow(sign="bare_413")
-    assert read_refusal(413, b"\n<html><title>413 Request Entity Too Large</title></html>", "http") is None
+    assert read_refusal(413, b"") == Overflow(sign="bare_413")
+    assert read_refusal(413, b"\n<html><title>413 Request Entity Too Large</title></html>") is None
 
 
 def test_only_cerebras_means_too_long_by_an_empty_400() -> None:
-    assert read_refusal(400, b"", "http") is None
-    assert CEREBRAS.read_refusal(400, b"", "http") == Overflow(sign="no_body")
+    assert read_refusal(400, b"") is None
+    assert CEREBRAS.read_refusal(400, b"") == Overflow(sign="no_body")
 
 
 def test_numbers_in_fields_fill_in_what_the_text_leaves_out() -> None:
     body = b'{"error":{"message":"exceeds the available context size","n_prompt_tokens":9000,"n_ctx":8192}}'
-    assert read_refusal(400, body, "http") == Overflow(8192, 9000, sign="over_context")
+    assert read_refusal(400, body) == Overflow(8192, 9000, sign="over_context")
 
 
 def test_the_signs_have_names_of_their_own() -> None:

@@ -34,14 +34,14 @@ CASES: list[tuple[dict[str, Any], Overflow | None]] = [
 def test_an_answer_that_has_no_room(response: dict[str, Any], expected: Overflow | None) -> None:
     whole = {"id": "resp_1", "object": "response", **response}
 
-    assert read_refusal(200, orjson.dumps(whole), "http") == expected
-    assert read_refusal(200, orjson.dumps({"type": "response.incomplete", "response": whole}), "sse") == expected
+    assert read_refusal(200, orjson.dumps(whole)) == expected
+    assert read_refusal(200, orjson.dumps({"type": "response.incomplete", "response": whole})) == expected
 
 
 def test_the_long_context_tier_begins_at_200_000_tokens() -> None:
     body = b'{"type":"error","error":{"type":"rate_limit_error","message":"Extra usage is required for long context requests."}}'
 
-    refusal = read_refusal(429, body, "http")
+    refusal = read_refusal(429, body)
 
     assert isinstance(refusal, Overflow)
     assert (refusal.limit, refusal.implied) == (None, 200_000)

@@ -47,9 +47,9 @@ def _recorded() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("record", _recorded(), ids=lambda record: record["id"])
 def test_recorded_answers_read_the_same_in_any_wrapping(record: dict[str, Any]) -> None:
-    bare = read_refusal(record["status"], record["body"].encode(), "http")
+    bare = read_refusal(record["status"], record["body"].encode())
     for name, wrap in WRAPPINGS.items():
-        wrapped = read_refusal(record["status"], wrap(record["body"]).encode(), "http")
+        wrapped = read_refusal(record["status"], wrap(record["body"]).encode())
         assert (wrapped and replace(wrapped, sign="")) == (bare and replace(bare, sign="")), name
 
 
@@ -90,5 +90,5 @@ def test_what_stands_beyond_the_bound_is_not_looked_at() -> None:
 @given(st.binary(max_size=300) | st.text(alphabet="{}[]\"'\\,:ax1 \n", max_size=300).map(str.encode))
 def test_nothing_an_upstream_sends_breaks_the_reading(body: bytes) -> None:
     unwrap(body)
-    read_refusal(400, body, "http")
-    read_refusal(200, body, "sse")
+    read_refusal(400, body)
+    read_refusal(200, body)

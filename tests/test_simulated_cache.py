@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gateway.context.cache.prompt import rendered
+from benchmarks.cache.prompt import rendered
+from benchmarks.cache.simulate import Bill, Block, Cache, common_prefix, send
 from gateway.context.cache.rules import ANTHROPIC, LLAMA_CPP, OPENAI, OPENAI_BOUNDARY, RULES, VLLM, Matching
-from gateway.context.cache.simulate import Bill, Block, Cache, common_prefix, send
 
 
 def block(section: str, size: int, seed: int = 0, mark_s: float = 0.0) -> Block:

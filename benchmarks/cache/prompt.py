@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from benchmarks.cache.simulate import Block
 from gateway.context.cache.marking import BREAKPOINT_STYLE, CACHE_CONTROL_STYLE
 from gateway.context.cache.rules import CacheRule, Matching
-from gateway.context.cache.simulate import Block
 from gateway.wire.message import PINNED_ROLES, RESULT_ROLES, Message, dumps
 from gateway.wire.views import ORIGIN
 

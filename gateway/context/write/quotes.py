@@ -108,7 +108,7 @@ def _current_quote(
         if quote.lines:
             return quote
     if asks_long_history:
-        most = max(most, min(layout.room.recall - spent, free))
+        most = max(most, min(layout.room.quote_tokens - spent, free))
     if not layout.cut_at_question.first_kept or most < LEAST_TO_SEARCH:
         return NO_QUOTES
     return search.find(Query(text, most, quoted_before))
