@@ -4,12 +4,12 @@ This file only decides: it takes the numbers of a refusal and returns an attempt
 refused one, in messages or in requested output. If nothing smaller is left, the result is None.
 """
 
-from dataclasses import dataclass, replace
 from math import ceil, log
 from typing import Final
 
 import msgspec
 from msgspec import structs
+from msgspec.structs import replace
 
 from gateway.context.cache.marking import NO_TERMS, CacheTerms
 from gateway.context.count.counter import Counter
@@ -51,8 +51,7 @@ SPARE_DIVISOR: Final = 25
 """Divisor of the prompt's tokens: a lowered output leaves so much free if that is more than `SPARE_TOKENS`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(msgspec.Struct, frozen=True):
     """One request that must fit one target. All counts are tokens."""
 
     request: Conversation

@@ -1,7 +1,8 @@
 """Compression: make one conversation fit one budget, on one rung of the ladder."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gateway.context import frames
 from gateway.context.count.counter import Counter
