@@ -1,7 +1,8 @@
 """Anthropic: the Messages API and chat completions, which carry the API key in different headers."""
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from providers.openai import OPENAI, bearer
 

@@ -1,9 +1,10 @@
 """Azure: OpenAI's dialect with the deployment in the path and the key in its own header."""
 
 import re
-from dataclasses import replace
 from typing import Final
 from urllib.parse import quote, urlsplit
+
+from msgspec.structs import replace
 
 from providers.openai import OPENAI, join
 from providers.record import Endpoint

@@ -1,7 +1,8 @@
 """Cerebras: OpenAI's dialect, whose "too long" sometimes has an empty body."""
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from providers.openai import OPENAI, join
 from providers.overflow.signs import read_refusal

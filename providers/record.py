@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -60,13 +59,12 @@ class Usage(msgspec.Struct, frozen=True):
     """The part that was written to one, where that is billed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, frozen=True):
     """The address of one configured upstream. ``key`` is empty when the client's own credentials are forwarded."""
 
     base_url: str
     key: str = ""
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = {}
     """Settings that some providers need besides a URL: ``api_version``, ``deployment``, ``region``..."""
 
 
@@ -80,8 +78,7 @@ ReadRefusal = Callable[[int, bytes], Refusal | None]
 """(status, body or data of one stream event) -> the refusal about size, or None."""
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(msgspec.Struct, frozen=True):
     """How to speak to one kind of upstream. A known dialect is a row that replaces only differences: ``replace(OPENAI,
     ...)``."""
 

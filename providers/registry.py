@@ -1,9 +1,10 @@
 """The providers by their names in configurations."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from difflib import get_close_matches
 from typing import Final
+
+from msgspec.structs import replace
 
 from providers.anthropic import ANTHROPIC
 from providers.azure import AZURE

@@ -85,7 +85,11 @@ def _usage(value: Any) -> Usage | None:
 
 
 def _count(value: dict[str, Any], *names: str) -> int | None:
-    return next((number for name in names if (number := count(value.get(name))) is not None), None)
+    """Return the first of these members that is a number of tokens; None without one."""
+    for name in names:
+        if name in value and (number := count(value[name])) is not None:
+            return number
+    return None
 
 
 def count(number: Any) -> int | None:

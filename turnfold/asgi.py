@@ -8,12 +8,12 @@ import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
+from msgspec.structs import replace
 from multidict import CIMultiDict
 from yarl import URL
 

@@ -4,12 +4,13 @@ import asyncio
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Final
 
 import orjson
 from aiohttp import ClientSession
+from msgspec.structs import replace
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape

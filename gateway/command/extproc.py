@@ -2,10 +2,10 @@
 
 import asyncio
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import structlog
+from msgspec.structs import replace
 
 from gateway.command.check import machine
 from gateway.command.process import fail, prepare, watch

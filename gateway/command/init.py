@@ -3,13 +3,13 @@
 import asyncio
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import click
 import orjson
+from msgspec.structs import replace
 
 from gateway.command.check.upstreams import WITHOUT_LIST, NoAnswer, fetch
 from gateway.config import Settings, SettingsError, Upstream, WrongValue, checked_url, parse

@@ -5,12 +5,12 @@ import gc
 import os
 import signal
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import structlog
 import uvloop
+from msgspec.structs import replace
 
 from gateway.command import workers
 from gateway.command.check import machine

@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from gateway.command.check import machine
 from gateway.config import Settings, SettingsError, load

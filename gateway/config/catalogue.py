@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -43,14 +42,17 @@ class ModelFacts(msgspec.Struct, frozen=True):
         return min(self.context_window, self.max_input_tokens + reserve)
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
+class Catalogue(msgspec.Struct, frozen=True, dict=True):  # cached properties need a dict
     """Known models by name; a name may be a glob."""
 
     models: Mapping[str, ModelFacts]
-    prices: Mapping[str, float] = field(default_factory=dict)
+    prices: Mapping[str, float] = {}
     """List prices: US dollars for a million prompt tokens that no cache holds."""
-    found: dict[str, ModelFacts | None] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def found(self) -> dict[str, ModelFacts | None]:
+        """The models found so far, by the name in a request."""
+        return {}
 
     def find(self, model: str) -> ModelFacts | None:
         """Find a model by the name in a request, then by the name without vendors' additions."""

@@ -1,10 +1,11 @@
 """Turn the configuration file into `Settings`, or into the list of all its problems."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from gateway.config import catalogue
 from gateway.config import readers as read

@@ -6,10 +6,10 @@ attribute, and run `make settings`. Defaults are only in `values.py`.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import FieldInfo, fields
 
 from gateway.config import readers as read
 from gateway.config.kinds import (
@@ -341,7 +341,7 @@ SECTIONS: Final[Mapping[str, str]] = {
 }
 """The top-level sections in the order of the file."""
 
-OWNERS: Final[Mapping[str, tuple[type, ...]]] = {
+OWNERS: Final[Mapping[str, tuple[type[msgspec.Struct], ...]]] = {
     "server": (Server,),
     "server.tls": (Server,),
     "admin": (Admin,),
@@ -360,33 +360,29 @@ OWNERS: Final[Mapping[str, tuple[type, ...]]] = {
 """The class or classes of the values of each section."""
 
 
-def _field(setting: Setting) -> tuple[type, Field[Any]] | None:
-    for owner in OWNERS.get(setting.section, ()):
-        for field in fields(owner):
-            if field.name == setting.name:
-                return owner, field
-    return None
-
-
-def owner_of(setting: Setting) -> type | None:
+def owner_of(setting: Setting) -> type[msgspec.Struct] | None:
     """Return the class that holds a setting; None when reading converts the setting."""
-    found = _field(setting)
-    return found[0] if found else None
+    owners = OWNERS.get(setting.section, ())
+    return next((owner for owner in owners if setting.name in owner.__struct_fields__), None)
+
+
+def _field(setting: Setting) -> FieldInfo | None:
+    owner = owner_of(setting)
+    return next(field for field in fields(owner) if field.name == setting.name) if owner else None
 
 
 def is_required(setting: Setting) -> bool:
     """Return whether the file must contain it."""
-    found = _field(setting)
-    return found is not None and found[1].default is MISSING and found[1].default_factory is MISSING
+    field = _field(setting)
+    return field is not None and field.required
 
 
 def default_of(setting: Setting) -> Any:
     """Return the default; None when there is none."""
-    found = _field(setting)
-    if found is None or is_required(setting):
+    field = _field(setting)
+    if field is None or field.required:
         return None
-    field = found[1]
-    value = field.default if field.default_factory is MISSING else field.default_factory()
+    value = field.default_factory() if callable(field.default_factory) else field.default
     return None if value == "" else value
 
 

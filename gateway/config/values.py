@@ -1,9 +1,12 @@
 """Settings as immutable values; a request keeps the settings it started with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any, Final, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from gateway.config.readers import Network
 from gateway.context.cut.policy import Policy
@@ -15,8 +18,17 @@ ROUTES_KEPT: Final = 1024
 """Cached routes. Bounded because model names come from clients."""
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
+class _Hidden(msgspec.Struct, frozen=True):
+    """Settings whose values are never shown, because some are secrets or URLs that may hold one."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return []
+
+
+class Server(msgspec.Struct, frozen=True):
     """The port that clients speak to."""
 
     host: str = "127.0.0.1"
@@ -67,8 +79,7 @@ class Server:
     """Where `turnfold keys` writes; relative to the configuration file. Once named, a client key is compulsory."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClientKey:
+class ClientKey(msgspec.Struct, frozen=True):
     """A key that the operator hands to a client, and what it may be used for. Only its hash is known here."""
 
     name: str
@@ -97,29 +108,26 @@ class ClientKey:
         return not self.models or any(matches(pattern, model) for pattern in self.models)
 
 
-@dataclass(frozen=True, slots=True)
-class Admin:
+class Admin(_Hidden, frozen=True):
     """The port that operators speak to."""
 
     host: str = "127.0.0.1"
     port: int = 8788
-    token: str = field(default="", repr=False)
+    token: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class StoreSettings:
+class StoreSettings(_Hidden, frozen=True):
     """Where derived values live between requests."""
 
-    url: str = field(default="sqlite:///turnfold.db", repr=False)
+    url: str = "sqlite:///turnfold.db"
     timeout_s: float = 0.05
     """How long a request waits for the store before it continues without."""
     ttl_s: float = 30 * 86400.0
     max_size: int = 256 * 2**20
-    encryption_key: str = field(default="", repr=False)
+    encryption_key: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
+class Log(msgspec.Struct, frozen=True):
     """How events are written."""
 
     format: Literal["auto", "json", "console"] = "auto"
@@ -127,8 +135,7 @@ class Log:
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
-@dataclass(frozen=True, slots=True)
-class Observe:
+class Observe(msgspec.Struct, frozen=True):
     """How records of past requests are kept."""
 
     keep_s: float = 7 * 86400.0
@@ -142,21 +149,20 @@ class Observe:
     """Where traces go, by OTLP over HTTP; empty: nowhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class Upstream:
+class Upstream(_Hidden, frozen=True):
     """One server for models."""
 
     name: str
     provider: str
-    base_url: str = field(repr=False)
+    base_url: str
     """Without a slash at the end."""
-    api_key: str = field(default="", repr=False)
+    api_key: str = ""
     """Empty: the client's own credentials are forwarded."""
     connect_timeout_s: float = 10.0
     timeout_s: float = 600.0
     """How long the upstream may be silent, before and during the answer."""
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    options: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
+    options: Mapping[str, str] = {}
     verify: bool = True
     ca_file: str = ""
     client_cert: str = ""
@@ -168,8 +174,7 @@ class Upstream:
     """Other upstreams for the same model when this one fails."""
 
 
-@dataclass(frozen=True, slots=True)
-class SummarySettings:
+class SummarySettings(msgspec.Struct, frozen=True):
     """Background summaries; off while ``model`` is empty."""
 
     model: str = ""
@@ -181,15 +186,14 @@ class SummarySettings:
     tokens_per_hour: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Fold:
+class Fold(msgspec.Struct, frozen=True):
     """How requests are folded."""
 
     mode: Mode = "enforce"
     client_modes: tuple[Mode, ...] = MODES
     """Modes that a request may select with `x-turnfold-mode`."""
     max_retries: int = 3
-    policy: Policy = field(default_factory=Policy)
+    policy: Policy = Policy()
     summary: SummarySettings = SummarySettings()
 
     def overlay(self, given: Mapping[str, Mapping[str, Any]]) -> "Fold":
@@ -202,8 +206,7 @@ class Fold:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Defaults:
+class Defaults(msgspec.Struct, frozen=True):
     """Values for a model without better facts."""
 
     max_tokens: int = 32768
@@ -212,8 +215,7 @@ class Defaults:
     tokenizer: str = "auto"
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(msgspec.Struct, frozen=True):
     """The configuration of one model name, or of all names that match a pattern."""
 
     upstreams: tuple[tuple[str, int], ...] = ()
@@ -230,12 +232,11 @@ class Model:
     """US dollars for a million prompt tokens; None: the list price."""
     cached_price: float | None = None
     """The same for tokens read from the provider's cache; None: by its published rule."""
-    fold: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    fold: Mapping[str, Mapping[str, Any]] = {}
     """Differences from ``fold:``, by part."""
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """The destination of requests for one model, and its rules."""
 
     model: str
@@ -265,8 +266,7 @@ class Route:
     summary: SummarySettings
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True, dict=True):  # cached properties need a dict
     """Everything that is configured."""
 
     upstreams: Mapping[str, Upstream]
@@ -276,12 +276,11 @@ class Settings:
     store: StoreSettings = StoreSettings()
     log: Log = Log()
     observe: Observe = Observe()
-    models: Mapping[str, Model] = field(default_factory=dict)
+    models: Mapping[str, Model] = {}
     defaults: Defaults = Defaults()
     fold: Fold = Fold()
-    keys: Mapping[str, ClientKey] = field(default_factory=dict)
+    keys: Mapping[str, ClientKey] = {}
     """Client keys by name, those of ``server.keys_file`` included."""
-    _routes: dict[str, Route] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def simple(cls, upstream_url: str, window: int | None = None, provider: str = "openai") -> "Settings":
@@ -289,6 +288,11 @@ class Settings:
         upstream = Upstream("default", provider, upstream_url.strip().rstrip("/"))
         models = {"*": Model(context_window=window)} if window is not None else {}
         return cls({upstream.name: upstream}, upstream.name, models=models)
+
+    @cached_property
+    def _routes(self) -> dict[str, Route]:
+        """The routes found so far, by model."""
+        return {}
 
     @property
     def asks_for_keys(self) -> bool:

@@ -11,8 +11,9 @@ import contextvars
 import heapq
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
+
+import msgspec
 
 from gateway.state.freeing import FreeingThread
 
@@ -40,17 +41,19 @@ def _nothing() -> None:
     """The work of a job whose caller has left, so that nothing of its request is kept."""
 
 
-@dataclass(order=True, slots=True)
-class Job:
+class Job(msgspec.Struct, eq=False):
     """One job, ordered by ``due``: when it came, and a handicap for its size, so that small jobs overtake large ones."""
 
     due: float
     number: int
-    work: Callable[[], Any] = field(compare=False)
-    done: "asyncio.Future[Any]" = field(compare=False)
-    context: contextvars.Context = field(compare=False)
-    left: bool = field(default=False, compare=False)
+    work: Callable[[], Any]
+    done: "asyncio.Future[Any]"
+    context: contextvars.Context
+    left: bool = False
     """Whether the caller stopped waiting."""
+
+    def __lt__(self, other: "Job") -> bool:
+        return (self.due, self.number) < (other.due, other.number)
 
     def leave(self) -> None:
         """Do not start this job any more."""

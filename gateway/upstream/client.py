@@ -4,8 +4,7 @@ import asyncio
 import secrets
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final, Protocol
 from urllib.request import getproxies_environment, proxy_bypass
 
@@ -67,8 +66,7 @@ class UpstreamCall(msgspec.Struct, frozen=True):
     """Whether this is one of the server's own endpoints: ``path`` is the whole path below the server's root."""
 
 
-@dataclass(slots=True)
-class Target:
+class Target(msgspec.Struct, eq=False, dict=True):  # cached properties need a dict
     """One configured upstream, ready to be called."""
 
     name: str
@@ -79,14 +77,21 @@ class Target:
     """Time limits until the head of an answer arrives; after that `Patience` watches."""
     patience_s: float
     tls: ssl.SSLContext | bool = True
-    credentials: frozenset[str] = field(default_factory=frozenset)
+    credentials: frozenset[str] = frozenset()
     """Client headers that the configured key replaces, in lower case; empty when the client's own are forwarded."""
 
     model_in_url: bool = False
     """Whether the URLs name the model, so that it must be known before anything is sent."""
-    proxy: str = field(default="", repr=False)
+    proxy: str = ""
     """The URL of the proxy to the upstream; empty for none."""
-    _urls: dict[UpstreamCall, URL] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Target({self.name!r})"  # without keys, and URLs that may hold one
+
+    @cached_property
+    def _urls(self) -> dict[UpstreamCall, URL]:
+        """The URLs of calls so far."""
+        return {}
 
     @property
     def vendor(self) -> bool:

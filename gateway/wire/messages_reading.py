@@ -8,7 +8,6 @@ parts.
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -51,8 +50,7 @@ class BodyMessage(msgspec.Struct, frozen=True):
     blocks: tuple[Piece, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class MessagesRequest(ViewedRequest):
+class MessagesRequest(ViewedRequest, frozen=True, kw_only=True, eq=False):
     """A Messages body: its bytes, its messages, and their views."""
 
     body_messages: tuple[BodyMessage, ...]

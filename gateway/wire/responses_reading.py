@@ -5,7 +5,6 @@ together, so reasoning never loses the item that follows it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -48,8 +47,7 @@ class ItemOrigin(msgspec.Struct, frozen=True):
     member: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ResponsesRequest(ViewedRequest):
+class ResponsesRequest(ViewedRequest, frozen=True, kw_only=True, eq=False):
     """A Responses body: its bytes, its items, and their views."""
 
     items: tuple[Piece, ...]

@@ -6,7 +6,6 @@ dropped with their message.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
 from operator import is_
@@ -60,18 +59,17 @@ class Piece(msgspec.Struct, frozen=True):
         return kind if isinstance(kind, str) else ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ViewedRequest:
+class ViewedRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):  # cached properties need a dict
     """A body of a format whose items are presented as views. Each format adds its items and the origins of the views."""
 
-    format: Format = field(repr=False)
+    format: Format
     raw: bytes
     head: Mapping[str, Any]
     """The members besides the items."""
     views: tuple[Message, ...]
-    translated_head: Mapping[str, Any] = field(repr=False)
+    translated_head: Mapping[str, Any]
     """The members besides the items with their chat-completions names; tools and schema in chat-completions form."""
-    memory: Memory = field(repr=False, compare=False)
+    memory: Memory
     rewritten: bool = False
 
     @property

@@ -8,9 +8,10 @@ ends of a statement. Words in capitals are replaced by the phrases of ``parts``.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
+
+import msgspec
 
 MOST_TIMES: Final = "{0,6}"
 """How often ``*`` repeats. Choices overlap (``limit``, ``limit prompt``), so without a bound a statement of sixty words, which may quote
@@ -18,12 +19,11 @@ a user, takes minutes to read in all the ways there are. All recorded refusals a
 _ELEMENT: Final = re.compile(r"(?:\(([^()]*)\)|([^\s()?*]+))([?*]?)")
 
 
-@dataclass(frozen=True)  # no slots: it is compiled once, when it is first searched for, and a start needs none of them
-class Phrase:
-    """A pattern; words in capitals are replaced by the phrases in ``parts``."""
+class Phrase(msgspec.Struct, frozen=True, dict=True):  # cached properties need a dict
+    """A pattern; words in capitals are replaced by the phrases in ``parts``. It is compiled when it is first searched for, because a start needs none."""
 
     pattern: str
-    parts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    parts: Mapping[str, str] = {}
 
     @cached_property
     def compiled(self) -> re.Pattern[str]:

@@ -6,8 +6,10 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.pretty import pretty_repr
 
 from gateway.config import Settings, SettingsError, load, parse
+from gateway.upstream.client import target
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -330,7 +332,10 @@ SECRETS = [
 
 @pytest.mark.parametrize("text", SECRETS)
 def test_no_secret_is_in_what_settings_look_like(text):
-    assert "sk-hidden" not in repr(parse(text, {}))
+    settings = parse(text, {})
+    assert "sk-hidden" not in repr(settings)
+    assert "sk-hidden" not in pretty_repr(settings)
+    assert "sk-hidden" not in repr([target(upstream) for upstream in settings.upstreams.values()])
 
 
 LEAKS = [

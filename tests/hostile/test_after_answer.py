@@ -1,11 +1,11 @@
 """Nothing after a good answer can spoil it: each part that comes after is made to fail, and the client gets its answer all the same."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from gateway.context.life.states import Answered, Measured, Refused
 from gateway.serve.answers import answer, relay
@@ -83,7 +83,7 @@ async def test_a_provider_whose_reading_fails_still_delivers(gateway, standin, m
     called = work.peek
 
     async def peek(target: Any, *rest: Any) -> Any:
-        return await called(replace(target, provider=replace(target.provider, **{reader: broken}), _urls={}), *rest)
+        return await called(replace(target, provider=replace(target.provider, **{reader: broken})), *rest)
 
     monkeypatch.setattr(work, "peek", peek)
     answer = await running.chat({**SHORT, "stream": stream, "stream_options": {"include_usage": True}})

@@ -2,11 +2,11 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final
 
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from gateway.context.count.counter import Counter
 from gateway.context.count.message_cost import scaled

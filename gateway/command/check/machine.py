@@ -7,11 +7,12 @@ import socket
 import ssl
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from msgspec.structs import replace
 
 from gateway.config import Server, Settings, SettingsError, Upstream
 from gateway.config.exposure import endpoint_in, has_key

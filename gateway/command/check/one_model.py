@@ -1,7 +1,6 @@
 """`turnfold check FILE --model NAME`: the values of all settings for one model, and the source of each."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -56,9 +55,9 @@ def _rows(settings: Settings, model: str) -> list[tuple[str, str, str]]:
     for part in ("policy", "summary"):
         value = getattr(route, part)
         rows += [
-            (f"{part if part == 'summary' else 'fold'}.{field.name}", _shown(getattr(value, field.name)),
-             _fold_source(entries, settings, part, field.name))
-            for field in fields(value)
+            (f"{part if part == 'summary' else 'fold'}.{name}", _shown(getattr(value, name)),
+             _fold_source(entries, settings, part, name))
+            for name in value.__struct_fields__
         ]  # fmt: skip
     return rows
 

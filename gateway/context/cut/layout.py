@@ -1,9 +1,10 @@
 """The layout of a fold: which messages are kept, which are folded, and the tokens of digest and quotes. No text is written yet."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
+
+import msgspec
 
 from gateway.context.count.counter import Counter, CountText
 from gateway.context.cut import calling, replay
@@ -32,8 +33,7 @@ take more than about 2 s."""
 _WITH_IDS: Final = RESULT_ROLES | {"assistant"}
 
 
-@dataclass(frozen=True)  # no slots: cached properties need a dict
-class Source:
+class Source(msgspec.Struct, frozen=True, dict=True):  # cached properties need a dict
     """The input of a fold."""
 
     messages: Sequence[Message]
@@ -45,13 +45,13 @@ class Source:
     rung: Rung = FOLD
     earlier_notes: str = ""
     """The rows in notes of an earlier fold that the client sent back."""
-    memory: Memory = field(default_factory=Memory, repr=False, compare=False)
+    memory: Memory = msgspec.field(default_factory=Memory)
     """The cache of everything that is computed from these messages."""
 
-    _costs_by_id: dict[int, tuple[Message, int, int]] = field(default_factory=dict, repr=False, compare=False)
+    _costs_by_id: dict[int, tuple[Message, int, int]] = {}
     """By a message's ``id``: the message, and its cost without and with call ids. The message is kept alive, so that no
     other one gets the same ``id``."""
-    _layouts: dict[tuple[Rung, Budget, Policy], "Layout"] = field(default_factory=dict, repr=False, compare=False)
+    _layouts: dict[tuple[Rung, Budget, Policy], "Layout"] = {}
     """The layouts so far. A summary does not move the cut, so a copy of this source with a summary shares them."""
 
     @property
@@ -108,8 +108,7 @@ def id_tokens(message: Message, text: CountText) -> int:
     return sum(text(name) + 1 for name in (*call_ids(message), result_id(message)) if name)
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(msgspec.Struct, frozen=True):
     """Where a conversation is cut, and the facts about the request that decide what replaces the folded part."""
 
     units: tuple[Unit, ...]

@@ -1,13 +1,13 @@
 """The operator's rules for folding a model's requests."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from gateway.context.cut.units import UNKNOWN_PRICES, Prices
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(msgspec.Struct, frozen=True):
     """The part of ``fold:`` in the configuration that the core needs; shares are of the room, 0 to 1."""
 
     low_water: float = 0.6

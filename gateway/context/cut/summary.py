@@ -1,10 +1,9 @@
 """A summary: a model's text that replaces the oldest messages of a conversation."""
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(msgspec.Struct, frozen=True):
     """``text`` summarises the first ``covers`` messages."""
 
     text: str

@@ -3,7 +3,6 @@
 The gateway and the library make their tasks here, so that both keep the same tokens free.
 """
 
-from dataclasses import dataclass
 from math import ceil
 from typing import Final, NamedTuple
 
@@ -31,8 +30,7 @@ OVERCOUNT_PER_ERROR: Final = 1.5
 """Overcount that is assumed, as a multiple of an estimate's relative error. Chosen: nine texts in ten are within the error."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(msgspec.Struct, frozen=True):
     """A counted request that must fit one place. All counts are tokens."""
 
     request: Conversation

@@ -6,9 +6,10 @@ A text that fits is returned unchanged, so shortening twice gives the same bytes
 from bisect import bisect_left
 from collections import Counter as Frequencies
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import fsum
 from typing import Final
+
+import msgspec
 
 from gateway.context.count.counter import CountText
 from gateway.context.read.cues import errors_in, reports_error
@@ -79,16 +80,14 @@ def shrink_text(
     return marker_alone if count(marker_alone) < size else text[: character_boundary(text, max(tokens, 1))]
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(msgspec.Struct, frozen=True):
     """A row of a text, by the positions of its first character and of the end."""
 
     start: int
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class _RelevantRow:
+class _RelevantRow(msgspec.Struct, frozen=True):
     """A row with the words of the question in it, and whether it reports an error."""
 
     row: _Row

@@ -3,9 +3,9 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from gateway.context.count.counter import CountText
@@ -53,8 +53,7 @@ _NON_SPACE: Final = re.compile(r"[^\s\"'`<>(){}\[\],;|]+")
 _PUNCTUATION: Final = ".:-#$%&+~^*!?。，、"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """``text`` may replace the messages. If it is empty, ``reason`` says why; it quotes nothing."""
 
     text: str

@@ -1,7 +1,8 @@
 """Make a conversation fit a budget, on one rung of the ladder: by an earlier draft, or by a new fold."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gateway.context import frames
 from gateway.context.count.counter import Counter

@@ -1,9 +1,10 @@
 """A draft: the messages to send, their cost, and the steps that made them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
+
+import msgspec
 
 from gateway.context.cut.layout import Layout
 from gateway.context.write import note
@@ -15,8 +16,7 @@ QUOTES_STAGE: Final = "recall"
 """The stage that writes the quotes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """One step to make a request fit: its stage, the tokens it saved, and a description without message text."""
 
     stage: str
@@ -28,16 +28,14 @@ class Step:
     """The number of lines that it chose from."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionKept:
+class QuestionKept(msgspec.Struct, frozen=True):
     """How many characters of the current question are kept, of how many in total."""
 
     characters: int
     total: int
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True):
     """The messages to send. ``costs`` has the tokens of each of them."""
 
     messages: tuple[Message, ...]
@@ -54,15 +52,14 @@ class Draft:
         return sum(self.costs)
 
 
-@dataclass(frozen=True)  # no slots: a cached property needs a dict
-class Sketch:
+class Sketch(msgspec.Struct, frozen=True, dict=True):  # cached properties need a dict
     """An unfinished draft. Each stage of a fold takes a sketch and returns a sketch."""
 
     layout: Layout
     kept: Mapping[int, Message]
     """The kept messages by index, each in its present form."""
     note: str = ""
-    quotes: Mapping[int, str] = field(default_factory=dict)
+    quotes: Mapping[int, str] = {}
     """By the index of the message that they follow."""
     steps: tuple[Step, ...] = ()
     question_kept: QuestionKept | None = None

@@ -1,9 +1,10 @@
 """The cache of drafts: the same messages under the same limits are folded once, however often they are sent."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 from sys import getsizeof
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from gateway.context.count.counter import Counter
 from gateway.context.write.draft import Draft

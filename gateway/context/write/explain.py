@@ -1,8 +1,9 @@
 """The fate of every line of a request: whether it is kept, quoted, or dropped, and why."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from gateway.context.count.counter import Counter
 from gateway.context.cut.budget import Budget
@@ -29,8 +30,7 @@ NO_ROOM: Final = "dropped: worth less than the lines that are kept"
 SUMMARISED: Final = "in the summary"
 
 
-@dataclass(frozen=True, slots=True)
-class Fate:
+class Fate(msgspec.Struct, frozen=True):
     """The fate of one line. ``index`` is its message's index. A kept message counts as one line."""
 
     index: int

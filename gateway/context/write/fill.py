@@ -4,8 +4,9 @@ Lines are given by their positions in the pool.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from gateway.context import frames
 from gateway.context.choose import digest, recall
@@ -21,8 +22,7 @@ SPEAKER_TOKENS: Final = 4.0
 _STRUCTURED: Final = frozenset({RECORD, CALL})
 
 
-@dataclass(frozen=True, slots=True)
-class QuotesToFill:
+class QuotesToFill(msgspec.Struct, frozen=True):
     """The limits of the quotes for one question. Each function adds lines, and returns all lines in their order."""
 
     pool: LinePool

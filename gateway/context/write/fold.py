@@ -1,8 +1,9 @@
 """The fold: stages that make a conversation smaller, one after the other, until it fits its room."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from gateway.context.cut.layout import Layout, Source
 from gateway.context.cut.media_and_reasoning import has_media_or_reasoning

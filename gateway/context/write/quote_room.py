@@ -6,9 +6,10 @@ searched and quoted like folded ones.
 """
 
 from bisect import bisect_left
-from dataclasses import replace
 from itertools import accumulate
 from typing import Final
+
+from msgspec.structs import replace
 
 from gateway.context.choose import lookup
 from gateway.context.cut.layout import Layout, Source

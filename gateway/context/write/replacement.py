@@ -1,8 +1,10 @@
 """The replacement of the folded part: a note (a digest, a summary, or a bare notice), and quotes for the questions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from gateway.context import frames
 from gateway.context.choose import digest, rows
@@ -23,8 +25,7 @@ OWN_MESSAGE_TOKENS: Final = 4
 """Tokens that a note takes besides its text as a message of its own: its role and its ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(msgspec.Struct, frozen=True):
     """The note, the quotes, and the lines in them. Positions are those of the pool's lines."""
 
     note: str

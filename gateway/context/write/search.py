@@ -1,10 +1,11 @@
 """The search for one question: which lines of the left-out messages are quoted for it."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from math import inf
 from typing import Final, NamedTuple
+
+import msgspec
 
 from gateway.context import frames
 from gateway.context.choose import embedding, lookup, recall
@@ -51,8 +52,7 @@ class Quotes(NamedTuple):
 NO_QUOTES: Final = Quotes("", 0, frozenset())
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(msgspec.Struct, frozen=True):
     """The searches for the questions of one layout, in the lines of its left-out messages."""
 
     source: Source

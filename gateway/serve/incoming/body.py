@@ -32,15 +32,15 @@ async def read(request: web.BaseRequest, limits: Server) -> bytes:
 
     Raises ClientError when it is too long, too slow, or larger than the free room.
     """
-    announced = request.content_length
-    if announced is not None and announced > limits.max_body:
-        raise too_large(limits.max_body, announced)
     if request.content.is_eof():
         body = request.content.read_nowait()
         hold(request, len(body))
         if len(body) > limits.max_body:
             raise too_large(limits.max_body, len(body))
         return body
+    announced = request.content_length
+    if announced is not None and announced > limits.max_body:
+        raise too_large(limits.max_body, announced)
     request.content.set_read_chunk_size(
         limits.max_body
     )  # the whole body is needed: no pause at every quarter of a megabyte

@@ -2,9 +2,10 @@
 them."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from hashlib import blake2b
 from typing import Final
+
+from msgspec.structs import replace
 
 from gateway.config.catalogue import ModelFacts
 from gateway.context.cache.marking import BREAKPOINT_STYLE, CACHE_CONTROL_STYLE, NO_TERMS, CacheTerms, MarkStyle

@@ -1,10 +1,9 @@
 """Measure a request for a place: prove that it fits, or count it and return what it must fit there."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from gateway.config import Settings, is_pattern
 from gateway.context.choose import embedding
@@ -38,9 +37,7 @@ def _as_estimate_if_guessed(count: TokenCount, place: Place, calibration: Calibr
     if count.basis == "anchor" or not has_guessed_family(place):
         return count
     error = tokens.LEARNED_ERROR if calibration.confirmed else error_of(place)
-    return structs.replace(
-        count, basis="estimate", error=max(count.error, error) if calibration.ratio == 1.0 else error
-    )
+    return replace(count, basis="estimate", error=max(count.error, error) if calibration.ratio == 1.0 else error)
 
 
 async def fits_by_size(gateway: Gateway, place: Place, request: Conversation) -> bool:

@@ -2,9 +2,9 @@
 
 import asyncio
 from contextlib import closing
-from dataclasses import replace
 from typing import Final
 
+from msgspec.structs import replace
 from multidict import CIMultiDict
 
 from gateway.context.life import identity
@@ -54,7 +54,7 @@ async def _read_list(gateway: Gateway, target: Target, headers: CIMultiDict[str]
         running, origins, other_list = running_windows(body), read_origins(body), running_list(body)
         if other_list is not None:
             root = replace(target.endpoint, base_url=target.endpoint.base_url.rstrip("/").removesuffix("/v1"))
-            own = replace(target, endpoint=root, provider=replace(target.provider, locate=join), _urls={})
+            own = replace(target, endpoint=root, provider=replace(target.provider, locate=join))
             status, stated = await _get(gateway, own, other_list.path, headers)
             if status == 200:
                 running |= other_list.read(stated)

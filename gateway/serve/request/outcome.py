@@ -4,12 +4,11 @@ import time
 from typing import Final
 
 import msgspec
-from msgspec.structs import replace
 
 from gateway.context.count.proof import is_self_contained
 from gateway.context.life.states import Answered, State, TooLarge, Unreachable, Visit
 from gateway.context.life.task import Attempt, Task
-from gateway.observe.exchange import NOTHING_LOST, Action, Call, Exchange, Why
+from gateway.observe.exchange import Action, Call, Exchange, Why
 from gateway.serve.incoming.errors import OUR_FAULT
 from gateway.serve.record import LONGEST_NAME, name_of
 from gateway.serve.request.contents import AttemptContents, contents_of
@@ -122,12 +121,11 @@ def exchange(outcome: Outcome, origin: Origin, times: Times, ending: Ending) -> 
     """Return the record of a request for all observers."""
     life, visit, usage = outcome.state.life, outcome.visit, ending.usage
     total_s = time.perf_counter() - times.arrived
-    place = place_at(visit) if visit else None
     found = Exchange(
         request_id=origin.request_id,
-        upstream=place.target.name if place else "",
+        upstream="",
         model=life.request.model[:LONGEST_NAME],
-        entry=place.entry if place else "",
+        entry="",
         action=outcome.action,
         status=ending.status,
         stream=life.request.stream,
@@ -138,48 +136,49 @@ def exchange(outcome: Outcome, origin: Origin, times: Times, ending: Ending) -> 
         attempts=life.calls,
         refusals=life.refusals,
         why="failed" if ending.error == OUR_FAULT.code else outcome.why,
-        warning=_warnings(outcome, ending.warning),
-        error=ending.error,
-        prompt_tokens=usage.prompt if usage else None,
-        completion_tokens=usage.completion if usage else None,
-        cached_tokens=usage.cached if usage else None,
-        written_tokens=usage.written if usage else None,
-        body_bytes=len(life.request.raw),
-        decided_s=max(times.decided - times.read, 0.0),
-        first_byte_s=max(times.first_byte - times.arrived, 0.0),
-        total_s=total_s,
-        mode=life.mode,
-        format=life.request.format.name,
-        key=origin.key,
-        at=time.time() - total_s,
-        client=origin.client,
-        method=origin.method,
-        path=origin.path,
-        session=origin.session,
-        conversation=name_of(origin.caller, life.request.opening),
-        model_used=place.model[:LONGEST_NAME] if place else "",
-        answer_bytes=origin.answer_bytes,
-        calls=origin.calls,
-        caller=origin.caller,
     )
-    return found if outcome.task is None else _with_counts(found, outcome.task, outcome.shown, origin.contents)
+    found.warning = _warnings(outcome, ending.warning)
+    found.error = ending.error
+    found.body_bytes = len(life.request.raw)
+    found.decided_s = max(times.decided - times.read, 0.0)
+    found.first_byte_s = max(times.first_byte - times.arrived, 0.0)
+    found.total_s = total_s
+    found.mode = life.mode
+    found.format = life.request.format.name
+    found.key = origin.key
+    found.at = time.time() - total_s
+    found.client = origin.client
+    found.method = origin.method
+    found.path = origin.path
+    found.session = origin.session
+    found.conversation = name_of(origin.caller, life.request.opening)
+    found.answer_bytes = origin.answer_bytes
+    found.calls = origin.calls
+    found.caller = origin.caller
+    if visit is not None:
+        place = place_at(visit)
+        found.upstream, found.entry, found.model_used = place.target.name, place.entry, place.model[:LONGEST_NAME]
+    if usage is not None:
+        found.prompt_tokens, found.completion_tokens = usage.prompt, usage.completion
+        found.cached_tokens, found.written_tokens = usage.cached, usage.written
+    if outcome.task is not None:
+        _add_counts(found, outcome.task, outcome.shown, origin.contents)
+    return found
 
 
-def _with_counts(found: Exchange, task: Task, shown: Attempt | None, known: AttemptContents | None) -> Exchange:
-    """Return the record of a counted request with its counts. An uncounted one, the usual case, is built in one step."""
-    contents = contents_of(task, shown, known) if shown else None
-    return replace(
-        found,
-        tokens_before=task.prompt,
-        tokens_after=shown.prompt if shown else None,
-        basis=task.basis,
-        turns_folded=shown.turns_folded if shown else 0,
-        steps=shown.steps if shown else (),
-        question_kept=_share_kept(shown),
-        reserve=(task.output_of(shown) or task.reserve) if shown else 0,
-        lost=contents.lost if contents else NOTHING_LOST,
-        parts=contents.parts if contents else None,
-    )
+def _add_counts(found: Exchange, task: Task, shown: Attempt | None, known: AttemptContents | None) -> None:
+    """Add the counts of a counted request to its record."""
+    found.tokens_before, found.basis = task.prompt, task.basis
+    if shown is None:
+        return
+    contents = contents_of(task, shown, known)
+    found.tokens_after = shown.prompt
+    found.turns_folded = shown.turns_folded
+    found.steps = shown.steps
+    found.question_kept = _share_kept(shown)
+    found.reserve = task.output_of(shown) or task.reserve
+    found.lost = contents.lost
+    found.parts = contents.parts
 
 
 _NO_ANSWER: Final = frozenset({TooLarge, Unreachable})
@@ -218,9 +217,9 @@ def _why_enforced(state: State, visit: Visit, attempt: Attempt | None) -> Why:
     return "proven" if visit.fit_proven else "fits"
 
 
-def _share_kept(shown: Attempt | None) -> float | None:
+def _share_kept(shown: Attempt) -> float | None:
     """Return the share of the question that is sent; None when it is sent whole."""
-    kept = shown.draft.question_kept if shown is not None and shown.draft is not None else None
+    kept = shown.draft.question_kept if shown.draft is not None else None
     return None if kept is None else round(kept.characters / max(kept.total, 1), 3)
 
 

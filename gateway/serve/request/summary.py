@@ -5,10 +5,10 @@ There are summaries only if the operator configured a summariser. No request wai
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 from multidict import CIMultiDict
 
 from gateway.config import SummarySettings

@@ -6,8 +6,9 @@ Only one unanswered message is watched at a time: with two, it is unknown which 
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from gateway.context.life.events import ReplyCame
 from gateway.context.life.replies import Refusal, Reply
@@ -32,8 +33,7 @@ REFUSED: Final = 400
 """The status of a refusal over HTTP. An event on a socket has no status of its own."""
 
 
-@dataclass(slots=True)
-class Asking:
+class Asking(msgspec.Struct):
     """A message whose answer has not begun. Implements `Decidable` for decisions."""
 
     gateway: Gateway

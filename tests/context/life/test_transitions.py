@@ -1,6 +1,5 @@
 """The table of transitions: each row is one test, in the order of the table, and no socket is needed for any of them."""
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -226,7 +225,7 @@ def test_nothing_smaller_is_made_in_observe_nor_beyond_the_retries():
 
 
 def test_an_output_refused_is_lowered_and_never_goes_to_a_larger_model():
-    asked = dataclasses.replace(task(conversation(max_tokens=60)), output_limit=60)
+    asked = replace(task(conversation(max_tokens=60)), output_limit=60)
     state = replace(
         refused(reply=OUTPUT, larger=(LARGER,)), visit=Visit(FIRST, asked), attempt=replace(FOLDED, prompt=100)
     )
