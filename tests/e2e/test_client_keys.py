@@ -16,8 +16,6 @@ from openai import AsyncOpenAI, AuthenticationError, PermissionDeniedError, Rate
 from structlog.testing import capture_logs
 
 from gateway import config as settings
-from gateway.serve.gateway import Gateway
-from gateway.serve.sockets import websocket
 from gateway.standin import StandIn
 from tests import fakes, running
 from tests.redis_server import BINARY, REASON, RedisServer
@@ -299,19 +297,6 @@ async def test_a_key_ends_with_its_time(guarded, expires, status):
     assert answer.status == status
     if status == 401:
         assert answer.json["error"]["code"] == "expired_api_key"
-
-
-@pytest.fixture
-def at_noon(monkeypatch):
-    """The clock that counts use stands still 15 s into a minute."""
-    build = Gateway.__init__
-
-    def with_clock(self, *given):
-        build(self, *given)
-        self.rates = type(self.rates)(self.store, clock=lambda: 1_799_999_940.0 + 15)
-
-    monkeypatch.setattr(Gateway, "__init__", with_clock)
-    return 45
 
 
 async def test_requests_a_minute_are_counted_and_told(guarded, standin, at_noon):
@@ -815,95 +800,6 @@ async def test_a_compaction_reserves_tokens(gateway, standin, at_noon, compact):
     answer = await running.ask("POST", "/responses/compact", body, {**BEARER, **JSON})
     assert (answer.status, answer.json["error"]["code"]) == (429, "rate_limit_exceeded")
     assert not standin.requests
-
-
-@pytest.fixture
-async def speaking():
-    """A server whose sockets answer each message with a response, and what reached it."""
-    received = []
-
-    async def handler(request):
-        socket = web.WebSocketResponse()
-        await socket.prepare(request)
-        async for frame in socket:
-            received.append(frame.data)
-            usage = {"input_tokens": 700, "output_tokens": 100}
-            await socket.send_json({"type": "response.created", "response": {"id": "r"}})
-            await socket.send_json({"type": "response.done", "response": {"id": "r", "usage": usage}})
-        return socket
-
-    application = web.Application()
-    application.router.add_get("/v1/responses", handler)
-    application.router.add_get("/v1/realtime", handler)
-    async with TestServer(application) as server:
-        yield str(server.make_url("/v1")), received
-
-
-SOCKETS = [
-    ("/responses", CREATE),
-    ("/responses", CREATE.encode()),
-    ("/realtime?model=gpt-4o", '{"type":"response.create"}'),
-    ("/realtime?model=gpt-4o", '{"type":"input_audio_buffer.append","audio":""}'),
-    ("/realtime?model=gpt-4o", b"\0\1"),
-]
-USED_UP = (1008, "rate_limit_exceeded")
-
-
-async def said(socket, message):
-    await (socket.send_str if isinstance(message, str) else socket.send_bytes)(message)
-
-
-@pytest.mark.parametrize(("path", "message"), SOCKETS)
-async def test_a_socket_ends_when_its_key_has_used_up_its_tokens(
-    gateway, speaking, at_noon, path, message, monkeypatch
-):
-    """The first answer is billed 800 tokens, the second reaches the limit."""
-    monkeypatch.setattr(websocket, "LIMITS_KNOWN_S", 0.0)
-    url, received = speaking
-    running = await gateway(url, {"keys": {"alice": {"hash": hashed(KEY), "tpm": 1000}}})
-    async with running.session.ws_connect(f"{running.base_url}{path}", headers=BEARER) as socket:
-        for _ in range(2):
-            await said(socket, message)
-            assert [orjson.loads((await socket.receive()).data)["type"] for _ in range(2)] == [
-                "response.created",
-                "response.done",
-            ]
-            await running.settled()
-        await said(socket, message)
-        answer = await socket.receive()
-        assert (answer.data, answer.extra) == USED_UP
-    assert len(received) == 2
-    assert (await running.chat(ASK, BEARER)).status == 429
-
-
-async def test_messages_of_a_socket_count_as_requests(gateway, speaking, at_noon):
-    url, received = speaking
-    running = await gateway(url, {"keys": {"alice": {"hash": hashed(KEY), "rpm": 3}}})
-    async with running.session.ws_connect(f"{running.base_url}/responses", headers=BEARER) as socket:
-        for _ in range(2):
-            await said(socket, CREATE)
-            await socket.receive()
-            await socket.receive()
-        await said(socket, CREATE)
-        answer = await socket.receive()
-        assert (answer.data, answer.extra) == USED_UP
-    assert len(received) == 2
-
-
-async def test_sockets_at_once_spend_no_more_tokens_than_the_limit(gateway, speaking, at_noon):
-    url, received = speaking
-    running = await gateway(url, {"keys": {"alice": {"hash": hashed(KEY), "tpm": 10_000}}})
-    create = orjson.dumps({"type": "response.create", "model": "gpt-4o", "input": "x" * 15_000}).decode()
-    sockets = [await running.session.ws_connect(f"{running.base_url}/responses", headers=BEARER) for _ in range(5)]
-    for socket in sockets:
-        await socket.send_str(create)
-    answers = [await socket.receive() for socket in sockets]
-    assert sum(answer.extra == USED_UP[1] for answer in answers) == 3
-    assert len(received) == 2
-    for socket in sockets:
-        await socket.close()
-    await running.settled()
-    assert await left(running) == 10_000 - 2 * 800
 
 
 @pytest.mark.parametrize("path", ["/responses/compact", "/responses/input_tokens"])

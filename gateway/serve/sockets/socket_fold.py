@@ -4,7 +4,7 @@ A message that continues an earlier response by its id passes unchanged, and so 
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import structlog
 from aiohttp import web
@@ -26,6 +26,7 @@ from gateway.serve.request.contents import AttemptContents, contents_of
 from gateway.serve.request.mode import mode_of
 from gateway.serve.request.places import Place
 from gateway.serve.request.sessions import session_of
+from gateway.serve.sockets.socket_events import CREATE
 from gateway.state.freeing import LEAST_FREED_BYTES
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation
@@ -34,8 +35,6 @@ from gateway.wire.responses import PATH, RESPONSES
 from gateway.wire.views import event_type
 
 log = structlog.get_logger(__name__)
-
-CREATE: Final = "response.create"
 
 
 class Message(NamedTuple):
@@ -48,6 +47,8 @@ class Message(NamedTuple):
     """Fields of the turn's record."""
     ready: Ready | None = None
     """The state after sending it; None when it cannot be retried in a smaller form."""
+    event_id: Any = None
+    """The client's name for it, where errors state it."""
 
 
 class NotServed(Exception):
