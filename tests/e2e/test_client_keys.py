@@ -567,6 +567,21 @@ FRAMES = [
     ({"type": "response.create", "model": "gpt-4o", "sessıon": {"model": "dear"}}, False),
     ({"type": "response.create", "model": "gpt-4o", "SESSİON": {"model": "dear"}}, False),
     ({"type": "response.create", "model": "gpt-4o", "response": None, "session": [], "größe": {"model": "x"}}, True),
+    ({"type": "session.update", "session": {"audio": {"input": {"transcription": {"model": "dear"}}}}}, False),
+    ({"type": "session.update", "session": {"audio": {"Input": {"transcription": {"model": "dear"}}}}}, False),
+    (
+        {
+            "type": "session.update",
+            "session": {"audio": {"input": {"transcription": {"model": "gpt-4o"}}, "output": {}}},
+        },
+        True,
+    ),
+    ({"type": "session.update", "session": {"audio": {"input": {"transcription": None}}}}, True),
+    ({"type": "session.update", "session": {"input_audio_transcription": {"model": "dear"}}}, False),
+    (
+        '{"type":"session.update","session":{"audio":{"input":{"transcription":{"model":"dear"},"transcription":{"model":"gpt-4o"}}}}}',
+        False,
+    ),
 ]
 
 

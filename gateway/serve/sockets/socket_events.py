@@ -60,6 +60,10 @@ def read_event(raw: bytes) -> Event:
         return Event()
 
 
+class NotServed(Exception):
+    """A message must not reach the upstream of its socket, which is closed. The text is the code that the client gets."""
+
+
 class Refused(Exception):
     """A message is not sent on, and its socket stays open. The text is the event that the client gets."""
 

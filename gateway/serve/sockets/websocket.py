@@ -19,9 +19,10 @@ from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.paths import query_for
 from gateway.serve.sockets import socket_fold
-from gateway.serve.sockets.socket_events import CREATE, Frame, Refused, frame_of, read_event
-from gateway.serve.sockets.socket_fold import Message, NotServed
+from gateway.serve.sockets.socket_events import CREATE, Frame, NotServed, Refused, frame_of, read_event
+from gateway.serve.sockets.socket_fold import Message
 from gateway.serve.sockets.socket_limits import Limits
+from gateway.serve.sockets.socket_models import Edit, check_and_name
 from gateway.serve.sockets.socket_retry import Retries
 from gateway.serve.sockets.socket_turns import Turns
 
@@ -74,8 +75,7 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
             edit: Edit = partial(_unchanged, gateway)
             if speaks_responses:
                 edit = partial(socket_fold.fold_message, gateway, request, target)
-            if record.key is not None:
-                edit = partial(_check_models, gateway, request, edit)
+            edit = partial(check_and_name, gateway, request, target, edit)
             edit_client_text = partial(_edit_and_open_turn, request, turns, retries, edit)
             limits = Limits(gateway, record, turns, speaks_responses=speaks_responses)
             edit_content = partial(_edit_content, gateway, request, partial(limits.edit, edit_client_text))
@@ -89,10 +89,6 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
 
 
 Socket = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
-
-
-Edit = Callable[[str], Awaitable[Message]]
-"""Turns a client's message into the message for the upstream. May raise NotServed."""
 
 
 async def _unchanged(gateway: Gateway, text: str) -> Message:
@@ -113,15 +109,6 @@ async def _edit_and_open_turn(request: web.BaseRequest, turns: Turns, retries: R
             if message.ready is not None:
                 retries.watch(message.ready, keys.forwarded(request), room.pop_all())
     return message.text
-
-
-async def _check_models(gateway: Gateway, request: web.BaseRequest, edit: Edit, text: str) -> Message:
-    """Edit a message that names only models that the client's key allows. Raises NotServed for any other."""
-    # Of a Responses socket the upstream reads no model in the URL.
-    allows = partial(keys.allows_message, request, text, names_model=socket_fold.speaks_responses(request))
-    if keys.is_restricted(request) and not await gateway.pool.run(allows, size_bytes=len(text) // READS_FASTER):
-        raise NotServed("model_not_allowed")
-    return await edit(text)
 
 
 async def _edit_content(
