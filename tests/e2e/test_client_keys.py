@@ -1,6 +1,7 @@
 """Client keys: nobody is served without one, each is held to its models, modes and limits, and none leaves the gateway."""
 
 import asyncio
+import gzip
 from hashlib import sha256
 
 import aiohttp
@@ -704,7 +705,39 @@ OLLAMA = [
     b'{"model":"m","message":{"role":"assistant","content":"Hi"},"done":false}\n',
     b'{"model":"m","message":{"role":"assistant","content":""},"done":true,"prompt_eval_count":26,"eval_count":298}\n',
 ]
+TWO_AT_ONCE = [
+    {
+        "index": index,
+        "text": "word " * words,
+        "meta_info": {
+            "finish_reason": {"type": "stop"} if ends else None,
+            "prompt_tokens": 7 + index,
+            "completion_tokens": words,
+        },
+    }
+    for index, words, ends in [
+        (0, 1, False),
+        (1, 2, True),
+        *[(0, words, False) for words in range(2, 300)],
+        (0, 300, True),
+    ]
+]
+"""Of two answers in a stream, the second ends first. Each event has the whole text so far."""
 OWN_BILLS = [
+    ("ollama", "/api/chat", b'{"model":"m","done":true,"prompt_eval_count":26}', "application/json", 26),
+    ("ollama", "/api/embed", b'{"model":"m","embeddings":[[0.1,0.2]],"prompt_eval_count":8}', "application/json", 8),
+    ("llama.cpp", "/completion", b'{"content":"Hi","timings":{"prompt_n":10,"cache_n":30,"predicted_n":9}}', "application/json", 49),
+    ("llama.cpp", "/infill", b'{"content":"Hi","timings":{"prompt_n":10,"predicted_n":9}}', "application/json", 19),
+    (
+        "tgi", "/generate_stream",
+        b'data: {"token":{"text":"Hi"},"details":null}\n\ndata: {"token":{"text":"!"},"generated_text":"Hi!","details":{"finish_reason":"length","generated_tokens":2,"input_length":11}}\n\n',
+        "text/event-stream", 13,
+    ),
+    (
+        "sglang", "/generate",
+        b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in TWO_AT_ONCE) + b"data: [DONE]\n\n",
+        "text/event-stream", 7 + 300 + 8 + 2,
+    ),
     ("ollama", "/api/chat", b"".join(OLLAMA), "application/x-ndjson", 26 + 298),
     ("ollama", "/api/generate", OLLAMA[1], "application/json", 26 + 298),
     ("llama.cpp", "/completion", b'{"content":"Hi","tokens_evaluated":40,"tokens_predicted":9}', "application/json", 49),
@@ -764,6 +797,19 @@ NO_BILLS = [
 """By provider and endpoint an answer without a bill, its type, and its bytes per token."""
 
 
+async def test_a_bill_in_the_headers_of_an_answer_counts(gateway, standin, at_noon):
+    told = {"content-type": "application/json", "x-prompt-tokens": "11", "x-generated-tokens": "2"}
+    standin.script.append(fakes.verbatim(200, b'{"generated_text":"Hi!"}', told))
+    config = keyed(tpm=LIMIT)
+    config["upstreams"]["standin"] |= {"provider": "tgi", "base_url": standin.base_url}
+    running = await gateway(standin, config)
+    url = running.base_url.removesuffix("/v1") + "/generate"
+    async with running.session.post(url, data=b'{"inputs":"Hello"}', headers={**BEARER, **JSON}) as response:
+        assert response.status == 200
+    await running.settled()
+    assert await left(running) == LIMIT - 13
+
+
 @pytest.mark.parametrize(("provider", "path", "answer", "kind", "bytes_per_token"), NO_BILLS)
 async def test_an_own_endpoint_without_a_bill_is_charged_by_size(
     gateway, standin, at_noon, provider, path, answer, kind, bytes_per_token
@@ -797,6 +843,35 @@ async def test_no_compressed_answer_is_asked_for_whose_bill_must_be_read(guarded
     body = orjson.dumps({"model": "gpt-4o", "input": "hi", "prompt": "hi", "messages": [fakes.user("hi")]})
     await running.ask("POST", path, body, {**BEARER, **JSON, "accept-encoding": "gzip, br, zstd"})
     assert standin.requests[-1].headers["accept-encoding"] == "identity"
+
+
+PLAIN = b'{"choices":[{"message":{"content":"%b"}}]}'
+BILLED = PLAIN[:-1] + b',"usage":{"prompt_tokens":3,"completion_tokens":4}}'
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "answer", "charged"),
+    [
+        ("/chat/completions", "text/event-stream", EVENT * 400, range(450, 560)),
+        ("/completions", "text/event-stream", EVENT * 400, range(450, 560)),
+        ("/chat/completions", "application/json", PLAIN % (b"word " * 2000), range(2500, 2600)),
+        ("/completions", "application/json", PLAIN % (b"word " * 2000), range(2500, 2600)),
+        ("/chat/completions", "application/json", BILLED % (b"word " * 150_000), range(7, 8)),
+        ("/completions", "application/json", BILLED % (b"word " * 400_000), range(7, 8)),
+    ],
+)
+async def test_an_answer_that_comes_compressed_is_charged_as_it_reads(
+    guarded, standin, at_noon, path, kind, answer, charged
+):
+    """Some upstreams compress although they are asked not to."""
+    packed = gzip.compress(answer)
+    standin.script.append(fakes.verbatim(200, packed, {"content-type": kind, "content-encoding": "gzip"}))
+    running = await guarded(tpm=10_000)
+    body = {"model": "gpt-4o", "stream": "event" in kind, "messages": [fakes.user("hi")], "prompt": "hi"}
+    got = await running.ask("POST", path, orjson.dumps(body), {**BEARER, **JSON})
+    assert got.status == 200
+    await running.settled()
+    assert 10_000 - await left(running) in charged
 
 
 async def test_a_key_without_a_limit_of_tokens_may_get_a_compressed_answer(guarded, standin):
