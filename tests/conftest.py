@@ -6,6 +6,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from gateway.serve.gateway import Gateway
 from gateway.standin import StandIn
 from tests import running
 from tests.skips import pytest_runtest_makereport  # noqa: F401  # a hook
@@ -43,3 +44,16 @@ async def command(tmp_path: Path):
             return await stack.enter_async_context(running.as_command(text, tmp_path))
 
         yield start
+
+
+@pytest.fixture
+def at_noon(monkeypatch):
+    """The clock that counts use stands still 15 s into a minute."""
+    build = Gateway.__init__
+
+    def with_clock(self, *given):
+        build(self, *given)
+        self.rates = type(self.rates)(self.store, clock=lambda: 1_799_999_940.0 + 15)
+
+    monkeypatch.setattr(Gateway, "__init__", with_clock)
+    return 45

@@ -153,27 +153,29 @@ def _is_full(used: Used) -> bool:
 
 
 async def reserve(
-    gateway: Gateway, record: Record, body_bytes: int, window: int, answer: int | None, *, answers: int = 1
+    gateway: Gateway,
+    record: Record,
+    body_bytes: int,
+    window: int,
+    answer: int | None,
+    *,
+    answers: int = 1,
+    turn_id: str = "",
 ) -> None:
     """Reserve the tokens that a request may use, before it is sent. Raises RateLimited when the key has not enough left.
 
     ``answer`` is the largest number of output tokens of one answer, where the request states one; ``answers`` is how many it asks for.
+    ``turn_id`` is the identifier of one response on a socket, whose own request has none to reserve.
     """
     key = record.key
     if key is None or key.tpm is None:
         return
-    record.request_id = record.request_id or gateway.request_id()
-    if gateway.rates.has_reservation(record.request_id):  # passed through after all
+    if not turn_id:
+        turn_id = record.request_id = record.request_id or gateway.request_id()
+    if gateway.rates.has_reservation(turn_id):  # passed through after all
         return
     tokens = expected(body_bytes, window, answer, key.tpm, answers=answers)
-    await _reserve_tokens(gateway, record, key.id, key.tpm, request_id=record.request_id, tokens=tokens)
-
-
-async def _reserve_tokens(
-    gateway: Gateway, record: Record, key_id: str, limit: int, *, request_id: str, tokens: int
-) -> None:
-    """Reserve tokens of a key, and put what is left into the headers of the answer. Raises RateLimited."""
-    used, fits = await gateway.rates.reserve(request_id, key_id, tokens, limit)
+    used, fits = await gateway.rates.reserve(turn_id, key.id, tokens, key.tpm)
     record.shared = {**record.shared, **dict(_limit_headers(used))}
     if not fits:
         raise RateLimited(used, record.shared, tokens)
@@ -181,23 +183,18 @@ async def _reserve_tokens(
 
 async def admit_turn(gateway: Gateway, record: Record, turn_id: str, body_bytes: int, window: int) -> None:
     """Count a message of a socket that asks for a response, as a request is counted, and reserve its tokens. Raises RateLimited."""
-    key = record.key
-    if key is None:
-        return
-    await _count_request(gateway, key, record)
-    if key.tpm is not None:
-        tokens = expected(body_bytes, window, None, key.tpm)
-        await _reserve_tokens(gateway, record, key.id, key.tpm, request_id=turn_id, tokens=tokens)
+    if record.key is not None:
+        await _count_request(gateway, record.key, record)
+        await reserve(gateway, record, body_bytes, window, None, turn_id=turn_id)
 
 
-async def check_tokens_left(gateway: Gateway, record: Record) -> None:
-    """Refuse a request whose key has used up its tokens of this minute. Raises RateLimited."""
+async def used_up(gateway: Gateway, record: Record) -> RateLimited | None:
+    """Return the error for a request whose key has used up its tokens of this minute; None while some are left."""
     key = record.key
     if key is None or key.tpm is None:
-        return
+        return None
     used = await gateway.rates.use(key.id, "tokens", 0, key.tpm)
-    if _is_full(used):
-        raise RateLimited(used, {})
+    return RateLimited(used, dict(_limit_headers(used))) if _is_full(used) else None
 
 
 async def reserve_for(gateway: Gateway, record: Record, asked: Conversation, settings: Settings) -> None:

@@ -7,15 +7,18 @@ Servers differ in how they read odd bodies. So a body that some server may read 
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
 import msgspec
+import orjson
 
 from gateway.wire import multipart, surrogates
 from gateway.wire.lenient_json import members_of
 from gateway.wire.raw_json import all_members, occurs, occurs_in_any_case, readable
+from gateway.wire.raw_json import members as members_of_object
 from gateway.wire.splice import splice
 
 NO_MODEL: Final = ""
@@ -26,8 +29,15 @@ FORMS: Final = (multipart.MULTIPART, "application/x-www-form-urlencoded")
 """The content types of forms."""
 _OBJECT: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\{")
 """How a JSON object begins."""
-HOLDERS: Final = frozenset({"response", "session"})
-"""Members that may also name a model, in a WebSocket message and in requests about one: Realtime's ``session``."""
+Holders = Mapping[str, "Holders"]
+"""Members that may name a model, each with those inside it that may."""
+HOLDERS: Final[Holders] = {
+    "response": {},
+    "session": {"input_audio_transcription": {}, "audio": {"input": {"transcription": {}}}},
+    "input_audio_transcription": {},
+}
+"""Where a WebSocket message, or a request about one, may name models: Realtime's ``session`` also names that of its transcriptions
+(https://platform.openai.com/docs/api-reference/realtime-client-events/session/update)."""
 SUBSTITUTES: Final = frozenset({"models", "fallbacks", "context_window_fallbacks", "content_policy_fallbacks"})
 """Members that name models to use if the first one fails, at OpenRouter (https://openrouter.ai/docs/guides/routing/model-fallbacks) and at
 LiteLLM (https://docs.litellm.ai/docs/proxy/reliability)."""
@@ -130,7 +140,7 @@ def models_in_message(raw: bytes) -> frozenset[str] | None:
 
 def other_models(raw: bytes, content_type: str = "") -> frozenset[str] | None:
     """Return the models that a body names beside its own, in `HOLDERS` and `SUBSTITUTES`; None when one cannot be read, as in a form."""
-    names = HOLDERS | SUBSTITUTES
+    names = HOLDERS.keys() | SUBSTITUTES
     if not _OBJECT.match(raw) and multipart.kind_of(content_type) in FORMS:
         return None if _form_may_have(raw, content_type, names) else frozenset()
     whole, members = readable(raw)
@@ -139,13 +149,39 @@ def other_models(raw: bytes, content_type: str = "") -> frozenset[str] | None:
         return None if shown or any(occurs(sign, raw) for sign in _ESCAPED) else frozenset()
     if differs(whole, names):
         return None
-    found = [model_in(members[name], "") for name in HOLDERS if members.get(name, b"").startswith(b"{")]
+    found = list(_models_held(members, HOLDERS))
     try:
         for name in SUBSTITUTES & members.keys():
             found += _models_among(msgspec.json.decode(members[name]))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     return None if None in found else frozenset(filter(None, found))
+
+
+def _models_held(members: Mapping[str, bytes], holders: Holders) -> Iterator[str | None]:
+    """Yield the models that some members name; None for one that cannot be read."""
+    for name, inner in holders.items():
+        value = members.get(name, b"")
+        if value.startswith(b"{"):
+            yield model_in(value, "")
+            if inner:
+                yield from [None] if differs(value, inner) else _models_held(members_of_object(value) or {}, inner)
+
+
+def with_names(raw: bytes, name_of: Callable[[str], str], holders: Holders = HOLDERS) -> bytes:
+    """Return a JSON object in which each model, its own and those in ``holders``, has the name that ``name_of`` returns for it. One that
+    cannot be read, or names no model that changes, is returned itself."""
+    changes: dict[str, Any] = {}
+    members = members_of_object(raw) or {}
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        model = _read(raw).model
+        if isinstance(model, str) and (name := name_of(model)) != model:
+            changes["model"] = name
+    for name, inner in holders.items():
+        value = members.get(name, b"")
+        if value.startswith(b"{") and (named := with_names(value, name_of, inner)) is not value:
+            changes[name] = orjson.Fragment(named)
+    return splice(raw, changes) if changes else raw
 
 
 def _form_may_have(body: bytes, content_type: str, names: Collection[str]) -> bool:

@@ -1,5 +1,6 @@
 """One line is changed, the base URL: whatever a client writes behind it, a conversation is folded and nothing slips past a check."""
 
+import asyncio
 import gzip
 import io
 from asyncio import to_thread
@@ -814,3 +815,33 @@ async def test_clients_of_bedrock_and_vertex_are_told_that_nothing_is_served(gat
         with pytest.raises(NotFoundError, match="set the client's base URL"):
             await client.messages.create(**asked)
     assert standin.requests == []
+
+
+@pytest.mark.parametrize("endpoint", ["embeddings", "chat/completions"])
+async def test_a_body_that_is_decompressed_for_its_deployment_counts_among_the_bytes_that_are_held(gateway, endpoint):
+    """The first request waits at the upstream, so that the second is not alone."""
+    arrived, go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait(request):
+        await request.read()
+        arrived.set()
+        await go_on.wait()
+        return web.json_response({})
+
+    application = web.Application()
+    application.router.add_post("/v1/{path:.*}", wait)
+    async with TestServer(application) as server:
+        ports = await gateway(
+            str(server.make_url("/v1")), {**SMALL, "server": {"max_in_flight": "2MiB", "max_body": "2MiB"}}
+        )
+        url = ports.base_url.removesuffix("/v1") + f"/openai/deployments/fast/{endpoint}?api-version={VERSION}"
+        content = {"input": "x " * 500_000, "messages": [fakes.user("x " * 500_000)]}
+        packed = gzip.compress(orjson.dumps({"model": "another", **content}))
+        headers = {"content-encoding": "gzip", "content-type": "application/json"}
+        first = {"model": "m", "input": "x" * 200_000}
+        async with asyncio.timeout(running.PATIENCE_S), asyncio.TaskGroup() as both:
+            both.create_task(ports.session.post(f"{ports.base_url}/embeddings", json=first))
+            await arrived.wait()
+            async with ports.session.post(url, data=packed, headers=headers) as refused:
+                go_on.set()
+                assert (refused.status, (await refused.json())["error"]["code"]) == (503, "overloaded")

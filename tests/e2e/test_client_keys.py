@@ -1,6 +1,7 @@
 """Client keys: nobody is served without one, each is held to its models, modes and limits, and none leaves the gateway."""
 
 import asyncio
+import gzip
 from hashlib import sha256
 
 import aiohttp
@@ -16,8 +17,6 @@ from openai import AsyncOpenAI, AuthenticationError, PermissionDeniedError, Rate
 from structlog.testing import capture_logs
 
 from gateway import config as settings
-from gateway.serve.gateway import Gateway
-from gateway.serve.sockets import websocket
 from gateway.standin import StandIn
 from tests import fakes, running
 from tests.redis_server import BINARY, REASON, RedisServer
@@ -301,19 +300,6 @@ async def test_a_key_ends_with_its_time(guarded, expires, status):
         assert answer.json["error"]["code"] == "expired_api_key"
 
 
-@pytest.fixture
-def at_noon(monkeypatch):
-    """The clock that counts use stands still 15 s into a minute."""
-    build = Gateway.__init__
-
-    def with_clock(self, *given):
-        build(self, *given)
-        self.rates = type(self.rates)(self.store, clock=lambda: 1_799_999_940.0 + 15)
-
-    monkeypatch.setattr(Gateway, "__init__", with_clock)
-    return 45
-
-
 async def test_requests_a_minute_are_counted_and_told(guarded, standin, at_noon):
     running = await guarded(rpm=2)
     first, second, third = [await running.chat(ASK, BEARER) for _ in range(3)]
@@ -582,6 +568,21 @@ FRAMES = [
     ({"type": "response.create", "model": "gpt-4o", "sessıon": {"model": "dear"}}, False),
     ({"type": "response.create", "model": "gpt-4o", "SESSİON": {"model": "dear"}}, False),
     ({"type": "response.create", "model": "gpt-4o", "response": None, "session": [], "größe": {"model": "x"}}, True),
+    ({"type": "session.update", "session": {"audio": {"input": {"transcription": {"model": "dear"}}}}}, False),
+    ({"type": "session.update", "session": {"audio": {"Input": {"transcription": {"model": "dear"}}}}}, False),
+    (
+        {
+            "type": "session.update",
+            "session": {"audio": {"input": {"transcription": {"model": "gpt-4o"}}, "output": {}}},
+        },
+        True,
+    ),
+    ({"type": "session.update", "session": {"audio": {"input": {"transcription": None}}}}, True),
+    ({"type": "session.update", "session": {"input_audio_transcription": {"model": "dear"}}}, False),
+    (
+        '{"type":"session.update","session":{"audio":{"input":{"transcription":{"model":"dear"},"transcription":{"model":"gpt-4o"}}}}}',
+        False,
+    ),
 ]
 
 
@@ -704,7 +705,39 @@ OLLAMA = [
     b'{"model":"m","message":{"role":"assistant","content":"Hi"},"done":false}\n',
     b'{"model":"m","message":{"role":"assistant","content":""},"done":true,"prompt_eval_count":26,"eval_count":298}\n',
 ]
+TWO_AT_ONCE = [
+    {
+        "index": index,
+        "text": "word " * words,
+        "meta_info": {
+            "finish_reason": {"type": "stop"} if ends else None,
+            "prompt_tokens": 7 + index,
+            "completion_tokens": words,
+        },
+    }
+    for index, words, ends in [
+        (0, 1, False),
+        (1, 2, True),
+        *[(0, words, False) for words in range(2, 300)],
+        (0, 300, True),
+    ]
+]
+"""Of two answers in a stream, the second ends first. Each event has the whole text so far."""
 OWN_BILLS = [
+    ("ollama", "/api/chat", b'{"model":"m","done":true,"prompt_eval_count":26}', "application/json", 26),
+    ("ollama", "/api/embed", b'{"model":"m","embeddings":[[0.1,0.2]],"prompt_eval_count":8}', "application/json", 8),
+    ("llama.cpp", "/completion", b'{"content":"Hi","timings":{"prompt_n":10,"cache_n":30,"predicted_n":9}}', "application/json", 49),
+    ("llama.cpp", "/infill", b'{"content":"Hi","timings":{"prompt_n":10,"predicted_n":9}}', "application/json", 19),
+    (
+        "tgi", "/generate_stream",
+        b'data: {"token":{"text":"Hi"},"details":null}\n\ndata: {"token":{"text":"!"},"generated_text":"Hi!","details":{"finish_reason":"length","generated_tokens":2,"input_length":11}}\n\n',
+        "text/event-stream", 13,
+    ),
+    (
+        "sglang", "/generate",
+        b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in TWO_AT_ONCE) + b"data: [DONE]\n\n",
+        "text/event-stream", 7 + 300 + 8 + 2,
+    ),
     ("ollama", "/api/chat", b"".join(OLLAMA), "application/x-ndjson", 26 + 298),
     ("ollama", "/api/generate", OLLAMA[1], "application/json", 26 + 298),
     ("llama.cpp", "/completion", b'{"content":"Hi","tokens_evaluated":40,"tokens_predicted":9}', "application/json", 49),
@@ -764,6 +797,19 @@ NO_BILLS = [
 """By provider and endpoint an answer without a bill, its type, and its bytes per token."""
 
 
+async def test_a_bill_in_the_headers_of_an_answer_counts(gateway, standin, at_noon):
+    told = {"content-type": "application/json", "x-prompt-tokens": "11", "x-generated-tokens": "2"}
+    standin.script.append(fakes.verbatim(200, b'{"generated_text":"Hi!"}', told))
+    config = keyed(tpm=LIMIT)
+    config["upstreams"]["standin"] |= {"provider": "tgi", "base_url": standin.base_url}
+    running = await gateway(standin, config)
+    url = running.base_url.removesuffix("/v1") + "/generate"
+    async with running.session.post(url, data=b'{"inputs":"Hello"}', headers={**BEARER, **JSON}) as response:
+        assert response.status == 200
+    await running.settled()
+    assert await left(running) == LIMIT - 13
+
+
 @pytest.mark.parametrize(("provider", "path", "answer", "kind", "bytes_per_token"), NO_BILLS)
 async def test_an_own_endpoint_without_a_bill_is_charged_by_size(
     gateway, standin, at_noon, provider, path, answer, kind, bytes_per_token
@@ -799,6 +845,35 @@ async def test_no_compressed_answer_is_asked_for_whose_bill_must_be_read(guarded
     assert standin.requests[-1].headers["accept-encoding"] == "identity"
 
 
+PLAIN = b'{"choices":[{"message":{"content":"%b"}}]}'
+BILLED = PLAIN[:-1] + b',"usage":{"prompt_tokens":3,"completion_tokens":4}}'
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "answer", "charged"),
+    [
+        ("/chat/completions", "text/event-stream", EVENT * 400, range(450, 560)),
+        ("/completions", "text/event-stream", EVENT * 400, range(450, 560)),
+        ("/chat/completions", "application/json", PLAIN % (b"word " * 2000), range(2500, 2600)),
+        ("/completions", "application/json", PLAIN % (b"word " * 2000), range(2500, 2600)),
+        ("/chat/completions", "application/json", BILLED % (b"word " * 150_000), range(7, 8)),
+        ("/completions", "application/json", BILLED % (b"word " * 400_000), range(7, 8)),
+    ],
+)
+async def test_an_answer_that_comes_compressed_is_charged_as_it_reads(
+    guarded, standin, at_noon, path, kind, answer, charged
+):
+    """Some upstreams compress although they are asked not to."""
+    packed = gzip.compress(answer)
+    standin.script.append(fakes.verbatim(200, packed, {"content-type": kind, "content-encoding": "gzip"}))
+    running = await guarded(tpm=10_000)
+    body = {"model": "gpt-4o", "stream": "event" in kind, "messages": [fakes.user("hi")], "prompt": "hi"}
+    got = await running.ask("POST", path, orjson.dumps(body), {**BEARER, **JSON})
+    assert got.status == 200
+    await running.settled()
+    assert 10_000 - await left(running) in charged
+
+
 async def test_a_key_without_a_limit_of_tokens_may_get_a_compressed_answer(guarded, standin):
     running = await guarded(rpm=9)
     await running.ask("POST", "/embeddings", b'{"model":"e"}', {**BEARER, **JSON, "accept-encoding": "gzip, br"})
@@ -815,95 +890,6 @@ async def test_a_compaction_reserves_tokens(gateway, standin, at_noon, compact):
     answer = await running.ask("POST", "/responses/compact", body, {**BEARER, **JSON})
     assert (answer.status, answer.json["error"]["code"]) == (429, "rate_limit_exceeded")
     assert not standin.requests
-
-
-@pytest.fixture
-async def speaking():
-    """A server whose sockets answer each message with a response, and what reached it."""
-    received = []
-
-    async def handler(request):
-        socket = web.WebSocketResponse()
-        await socket.prepare(request)
-        async for frame in socket:
-            received.append(frame.data)
-            usage = {"input_tokens": 700, "output_tokens": 100}
-            await socket.send_json({"type": "response.created", "response": {"id": "r"}})
-            await socket.send_json({"type": "response.done", "response": {"id": "r", "usage": usage}})
-        return socket
-
-    application = web.Application()
-    application.router.add_get("/v1/responses", handler)
-    application.router.add_get("/v1/realtime", handler)
-    async with TestServer(application) as server:
-        yield str(server.make_url("/v1")), received
-
-
-SOCKETS = [
-    ("/responses", CREATE),
-    ("/responses", CREATE.encode()),
-    ("/realtime?model=gpt-4o", '{"type":"response.create"}'),
-    ("/realtime?model=gpt-4o", '{"type":"input_audio_buffer.append","audio":""}'),
-    ("/realtime?model=gpt-4o", b"\0\1"),
-]
-USED_UP = (1008, "rate_limit_exceeded")
-
-
-async def said(socket, message):
-    await (socket.send_str if isinstance(message, str) else socket.send_bytes)(message)
-
-
-@pytest.mark.parametrize(("path", "message"), SOCKETS)
-async def test_a_socket_ends_when_its_key_has_used_up_its_tokens(
-    gateway, speaking, at_noon, path, message, monkeypatch
-):
-    """The first answer is billed 800 tokens, the second reaches the limit."""
-    monkeypatch.setattr(websocket, "LIMITS_KNOWN_S", 0.0)
-    url, received = speaking
-    running = await gateway(url, {"keys": {"alice": {"hash": hashed(KEY), "tpm": 1000}}})
-    async with running.session.ws_connect(f"{running.base_url}{path}", headers=BEARER) as socket:
-        for _ in range(2):
-            await said(socket, message)
-            assert [orjson.loads((await socket.receive()).data)["type"] for _ in range(2)] == [
-                "response.created",
-                "response.done",
-            ]
-            await running.settled()
-        await said(socket, message)
-        answer = await socket.receive()
-        assert (answer.data, answer.extra) == USED_UP
-    assert len(received) == 2
-    assert (await running.chat(ASK, BEARER)).status == 429
-
-
-async def test_messages_of_a_socket_count_as_requests(gateway, speaking, at_noon):
-    url, received = speaking
-    running = await gateway(url, {"keys": {"alice": {"hash": hashed(KEY), "rpm": 3}}})
-    async with running.session.ws_connect(f"{running.base_url}/responses", headers=BEARER) as socket:
-        for _ in range(2):
-            await said(socket, CREATE)
-            await socket.receive()
-            await socket.receive()
-        await said(socket, CREATE)
-        answer = await socket.receive()
-        assert (answer.data, answer.extra) == USED_UP
-    assert len(received) == 2
-
-
-async def test_sockets_at_once_spend_no_more_tokens_than_the_limit(gateway, speaking, at_noon):
-    url, received = speaking
-    running = await gateway(url, {"keys": {"alice": {"hash": hashed(KEY), "tpm": 10_000}}})
-    create = orjson.dumps({"type": "response.create", "model": "gpt-4o", "input": "x" * 15_000}).decode()
-    sockets = [await running.session.ws_connect(f"{running.base_url}/responses", headers=BEARER) for _ in range(5)]
-    for socket in sockets:
-        await socket.send_str(create)
-    answers = [await socket.receive() for socket in sockets]
-    assert sum(answer.extra == USED_UP[1] for answer in answers) == 3
-    assert len(received) == 2
-    for socket in sockets:
-        await socket.close()
-    await running.settled()
-    assert await left(running) == 10_000 - 2 * 800
 
 
 @pytest.mark.parametrize("path", ["/responses/compact", "/responses/input_tokens"])

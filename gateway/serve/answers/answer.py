@@ -232,15 +232,22 @@ def readable(response: Response, body: bytes) -> bytes:
     return decoder(response)(body) if "Content-Encoding" in response.headers else body
 
 
-def decoder(response: Response) -> Callable[[bytes], bytes]:
-    """Return a function that decodes a body piece by piece for our own reading; forwarded bytes stay encoded."""
+def decoder(response: Response, largest: int = LONGEST_ERROR) -> Callable[[bytes], bytes]:
+    """Return a function that decodes a body piece by piece for our own reading; forwarded bytes stay encoded.
+
+    ``largest`` is how many bytes it returns for one piece: a small piece may hold gigabytes. The rest comes with the next piece, unless
+    as much waits already; then nothing more is read.
+    """
     inflate = inflater(response.headers)
     if inflate is None:
         return _as_is
 
     def decode(chunk: bytes) -> bytes:
+        waiting = inflate.unconsumed_tail
+        if len(waiting) > largest:
+            return b""
         try:
-            return inflate.decompress(chunk, LONGEST_ERROR)
+            return inflate.decompress(waiting + chunk if waiting else chunk, largest)
         except zlib.error:
             return b""
 

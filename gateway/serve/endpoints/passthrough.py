@@ -15,7 +15,7 @@ from aiohttp import web
 from gateway.serve import keys
 from gateway.serve import record as records
 from gateway.serve.answers.answer import Answer
-from gateway.serve.answers.relay import Tail, ends_in, relay, tail_of, usage_in
+from gateway.serve.answers.relay import STREAM_TAIL, Tail, ends_in, relay, tail_of, usage_in
 from gateway.serve.gateway import Gateway, Setup
 from gateway.serve.incoming.body import decompress, read, read_ahead, reading_size
 from gateway.serve.incoming.errors import ClientError
@@ -28,7 +28,7 @@ from gateway.upstream.client import Target, UpstreamUnreachable
 from gateway.upstream.sending import Body
 from gateway.wire.formats import format_of
 from gateway.wire.model_name import NO_MODEL, model_in, other_models
-from providers.native import WRITING
+from providers.native import BILLED, FIRST_END
 from providers.native import read_usage as read_native_usage
 from providers.record import Usage
 
@@ -175,7 +175,7 @@ def _unclear(problem: str) -> ClientError:
 
 async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, record: Record) -> web.StreamResponse:
     limited = record.key is not None and record.key.tpm is not None
-    tail = tail_of(answer) if limited else Tail(SMALL_ANSWER)
+    tail = _tail(request, answer) if limited else Tail(SMALL_ANSWER)
     try:
         relayed = await relay(request, answer, record.marks(gateway, "none"), tail)
     except (asyncio.CancelledError, ConnectionResetError):
@@ -190,10 +190,17 @@ async def _relayed(gateway: Gateway, request: web.BaseRequest, answer: Answer, r
     return relayed.response
 
 
+def _tail(request: web.BaseRequest, answer: Answer) -> Tail:
+    """Return an empty tail that will keep the bill of an answer."""
+    if answer.is_stream and request.rel_url.raw_path in BILLED:
+        return Tail(STREAM_TAIL, FIRST_END)
+    return tail_of(answer)
+
+
 def _usage(gateway: Gateway, request: web.BaseRequest, answer: Answer, tail: bytes) -> Usage | None:
     """Return the bill at the end of an answer; None without one."""
-    if answer.status == 200 and request.rel_url.raw_path in WRITING:
-        return read_native_usage(tail)
+    if answer.status == 200 and request.rel_url.raw_path in BILLED:
+        return read_native_usage(tail, answer.response.headers)
     return usage_in(answer, tail, gateway.failed)
 
 

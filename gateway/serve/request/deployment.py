@@ -9,6 +9,7 @@ from multidict import CIMultiDict
 from gateway.config.values import Server
 from gateway.serve import keys
 from gateway.serve.gateway import Gateway
+from gateway.serve.incoming.admission import Overloaded, hold
 from gateway.serve.incoming.body import decompress, reading_size
 from gateway.serve.incoming.errors import ClientError
 from gateway.wire.model_name import FORMS, is_ambiguous, model_in, with_model_in
@@ -39,7 +40,7 @@ async def with_model(
     """Return a request and its body so that the body names ``model``. A body that names it already, or cannot name one, stays.
 
     A body that is changed loses its content encoding. Raises ClientError for one that cannot be read, or that names two models, unless
-    the path decides.
+    the path decides, and when there is no room for what it is decompressed to.
     """
     limits = gateway.settings.server
     try:
@@ -52,15 +53,18 @@ async def with_model(
         raise
     if named is raw or "Content-Encoding" not in request.headers:
         return request, named
+    hold(request, max(len(named) - len(raw), 0))
     headers = CIMultiDict(request.headers)
     headers.popall("Content-Encoding")
     return request.clone(headers=headers), named
 
 
 async def renamed(gateway: Gateway, request: web.BaseRequest, raw: bytes, model: str) -> tuple[web.BaseRequest, bytes]:
-    """Like `with_model`, with the upstream's name of a model; a body in which it cannot be written stays."""
+    """Like `with_model`, with the upstream's name of a model; a body in which it cannot be written stays. Raises Overloaded."""
     try:
         return await with_model(gateway, request, raw, model) if takes_model(request) else (request, raw)
+    except Overloaded:
+        raise
     except ClientError:
         return request, raw
 

@@ -4,7 +4,7 @@ A message that continues an earlier response by its id passes unchanged, and so 
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import structlog
 from aiohttp import web
@@ -26,16 +26,15 @@ from gateway.serve.request.contents import AttemptContents, contents_of
 from gateway.serve.request.mode import mode_of
 from gateway.serve.request.places import Place
 from gateway.serve.request.sessions import session_of
+from gateway.serve.sockets.socket_events import CREATE
 from gateway.state.freeing import LEAST_FREED_BYTES
 from gateway.upstream.client import Target
 from gateway.wire.format import Conversation
-from gateway.wire.model_name import differs, models_in_message
+from gateway.wire.model_name import differs
 from gateway.wire.responses import PATH, RESPONSES
 from gateway.wire.views import event_type
 
 log = structlog.get_logger(__name__)
-
-CREATE: Final = "response.create"
 
 
 class Message(NamedTuple):
@@ -48,10 +47,8 @@ class Message(NamedTuple):
     """Fields of the turn's record."""
     ready: Ready | None = None
     """The state after sending it; None when it cannot be retried in a smaller form."""
-
-
-class NotServed(Exception):
-    """A message must not reach the upstream of its socket. The text is the code that the client gets."""
+    event_id: Any = None
+    """The client's name for it, where errors state it."""
 
 
 class Planned(NamedTuple):
@@ -74,11 +71,7 @@ async def fold_message(gateway: Gateway, request: web.BaseRequest, target: Targe
         kind = await gateway.pool.run(lambda: _kind(raw), size_bytes=len(raw) // READS_FASTER)
         if kind == CREATE:
             return await _fold_create(gateway, request, target, message, raw)
-        if not kind:  # a lenient upstream may read what we cannot
-            await _check_upstream(gateway, target, raw)
         return Message(message)
-    except NotServed:
-        raise
     except Exception as error:  # noqa: BLE001  # promise 6
         gateway.failed("fold", error)
         return Message(message, True, {"why": "failed"})
@@ -91,11 +84,10 @@ def _kind(raw: bytes) -> str:
 
 
 async def _fold_create(gateway: Gateway, request: web.BaseRequest, target: Target, message: str, raw: bytes) -> Message:
-    """Return a ``response.create`` message for the upstream: folded if it does not fit. Raises NotServed."""
+    """Return a ``response.create`` message for the upstream: folded if it does not fit."""
     asked = await gateway.pool.run(lambda: _read(gateway, raw), size_bytes=len(raw) // READS_FASTER)
     if len(raw) >= LEAST_FREED_BYTES:
         gateway.pool.free_later(asked)  # it is freed once this message is sent
-    await _check_upstream(gateway, target, raw)
     if asked is None:
         return Message(message, True, {"why": "not_understood"})
     place = upstream_first.place_for(gateway, request, asked, target)
@@ -143,18 +135,6 @@ def _text_to_send(message: str, asked: Conversation, place: Place, planned: Plan
     log.info("message_folded", upstream=place.target.name, tokens_before=planned.task.prompt, tokens_after=attempt.prompt,
              turns_folded=attempt.turns_folded)  # fmt: skip
     return attempt.body.decode()
-
-
-async def _check_upstream(gateway: Gateway, target: Target, raw: bytes) -> None:
-    """Raise NotServed for a message whose model belongs to another upstream: no upstream may get another one's conversations."""
-    if len(gateway.setup.targets) == 1:
-        return
-    # Read from the raw message, even if it was parsed: a model that is named twice counts as unreadable.
-    models = await gateway.pool.run(lambda: models_in_message(raw), size_bytes=len(raw) // READS_FASTER)
-    if models is None:
-        raise NotServed("model_unreadable")
-    if any(target.name not in dict(gateway.setup.settings.route(model).choices) for model in models):
-        raise NotServed("model_of_another_upstream")
 
 
 def _read(gateway: Gateway, raw: bytes) -> Conversation | None:

@@ -20,6 +20,7 @@ from gateway.serve.gateway import Gateway
 from gateway.serve.record import LONGEST_NAME
 from gateway.serve.request.contents import AttemptContents, contents_of
 from gateway.serve.request.decisions import decide
+from gateway.serve.sockets.socket_events import ERROR, Frame
 from gateway.serve.sockets.socket_fold import Planned, facts_of
 from gateway.serve.sockets.socket_turns import Turns
 from gateway.upstream.client import Target
@@ -27,7 +28,7 @@ from gateway.upstream.refusals import refusal_from
 from gateway.wire.responses import RESPONSES
 from gateway.wire.views import event_type
 
-FAILURES: Final = frozenset({"error", "response.failed", ""})
+FAILURES: Final = frozenset({ERROR, "response.failed", ""})
 """Types of events that may refuse a message; some relays send an error without a type."""
 REFUSED: Final = 400
 """The status of a refusal over HTTP. An event on a socket has no status of its own."""
@@ -50,7 +51,7 @@ class Retries:
         self._gateway, self._target, self._turns, self._send = gateway, target, turns, send
         self._asking: Asking | None = None
         self._room = ExitStack()
-        self._held: list[str] = []
+        self._held: list[Frame] = []
         self._deadline: float | None = None
 
     def watch(self, state: Ready, room: ExitStack) -> None:
@@ -66,7 +67,7 @@ class Retries:
         """Seconds for which the held events may still be held; None when there are none."""
         return None if self._deadline is None else max(self._deadline - asyncio.get_running_loop().time(), 0.0)
 
-    def release(self) -> list[str]:
+    def release(self) -> list[Frame]:
         """Stop holding events, and return those that were held."""
         self._forget()
         held, self._held, self._deadline = self._held, [], None
@@ -76,17 +77,17 @@ class Retries:
         self._asking = None
         self._room.close()
 
-    async def receive(self, text: str) -> list[str]:
-        """Take the upstream's next event; return the events that now go to the client."""
-        if self._asking is None:
-            return [*self.release(), text]
-        raw = text.encode("utf-8", "surrogatepass")
+    async def receive(self, frame: Frame) -> list[Frame]:
+        """Take the upstream's next frame; return those that now go to the client."""
+        if self._asking is None or frame.text is None:
+            return [*self.release(), frame]
+        raw = frame.text.encode("utf-8", "surrogatepass")
         begun = not RESPONSES.is_preamble(raw)
         if begun and event_type(raw) in FAILURES and await self._retry(self._asking, raw):
             self._held, self._deadline = [], None
             return []
-        self._held.append(text)
-        if begun or self._asking is None or sum(map(len, self._held)) > LONGEST_HEAD:
+        self._held.append(frame)
+        if begun or self._asking is None or sum(len(held.content) for held in self._held) > LONGEST_HEAD:
             return self.release()
         if self._deadline is None:
             self._deadline = asyncio.get_running_loop().time() + LONGEST_HOLD_S

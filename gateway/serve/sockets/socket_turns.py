@@ -1,12 +1,13 @@
 """The records of a socket's turns: each response on a WebSocket leaves one record, as a request over HTTP would.
 
-On a Responses socket a turn begins with the client's ``response.create``. On others, such as ``/v1/realtime``, it begins
-with the upstream's ``response.created``, because the upstream also answers speech by itself. Turns end in their order.
+A turn opens with the client's ``response.create``. On sockets that do not speak Responses, such as ``/v1/realtime``, it begins with the
+upstream's ``response.created``; this opens one, too, because the upstream also answers speech by itself. Turns end in their order.
 """
 
 import time
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -16,25 +17,22 @@ from gateway.observe.exchange import Call, Exchange
 from gateway.serve import keys
 from gateway.serve.gateway import Gateway
 from gateway.serve.record import CLIENT_GONE, LONGEST_NAME, Record
-from gateway.wire.views import event_type
+from gateway.serve.sockets.socket_events import ERROR, Event, Frame, read_event
+from gateway.state.rates import BYTES_PER_TOKEN
 from providers.usage import read_usage
 
 MOST_OPEN: Final = 100
 """Open turns on one socket; beyond this number the oldest is recorded as unfinished. Chosen: APIs allow one or two at a time."""
 CREATED: Final = "response.created"
 FAILED: Final = "response.failed"
-ERROR: Final = "error"
+TRANSCRIBED: Final = "conversation.item.input_audio_transcription.completed"
+"""The type of the event that states the bill of a transcription: its model is another one than that of the responses."""
 DONE: Final = frozenset({"response.completed", "response.incomplete", "response.done", FAILED})
 """Types of the last event of a response."""
 
 
-class _Refusal(msgspec.Struct):
-    """The status of an ``error`` event; Responses sockets have one."""
-
-    status: Any = None
-
-
-_refusal: Final = msgspec.json.Decoder(_Refusal).decode
+TOO_MANY: Final = 429
+"""The status of a message that is refused for a limit of its key."""
 
 
 class PendingResponse(msgspec.Struct):
@@ -44,6 +42,10 @@ class PendingResponse(msgspec.Struct):
     body_bytes: int
     facts: Mapping[str, Any]
     """Fields of its record that were decided when it was sent."""
+    event_id: Any = None
+    """The client's name for the message that asks for it."""
+    begun: bool = False
+    """Whether the events that come may be its own."""
     started: float = msgspec.field(default_factory=time.perf_counter)
     first_byte: float = 0.0
     answer_bytes: int = 0
@@ -54,25 +56,38 @@ class PendingResponse(msgspec.Struct):
 class Turns:
     """The open turns of one socket, whose own record is ``socket``."""
 
-    def __init__(self, gateway: Gateway, socket: Record, method: str, path: str, *, opened_by_client: bool) -> None:
+    def __init__(self, gateway: Gateway, socket: Record, method: str, path: str, *, speaks_responses: bool) -> None:
         self._gateway = gateway
         self._socket = socket
         self._method, self._path = method, path
-        self._opened_by_client = opened_by_client
+        self._speaks_responses = speaks_responses
         self._open: deque[PendingResponse] = deque()
         self._conversation = ""
+        self._context_bytes = 0
+        """The size of what the upstream keeps of a Realtime conversation, as its last bill states it: the next response reads it."""
 
-    async def open(self, body_bytes: int, facts: Mapping[str, Any]) -> None:
+    async def open(self, body_bytes: int, facts: Mapping[str, Any], event_id: Any) -> None:
         """Open a turn: the client asks for a response. Raises RateLimited when its key has not enough left."""
-        request_id = self._gateway.request_id()
+        turn = self._turn(body_bytes, facts, event_id)
         window = facts.get("window") or self._gateway.settings.default_window
-        await keys.admit_turn(self._gateway, self._socket, request_id, body_bytes, window)
-        self._add(request_id, body_bytes, facts)
+        read_bytes = body_bytes + self._context_bytes
+        await keys.admit_turn(self._gateway, self._socket, turn.request_id, read_bytes, window)
+        turn.begun = self._speaks_responses
+        self._add(turn)
 
-    def _add(self, request_id: str, body_bytes: int, facts: Mapping[str, Any]) -> None:
-        """Add an open turn. One that continues an earlier response belongs to the socket's conversation."""
-        self._conversation = facts.get("conversation") or self._conversation
-        self._open.append(PendingResponse(request_id, body_bytes, {**facts, "conversation": self._conversation}))
+    def refuse(self, body_bytes: int, code: str) -> None:
+        """Record a message that asked for a response and was not sent."""
+        self._record(self._turn(body_bytes, {}), TOO_MANY, code, calls=())
+
+    def _turn(self, body_bytes: int, facts: Mapping[str, Any], event_id: Any = None) -> PendingResponse:
+        """Return a new turn. One that continues an earlier response belongs to the socket's conversation."""
+        conversation = facts.get("conversation") or self._conversation
+        facts = {**facts, "conversation": conversation}
+        return PendingResponse(self._gateway.request_id(), body_bytes, facts, event_id)
+
+    def _add(self, turn: PendingResponse) -> None:
+        self._conversation = turn.facts["conversation"]
+        self._open.append(turn)
         if len(self._open) > MOST_OPEN:
             self._record(self._open.popleft(), CLIENT_GONE, "unfinished")
 
@@ -87,36 +102,84 @@ class Turns:
         turn.refused += (call,)
         turn.facts = {**turn.facts, **facts}
 
-    def read(self, text: str) -> None:
-        """Read an event that was forwarded to the client; the last one of a response ends its turn."""
+    async def read(self, frame: Frame) -> None:
+        """Read what was forwarded to the client; the last event of a response ends its turn."""
+        self._socket.count_sent(len(frame.content))
+        if frame.text is None:
+            return
         try:
-            self._read(text)
+            await self._read(frame.text.encode("utf-8", "surrogatepass"))
         except Exception as error:  # noqa: BLE001  # promise 6: the socket goes on without the record
             self._gateway.failed("record", error)
 
-    def _read(self, text: str) -> None:
-        raw = text.encode("utf-8", "surrogatepass")
-        kind = event_type(raw)
-        if kind == CREATED and not self._opened_by_client:
-            self._add(self._gateway.request_id(), 0, {})
-        if not self._open:
+    async def _read(self, raw: bytes) -> None:
+        event = read_event(raw)
+        if not self._speaks_responses:
+            await self._read_realtime(event, raw)
+        if not self._open or not self._open[0].begun:
             return
         turn = self._open[0]
         turn.first_byte = turn.first_byte or time.perf_counter()
         turn.answer_bytes += len(raw)
-        if kind in DONE or (kind == ERROR and self._opened_by_client):
-            status = 200 if kind in DONE and kind != FAILED else _status(raw)
-            self._record(self._open.popleft(), status, "response_failed" if kind == FAILED else "", raw)
+        if event.type in DONE or (event.type == ERROR and self._speaks_responses):
+            failed = event.type == FAILED
+            status = 200 if event.type in DONE and not failed else _status(event)
+            self._record(self._open.popleft(), status, "response_failed" if failed else "", raw)
+
+    async def _read_realtime(self, event: Event, raw: bytes) -> None:
+        """Read an event that begins a response, refuses one, or bills a transcription."""
+        if event.type == CREATED:
+            await self._begin()
+        elif event.type == ERROR:
+            self._end_refused(event)
+        elif event.type == TRANSCRIBED and read_usage(raw) is not None:
+            facts = {"model": "", "model_used": ""}
+            self._record(PendingResponse(self._gateway.request_id(), 0, facts), 200, "", raw, calls=())
+
+    async def _begin(self) -> None:
+        """Begin the first turn that the client asked for, or a new one: the upstream answers speech by itself. Such a response cannot be
+        refused, but it is reserved, so that the key has less left for others."""
+        turn = next((turn for turn in self._open if not turn.begun), None)
+        if turn is not None:
+            turn.begun = True
+            return
+        turn = self._turn(0, {})
+        turn.begun = True
+        self._add(turn)
+        with suppress(keys.RateLimited):
+            window = self._gateway.settings.default_window
+            await keys.reserve(self._gateway, self._socket, self._context_bytes, window, None, turn_id=turn.request_id)
+
+    def _end_refused(self, event: Event) -> None:
+        """End the turn that an error is about: one that the upstream has not begun, of the message that the error names."""
+        about = event.fault.get("event_id")
+        turn = next((turn for turn in self._open if not turn.begun and turn.event_id == about), None)
+        if turn is not None:
+            self._open.remove(turn)
+            self._record(turn, _status(event), "")
 
     def close(self) -> None:
         """Record the turns that the end of the socket interrupted."""
         while self._open:
             self._record(self._open.popleft(), CLIENT_GONE, "unfinished")
 
-    def _record(self, turn: PendingResponse, status: int, error: str, last_event: bytes = b"") -> None:
+    def _record(
+        self,
+        turn: PendingResponse,
+        status: int,
+        error: str,
+        last_event: bytes = b"",
+        *,
+        calls: tuple[Call, ...] | None = None,
+    ) -> None:
+        """Make the record of a turn. ``calls`` is given for one without a call of its own."""
         socket, total_s = self._socket, time.perf_counter() - turn.started
         usage = read_usage(last_event)
         model = turn.facts.get("model_used") or socket.model_used
+        if calls is None:
+            calls = (*turn.refused, Call(socket.upstream, model[:LONGEST_NAME], status, seconds=total_s))
+            if usage is not None and not self._speaks_responses:
+                self._context_bytes = (usage.prompt + (usage.completion or 0)) * BYTES_PER_TOKEN
         found = Exchange.passed(
             turn.request_id,
             "websocket",
@@ -124,7 +187,7 @@ class Turns:
             upstream=socket.upstream,
             model=socket.model[:LONGEST_NAME],
             model_used=model[:LONGEST_NAME],
-            attempts=1 + len(turn.refused),
+            attempts=len(calls),
             body_bytes=turn.body_bytes,
             answer_bytes=turn.answer_bytes,
             prompt_tokens=usage.prompt if usage else None,
@@ -140,16 +203,14 @@ class Turns:
             method=self._method,
             path=self._path,
             stream=True,
-            calls=(*turn.refused, Call(socket.upstream, model[:LONGEST_NAME], status, seconds=total_s)),
+            calls=calls,
         )
         ended = {"error": error, "action": "error"} if error else {}
         self._gateway.observe(replace(found, **{**turn.facts, **ended}))
 
 
-def _status(raw: bytes) -> int:
-    """Return the status that an error event states; 500 without one."""
-    try:
-        status = _refusal(raw).status
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return 500
-    return status if isinstance(status, int) and 400 <= status <= 599 else 500
+def _status(event: Event) -> int:
+    """Return the status of an error; 500 if it states none, and no fault of the client."""
+    if isinstance(event.status, int) and 400 <= event.status <= 599:
+        return event.status
+    return 400 if event.fault.get("type") == "invalid_request_error" else 500

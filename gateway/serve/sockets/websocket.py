@@ -19,13 +19,13 @@ from gateway.serve.incoming.body import READS_FASTER
 from gateway.serve.incoming.errors import ClientError
 from gateway.serve.incoming.paths import query_for
 from gateway.serve.sockets import socket_fold
-from gateway.serve.sockets.socket_fold import Message, NotServed
+from gateway.serve.sockets.socket_events import CREATE, Frame, NotServed, Refused, frame_of, read_event
+from gateway.serve.sockets.socket_fold import Message
+from gateway.serve.sockets.socket_limits import Limits
+from gateway.serve.sockets.socket_models import Edit, check_and_name
 from gateway.serve.sockets.socket_retry import Retries
 from gateway.serve.sockets.socket_turns import Turns
-from gateway.wire.binary import message_in
 
-LIMITS_KNOWN_S: Final = 1.0
-"""Seconds for which a key that had tokens left is taken to have some."""
 LARGEST_FRAME: Final = 2**24
 """Bytes. Realtime audio travels as base64 in JSON frames; the largest documented one is 15 MB."""
 # Set separately on each of the two connections.
@@ -63,7 +63,7 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
     offered = keys.upstream_protocols(request)
     upstream = await gateway.client.connect(target, call, target.authorised(headers), offered, LARGEST_FRAME)
     record.add_call(101)
-    turns = Turns(gateway, record, request.method, records.path_of(request), opened_by_client=speaks_responses)
+    turns = Turns(gateway, record, request.method, records.path_of(request), speaks_responses=speaks_responses)
     retries = Retries(gateway, target, turns, upstream.send_str)
     try:
         chosen = (upstream.protocol,) if upstream.protocol else ()
@@ -72,13 +72,15 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
         await client.prepare(request)
         record.set_outcome(101)
         async with asyncio.TaskGroup() as both:
-            edit = partial(socket_fold.fold_message, gateway, request, target) if speaks_responses else _unchanged
-            if record.key is not None:
-                edit = partial(_check_models, gateway, request, edit)
+            edit: Edit = partial(_unchanged, gateway)
+            if speaks_responses:
+                edit = partial(socket_fold.fold_message, gateway, request, target)
+            edit = partial(check_and_name, gateway, request, target, edit)
             edit_client_text = partial(_edit_and_open_turn, request, turns, retries, edit)
-            edit_content = partial(_edit_content, gateway, request, Limits(gateway, record), edit_client_text)
+            limits = Limits(gateway, record, turns, speaks_responses=speaks_responses)
+            edit_content = partial(_edit_content, gateway, request, partial(limits.edit, edit_client_text))
             both.create_task(_forward_client(client, upstream, edit_content, record.count_received))
-            both.create_task(_forward_upstream(upstream, client, retries, record.count_sent, turns.read))
+            both.create_task(_forward_upstream(gateway, upstream, client, retries, turns.read))
         return client
     finally:
         retries.release()
@@ -89,27 +91,11 @@ async def connect(gateway: Gateway, request: web.BaseRequest) -> web.StreamRespo
 Socket = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
 
 
-Edit = Callable[[str], Awaitable[Message]]
-"""Turns a client's message into the message for the upstream. May raise NotServed."""
-
-
-async def _unchanged(text: str) -> Message:
-    return Message(text)
-
-
-class Limits:
-    """The limit of a socket's key, looked at once in `LIMITS_KNOWN_S` seconds: audio arrives in fifty frames a second."""
-
-    def __init__(self, gateway: Gateway, record: records.Record) -> None:
-        self._gateway, self._record = gateway, record
-        self._known_until = 0.0
-
-    async def check(self) -> None:
-        """Raises RateLimited when the key has used up its tokens of this minute."""
-        now = asyncio.get_running_loop().time()
-        if now >= self._known_until:
-            await keys.check_tokens_left(self._gateway, self._record)
-            self._known_until = now + LIMITS_KNOWN_S
+async def _unchanged(gateway: Gateway, text: str) -> Message:
+    """Return a message that is not folded, and whether it asks for a response."""
+    raw = text.encode("utf-8", "surrogatepass")
+    event = await gateway.pool.run(lambda: read_event(raw), size_bytes=len(raw) // READS_FASTER)
+    return Message(text, event.type == CREATE, event_id=event.event_id)
 
 
 async def _edit_and_open_turn(request: web.BaseRequest, turns: Turns, retries: Retries, edit: Edit, text: str) -> str:
@@ -119,41 +105,26 @@ async def _edit_and_open_turn(request: web.BaseRequest, turns: Turns, retries: R
         room.enter_context(holding(request, len(text)))
         message = await edit(text)
         if message.asks:
-            await turns.open(len(text.encode("utf-8", "surrogatepass")), message.facts)
+            await turns.open(len(text.encode("utf-8", "surrogatepass")), message.facts, message.event_id)
             if message.ready is not None:
                 retries.watch(message.ready, room.pop_all())
     return message.text
 
 
-async def _check_models(gateway: Gateway, request: web.BaseRequest, edit: Edit, text: str) -> Message:
-    """Edit a message that names only models that the client's key allows. Raises NotServed for any other."""
-    # Of a Responses socket the upstream reads no model in the URL.
-    allows = partial(keys.allows_message, request, text, names_model=socket_fold.speaks_responses(request))
-    if keys.is_restricted(request) and not await gateway.pool.run(allows, size_bytes=len(text) // READS_FASTER):
-        raise NotServed("model_not_allowed")
-    return await edit(text)
-
-
 async def _edit_content(
     gateway: Gateway,
     request: web.BaseRequest,
-    limits: Limits,
-    edit: Callable[[str], Awaitable[str]],
+    edit: Callable[[Frame], Awaitable[str | None]],
     content: str | bytes,
 ) -> str | bytes:
-    """Return the content of a frame for the upstream. A message in a binary frame is edited as a text is. Raises NotServed or Overloaded."""
+    """Return the content of a frame for the upstream. A message in a binary frame is edited as a text is. Raises NotServed, Refused or
+    Overloaded."""
     _check_key(gateway, request)
-    try:
-        await limits.check()
-        if isinstance(content, str):
-            return await edit(content)
-        text = await gateway.pool.run(lambda: message_in(content), size_bytes=len(content) // READS_FASTER)
-        if text is None:
-            return content
-        edited = await edit(text)
-        return content if edited == text else edited.encode()
-    except keys.RateLimited as refusal:
-        raise NotServed(refusal.code) from None
+    frame = await frame_of(gateway, content)
+    edited = await edit(frame)
+    if edited is None or edited == frame.text:
+        return content
+    return edited if isinstance(content, str) else edited.encode()
 
 
 def _check_key(gateway: Gateway, request: web.BaseRequest) -> None:
@@ -194,43 +165,43 @@ async def _forward_client(
         count(len(frame.data))
         try:
             content = await edit(frame.data)
+        except Refused as event:
+            await client.send_str(str(event))
+            continue
         except NotServed as reason:
             await client.close(code=aiohttp.WSCloseCode.POLICY_VIOLATION, message=str(reason).encode())
             break
         except Overloaded as full:
             await client.close(code=aiohttp.WSCloseCode.TRY_AGAIN_LATER, message=full.code.encode())
             break
-        await (upstream.send_str(content) if isinstance(content, str) else upstream.send_bytes(content))
+        await _send(upstream, content)
     await _close(upstream, client)
 
 
 async def _forward_upstream(
+    gateway: Gateway,
     upstream: aiohttp.ClientWebSocketResponse,
     client: web.WebSocketResponse,
     retries: Retries,
-    count: Callable[[int], None],
-    read: Callable[[str], None],
+    read: Callable[[Frame], Awaitable[None]],
 ) -> None:
-    """Forward the upstream's frames, texts when ``retries`` lets them go; when it closes, close the client with the same code.
+    """Forward the upstream's frames, content when ``retries`` lets it go; when it closes, close the client with the same code.
 
-    ``count`` is called with the size of what is forwarded, ``read`` with each text once it was.
+    ``read`` is called with each frame of content once it was forwarded.
     """
 
-    async def forward(texts: list[str]) -> None:
-        for text in texts:
-            count(len(text))
-            await client.send_str(text)
-            read(text)
+    async def forward(frames: list[Frame]) -> None:
+        for frame in frames:
+            await _send(client, frame.content)
+            await read(frame)
 
-    async for frame in _frames(upstream, retries):
-        if frame is not None and frame.type is aiohttp.WSMsgType.TEXT:
-            await forward(await retries.receive(frame.data))
-            continue
-        await forward(retries.release() if frame is None or frame.type in CONTENT else [])
-        if frame is not None:
-            if frame.type in CONTENT:
-                count(len(frame.data))
-            await _send_other(client, frame)
+    async for arrived in _frames(upstream, retries):
+        if arrived is None:
+            await forward(retries.release())
+        elif arrived.type in CONTENT:
+            await forward(await retries.receive(await frame_of(gateway, arrived.data)))
+        else:
+            await _send_other(client, arrived)
     await forward(retries.release())
     await _close(client, upstream)
 
@@ -251,11 +222,13 @@ async def _frames(
         await asyncio.sleep(0)  # others get their turn between frames that arrived together
 
 
+async def _send(sink: Socket, content: str | bytes) -> None:
+    await (sink.send_str(content) if isinstance(content, str) else sink.send_bytes(content))
+
+
 async def _send_other(sink: Socket, frame: aiohttp.WSMessage) -> None:
-    """Forward a frame that is no text."""
-    if frame.type is aiohttp.WSMsgType.BINARY:
-        await sink.send_bytes(frame.data)
-    elif frame.type is aiohttp.WSMsgType.PING:
+    """Forward a frame without content."""
+    if frame.type is aiohttp.WSMsgType.PING:
         await sink.ping(frame.data)
     elif frame.type is aiohttp.WSMsgType.PONG:
         await sink.pong(frame.data)

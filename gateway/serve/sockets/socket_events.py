@@ -1,0 +1,84 @@
+"""The events of a socket: how they are read from frames, and how a message is refused by one."""
+
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import orjson
+
+from gateway.serve.gateway import Gateway
+from gateway.serve.incoming.body import READS_FASTER
+from gateway.serve.incoming.errors import ClientError
+from gateway.wire.binary import message_in
+
+CREATE: Final = "response.create"
+"""The type of a client's message that asks for a response."""
+ERROR: Final = "error"
+
+
+class Frame(NamedTuple):
+    """The content of a frame."""
+
+    content: str | bytes
+    text: str | None
+    """The message in it; None in a binary frame without one, such as audio."""
+
+
+async def frame_of(gateway: Gateway, content: str | bytes) -> Frame:
+    """Read the message in a frame. Many servers and clients read one in a binary frame as they read a text."""
+    if isinstance(content, str):
+        return Frame(content, content)
+    text = await gateway.pool.run(lambda: message_in(content), size_bytes=len(content) // READS_FASTER)
+    return Frame(content, text)
+
+
+class Event(msgspec.Struct):
+    """The members of an event that are read. The decoder skips the others, such as audio."""
+
+    type: Any = None
+    event_id: Any = None
+    """The sender's name for the event. In Realtime, an error states that of the message which it is about."""
+    stream_id: Any = None
+    """The client's name for one of several responses at once on a Responses socket."""
+    status: Any = None
+    """The status of an error; on Responses sockets alone."""
+    error: Any = None
+
+    @property
+    def fault(self) -> dict[str, Any]:
+        """Return the members of the error."""
+        return self.error if isinstance(self.error, dict) else {}
+
+
+_event: Final = msgspec.json.Decoder(Event).decode
+
+
+def read_event(raw: bytes) -> Event:
+    """Return what is read of an event; nothing of one that cannot be read."""
+    try:
+        return _event(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return Event()
+
+
+class NotServed(Exception):
+    """A message must not reach the upstream of its socket, which is closed. The text is the code that the client gets."""
+
+
+class Refused(Exception):
+    """A message is not sent on, and its socket stays open. The text is the event that the client gets."""
+
+
+def refusal(error: ClientError, request_id: str, message: Event, *, speaks_responses: bool) -> str:
+    """Return the event that refuses a client's message.
+
+    Responses: https://developers.openai.com/api/docs/guides/websocket-mode. Realtime:
+    https://platform.openai.com/docs/api-reference/realtime-server-events/error.
+    """
+    fault = {"type": error.type, "code": error.code, "message": str(error), "param": None}
+    if speaks_responses:
+        event: dict[str, Any] = {"status": error.status, "error": {**fault, "headers": dict(error.headers)}}
+        if message.stream_id is not None:
+            event["stream_id"] = message.stream_id
+    else:
+        event = {"event_id": f"event_{request_id}", "error": {**fault, "event_id": message.event_id}}
+    return orjson.dumps({"type": ERROR, **event}).decode()

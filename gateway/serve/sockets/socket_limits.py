@@ -1,0 +1,63 @@
+"""The limits of a socket's key: a message beyond them is refused by an event, and the socket stays open."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from gateway.serve import keys
+from gateway.serve.gateway import Gateway
+from gateway.serve.incoming.body import READS_FASTER
+from gateway.serve.record import Record
+from gateway.serve.sockets.socket_events import CREATE, Event, Frame, Refused, read_event, refusal
+from gateway.serve.sockets.socket_turns import Turns
+
+KNOWN_S: Final = 1.0
+"""Seconds for which it is taken as known whether a key has tokens left: audio arrives in fifty frames a second."""
+STOPS: Final = frozenset({"response.cancel", "input_audio_buffer.clear", "output_audio_buffer.clear"})
+"""Types of messages that pass also if no tokens are left, because they only save some."""
+
+
+class Limits:
+    """The limits of the key of one socket, whose record is ``socket``."""
+
+    def __init__(self, gateway: Gateway, socket: Record, turns: Turns, *, speaks_responses: bool) -> None:
+        self._gateway, self._socket, self._turns = gateway, socket, turns
+        self._speaks_responses = speaks_responses
+        self._known_until = 0.0
+        self._used_up: keys.RateLimited | None = None
+
+    async def edit(self, edit: Callable[[str], Awaitable[str]], frame: Frame) -> str | None:
+        """Return the text of a client's frame for the upstream, as ``edit`` returns it; None for a frame without a message. Raises Refused
+        when the limits do not allow it."""
+        used_up = await self._when_used_up()
+        if used_up is not None and not await self._stops(frame):
+            raise await self._refused(frame, used_up)
+        try:
+            return None if frame.text is None else await edit(frame.text)
+        except keys.RateLimited as error:
+            raise await self._refused(frame, error) from None
+
+    async def _when_used_up(self) -> keys.RateLimited | None:
+        """Return the error for any message of a key that has used up its tokens; None while some are left."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._known_until:
+            self._used_up = await keys.used_up(self._gateway, self._socket)
+            self._known_until = now + KNOWN_S
+        return self._used_up
+
+    async def _stops(self, frame: Frame) -> bool:
+        kind = (await self._event(frame)).type
+        return isinstance(kind, str) and kind in STOPS
+
+    async def _refused(self, frame: Frame, error: keys.RateLimited) -> Refused:
+        """Return the refusal of a message, and record it if it asks for a response."""
+        event = await self._event(frame)
+        if event.type == CREATE:
+            self._turns.refuse(len(frame.content), error.code)
+        text = refusal(error, self._gateway.request_id(), event, speaks_responses=self._speaks_responses)
+        self._socket.count_sent(len(text))
+        return Refused(text)
+
+    async def _event(self, frame: Frame) -> Event:
+        raw = (frame.text or "").encode("utf-8", "surrogatepass")
+        return await self._gateway.pool.run(lambda: read_event(raw), size_bytes=len(raw) // READS_FASTER)
