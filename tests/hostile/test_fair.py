@@ -120,12 +120,13 @@ async def test_what_was_read_of_a_large_body_is_freed_beside_the_event_loop(gate
     assert set(ended) == {"freeing"}
 
 
-@pytest.mark.parametrize("path", ["/embeddings", "/deployments/m/embeddings"])
+@pytest.mark.parametrize("path", ["/embeddings", "/deployments/m/embeddings", "/chat/completions"])
 async def test_a_small_body_that_may_unpack_to_a_large_one_is_read_beside_the_event_loop(gateway, standin, path):
     key = f"sha256:{sha256(b'secret').hexdigest()}"
     proxy = await gateway(standin, {"keys": {"a": {"hash": key, "models": ["m"]}}, "server": {"max_folded": "1MiB"}})
     packed = gzip.compress(orjson.dumps({"model": "m", "input": "x" * 2**23}))
     headers = {"content-encoding": "gzip", "content-type": "application/json", "authorization": "Bearer secret"}
+    standin.script.append(Completion())  # it does not unpack bodies itself
     with calls() as found:
         assert (await proxy.ask("POST", path, packed, headers)).status == 200
     assert found["decompress"] == 0
@@ -151,6 +152,9 @@ async def test_a_full_queue_refuses_large_requests_and_serves_small_ones(gateway
     async with held_up(pool):
         answer = await proxy.chat({"model": "m", "messages": long_conversation(800)})
         assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+        packed = gzip.compress(orjson.dumps({"model": "m", "messages": long_conversation(800)}))
+        assert len(packed) < INLINE
+        assert (await proxy.ask("POST", "/chat/completions", packed, {"content-encoding": "gzip"})).status == 503
         assert (await proxy.chat(SMALL)).status == 200
     assert (await proxy.chat({"model": "m", "messages": long_conversation(800)})).status == 200
 
