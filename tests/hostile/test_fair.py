@@ -226,7 +226,7 @@ async def echo(aiohttp_server):
     return f"http://127.0.0.1:{server.port}/v1"
 
 
-async def test_messages_on_sockets_count_among_the_bytes_that_are_held(gateway, echo):
+async def test_messages_on_sockets_count_among_the_bytes_that_are_held(echo, gateway):
     proxy = await gateway(echo, {"server": {"max_body": "1MiB", "max_in_flight": "1MiB"}})
     pool, admission = proxy.inside.gateway.pool, proxy.inside.gateway.admission
     message = orjson.dumps({"type": "response.create", "model": "m", "input": "word " * 150_000}).decode()
@@ -243,7 +243,7 @@ async def test_messages_on_sockets_count_among_the_bytes_that_are_held(gateway, 
         await until(lambda: admission.size_bytes == 0)
 
 
-async def test_a_large_message_on_a_socket_is_read_off_the_event_loop(gateway, echo):
+async def test_a_large_message_on_a_socket_is_read_off_the_event_loop(echo, gateway):
     proxy = await gateway(echo, {"models": {"m": {"context_window": 1_000_000}}})
     body = {"type": "response.create", "model": "m", "input": long_conversation()}
     async with ClientSession() as session, session.ws_connect(f"{proxy.base_url}/responses", max_msg_size=0) as socket:
