@@ -41,14 +41,18 @@ async def test_the_first_try_of_the_readme_needs_no_key(tmp_path):
 
 async def test_a_request_that_gets_no_end_keeps_no_other_line_back(capsys):
     shown = []
-    async with StandIn(script=[Raw(end="silence")]) as standin, aiohttp.ClientSession() as session:
-        async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
-            told = group.create_task(_tell(standin))
-            async with session.post(f"{standin.base_url}/responses", json={}):
-                async with session.post(f"{standin.base_url}/embeddings", json={}) as answer:
-                    await answer.read()
-                await until(lambda: shown.append(capsys.readouterr().out) or shown[-1])
-            told.cancel()
+    async with (
+        StandIn(script=[Raw(end="silence")]) as standin,
+        aiohttp.ClientSession() as session,
+        asyncio.timeout(PATIENCE_S),
+        asyncio.TaskGroup() as group,
+    ):
+        told = group.create_task(_tell(standin))
+        async with session.post(f"{standin.base_url}/responses", json={}):
+            async with session.post(f"{standin.base_url}/embeddings", json={}) as answer:
+                await answer.read()
+            await until(lambda: shown.append(capsys.readouterr().out) or shown[-1])
+        told.cancel()
     assert "".join(shown) == "POST /v1/embeddings  200\n"
 
 
